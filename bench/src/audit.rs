@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -106,7 +106,7 @@ fn many_alphabets(data: &Path, folder: &Path) -> Result<Corpus> {
 /// Runs ten audits of a generated corpus, as a test.
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let documents = generate::corpus(Kind::English, 1500, 3);
+    let documents = generate::generate_corpus(CorpusKind::English, 1500, 3);
     let mut rows = Vec::new();
     measure(
         &Corpus::made("english", &documents, folder.path())?,

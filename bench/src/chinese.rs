@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use jieba_rs::Jieba;
-use lookalike::frequencies::{Frequencies, Learned};
-use lookalike::sketch::{SimHasher, vote};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::weight::Head;
+use lookalike::frequencies::{DocumentFrequencies, LearnedFrequencies};
+use lookalike::sketch::{SimHasher, count_weighted_votes};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::weight::FrequencyTableHeader;
 use lookalike::{Cpu, Recipe};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub fn run(data: &Path) -> Result<()> {
 
 /// Runs the benchmark on little text, as a test.
 pub fn smoke() -> Result<()> {
-    let corpus = generate::corpus(Kind::Chinese, 300, 3);
+    let corpus = generate::generate_corpus(CorpusKind::Chinese, 300, 3);
     let texts: Vec<_> = corpus.into_iter().map(|(_, text)| text).collect();
     measure(&texts, 1).map(drop)
 }
@@ -69,17 +69,17 @@ fn measure(texts: &[String], rounds: u32) -> Result<Vec<Row>> {
         texts.iter().map(cut).sum()
     });
     record("jieba-rs alone", "", 1, alone);
-    let recipe = Recipe::named("jieba")?;
-    let analyzer = Analyzer::new(&recipe);
+    let recipe = Recipe::built_in("jieba")?;
+    let analyzer = TextAnalyzer::new(&recipe);
     let plain = best(rounds, || fingerprints(&analyzer, texts).0);
     record("SimHash", &recipe.name, 1, plain);
     let weighted = weighted(&recipe, texts)?;
     check(&weighted, texts)?;
-    let analyzer = Analyzer::new(&weighted);
+    let analyzer = TextAnalyzer::new(&weighted);
     let heaviest = best(rounds, || fingerprints(&analyzer, texts).0);
     record("TF-IDF, top 20, SimHash", &recipe.name, 1, heaviest);
     for name in ["jieba", "characters-2", "characters-3"] {
-        let mut recipe = Recipe::named(if name == "jieba" {
+        let mut recipe = Recipe::built_in(if name == "jieba" {
             name
         } else {
             "characters-3"
@@ -113,12 +113,12 @@ fn best(rounds: u32, mut work: impl FnMut() -> u64) -> (f64, u64) {
 }
 
 /// Returns the number of texts with fingerprints, and a checksum of the fingerprints.
-fn fingerprints(analyzer: &Analyzer, texts: &[String]) -> (u64, u64) {
-    let hasher = SimHasher::new(&analyzer.recipe().simhash, Cpu::best());
-    let mut scratch = Scratch::default();
+fn fingerprints(analyzer: &TextAnalyzer, texts: &[String]) -> (u64, u64) {
+    let hasher = SimHasher::new(&analyzer.recipe().simhash, Cpu::detect_best());
+    let mut scratch = AnalysisScratch::default();
     let made = texts
         .iter()
-        .filter_map(|text| hasher.fingerprint(&analyzer.analyze(text, &mut scratch)));
+        .filter_map(|text| hasher.fingerprint(&analyzer.analyze_text(text, &mut scratch)));
     made.fold((0, 0), |(count, sum), made| {
         (count + 1, sum.rotate_left(1) ^ made as u64)
     })
@@ -128,25 +128,28 @@ fn fingerprints(analyzer: &Analyzer, texts: &[String]) -> (u64, u64) {
 /// words.
 fn weighted(recipe: &Recipe, texts: &[String]) -> Result<Recipe> {
     let learned = frequencies(recipe, texts, 2)?;
-    let head = Head::new(recipe, learned.documents, learned.len());
+    let head = FrequencyTableHeader::new(recipe, learned.documents, learned.len());
     let mut table = head.to_text();
-    head.rows(&learned, 0..learned.len(), &mut table);
+    head.append_rows(&learned, 0..learned.len(), &mut table);
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("idf.tsv"), table)?;
     let mut weighted = recipe.clone();
-    weighted.simhash.weights = lookalike::recipe::Weights::Tfidf;
+    weighted.simhash.weights = lookalike::recipe::WeightScheme::Tfidf;
     weighted.simhash.table = Some("idf.tsv".into());
     weighted.simhash.top = Some(20);
-    Ok(Recipe::read_in(&weighted.to_toml(), folder.path())?)
+    Ok(Recipe::read_in_directory(
+        &weighted.to_toml(),
+        folder.path(),
+    )?)
 }
 
 fn check(recipe: &Recipe, texts: &[String]) -> Result<()> {
-    let analyzer = Analyzer::new(recipe);
-    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
-    let mut scratch = Scratch::default();
+    let analyzer = TextAnalyzer::new(recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::detect_best());
+    let mut scratch = AnalysisScratch::default();
     for text in texts.iter().take(500) {
-        let analysis = analyzer.analyze(text, &mut scratch);
-        let Some(weighted) = analysis.weighted() else {
+        let analysis = analyzer.analyze_text(text, &mut scratch);
+        let Some(weighted) = analysis.iter_weighted() else {
             continue;
         };
         let weighted: Vec<_> = weighted
@@ -156,7 +159,7 @@ fn check(recipe: &Recipe, texts: &[String]) -> Result<()> {
         let Some(made) = hasher.fingerprint(&analysis) else {
             continue;
         };
-        for (at, counter) in vote(64, weighted).into_iter().enumerate() {
+        for (at, counter) in count_weighted_votes(64, weighted).into_iter().enumerate() {
             let bit = made >> (63 - at) & 1 == 1;
             ensure!(
                 counter == 0 || bit == (counter > 0),
@@ -167,9 +170,9 @@ fn check(recipe: &Recipe, texts: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn frequencies(recipe: &Recipe, texts: &[String], threads: usize) -> Result<Learned> {
-    let analyzer = Analyzer::new(recipe);
-    let counts = Frequencies::new(recipe);
+fn frequencies(recipe: &Recipe, texts: &[String], threads: usize) -> Result<LearnedFrequencies> {
+    let analyzer = TextAnalyzer::new(recipe);
+    let counts = DocumentFrequencies::new(recipe);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()?;
@@ -177,12 +180,12 @@ fn frequencies(recipe: &Recipe, texts: &[String], threads: usize) -> Result<Lear
         texts
             .par_chunks(texts.len().div_ceil(threads))
             .for_each(|texts| {
-                let (mut tally, mut scratch) = (counts.tally(), Scratch::default());
+                let (mut tally, mut scratch) = (counts.new_tally(), AnalysisScratch::default());
                 for text in texts {
-                    counts.count(&analyzer, text, &mut scratch, &mut tally);
+                    counts.count_document(&analyzer, text, &mut scratch, &mut tally);
                 }
-                counts.add_up(tally);
+                counts.merge_tally(tally);
             });
-        counts.finish(Default::default(), 1, None)
+        counts.finish_counting(Default::default(), 1, None)
     }))
 }

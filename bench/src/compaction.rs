@@ -1,8 +1,9 @@
-//! Inserting while partitions are compacted, and the disk that documents take which are replaced again and again.
+//! Inserting while partitions are compacted, and the disk that documents take which are replaced again
+//! and again.
 //!
-//! The same documents are inserted into two collections that were filled alike: one is left alone, the other is
-//! compacted all the time, at the pace that the service has. Replacements go on meanwhile, so something is always
-//! dead. What was inserted must be there in the end, and the files must be whole.
+//! The same documents are inserted into two collections that were filled alike: one is left alone, the
+//! other is compacted all the time, at the pace that the service has. Replacements go on meanwhile, so
+//! something is always dead. What was inserted must be there in the end, and the files must be whole.
 
 use std::path::Path;
 
@@ -10,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lookalike::text::Scratch;
+use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    Collection, CompactionTrigger, Content, Document, MaintenancePace, OnConflict, Options,
-    ReadFolder, Settings, verify,
+    Collection, CollectionOptions, CollectionSettings, CompactionTrigger, DocumentContent,
+    MaintenancePace, NewDocument, OnConflict, ReadFolder, verify_collection,
 };
 use serde::Serialize;
 
@@ -48,7 +49,8 @@ struct Sizes {
     look: Duration,
 }
 
-/// Words of documents whose insertion is timed, and of those that are replaced again and again: 60 and 500 bytes.
+/// Words of documents whose insertion is timed, and of those that are replaced again and again: 60 and
+/// 500 bytes.
 const SHORT: usize = 8;
 const LONG: usize = 70;
 
@@ -129,16 +131,16 @@ fn report(rows: &mut Vec<Row>, what: String, documents: usize, figure: f64, unit
     });
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> CollectionSettings {
+    CollectionSettings {
         on_conflict: OnConflict::Replace,
-        ..Settings::default()
+        ..CollectionSettings::default()
     }
 }
 
 /// A document with an id, which says something else in every round and is like no other: its last word is the
 /// round.
-fn document(id: usize, round: usize, words: usize) -> Document {
+fn document(id: usize, round: usize, words: usize) -> NewDocument {
     let mut state = (id * 1000 + round) as u64;
     let word = |_| {
         state = state
@@ -147,9 +149,9 @@ fn document(id: usize, round: usize, words: usize) -> Document {
         format!("{:x}", state >> 40)
     };
     let words: Vec<_> = (0..words).map(word).collect();
-    Document {
+    NewDocument {
         id: id.to_string(),
-        content: Content::Text(format!("{} {round}", words.join(" "))),
+        content: DocumentContent::Text(format!("{} {round}", words.join(" "))),
         time: None,
         meta: None,
     }
@@ -158,12 +160,12 @@ fn document(id: usize, round: usize, words: usize) -> Document {
 /// A collection in which half of the documents were replaced.
 fn filled(sizes: &Sizes) -> Result<Place> {
     // Only what is told to be compacted is.
-    let options = Options {
+    let options = CollectionOptions {
         compaction: CompactionTrigger {
             dead_share: 2.0,
             ..CompactionTrigger::default()
         },
-        ..Options::default()
+        ..CollectionOptions::default()
     };
     let place = Place::with_options(&settings(), options)?;
     for (round, count) in [(0, sizes.filled), (1, sizes.filled / 2)] {
@@ -182,7 +184,7 @@ fn compact_until(collection: &Collection, ended: &AtomicBool, count: &AtomicU64)
             pace.rest();
             goes_on()
         };
-        count.fetch_add(collection.compact(&mut go_on)?, Ordering::Relaxed);
+        count.fetch_add(collection.compact_all(&mut go_on)?, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
@@ -231,18 +233,19 @@ fn paced(
     let next = AtomicU32::new(0);
     let started = Instant::now() + between;
     let client = || -> Result<Vec<Duration>> {
-        let (mut scratch, mut took) = (Scratch::default(), Vec::new());
+        let (mut scratch, mut took) = (AnalysisScratch::default(), Vec::new());
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             if at >= count {
                 return Ok(took);
             }
             let ids = (0..together).map(|one| id_of(sizes, (at * together + one) as usize));
-            let prepared = ids.map(|id| collection.prepare(document(id, 2, SHORT), &mut scratch));
+            let prepared =
+                ids.map(|id| collection.prepare_document(document(id, 2, SHORT), &mut scratch));
             let prepared: Vec<_> = prepared.collect::<Result<_, _>>()?;
             let due = started + at * between;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            let answers = collection.insert(&prepared);
+            let answers = collection.insert_documents(&prepared);
             took.push(due.elapsed());
             answers.into_iter().collect::<Result<Vec<_>, _>>()?;
         }
@@ -301,7 +304,7 @@ fn percentiles(mut times: Vec<Duration>) -> [(&'static str, f64); 3] {
 
 /// All that was inserted at a rate is there, and the files are whole.
 fn check(place: &Place, sizes: &Sizes, inserted: usize) -> Result<()> {
-    let stats = place.collection.stats()?;
+    let stats = place.collection.collect_stats()?;
     let expected = (sizes.filled + inserted / 2) as u64;
     ensure!(
         stats.rows == expected,
@@ -310,9 +313,9 @@ fn check(place: &Place, sizes: &Sizes, inserted: usize) -> Result<()> {
     );
     for at in (0..inserted).step_by(inserted.div_ceil(200)) {
         let id = id_of(sizes, at).to_string();
-        let stored = place.collection.get(&id)?;
+        let stored = place.collection.find_document(&id)?;
         let stored = stored.with_context(|| format!("document {id} is lost"))?;
-        let Content::Text(text) = &stored.content else {
+        let DocumentContent::Text(text) = &stored.content else {
             anyhow::bail!("document {id} has no text");
         };
         ensure!(text.ends_with(" 2"), "document {id}: {text}");
@@ -331,7 +334,7 @@ fn bulk(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
                 insert(&place.collection, sizes.bulk, make, |_| Ok(()))
             })?;
             best[at] = best[at].min(took);
-            let rows = place.collection.stats()?.rows;
+            let rows = place.collection.collect_stats()?.rows;
             ensure!(
                 rows == (sizes.filled + sizes.bulk) as u64,
                 "{rows} documents"
@@ -353,7 +356,7 @@ fn bulk(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
 fn check_files(place: Place) -> Result<()> {
     let Place { folder, collection } = place;
     drop(collection);
-    let report = verify(&ReadFolder::open(folder.path())?)?;
+    let report = verify_collection(&ReadFolder::open(folder.path())?)?;
     ensure!(report.findings.is_empty(), "{:?}", report.findings);
     Ok(())
 }
@@ -367,16 +370,16 @@ fn bytes_in(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The same ids with other texts, round after round, while it is looked now and then whether compaction is due, as
-/// the service does.
+/// The same ids with other texts, round after round, while it is looked now and then whether compaction
+/// is due, as the service does.
 fn replaced(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
     let (ids, rounds) = sizes.replaced;
-    let options = Options {
+    let options = CollectionOptions {
         compaction: CompactionTrigger {
             least_dead_bytes: sizes.least_dead_bytes,
             ..CompactionTrigger::default()
         },
-        ..Options::default()
+        ..CollectionOptions::default()
     };
     let place = Place::with_options(&settings(), options)?;
     let collection = &place.collection;
@@ -401,9 +404,9 @@ fn replaced(sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> {
         maintaining.join().unwrap_or_else(failed)?;
         done
     })?;
-    collection.maintain(&mut || true)?;
+    collection.run_maintenance(&mut || true)?;
     let after = bytes_in(place.folder.path())?;
-    let stats = collection.stats()?;
+    let stats = collection.collect_stats()?;
     ensure!(stats.rows == ids as u64, "{} documents", stats.rows);
     let share = |bytes: u64| bytes as f64 / once as f64;
     let what = format!("disk after {rounds} rounds of replacement, of that after one");
@@ -422,7 +425,7 @@ fn maintain_until(collection: &Collection, look: Duration, ended: &AtomicBool) -
     while !ended.load(Ordering::Relaxed) {
         std::thread::sleep(look);
         let mut pace = MaintenancePace::new();
-        collection.maintain(&mut || {
+        collection.run_maintenance(&mut || {
             pace.rest();
             true
         })?;

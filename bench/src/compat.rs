@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use lookalike::recipe::Scheme;
+use lookalike::recipe::CompatScheme;
 use lookalike::sketch::{MinHasher, SimHasher};
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, Recipe};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
 use crate::corpora::{Corpus, REAL};
@@ -78,8 +78,11 @@ pub fn run(data: &Path) -> Result<()> {
 /// Runs the benchmark on little text, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
-    for (name, kind) in [("english", Kind::English), ("chinese", Kind::Chinese)] {
-        let texts: Vec<_> = generate::corpus(kind, 100, 1)
+    for (name, kind) in [
+        ("english", CorpusKind::English),
+        ("chinese", CorpusKind::Chinese),
+    ] {
+        let texts: Vec<_> = generate::generate_corpus(kind, 100, 1)
             .into_iter()
             .map(|(_, text)| text)
             .collect();
@@ -91,10 +94,10 @@ pub fn smoke() -> Result<()> {
 
 fn measure(corpus: &str, texts: &[String], rounds: u32, rows: &mut Vec<Row>) -> Result<()> {
     let bytes = total(texts);
-    for scheme in Scheme::BUILT_IN {
-        let recipe = Recipe::named(scheme.name())?;
+    for scheme in CompatScheme::BUILT_IN {
+        let recipe = Recipe::built_in(scheme.name())?;
         let mut expected = None;
-        for cpu in Cpu::all() {
+        for cpu in Cpu::detect_all() {
             let (seconds, checksum) = timed(&recipe, cpu, texts, rounds);
             let agreed = *expected.get_or_insert(checksum) == checksum;
             ensure!(
@@ -125,27 +128,27 @@ fn measure(corpus: &str, texts: &[String], rounds: u32, rows: &mut Vec<Row>) -> 
 
 /// Returns the best time of some rounds over all texts, and a checksum of the results.
 fn timed(recipe: &Recipe, cpu: Cpu, texts: &[String], rounds: u32) -> (f64, u64) {
-    let analyzer = Analyzer::with_cpu(recipe, cpu);
+    let analyzer = TextAnalyzer::with_cpu(recipe, cpu);
     let simhash = SimHasher::new(&recipe.simhash, cpu);
     let minhash = MinHasher::new(&recipe.minhash, cpu);
     let signs = recipe
         .scheme
-        .is_some_and(|scheme| scheme.family().is_some());
-    let mut signature = vec![0; minhash.slots()];
-    let mut scratch = Scratch::default();
+        .is_some_and(|scheme| scheme.minhash_family().is_some());
+    let mut signature = vec![0; minhash.slot_count()];
+    let mut scratch = AnalysisScratch::default();
     let mut best = f64::INFINITY;
     let mut checksum = 0u64;
     for _ in 0..=rounds {
         let started = Instant::now();
         checksum = 0;
         for text in texts {
-            let analysis = analyzer.analyze(text, &mut scratch);
+            let analysis = analyzer.analyze_text(text, &mut scratch);
             let made = if signs {
-                minhash.original(&analysis, &mut signature);
+                minhash.original_signature(&analysis, &mut signature);
                 let slots = signature.iter().map(|&slot| u64::from(slot));
                 slots.fold(0, |sum: u64, slot| sum.rotate_left(5) ^ slot)
             } else {
-                simhash.original(&analysis).unwrap_or_default() as u64
+                simhash.original_fingerprint(&analysis).unwrap_or_default() as u64
             };
             checksum = checksum.rotate_left(1).wrapping_add(made);
         }

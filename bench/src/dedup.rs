@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use lookalike::Threshold;
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
 use crate::corpora::{Corpus, REAL};
@@ -61,7 +61,7 @@ pub fn run(data: &Path) -> Result<()> {
         let corpus = Corpus::real(data, name, folder.path())?;
         measure(&corpus, &[1, 2], 5, &mut rows)?;
     }
-    let template = generate::template(100_000, 100, 7, 0.3);
+    let template = generate::generate_template(100_000, 100, 7, 0.3);
     let corpus = Corpus::made("template", &template, folder.path())?;
     measure(&corpus, &[2], 2, &mut rows)?;
     machine::write("dedup", rows)
@@ -79,7 +79,7 @@ pub fn memory(data: &Path) -> Result<()> {
         ("template", 100_000, 100, 0.3),
         ("long template", 20_000, 1100, 0.1),
     ] {
-        let template = generate::template(documents, words, 7, changed);
+        let template = generate::generate_template(documents, words, 7, changed);
         let corpus = Corpus::made(name, &template, folder.path())?;
         watch(&corpus, 2, &mut peaks)?;
     }
@@ -90,8 +90,15 @@ pub fn memory(data: &Path) -> Result<()> {
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut peaks) = (Vec::new(), Vec::new());
-    for (name, kind) in [("english", Kind::English), ("chinese", Kind::Chinese)] {
-        let corpus = Corpus::made(name, &generate::corpus(kind, 2000, 1), folder.path())?;
+    for (name, kind) in [
+        ("english", CorpusKind::English),
+        ("chinese", CorpusKind::Chinese),
+    ] {
+        let corpus = Corpus::made(
+            name,
+            &generate::generate_corpus(kind, 2000, 1),
+            folder.path(),
+        )?;
         measure(&corpus, &[1, 2], 1, &mut rows)?;
         watch(&corpus, 1, &mut peaks)?;
     }

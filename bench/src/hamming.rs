@@ -8,10 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::hamming::scan::{Buckets, Expanded, Stored, scan};
-use lookalike::hamming::{Code, Codes, Layout, Match, Plan, Request, Search, Segment};
+use lookalike::hamming::scan::{
+    BlockInvertedIndex, ExpandedQueryIndex, StoredNeighbourhoodIndex, scan_within,
+};
+use lookalike::hamming::{
+    BucketLayout, CodeSource, FingerprintCode, HammingPlan, HammingSegment, PlanRequest,
+    SearchLimits, SegmentMatch,
+};
 use lookalike::sketch::SimHasher;
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, Distance, Recipe};
 use memmap2::{Advice, MmapOptions};
 use serde::Serialize;
@@ -76,7 +81,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     if selection.large {
         let mut rows = Vec::new();
         let request = request(1_000_000_000, 64, 3)?;
-        let plan = fitting(&request, Layout::Packed)?;
+        let plan = fitting(&request, BucketLayout::Packed)?;
         measure(
             "uniform",
             &plan,
@@ -87,19 +92,19 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
         return machine::write("hamming_large", rows);
     }
     let mut rows = Vec::new();
-    uniform::<u64>(50_000_000, 64, 3, Layout::Lines, &mut rows)?;
-    uniform::<u64>(50_000_000, 64, 3, Layout::Packed, &mut rows)?;
-    uniform::<u64>(50_000_000, 64, 6, Layout::Lines, &mut rows)?;
-    uniform::<u64>(50_000_000, 64, 6, Layout::Packed, &mut rows)?;
-    uniform::<u128>(50_000_000, 128, 7, Layout::Lines, &mut rows)?;
-    uniform::<u64>(10_000_000, 64, 3, Layout::Lines, &mut rows)?;
-    uniform::<u64>(1_000_000, 64, 3, Layout::Lines, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 3, BucketLayout::Lines, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 3, BucketLayout::Packed, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 6, BucketLayout::Lines, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 6, BucketLayout::Packed, &mut rows)?;
+    uniform::<u128>(50_000_000, 128, 7, BucketLayout::Lines, &mut rows)?;
+    uniform::<u64>(10_000_000, 64, 3, BucketLayout::Lines, &mut rows)?;
+    uniform::<u64>(1_000_000, 64, 3, BucketLayout::Lines, &mut rows)?;
     for name in REAL {
         let codes = real(data, name)?;
         let request = request(codes.len(), 64, 3)?;
         measure(
             name,
-            &Plan::choose(&request)?,
+            &HammingPlan::choose_plan(&request)?,
             &codes[..],
             100_000,
             &mut rows,
@@ -114,9 +119,10 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
 /// Measures the default plan, and the fastest plan of any size.
 fn given(codes: &[u64], queries: &[u64]) -> Result<()> {
     let request = request(codes.len(), 64, 3)?;
-    let fastest = Plan::best(Plan::all(&request)?, request.count).context("there are plans")?;
+    let fastest = HammingPlan::best_of(HammingPlan::all_plans(&request)?, request.count)
+        .context("there are plans")?;
     let mut rows = Vec::new();
-    for plan in [Plan::choose(&request)?, fastest] {
+    for plan in [HammingPlan::choose_plan(&request)?, fastest] {
         rows.push(look_up("given", &plan, codes, queries)?);
     }
     machine::write("hamming_given", rows)
@@ -132,7 +138,7 @@ fn words(path: &Path) -> Result<Vec<u64>> {
 /// Runs the benchmark on few fingerprints, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
-    for layout in [Layout::Lines, Layout::Packed] {
+    for layout in [BucketLayout::Lines, BucketLayout::Packed] {
         uniform::<u64>(20_000, 64, 3, layout, &mut rows)?;
         uniform::<u128>(20_000, 128, 7, layout, &mut rows)?;
     }
@@ -148,7 +154,7 @@ struct Uniform<C> {
     codes: std::marker::PhantomData<C>,
 }
 
-impl<C: Code> Uniform<C> {
+impl<C: FingerprintCode> Uniform<C> {
     fn new(count: usize, bits: u32) -> Self {
         Self {
             count,
@@ -160,16 +166,16 @@ impl<C: Code> Uniform<C> {
     fn code(&self, row: usize) -> C {
         let low = u128::from(mix(row as u64));
         let high = u128::from(mix(row as u64 ^ 0xabcd_0000_0000));
-        C::narrow((high << 64 | low) & u128::MAX >> (128 - self.bits))
+        C::narrow_from((high << 64 | low) & u128::MAX >> (128 - self.bits))
     }
 }
 
-impl<C: Code> Codes<C> for Uniform<C> {
-    fn count(&self) -> usize {
+impl<C: FingerprintCode> CodeSource<C> for Uniform<C> {
+    fn code_count(&self) -> usize {
         self.count
     }
 
-    fn read(&self, from: usize, into: &mut [C]) {
+    fn read_codes(&self, from: usize, into: &mut [C]) {
         for (row, code) in (from..).zip(into) {
             *code = self.code(row);
         }
@@ -184,8 +190,8 @@ fn mix(at: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-fn request(count: usize, bits: u32, distance: u32) -> Result<Request> {
-    Ok(Request {
+fn request(count: usize, bits: u32, distance: u32) -> Result<PlanRequest> {
+    Ok(PlanRequest {
         count: count as u64,
         bits,
         distance: Distance::new(distance, bits)?,
@@ -195,73 +201,79 @@ fn request(count: usize, bits: u32, distance: u32) -> Result<Request> {
 
 /// Returns the best plan of a layout within a number of bytes per fingerprint. The limit is lower
 /// for packed layouts, and higher for large distances and widths.
-fn fitting(request: &Request, layout: Layout) -> Result<Plan> {
+fn fitting(request: &PlanRequest, layout: BucketLayout) -> Result<HammingPlan> {
     let count = request.count;
     let most = match (request.bits, request.distance.get(), layout) {
         (65.., ..) => 64.0,
         (_, 4.., _) => 32.0,
-        (_, _, Layout::Lines) => 24.0,
-        (_, _, Layout::Packed) => 17.0,
+        (_, _, BucketLayout::Lines) => 24.0,
+        (_, _, BucketLayout::Packed) => 17.0,
     };
-    let plans = Plan::all(request)?.into_iter();
-    let plans = plans.filter(|plan| plan.layout() == layout);
-    let fits = |plan: &Plan| plan.predict(count).bytes <= most * count as f64;
-    Plan::best(plans.filter(fits), count).map_or_else(|| Ok(Plan::choose(request)?), Ok)
+    let plans = HammingPlan::all_plans(request)?.into_iter();
+    let plans = plans.filter(|plan| plan.bucket_layout() == layout);
+    let fits = |plan: &HammingPlan| plan.predict_cost(count).bytes <= most * count as f64;
+    HammingPlan::best_of(plans.filter(fits), count)
+        .map_or_else(|| Ok(HammingPlan::choose_plan(request)?), Ok)
 }
 
-fn uniform<C: Code>(
+fn uniform<C: FingerprintCode>(
     count: usize,
     bits: u32,
     distance: u32,
-    layout: Layout,
+    layout: BucketLayout,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
     let plan = fitting(&request(count, bits, distance)?, layout)?;
     let made = Uniform::<C>::new(count, bits);
     let mut codes = vec![C::default(); count];
-    made.read(0, &mut codes);
+    made.read_codes(0, &mut codes);
     measure("uniform", &plan, &codes[..], 1_000_000.min(count), rows)
 }
 
 /// Measures with the queries of [`planted`].
-fn measure<C: Code>(
+fn measure<C: FingerprintCode>(
     name: &str,
-    plan: &Plan,
-    codes: &(impl Codes<C> + ?Sized),
+    plan: &HammingPlan,
+    codes: &(impl CodeSource<C> + ?Sized),
     queries: usize,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let planted = planted(codes, queries, plan.bits(), plan.distance().get());
+    let planted = planted(
+        codes,
+        queries,
+        plan.fingerprint_bits(),
+        plan.distance().get(),
+    );
     rows.push(look_up(name, plan, codes, &planted)?);
     Ok(())
 }
 
 /// Times queries, each of which is near a stored fingerprint.
-fn look_up<C: Code>(
+fn look_up<C: FingerprintCode>(
     name: &str,
-    plan: &Plan,
-    codes: &(impl Codes<C> + ?Sized),
+    plan: &HammingPlan,
+    codes: &(impl CodeSource<C> + ?Sized),
     planted: &[C],
 ) -> Result<Row> {
-    let count = codes.count();
+    let count = codes.code_count();
     let distance = plan.distance();
     let mut started = Instant::now();
-    let mut segment = Segment::build(plan, codes)?;
+    let mut segment = HammingSegment::build_index(plan, codes)?;
     // Build again if that is quick, because memory that was never used before is slow.
     if count <= 100_000_000 {
         drop(segment);
         started = Instant::now();
-        segment = Segment::build(plan, codes)?;
+        segment = HammingSegment::build_index(plan, codes)?;
     }
     let build_seconds = started.elapsed().as_secs_f64();
-    let search = Search::within(distance);
+    let search = SearchLimits::within_distance(distance);
     let (mut batched, mut single) = (f64::INFINITY, f64::INFINITY);
     let mut matches = 0;
     for _ in 0..4 {
         let (mut answered, mut last) = (0, usize::MAX);
         matches = 0;
         let started = Instant::now();
-        segment.search(planted, &search, |query, found| {
+        segment.search_queries(planted, &search, |query, found| {
             answered += usize::from(query != last);
             last = query;
             matches += 1;
@@ -276,7 +288,7 @@ fn look_up<C: Code>(
         let some = &planted[..planted.len() / 5];
         let started = Instant::now();
         for query in some {
-            segment.search(std::slice::from_ref(query), &search, |_, found| {
+            segment.search_queries(std::slice::from_ref(query), &search, |_, found| {
                 black_box(found);
             });
         }
@@ -286,10 +298,10 @@ fn look_up<C: Code>(
     let row = Row {
         fingerprints: name.to_owned(),
         count,
-        bits: plan.bits(),
+        bits: plan.fingerprint_bits(),
         distance: distance.get(),
         plan: plan.to_string(),
-        bytes_each: segment.bytes() as f64 / count as f64,
+        bytes_each: segment.size_in_bytes() as f64 / count as f64,
         build_seconds,
         batched_microseconds: batched * 1e6,
         single_microseconds: single * 1e6,
@@ -316,16 +328,16 @@ fn print(row: &Row) {
 }
 
 /// Returns stored fingerprints with 0 to k flipped bits.
-fn planted<C: Code>(
-    codes: &(impl Codes<C> + ?Sized),
+fn planted<C: FingerprintCode>(
+    codes: &(impl CodeSource<C> + ?Sized),
     queries: usize,
     bits: u32,
     distance: u32,
 ) -> Vec<C> {
     let one = |query: u64| {
         let mut code = [C::default()];
-        codes.read(
-            (mix(query ^ 0x77) % codes.count() as u64) as usize,
+        codes.read_codes(
+            (mix(query ^ 0x77) % codes.code_count() as u64) as usize,
             &mut code,
         );
         let mut flips = 0u128;
@@ -334,14 +346,14 @@ fn planted<C: Code>(
             at += 1;
             flips |= 1 << (mix(at) % u64::from(bits));
         }
-        code[0].xor(C::narrow(flips))
+        code[0].differing_bits(C::narrow_from(flips))
     };
     (0..queries as u64).map(one).collect()
 }
 
-fn check_sample<C: Code>(
-    segment: &Segment<C>,
-    codes: &(impl Codes<C> + ?Sized),
+fn check_sample<C: FingerprintCode>(
+    segment: &HammingSegment<C>,
+    codes: &(impl CodeSource<C> + ?Sized),
     queries: &[C],
 ) -> Result<()> {
     let sample: Vec<C> = queries
@@ -351,18 +363,20 @@ fn check_sample<C: Code>(
         .collect();
     let distance = segment.plan().distance();
     let mut found = Vec::new();
-    segment.search(&sample, &Search::within(distance), |query, one| {
-        found.push((query, one))
-    });
+    segment.search_queries(
+        &sample,
+        &SearchLimits::within_distance(distance),
+        |query, one| found.push((query, one)),
+    );
     let mut expected = Vec::new();
     let mut chunk = [C::default(); 1 << 12];
-    for from in (0..codes.count()).step_by(chunk.len()) {
-        let length = chunk.len().min(codes.count() - from);
-        codes.read(from, &mut chunk[..length]);
+    for from in (0..codes.code_count()).step_by(chunk.len()) {
+        let length = chunk.len().min(codes.code_count() - from);
+        codes.read_codes(from, &mut chunk[..length]);
         for (at, &query) in sample.iter().enumerate() {
-            scan(&chunk[..length], query, distance, |row, distance| {
+            scan_within(&chunk[..length], query, distance, |row, distance| {
                 let row = (from + row) as u32;
-                expected.push((at, Match { distance, row }));
+                expected.push((at, SegmentMatch { distance, row }));
             });
         }
     }
@@ -376,14 +390,14 @@ fn check_sample<C: Code>(
 fn real(data: &Path, name: &str) -> Result<Vec<u64>> {
     let folder = tempfile::tempdir()?;
     let corpus = Corpus::real(data, name, folder.path())?;
-    let recipe = Recipe::named("default")?;
-    let analyzer = Analyzer::new(&recipe);
-    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
-    let mut scratch = Scratch::default();
+    let recipe = Recipe::built_in("default")?;
+    let analyzer = TextAnalyzer::new(&recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::detect_best());
+    let mut scratch = AnalysisScratch::default();
     let texts = corpus.texts()?;
     let prints = texts
         .iter()
-        .filter_map(|text| hasher.fingerprint(&analyzer.analyze(text, &mut scratch)));
+        .filter_map(|text| hasher.fingerprint(&analyzer.analyze_text(text, &mut scratch)));
     Ok(prints.map(|print| print as u64).collect())
 }
 
@@ -391,11 +405,11 @@ fn real(data: &Path, name: &str) -> Result<Vec<u64>> {
 fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
     let distance = Distance::new(3, 64)?;
     let mut codes = vec![0; count];
-    Uniform::<u64>::new(count, 64).read(0, &mut codes);
+    Uniform::<u64>::new(count, 64).read_codes(0, &mut codes);
     let queries = planted(&codes[..], 1000, 64, 3);
     let expected = |codes: &[u64], query| {
         let mut found = Vec::new();
-        scan(codes, query, distance, |row, distance| {
+        scan_within(codes, query, distance, |row, distance| {
             found.push((row as u32, distance))
         });
         found
@@ -422,24 +436,24 @@ fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
             Ok(())
         };
     add("scan", count, 8.0, &|query| expected(&codes, query), &codes)?;
-    let expanded = Expanded::new(&codes, 64);
-    let search = |query| expanded.search(query, distance);
+    let expanded = ExpandedQueryIndex::new(&codes, 64);
+    let search = |query| expanded.search_within(query, distance);
     add("neighbourhood asked", count, f64::NAN, &search, &codes)?;
-    let buckets = Buckets::new(&codes, 64, distance);
+    let buckets = BlockInvertedIndex::new(&codes, 64, distance);
     add(
         "hash map of blocks",
         count,
         f64::NAN,
-        &|query| buckets.search(query),
+        &|query| buckets.search_near(query),
         &codes,
     )?;
     let few = &codes[..count.min(500)];
-    let stored = Stored::new(few, 64, distance)?;
+    let stored = StoredNeighbourhoodIndex::new(few, 64, distance)?;
     add(
         "neighbourhood stored",
         few.len(),
         f64::NAN,
-        &|query| stored.search(query),
+        &|query| stored.search_near(query),
         few,
     )
 }
@@ -453,7 +467,7 @@ fn pairs_of_fingerprints(rows: &mut Vec<Row>) {
     let mut distances = vec![0u8; PAIRS];
     for _ in 0..10 {
         let started = Instant::now();
-        lookalike::hamming::distances(a, b, &mut distances);
+        lookalike::hamming::pairwise_distances(a, b, &mut distances);
         best = best.min(started.elapsed().as_secs_f64());
     }
     let plain = |at: usize| (a[at] ^ b[at]).count_ones();

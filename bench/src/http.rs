@@ -20,7 +20,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tempfile::TempDir;
@@ -104,7 +104,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
 /// Runs the benchmark on few documents, as a test.
 pub fn smoke() -> Result<()> {
     let made = |kind, count| {
-        let made = generate::corpus(kind, count, 5).into_iter();
+        let made = generate::generate_corpus(kind, count, 5).into_iter();
         made.map(|(_, text)| text).collect::<Vec<_>>()
     };
     let sizes = Sizes {
@@ -112,7 +112,10 @@ pub fn smoke() -> Result<()> {
         paced: 300,
         kills: 3,
     };
-    let (titles, english) = (made(Kind::Short, 5000), made(Kind::English, 200));
+    let (titles, english) = (
+        made(CorpusKind::Short, 5000),
+        made(CorpusKind::English, 200),
+    );
     measure(&titles, &english, &sizes, &mut Vec::new())?;
     large::smoke(&titles)?;
     let days = (0..titles.len()).map(|at| at as i64 / 10).collect();

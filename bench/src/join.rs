@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use lookalike::hamming::Code;
-use lookalike::hamming::join::{Distinct, Equal, Near, near_rows, near_values, near_values_across};
-use lookalike::hamming::scan::scan;
+use lookalike::hamming::FingerprintCode;
+use lookalike::hamming::join::{
+    DistinctCodes, EqualRows, NearPair, near_values, near_values_across, visit_near_rows,
+};
+use lookalike::hamming::scan::scan_within;
 use lookalike::sketch::SimHasher;
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, Distance, Recipe};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -85,13 +87,13 @@ pub fn smoke() -> Result<()> {
 }
 
 fn fingerprints(texts: &[String]) -> Result<Vec<u64>> {
-    let recipe = Recipe::named("default")?;
-    let analyzer = Analyzer::new(&recipe);
-    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+    let recipe = Recipe::built_in("default")?;
+    let analyzer = TextAnalyzer::new(&recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::detect_best());
     let found: Vec<Option<u128>> = texts
         .par_iter()
-        .map_init(Scratch::default, |scratch, text| {
-            hasher.fingerprint(&analyzer.analyze(text, scratch))
+        .map_init(AnalysisScratch::default, |scratch, text| {
+            hasher.fingerprint(&analyzer.analyze_text(text, scratch))
         })
         .collect();
     Ok(found
@@ -108,7 +110,7 @@ struct Made<C> {
     distance: u32,
 }
 
-impl<C: Code> Made<C> {
+impl<C: FingerprintCode> Made<C> {
     fn new(length: usize, distance: u32) -> Self {
         let planted = length / 100;
         let code = |row: usize| match row.checked_sub(length - planted) {
@@ -134,17 +136,17 @@ impl<C: Code> Made<C> {
     }
 
     fn all_planted_are_found(&self) -> Result<()> {
-        let distinct = Distinct::new(&self.codes, C::BITS)?;
+        let distinct = DistinctCodes::new(&self.codes, C::BITS)?;
         let apart = (self.codes.len() - self.planted) as u32;
         let is_planted = |a: u32, b: u32| a.abs_diff(b) == apart;
-        let equal = distinct.equal();
+        let equal = distinct.repeated_rows();
         let equal = equal.filter(|rows| is_planted(rows[0], rows[1])).count();
         let found = AtomicU64::new(equal as u64);
         let _ = near_values(
             &distinct,
             distance::<C>(self.distance)?,
-            &|near: &[Near]| {
-                let row = |value| distinct.rows(value)[0];
+            &|near: &[NearPair]| {
+                let row = |value| distinct.rows_of_value(value)[0];
                 let planted = near
                     .iter()
                     .filter(|near| is_planted(row(near.a), row(near.b)));
@@ -161,23 +163,23 @@ impl<C: Code> Made<C> {
     }
 }
 
-fn distance<C: Code>(distance: u32) -> Result<Distance> {
+fn distance<C: FingerprintCode>(distance: u32) -> Result<Distance> {
     Ok(Distance::new(distance, C::BITS)?)
 }
 
-fn uniform<C: Code>(row: usize) -> C {
+fn uniform<C: FingerprintCode>(row: usize) -> C {
     let row = row as u64;
-    C::narrow(u128::from(mix(!row)) << 64 | u128::from(mix(row)))
+    C::narrow_from(u128::from(mix(!row)) << 64 | u128::from(mix(row)))
 }
 
-fn flipped<C: Code>(code: C, seed: u64, most: u32) -> C {
+fn flipped<C: FingerprintCode>(code: C, seed: u64, most: u32) -> C {
     let mut bits = 0u128;
     let mut at = seed;
     while bits.count_ones() < (seed % u64::from(most + 1)) as u32 {
         at = mix(at);
         bits |= 1 << (at % u64::from(C::BITS));
     }
-    code.xor(C::narrow(bits))
+    code.differing_bits(C::narrow_from(bits))
 }
 
 /// The finaliser of SplitMix64.
@@ -215,9 +217,9 @@ struct Timed {
     seconds: f64,
 }
 
-impl<C: Code> Join<'_, C> {
+impl<C: FingerprintCode> Join<'_, C> {
     fn measure(&self, scanned: bool, rows: &mut Vec<Row>) -> Result<()> {
-        let distinct = Distinct::new(self.codes, C::BITS)?;
+        let distinct = DistinctCodes::new(self.codes, C::BITS)?;
         self.agrees_with_samples(&distinct)?;
         let mut expected = None;
         for threads in [1, 2] {
@@ -279,12 +281,12 @@ impl<C: Code> Join<'_, C> {
     fn pairs_of_rows(&self, codes: &[C]) -> Result<u64> {
         let pairs = AtomicU64::new(0);
         let distance = distance::<C>(self.distance)?;
-        let _ = near_rows(
+        let _ = visit_near_rows(
             codes,
             C::BITS,
             distance,
-            Equal::Expanded,
-            &|near: &[Near]| {
+            EqualRows::Expanded,
+            &|near: &[NearPair]| {
                 pairs.fetch_add(near.len() as u64, Ordering::Relaxed);
                 ControlFlow::Continue(())
             },
@@ -295,13 +297,15 @@ impl<C: Code> Join<'_, C> {
     /// Returns the pairs of rows across, and the number of values of both lists.
     fn across(&self, left: &[C], right: &[C]) -> Result<(Timed, usize)> {
         let started = Instant::now();
-        let left = Distinct::new(left, C::BITS)?;
-        let right = Distinct::new(right, C::BITS)?;
+        let left = DistinctCodes::new(left, C::BITS)?;
+        let right = DistinctCodes::new(right, C::BITS)?;
         let sorting = started.elapsed().as_secs_f64();
         let pairs = AtomicU64::new(0);
         let distance = distance::<C>(self.distance)?;
-        let _ = near_values_across(&left, &right, distance, &|near: &[Near]| {
-            let rows = |near: &Near| left.rows(near.a).len() * right.rows(near.b).len();
+        let _ = near_values_across(&left, &right, distance, &|near: &[NearPair]| {
+            let rows = |near: &NearPair| {
+                left.rows_of_value(near.a).len() * right.rows_of_value(near.b).len()
+            };
             let of_rows: usize = near.iter().map(rows).sum();
             pairs.fetch_add(of_rows as u64, Ordering::Relaxed);
             ControlFlow::Continue(())
@@ -354,13 +358,13 @@ impl<C: Code> Join<'_, C> {
 
     fn join(&self) -> Result<Timed> {
         let started = Instant::now();
-        let distinct = Distinct::new(self.codes, C::BITS)?;
+        let distinct = DistinctCodes::new(self.codes, C::BITS)?;
         let sorting = started.elapsed().as_secs_f64();
         let (pairs, checksum) = (AtomicU64::new(0), AtomicU64::new(0));
         let _ = near_values(
             &distinct,
             distance::<C>(self.distance)?,
-            &|near: &[Near]| {
+            &|near: &[NearPair]| {
                 let mut answer = Answer::default();
                 for near in near {
                     answer.take(near.a.into(), near.b.into(), near.distance);
@@ -381,13 +385,13 @@ impl<C: Code> Join<'_, C> {
     }
 
     /// Compares all pairs of values.
-    fn scan(&self, distinct: &Distinct<C>) -> Timed {
+    fn scan(&self, distinct: &DistinctCodes<C>) -> Timed {
         let started = Instant::now();
         let mut answer = Answer::default();
         let codes = distinct.codes();
         for (a, &code) in codes.iter().enumerate() {
             for (b, other) in codes.iter().enumerate().skip(a + 1) {
-                let differing = code.distance(*other);
+                let differing = code.hamming_distance(*other);
                 if differing <= self.distance {
                     answer.take(a as u64, b as u64, differing);
                 }
@@ -401,16 +405,16 @@ impl<C: Code> Join<'_, C> {
     }
 
     /// Checks that sampled values have as many neighbours as a scan finds.
-    fn agrees_with_samples(&self, distinct: &Distinct<C>) -> Result<()> {
+    fn agrees_with_samples(&self, distinct: &DistinctCodes<C>) -> Result<()> {
         const SAMPLES: usize = 64;
         let limit = distance::<C>(self.distance)?;
         let step = distinct.len().div_ceil(SAMPLES).max(1);
         let counts: Vec<AtomicU32> = (0..SAMPLES).map(|_| AtomicU32::new(0)).collect();
         let wrong = AtomicU64::new(0);
         let codes = distinct.codes();
-        let _ = near_values(distinct, limit, &|near: &[Near]| {
-            for &Near { a, b, distance } in near {
-                let differing = codes[a as usize].distance(codes[b as usize]);
+        let _ = near_values(distinct, limit, &|near: &[NearPair]| {
+            for &NearPair { a, b, distance } in near {
+                let differing = codes[a as usize].hamming_distance(codes[b as usize]);
                 let right = a < b && differing == distance && differing <= self.distance;
                 wrong.fetch_add(u64::from(!right), Ordering::Relaxed);
                 for value in [a as usize, b as usize] {
@@ -429,7 +433,7 @@ impl<C: Code> Join<'_, C> {
         );
         for (value, count) in codes.iter().step_by(step).zip(counts) {
             let mut expected = 0;
-            scan(codes, *value, limit, |_, _| expected += 1);
+            scan_within(codes, *value, limit, |_, _| expected += 1);
             let found = count.into_inner() + 1;
             ensure!(
                 found == expected,

@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lookalike_oracle::{all_pairs_of_sets, jaccard, normalize};
+use lookalike_oracle::{all_pairs_of_sets, jaccard_index, normalize_text};
 use serde_json::{Value, json};
 
 /// The use of a pair.
@@ -282,7 +282,7 @@ fn semantic(data: &Path, name: &'static str) -> Result<Set> {
         let (a, b) = (text(&row, "a")?, text(&row, "b")?);
         let positive = text(&row, "label")? == "1";
         let set = |text: &str| bigrams(text).into_iter().collect::<BTreeSet<_>>();
-        let similarity = jaccard(&set(&a), &set(&b));
+        let similarity = jaccard_index(&set(&a), &set(&b));
         let differs = similarity <= NEGATIVE;
         let at = builder.texts.len();
         builder.texts.extend([a, b]);
@@ -389,7 +389,10 @@ fn shingles(text: &str) -> Vec<u128> {
 
 /// Returns pairs of neighbouring letters and digits of the normalised text.
 fn bigrams(text: &str) -> Vec<u128> {
-    windows(normalize(text).chars().filter(|c| c.is_alphanumeric()), 2)
+    windows(
+        normalize_text(text).chars().filter(|c| c.is_alphanumeric()),
+        2,
+    )
 }
 
 /// Returns the set of windows of `n` ≤ 6 characters, with 21 bits per character.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use lookalike::hamming::live::{Live, Seq};
+use lookalike::hamming::live::{LiveIndex, SequenceNumber};
 use lookalike::sketch::SimHasher;
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, Distance, Recipe};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -107,7 +107,7 @@ struct Inserted {
 
 /// Inserts the fingerprints of a range of numbers, and expires those that are older than the
 /// window.
-fn insert(live: &Live<u64>, from: u64, to: u64, window: u64) -> Result<Inserted> {
+fn insert(live: &LiveIndex<u64>, from: u64, to: u64, window: u64) -> Result<Inserted> {
     let mut inserted = Inserted::default();
     let mut codes = Vec::new();
     let mut seq = from;
@@ -150,11 +150,11 @@ fn queries(count: u64, from: u64, to: u64) -> (Vec<u64>, Vec<u64>) {
 
 /// Searches for all queries, batched and one at a time, and returns microseconds per query. Checks
 /// that each finds the fingerprint that it was made from, and nothing too far away.
-fn search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)> {
+fn search(live: &LiveIndex<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)> {
     let (seqs, queries) = queries(count, from, to);
     let mut found = 0;
     let mut wrong = 0;
-    let mut check = |query: usize, Seq(seq), differing| {
+    let mut check = |query: usize, SequenceNumber(seq), differing| {
         found += u64::from(seq == seqs[query]);
         wrong += u64::from((code(seq) ^ queries[query]).count_ones() != differing || differing > 3);
     };
@@ -163,7 +163,7 @@ fn search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)
     let batched = started.elapsed().as_secs_f64() * 1e6 / count as f64;
     let started = Instant::now();
     for (query, &code) in queries.iter().enumerate() {
-        live.search(code, distance()?, |seq, differing| {
+        live.search_within(code, distance()?, |seq, differing| {
             check(query, seq, differing)
         })?;
     }
@@ -177,7 +177,7 @@ fn search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)
 }
 
 /// Returns the better of two measurements.
-fn best_search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)> {
+fn best_search(live: &LiveIndex<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)> {
     let (first, second) = (
         search(live, from, to, count)?,
         search(live, from, to, count)?,
@@ -186,14 +186,14 @@ fn best_search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64,
 }
 
 /// Checks that some queries find exactly what a scan finds.
-fn compare_with_scan(live: &Live<u64>, from: u64, to: u64) -> Result<()> {
+fn compare_with_scan(live: &LiveIndex<u64>, from: u64, to: u64) -> Result<()> {
     let (_, queries) = queries(10, from, to);
     let mut expected = Vec::new();
     for seq in from..to {
         for (at, query) in queries.iter().enumerate() {
             let differing = (code(seq) ^ query).count_ones();
             if differing <= 3 {
-                expected.push((at, Seq(seq), differing));
+                expected.push((at, SequenceNumber(seq), differing));
             }
         }
     }
@@ -208,8 +208,8 @@ fn compare_with_scan(live: &Live<u64>, from: u64, to: u64) -> Result<()> {
 }
 
 fn window(window: u64, lookups: u64, rows: &mut Vec<Row>) -> Result<()> {
-    let live = Live::new(64, distance()?)?;
-    let per_fingerprint = |live: &Live<u64>| live.bytes() as f64 / live.len() as f64;
+    let live = LiveIndex::new(64, distance()?)?;
+    let per_fingerprint = |live: &LiveIndex<u64>| live.memory_bytes() as f64 / live.len() as f64;
     let millions = |inserted: &Inserted| window as f64 / 1e6 / inserted.total.as_secs_f64();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
 
@@ -296,7 +296,7 @@ fn window(window: u64, lookups: u64, rows: &mut Vec<Row>) -> Result<()> {
 }
 
 /// Inserts a million per second until it is stopped, and returns the millions per second reached.
-fn keep_inserting(live: &Live<u64>, from: u64, window: u64, stop: &AtomicBool) -> Result<f64> {
+fn keep_inserting(live: &LiveIndex<u64>, from: u64, window: u64, stop: &AtomicBool) -> Result<f64> {
     let started = Instant::now();
     let mut done = 0;
     let mut codes = Vec::new();
@@ -314,12 +314,12 @@ fn keep_inserting(live: &Live<u64>, from: u64, window: u64, stop: &AtomicBool) -
 /// Returns the 64-bit SimHash fingerprints of texts by the default recipe, without texts that have
 /// none.
 fn fingerprints(texts: &[String]) -> Result<Vec<u64>> {
-    let recipe = Recipe::named("default")?;
-    let analyzer = Analyzer::new(&recipe);
-    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
-    let mut scratch = Scratch::default();
+    let recipe = Recipe::built_in("default")?;
+    let analyzer = TextAnalyzer::new(&recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::detect_best());
+    let mut scratch = AnalysisScratch::default();
     let made = texts.iter().filter_map(|text| {
-        let analysis = analyzer.analyze(text, &mut scratch);
+        let analysis = analyzer.analyze_text(text, &mut scratch);
         hasher.fingerprint(&analysis).map(|made| made as u64)
     });
     Ok(made.collect())
@@ -376,7 +376,7 @@ const PASSES: usize = 3;
 /// Returns the microseconds, as the lowest of all passes, and the matches of look-ups of some
 /// stored fingerprints.
 fn timed(codes: &[u64]) -> Result<Vec<(f64, u64)>> {
-    let live = Live::new(64, distance()?)?;
+    let live = LiveIndex::new(64, distance()?)?;
     live.insert_many(codes, 0)?;
     let mut times = vec![(f64::INFINITY, 0); TIMED as usize];
     for _ in 0..PASSES {
@@ -384,7 +384,7 @@ fn timed(codes: &[u64]) -> Result<Vec<(f64, u64)>> {
             let query = codes[(mix(round) % codes.len() as u64) as usize];
             let mut matches = 0;
             let started = Instant::now();
-            live.search(query, distance()?, |_, _| matches += 1)?;
+            live.search_within(query, distance()?, |_, _| matches += 1)?;
             *least = (least.0.min(started.elapsed().as_secs_f64() * 1e6), matches);
         }
     }

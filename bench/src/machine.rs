@@ -24,7 +24,7 @@ pub fn describe() -> Value {
     let kib: f64 = memory.trim_end_matches(" kB").parse().unwrap_or(0.0);
     json!({
         "cpu": field(&read("/proc/cpuinfo"), "model name"),
-        "instructions": lookalike::Cpu::best().name(),
+        "instructions": lookalike::Cpu::detect_best().name(),
         "cores": std::thread::available_parallelism().map_or(0, usize::from),
         "memory_gib": (kib / 1024.0 / 1024.0).round(),
     })

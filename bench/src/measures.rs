@@ -5,10 +5,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use lookalike::text::{Analyzer, Extras, Scratch};
-use lookalike::verify::{OfSequences, cosine, indel, levenshtein};
+use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalyzer};
+use lookalike::verify::{SequenceMeasure, cosine_similarity, indel_distance, levenshtein_distance};
 use lookalike::{Recipe, Threshold};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use lookalike_oracle::sequence;
 use serde_json::json;
 
@@ -21,16 +21,20 @@ const SENTENCES: [&str; 2] = [
 
 /// Checks every measure of generated texts against its definition.
 pub fn smoke() -> Result<()> {
-    let analyzer = Analyzer::new(&Recipe::default()).with_extras(Extras {
+    let analyzer = TextAnalyzer::new(&Recipe::default()).with_extras(AnalysisExtras {
         characters: true,
         sentences: None,
     });
     let least = Threshold::new(0.05)?;
-    for (kind, count) in [(Kind::Short, 120), (Kind::English, 8), (Kind::Chinese, 8)] {
-        let texts = generate::corpus(kind, count, 11);
+    for (kind, count) in [
+        (CorpusKind::Short, 120),
+        (CorpusKind::English, 8),
+        (CorpusKind::Chinese, 8),
+    ] {
+        let texts = generate::generate_corpus(kind, count, 11);
         let read = |text: &str| {
-            let mut scratch = Scratch::default();
-            let analysis = analyzer.analyze(text, &mut scratch);
+            let mut scratch = AnalysisScratch::default();
+            let analysis = analyzer.analyze_text(text, &mut scratch);
             let mut weighted = Vec::new();
             analysis.weighted_features(&mut weighted);
             (analysis.characters().to_vec(), weighted)
@@ -40,19 +44,22 @@ pub fn smoke() -> Result<()> {
             for (of, (_, b)) in texts.iter().enumerate().take(at + 1) {
                 let (plain_a, plain_b) = (sequence::characters(a), sequence::characters(b));
                 let ((in_a, weights_a), (in_b, weights_b)) = (&read[at], &read[of]);
-                let found = cosine(weights_a, weights_b).get();
+                let found = cosine_similarity(weights_a, weights_b).get();
                 ensure!(
-                    (found - sequence::cosine(a, b, 2)).abs() < 1e-12,
+                    (found - sequence::cosine_similarity(a, b, 2)).abs() < 1e-12,
                     "{a}\n{b}"
                 );
                 for (measure, expected) in [
                     (
-                        OfSequences::Levenshtein,
+                        SequenceMeasure::Levenshtein,
                         sequence::levenshtein(&plain_a, &plain_b),
                     ),
-                    (OfSequences::Indel, sequence::indel(&plain_a, &plain_b)),
                     (
-                        OfSequences::Substring,
+                        SequenceMeasure::Indel,
+                        sequence::indel_similarity(&plain_a, &plain_b),
+                    ),
+                    (
+                        SequenceMeasure::Substring,
                         sequence::common_substring(&plain_a, &plain_b),
                     ),
                 ] {
@@ -87,12 +94,13 @@ pub fn run() -> Result<()> {
         best
     };
     let ours = |a: &[char], b: &[char]| {
-        let found = levenshtein(a, b, usize::MAX).ok().flatten();
+        let found = levenshtein_distance(a, b, usize::MAX).ok().flatten();
         found.unwrap_or(usize::MAX)
     };
-    let within = |a: &[char], b: &[char]| levenshtein(a, b, 3).ok().flatten().unwrap_or(99);
+    let within =
+        |a: &[char], b: &[char]| levenshtein_distance(a, b, 3).ok().flatten().unwrap_or(99);
     let by_indel = |a: &[char], b: &[char]| {
-        indel(a, b, usize::MAX)
+        indel_distance(a, b, usize::MAX)
             .ok()
             .flatten()
             .map_or(99, |edits| edits / 2)

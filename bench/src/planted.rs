@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use lookalike::Threshold;
 use lookalike::evaluate::{LengthClass, TextClass};
-use lookalike::plant::{Edit, Planter, Stock};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike::plant::{EditPlanter, PlantedEdit, TextStock};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::{Deserialize, Serialize};
 
 use crate::corpora::{Corpus, REAL};
@@ -76,7 +76,7 @@ pub fn run(data: &Path) -> Result<()> {
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
-    let documents = generate::corpus(Kind::English, 300, 1);
+    let documents = generate::generate_corpus(CorpusKind::English, 300, 1);
     let corpus = Corpus::made("english", &documents, folder.path())?;
     measure(
         &corpus,
@@ -116,13 +116,13 @@ pub fn smoke() -> Result<()> {
 
 /// Returns the documents with accented letters, every second one with the accents decomposed.
 fn with_accents(corpus: &Corpus) -> Result<Vec<(String, String)>> {
-    let [nfd] = Edit::parse("nfd")?[..] else {
+    let [nfd] = PlantedEdit::parse_edits("nfd")?[..] else {
         anyhow::bail!("nfd is one edit");
     };
-    let planter = Planter::new(1, Stock::default());
+    let planter = EditPlanter::new(1, TextStock::default());
     let texts = corpus.texts()?.into_iter().enumerate();
     let accented = texts.filter_map(|(at, text)| {
-        let apart = planter.plant("", &text, &[nfd])?;
+        let apart = planter.plant_edits("", &text, &[nfd])?;
         Some((format!("{} {at}", corpus.name), [text, apart]))
     });
     let taken = accented.enumerate();
@@ -313,7 +313,7 @@ fn classes(planted: &Path) -> Result<HashMap<String, LengthClass>> {
     let lines = std::fs::read_to_string(planted)?;
     let classes = lines.lines().map(|line| {
         let Planted { id, text } = serde_json::from_str(line)?;
-        Ok((id, TextClass::of(&text).length))
+        Ok((id, TextClass::classify_text(&text).length))
     });
     classes.collect()
 }

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use lookalike::Threshold;
-use lookalike::evaluate::{LengthClass, Script, TextClass};
+use lookalike::evaluate::{LengthClass, ScriptClass, TextClass};
 use lookalike_oracle::all_pairs;
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
 use crate::corpora::{Corpus, REAL};
@@ -54,7 +54,7 @@ struct MethodRow {
 struct Rows {
     corpora: Vec<Row>,
     /// True pairs and the found ones among them, by class and threshold.
-    classes: BTreeMap<(Script, LengthClass, usize), [usize; 2]>,
+    classes: BTreeMap<(ScriptClass, LengthClass, usize), [usize; 2]>,
     methods: Vec<MethodRow>,
 }
 
@@ -99,12 +99,12 @@ pub fn run(data: &Path) -> Result<()> {
 pub fn smoke() -> Result<()> {
     let mut rows = Rows::default();
     let kinds = [
-        ("english", Kind::English),
-        ("chinese", Kind::Chinese),
-        ("short", Kind::Short),
+        ("english", CorpusKind::English),
+        ("chinese", CorpusKind::Chinese),
+        ("short", CorpusKind::Short),
     ];
     for (name, kind) in kinds {
-        let documents = generate::corpus(kind, 1500, 3);
+        let documents = generate::generate_corpus(kind, 1500, 3);
         rows.measure(name, documents.into_iter().map(|(_, text)| text).collect())?;
     }
     for row in &rows.corpora {
@@ -176,7 +176,10 @@ impl Rows {
         truth: &HashMap<Pair, f64>,
         found: &HashMap<Pair, f64>,
     ) {
-        let classes: Vec<TextClass> = texts.iter().map(|text| TextClass::of(text)).collect();
+        let classes: Vec<TextClass> = texts
+            .iter()
+            .map(|text| TextClass::classify_text(text))
+            .collect();
         for pair in truth.keys() {
             let (a, b) = (classes[pair.0], classes[pair.1]);
             let shorter = if a.tokens <= b.tokens { a } else { b };

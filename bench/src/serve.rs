@@ -11,14 +11,15 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lookalike::matching::{self, Corpus as Run, Texts, find_verdicts};
-use lookalike::online::{Time, Window};
-use lookalike::plan::{self, Measure, Method, Plan};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::{Cpu, DocId, Sketcher};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike::matching::{self, DocumentSource, MatchCorpus as Run, find_verdicts};
+use lookalike::online::{StreamWindow, Timestamp};
+use lookalike::plan::{self, MatchMethod, MatchPlan, SimilarityMeasure};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocId, DocumentSketcher};
+use lookalike_oracle::generate::{self, CorpusKind};
 use lookalike_store::{
-    Admitted, Answer, Collection, Content, Document, Folder, Options, Prepared, Settings, Verdict,
+    AdmittedDocuments, Collection, CollectionOptions, CollectionSettings, DiskFolder,
+    DocumentContent, InsertAnswer, NewDocument, PendingInsert, StoredVerdict,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -108,7 +109,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
             "default",
             &titles.texts,
             LARGE,
-            plan::Settings::default(),
+            plan::MatchSettings::default(),
             &mut rows,
         )?;
         with_many("SimHash", &titles.texts, LARGE, simhash(), &mut rows)?;
@@ -128,13 +129,13 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
 /// Runs the benchmark on few documents, as a test.
 pub fn smoke() -> Result<()> {
     let made = |kind, count| {
-        let made = generate::corpus(kind, count, 5).into_iter();
+        let made = generate::generate_corpus(kind, count, 5).into_iter();
         made.map(|(_, text)| text).collect::<Vec<_>>()
     };
-    let texts = made(Kind::Short, 3000);
+    let texts = made(CorpusKind::Short, 3000);
     let days = (0..texts.len()).map(|at| at as i64 / 10).collect();
     let titles = Titles { texts, days };
-    let english = made(Kind::English, 200);
+    let english = made(CorpusKind::English, 200);
     ALL.into_iter()
         .try_for_each(|part| measure(part, &titles, &english, 5000, &mut Vec::new()))
 }
@@ -184,7 +185,7 @@ fn measure(
     many: usize,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let default = plan::Settings::default();
+    let default = plan::MatchSettings::default();
     match part {
         Part::Stream => stream_like_a_batch(titles, rows),
         Part::Titles => bulk("titles, default", &titles.texts, default, rows),
@@ -196,11 +197,11 @@ fn measure(
 }
 
 /// Returns settings that match by SimHash alone.
-fn simhash() -> plan::Settings {
-    plan::Settings {
-        method: Method::SimHash,
-        measure: Measure::Sketch,
-        ..plan::Settings::default()
+fn simhash() -> plan::MatchSettings {
+    plan::MatchSettings {
+        method: MatchMethod::SimHash,
+        measure: SimilarityMeasure::Sketch,
+        ..plan::MatchSettings::default()
     }
 }
 
@@ -221,22 +222,25 @@ pub(crate) struct Place {
     pub(crate) collection: Collection,
 }
 
-fn options() -> Options {
-    Options {
-        clock: Arc::new(|| Time(i64::MAX)),
-        ..Options::default()
+fn options() -> CollectionOptions {
+    CollectionOptions {
+        clock: Arc::new(|| Timestamp(i64::MAX)),
+        ..CollectionOptions::default()
     }
 }
 
 impl Place {
-    fn new(settings: &Settings) -> Result<Self> {
+    fn new(settings: &CollectionSettings) -> Result<Self> {
         Self::with_options(settings, options())
     }
 
-    pub(crate) fn with_options(settings: &Settings, options: Options) -> Result<Self> {
+    pub(crate) fn with_options(
+        settings: &CollectionSettings,
+        options: CollectionOptions,
+    ) -> Result<Self> {
         let folder = tempfile::tempdir_in(machine::root())?;
-        let disk = Arc::new(Folder::open(folder.path())?);
-        let collection = Collection::create(disk, settings, options)?;
+        let disk = Arc::new(DiskFolder::open(folder.path())?);
+        let collection = Collection::create_empty(disk, settings, options)?;
         Ok(Self { folder, collection })
     }
 
@@ -245,12 +249,13 @@ impl Place {
         let Self { folder, collection } = self;
         drop(collection);
         let started = Instant::now();
-        let collection = Collection::open(Arc::new(Folder::open(folder.path())?), options())?;
+        let collection =
+            Collection::open_existing(Arc::new(DiskFolder::open(folder.path())?), options())?;
         Ok((Self { folder, collection }, started.elapsed()))
     }
 
     fn memory(&self) -> Result<u64> {
-        let stats = self.collection.stats()?;
+        let stats = self.collection.collect_stats()?;
         Ok(stats.memory.iter().map(|(_, bytes)| bytes).sum())
     }
 }
@@ -260,47 +265,50 @@ impl Place {
 pub(crate) fn insert(
     collection: &Collection,
     count: usize,
-    make: impl Fn(usize) -> Document + Sync,
-    mut answered: impl FnMut(Vec<Answer>) -> Result<()>,
+    make: impl Fn(usize) -> NewDocument + Sync,
+    mut answered: impl FnMut(Vec<InsertAnswer>) -> Result<()>,
 ) -> Result<Duration> {
     let started = Instant::now();
     std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Result<Vec<Prepared>>>(4);
+        let (sender, receiver) = sync_channel::<Result<Vec<PendingInsert>>>(4);
         let make = &make;
         scope.spawn(move || {
             for start in (0..count).step_by(PORTION) {
                 let prepared = (start..(start + PORTION).min(count))
                     .into_par_iter()
-                    .map_init(Scratch::default, |scratch, at| {
-                        Ok(collection.prepare(make(at), scratch)?)
+                    .map_init(AnalysisScratch::default, |scratch, at| {
+                        Ok(collection.prepare_document(make(at), scratch)?)
                     });
                 if sender.send(prepared.collect()).is_err() {
                     return;
                 }
             }
         });
-        let (admitted, settled) = sync_channel::<Result<Admitted>>(2);
+        let (admitted, settled) = sync_channel::<Result<AdmittedDocuments>>(2);
         scope.spawn(move || {
             for prepared in receiver {
-                let documents = prepared.map(|prepared| collection.admit(&prepared));
+                let documents = prepared.map(|prepared| collection.admit_documents(&prepared));
                 if admitted.send(documents).is_err() {
                     return;
                 }
             }
         });
         for documents in settled {
-            let answers: Result<Vec<_>, _> = collection.settle(documents?).into_iter().collect();
+            let answers: Result<Vec<_>, _> = collection
+                .wait_until_durable(documents?)
+                .into_iter()
+                .collect();
             answered(answers?)?;
         }
         Ok(started.elapsed())
     })
 }
 
-fn document(at: usize, text: &str, time: i64) -> Document {
-    Document {
+fn document(at: usize, text: &str, time: i64) -> NewDocument {
+    NewDocument {
         id: format!("{at}"),
-        content: Content::Text(text.to_owned()),
-        time: Some(Time(time)),
+        content: DocumentContent::Text(text.to_owned()),
+        time: Some(Timestamp(time)),
         meta: None,
     }
 }
@@ -311,11 +319,11 @@ fn document(at: usize, text: &str, time: i64) -> Document {
 fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
     let days = 180;
     let width = Duration::from_micros(days * DAY.unsigned_abs());
-    let settings = Settings {
-        window: Some(Window::new(width, Duration::ZERO, false)?),
-        ..Settings::default()
+    let settings = CollectionSettings {
+        window: Some(StreamWindow::new(width, Duration::ZERO, false)?),
+        ..CollectionSettings::default()
     };
-    let expected = in_a_batch(titles, &settings.plan()?, days as f64)?;
+    let expected = in_a_batch(titles, &settings.match_plan()?, days as f64)?;
     let mut place = Place::new(&settings)?;
     let mut at = 0;
     let mut took = Duration::ZERO;
@@ -331,8 +339,8 @@ fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
         took += insert(&place.collection, to - from, make, |answers| {
             for answer in answers {
                 let found = match &answer.verdict {
-                    Verdict::Kept => None,
-                    Verdict::Duplicate(it) => Some((it.of.clone(), it.similarity, it.route)),
+                    StoredVerdict::Kept => None,
+                    StoredVerdict::Duplicate(it) => Some((it.of.clone(), it.similarity, it.route)),
                 };
                 ensure!(
                     found == expected[at],
@@ -358,22 +366,24 @@ fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
 
 type Found = Option<(String, f64, matching::Route)>;
 
-fn in_a_batch(titles: &Titles, plan: &Plan, days: f64) -> Result<Vec<Found>> {
-    struct Again<'a>(&'a Analyzer, &'a [String]);
-    impl Texts for Again<'_> {
-        fn features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
+fn in_a_batch(titles: &Titles, plan: &MatchPlan, days: f64) -> Result<Vec<Found>> {
+    struct Again<'a>(&'a TextAnalyzer, &'a [String]);
+    impl DocumentSource for Again<'_> {
+        fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
             let text = &self.1[document.index()];
-            self.0.analyze(text, &mut Scratch::default()).features(into);
+            self.0
+                .analyze_text(text, &mut AnalysisScratch::default())
+                .append_features(into);
             Ok(())
         }
     }
     let recipe = lookalike::Recipe::default();
-    let analyzer = Analyzer::new(&recipe);
-    let sketcher = Sketcher::new(&recipe, plan, Cpu::best());
-    let mut sketches = sketcher.sketches(1 << 28);
-    let mut scratch = Scratch::default();
+    let analyzer = TextAnalyzer::new(&recipe);
+    let sketcher = DocumentSketcher::new(&recipe, plan, Cpu::detect_best());
+    let mut sketches = sketcher.new_sketches(1 << 28);
+    let mut scratch = AnalysisScratch::default();
     for text in &titles.texts {
-        sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+        sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
     }
     let times: Vec<f64> = titles.days.iter().map(|&day| day as f64).collect();
     let run = Run {
@@ -381,12 +391,12 @@ fn in_a_batch(titles: &Titles, plan: &Plan, days: f64) -> Result<Vec<Found>> {
         sketches: &sketches,
         texts: &Again(&analyzer, &titles.texts),
         order: None,
-        parts: None,
-        window: Some(matching::Window {
+        partitions: None,
+        window: Some(matching::TimeWindow {
             times: &times,
             width: days,
         }),
-        given: 0,
+        known_prefix: 0,
     };
     let mut found = vec![None; titles.texts.len()];
     for removal in find_verdicts(&run, &|_| {})?.removals {
@@ -402,10 +412,15 @@ fn in_a_batch(titles: &Titles, plan: &Plan, days: f64) -> Result<Vec<Found>> {
 }
 
 /// Measures bulk insertion into an empty collection, and the time to open it again.
-fn bulk(name: &str, texts: &[String], matching: plan::Settings, rows: &mut Vec<Row>) -> Result<()> {
-    let settings = Settings {
+fn bulk(
+    name: &str,
+    texts: &[String],
+    matching: plan::MatchSettings,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let settings = CollectionSettings {
         matching,
-        ..Settings::default()
+        ..CollectionSettings::default()
     };
     let place = Place::new(&settings)?;
     let mut kept = 0;
@@ -416,7 +431,7 @@ fn bulk(name: &str, texts: &[String], matching: plan::Settings, rows: &mut Vec<R
         |answers| {
             kept += answers
                 .iter()
-                .filter(|it| it.verdict == Verdict::Kept)
+                .filter(|it| it.verdict == StoredVerdict::Kept)
                 .count();
             Ok(())
         },
@@ -460,7 +475,7 @@ fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -
         a_document(place.memory()?),
         "B/document",
     );
-    for (part, bytes) in place.collection.stats()?.memory {
+    for (part, bytes) in place.collection.collect_stats()?.memory {
         report(
             rows,
             &format!("of it {part} ({name})"),
@@ -501,14 +516,14 @@ fn with_many(
     name: &str,
     titles: &[String],
     count: usize,
-    matching: plan::Settings,
+    matching: plan::MatchSettings,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
     let width = Duration::from_secs(2 * 86_400);
-    let settings = Settings {
+    let settings = CollectionSettings {
         matching,
-        window: Some(Window::new(width, Duration::ZERO, false)?),
-        ..Settings::default()
+        window: Some(StreamWindow::new(width, Duration::ZERO, false)?),
+        ..CollectionSettings::default()
     };
     let place = Place::new(&settings)?;
     // All documents are within the window and spread over its partitions.
@@ -542,9 +557,9 @@ fn with_many(
 
 /// Closes a collection and times opening it; checks that nothing is lost.
 fn opened_again(place: Place, what: &str, count: usize, rows: &mut Vec<Row>) -> Result<Place> {
-    let before = place.collection.stats()?;
+    let before = place.collection.collect_stats()?;
     let (place, opening) = place.reopen()?;
-    let after = place.collection.stats()?;
+    let after = place.collection.collect_stats()?;
     ensure!(
         (before.rows, before.kept) == (after.rows, after.kept),
         "something was lost"
@@ -568,15 +583,15 @@ fn arriving(
     let clients: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
         let client = |client: u32| {
             scope.spawn(move || {
-                let mut scratch = Scratch::default();
+                let mut scratch = AnalysisScratch::default();
                 let mut took = Vec::new();
                 for at in (client..arriving).step_by(CLIENTS as usize) {
                     let arrives = started + at * between;
                     std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
                     let number = count + SINGLE + at as usize;
                     let document = document(number, &made(number, titles), time);
-                    let prepared = collection.prepare(document, &mut scratch)?;
-                    collection.insert(&[prepared]).remove(0)?;
+                    let prepared = collection.prepare_document(document, &mut scratch)?;
+                    collection.insert_documents(&[prepared]).remove(0)?;
                     took.push(arrives.elapsed().as_secs_f64() * 1e3);
                 }
                 Ok(took)
@@ -610,16 +625,16 @@ fn single(
     time: i64,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     let (mut checks, mut inserts) = (Vec::new(), Vec::new());
     for at in count..count + SINGLE {
         let document = document(at, &made(at, titles), time);
         let started = Instant::now();
-        let prepared = collection.prepare(document, &mut scratch)?;
-        let asked = collection.query(&prepared)?;
+        let prepared = collection.prepare_document(document, &mut scratch)?;
+        let asked = collection.query_document(&prepared)?;
         checks.push(started.elapsed().as_secs_f64() * 1e3);
         let started = Instant::now();
-        let answer = collection.insert(&[prepared]).remove(0)?;
+        let answer = collection.insert_documents(&[prepared]).remove(0)?;
         inserts.push(started.elapsed().as_secs_f64() * 1e3);
         ensure!(
             answer.verdict == asked.verdict,

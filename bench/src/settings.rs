@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use lookalike::evaluate::{
-    Bootstrap, Estimate, Evaluation, Labelled, LabelledPair, Metrics, Options, Point, Setting,
-    Sweep,
+    BootstrapOptions, EvaluatedSetting, Evaluation, EvaluationOptions, EvaluationPoint,
+    LabelledPair, LabelledTexts, MetricEstimate, MetricEstimates, SweptParameter,
 };
-use lookalike::plan::{self, Measure, Method, Unit};
+use lookalike::plan::{self, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::{DocId, Recipe, Threshold};
 use serde::Serialize;
 
@@ -81,20 +81,24 @@ pub fn run(data: &Path) -> Result<()> {
 /// A setting and its name.
 struct Named {
     name: String,
-    setting: Setting,
+    setting: EvaluatedSetting,
 }
 
 fn default_setting() -> Result<Named> {
-    named("auto, default-1", "default-1", plan::Settings::default())
+    named(
+        "auto, default-1",
+        "default-1",
+        plan::MatchSettings::default(),
+    )
 }
 
-fn named(name: &str, recipe: &str, matching: plan::Settings) -> Result<Named> {
+fn named(name: &str, recipe: &str, matching: plan::MatchSettings) -> Result<Named> {
     let threshold = Threshold::new(LOWEST)?;
     Ok(Named {
         name: name.to_owned(),
-        setting: Setting {
-            recipe: Recipe::named(recipe)?,
-            matching: plan::Settings {
+        setting: EvaluatedSetting {
+            recipe: Recipe::built_in(recipe)?,
+            matching: plan::MatchSettings {
                 threshold,
                 ..matching
             },
@@ -104,16 +108,16 @@ fn named(name: &str, recipe: &str, matching: plan::Settings) -> Result<Named> {
 
 /// Returns the default method and the single settings that are compared with it.
 fn settings(set: &Set) -> Result<Vec<Named>> {
-    let default = plan::Settings::default();
-    let by = |method| plan::Settings { method, ..default };
-    let alone = |method| plan::Settings {
+    let default = plan::MatchSettings::default();
+    let by = |method| plan::MatchSettings { method, ..default };
+    let alone = |method| plan::MatchSettings {
         method,
-        measure: Measure::Sketch,
+        measure: SimilarityMeasure::Sketch,
         distance: DISTANCE,
         ..default
     };
-    let checked = |measure, unit| plan::Settings {
-        method: Method::Join,
+    let checked = |measure, unit| plan::MatchSettings {
+        method: MatchMethod::Join,
         measure,
         unit,
         ..default
@@ -124,39 +128,39 @@ fn settings(set: &Set) -> Result<Vec<Named>> {
         settings.push(named(
             &format!("Jaccard, {recipe}"),
             recipe,
-            by(Method::Join),
+            by(MatchMethod::Join),
         )?);
         settings.push(named(
             &format!("SimHash, {recipe}"),
             recipe,
-            alone(Method::SimHash),
+            alone(MatchMethod::SimHash),
         )?);
     }
     for recipe in ["default-1", "characters-3"] {
         settings.push(named(
             &format!("MinHash, {recipe}"),
             recipe,
-            alone(Method::MinHash),
+            alone(MatchMethod::MinHash),
         )?);
         settings.push(named(
             &format!("bottom-k, {recipe}"),
             recipe,
-            alone(Method::BottomK),
+            alone(MatchMethod::BottomK),
         )?);
     }
     settings.push(named(
         "longest sentences",
         "default-1",
-        alone(Method::Sentences),
+        alone(MatchMethod::Sentences),
     )?);
     for (name, measure) in [
-        ("containment, default-1", Measure::Containment),
-        ("cosine, default-1", Measure::Cosine),
+        ("containment, default-1", SimilarityMeasure::Containment),
+        ("cosine, default-1", SimilarityMeasure::Cosine),
     ] {
         settings.push(named(
             name,
             "default-1",
-            checked(measure, Unit::Characters),
+            checked(measure, EditUnit::Characters),
         )?);
     }
     if set
@@ -164,15 +168,15 @@ fn settings(set: &Set) -> Result<Vec<Named>> {
         .iter()
         .all(|text| text.chars().count() <= MOST_CHARACTERS)
     {
-        let edits = checked(Measure::Levenshtein, Unit::Characters);
+        let edits = checked(SimilarityMeasure::Levenshtein, EditUnit::Characters);
         settings.push(named("Levenshtein, default-1", "default-1", edits)?);
-        let edits = checked(Measure::Indel, Unit::Words);
+        let edits = checked(SimilarityMeasure::Indel, EditUnit::Words);
         settings.push(named("Indel by words, default-1", "default-1", edits)?);
     }
     Ok(settings)
 }
 
-fn of_half(set: &Set, half: Half) -> Result<Labelled> {
+fn of_half(set: &Set, half: Half) -> Result<LabelledTexts> {
     let pairs = set.pairs.iter().filter(|pair| pair.half == half);
     let pairs = pairs.map(|pair| LabelledPair {
         a: DocId(pair.texts.0 as u32),
@@ -180,7 +184,7 @@ fn of_half(set: &Set, half: Half) -> Result<Labelled> {
         similar: pair.positive,
         kind: None,
     });
-    Labelled::of_pairs(set.texts.clone(), pairs.collect(), Vec::new())
+    LabelledTexts::from_pairs(set.texts.clone(), pairs.collect(), Vec::new())
         .with_context(|| format!("a half of {}", set.name))
 }
 
@@ -191,20 +195,20 @@ fn grid() -> Vec<f64> {
 }
 
 /// Returns the cut with the highest F1.
-fn chosen(tune: &Labelled, setting: &Setting) -> Result<f64> {
+fn chosen(tune: &LabelledTexts, setting: &EvaluatedSetting) -> Result<f64> {
     let evaluation = Evaluation::new(tune, setting, &without_intervals(grid()))?;
     let best = evaluation.best.unwrap_or_default();
     Ok(evaluation.points[best].cut)
 }
 
 /// Returns the lowest threshold, in fine steps, at which precision is at least [`PRECISE`].
-fn precise(tune: &Labelled, setting: &Setting) -> Result<Option<f64>> {
+fn precise(tune: &LabelledTexts, setting: &EvaluatedSetting) -> Result<Option<f64>> {
     let steps = (60..200).step_by(2).chain((81..161).step_by(2));
     let mut thresholds: Vec<f64> = steps.map(|step| f64::from(step) / 200.0).collect();
     thresholds.sort_by(f64::total_cmp);
     let evaluation = Evaluation::new(tune, setting, &without_intervals(thresholds))?;
-    let is_precise = |point: &&Point| {
-        let precision = point.decisive().precision.value;
+    let is_precise = |point: &&EvaluationPoint| {
+        let precision = point.decisive_metrics().precision.value;
         precision.is_some_and(|precision| precision >= PRECISE)
     };
     Ok(evaluation
@@ -214,25 +218,25 @@ fn precise(tune: &Labelled, setting: &Setting) -> Result<Option<f64>> {
         .map(|point| point.cut))
 }
 
-fn without_intervals(thresholds: Vec<f64>) -> Options {
-    Options {
+fn without_intervals(thresholds: Vec<f64>) -> EvaluationOptions {
+    EvaluationOptions {
         thresholds,
-        bootstrap: Bootstrap {
+        bootstrap: BootstrapOptions {
             resamples: 0,
-            ..Bootstrap::default()
+            ..BootstrapOptions::default()
         },
     }
 }
 
 fn row(
     set: &Set,
-    test: &Labelled,
+    test: &LabelledTexts,
     named: &Named,
     cut: f64,
     chosen_by: &'static str,
 ) -> Result<Row> {
     let metrics = judged(test, &named.setting, cut)?;
-    let value = |estimate: Estimate| estimate.value.unwrap_or(f64::NAN);
+    let value = |estimate: MetricEstimate| estimate.value.unwrap_or(f64::NAN);
     let row = Row {
         set: set.name,
         truth: set.truth,
@@ -240,8 +244,8 @@ fn row(
         setting: named.name.clone(),
         cut,
         chosen_by,
-        positive: test.similar(),
-        negative: test.different(),
+        positive: test.count_similar_pairs(),
+        negative: test.count_different_pairs(),
         precision: value(metrics.precision),
         recall: value(metrics.recall),
         f1: value(metrics.f1),
@@ -257,22 +261,22 @@ fn row(
 }
 
 /// Measures a setting at one cut.
-fn judged(test: &Labelled, setting: &Setting, cut: f64) -> Result<Metrics> {
-    let options = Options {
+fn judged(test: &LabelledTexts, setting: &EvaluatedSetting, cut: f64) -> Result<MetricEstimates> {
+    let options = EvaluationOptions {
         thresholds: vec![cut],
-        bootstrap: Bootstrap::default(),
+        bootstrap: BootstrapOptions::default(),
     };
-    let setting = match setting.sweep() {
-        Sweep::Threshold => Setting {
-            matching: plan::Settings {
+    let setting = match setting.swept_parameter() {
+        SweptParameter::Threshold => EvaluatedSetting {
+            matching: plan::MatchSettings {
                 threshold: Threshold::new(cut)?,
                 ..setting.matching
             },
             ..setting.clone()
         },
-        Sweep::Distance | Sweep::Nothing => setting.clone(),
+        SweptParameter::Distance | SweptParameter::Nothing => setting.clone(),
     };
     let evaluation = Evaluation::new(test, &setting, &options)?;
     let at_cut = evaluation.points.iter().find(|point| point.cut == cut);
-    Ok(*at_cut.context("the cut was looked at")?.decisive())
+    Ok(*at_cut.context("the cut was looked at")?.decisive_metrics())
 }

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, ensure};
 use lookalike::Threshold;
-use lookalike_oracle::{Verdict, all_pairs, generate, verdicts_from_pairs};
+use lookalike_oracle::{OracleVerdict, all_pairs, generate, verdicts_from_pairs};
 use serde::Serialize;
 
 use crate::corpora::Corpus;
@@ -72,8 +72,8 @@ impl Template {
     /// Returns documents of each template in turn.
     fn texts(self, documents: usize) -> Vec<(String, String)> {
         let make = match self.places {
-            Places::Own => generate::template,
-            Places::Same => generate::form,
+            Places::Own => generate::generate_template,
+            Places::Same => generate::generate_form,
         };
         let own = f64::from(self.own) / 100.0;
         let each = documents.div_ceil(self.templates);
@@ -131,7 +131,10 @@ pub fn smoke() -> Result<()> {
         let pairs = all_pairs(&texts, 2, Threshold::DEFAULT.get());
         let order: Vec<usize> = (0..texts.len()).collect();
         let verdicts = verdicts_from_pairs(&order, 0, &pairs);
-        let kept = verdicts.iter().filter(|&it| *it == Verdict::Kept).count();
+        let kept = verdicts
+            .iter()
+            .filter(|&it| *it == OracleVerdict::Kept)
+            .count();
         ensure!(
             row.kept == kept as u64,
             "{} with {} words of {} their own kept, not {kept}",

@@ -8,9 +8,9 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use lookalike::recipe::{MinHashFamily, MinHashRecipe};
 use lookalike::sketch::{MinHasher, SimHasher};
-use lookalike::text::{Analysis, Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, Recipe};
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
 use crate::corpora::{Corpus, REAL};
@@ -50,8 +50,11 @@ pub fn run(data: &Path) -> Result<()> {
 /// Runs the benchmark on little text, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
-    for (name, kind) in [("english", Kind::English), ("chinese", Kind::Chinese)] {
-        let texts: Vec<_> = generate::corpus(kind, 200, 1)
+    for (name, kind) in [
+        ("english", CorpusKind::English),
+        ("chinese", CorpusKind::Chinese),
+    ] {
+        let texts: Vec<_> = generate::generate_corpus(kind, 200, 1)
             .into_iter()
             .map(|(_, text)| text)
             .collect();
@@ -68,7 +71,7 @@ fn measure(
     rounds: u32,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let recipe = Recipe::named(recipe)?;
+    let recipe = Recipe::built_in(recipe)?;
     for sketch in [
         "tokens",
         "simhash-64",
@@ -76,7 +79,7 @@ fn measure(
         "affine-32-128",
     ] {
         let mut expected = None;
-        for cpu in Cpu::all() {
+        for cpu in Cpu::detect_all() {
             let (seconds, checksum) = timed(&recipe, cpu, sketch, texts, rounds);
             let agreed = *expected.get_or_insert(checksum) == checksum;
             ensure!(agreed, "{sketch} of {corpus} differs with {}", cpu.name());
@@ -104,7 +107,7 @@ fn measure(
 
 /// Returns the best time of some rounds over all texts, and a checksum of the results.
 fn timed(recipe: &Recipe, cpu: Cpu, sketch: &str, texts: &[String], rounds: u32) -> (f64, u64) {
-    let analyzer = Analyzer::with_cpu(recipe, cpu);
+    let analyzer = TextAnalyzer::with_cpu(recipe, cpu);
     let simhash = SimHasher::new(&recipe.simhash, cpu);
     let family = |family| {
         MinHasher::new(
@@ -118,26 +121,26 @@ fn timed(recipe: &Recipe, cpu: Cpu, sketch: &str, texts: &[String], rounds: u32)
     let fast = family(MinHashFamily::FastSimilarity);
     let affine = family(MinHashFamily::Affine32);
     let mut signature = vec![0; recipe.minhash.slots as usize];
-    let mut make = |analysis: &Analysis<'_>| -> u64 {
+    let mut make = |analysis: &TextAnalysis<'_>| -> u64 {
         let minhash = match sketch {
             "tokens" => return analysis.key as u64,
             "simhash-64" => return simhash.fingerprint(analysis).unwrap_or_default() as u64,
             "fast-similarity-128" => &fast,
             _ => &affine,
         };
-        minhash.sign(analysis, &mut signature);
+        minhash.write_signature(analysis, &mut signature);
         signature
             .iter()
             .fold(0, |sum, &slot| sum.rotate_left(5) ^ u64::from(slot))
     };
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     let mut best = f64::INFINITY;
     let mut checksum = 0u64;
     for _ in 0..=rounds {
         let started = Instant::now();
         checksum = 0;
         for text in texts {
-            let made = make(&analyzer.analyze(text, &mut scratch));
+            let made = make(&analyzer.analyze_text(text, &mut scratch));
             checksum = checksum.rotate_left(1).wrapping_add(made);
         }
         best = best.min(started.elapsed().as_secs_f64());

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use lookalike::Recipe;
-use lookalike_batch::library::{
-    self, BuildSettings, Candidates, Check, Entries, Manifest, Reading, SearchSettings, Which,
+use lookalike_batch::index::{
+    self, BuildSettings, IndexEntries, IndexManifest, IndexReadOptions, ListedMatches,
+    SearchCandidates, SearchSettings, TextCheck,
 };
-use lookalike_batch::run::Silent;
-use lookalike_batch::sink::Output;
+use lookalike_batch::run::SilentProgress;
+use lookalike_batch::sink::OutputTarget;
 use lookalike_batch::source::ReadOptions;
 
 /// Panics if the bytes violate that rule.
@@ -36,9 +37,10 @@ pub(crate) fn check(bytes: &[u8]) {
 
 fn manifest(bytes: &[u8]) {
     let path = Path::new("manifest");
-    if let Ok(manifest) = Manifest::parse(bytes, path) {
+    if let Ok(manifest) = IndexManifest::parse_manifest(bytes, path) {
         let text = manifest.to_text();
-        let again = Manifest::parse(text.as_bytes(), path).expect("its own text is a manifest");
+        let again = IndexManifest::parse_manifest(text.as_bytes(), path)
+            .expect("its own text is a manifest");
         assert_eq!(again, manifest);
         assert_eq!(again.to_text(), text);
     }
@@ -82,10 +84,17 @@ fn sample() -> &'static Sample {
             replace: false,
         };
         let inputs = [rows.clone()];
-        library::build(&library, &inputs, &settings, &reading(), None, &Silent)
-            .expect("the sample is good");
+        index::build_index(
+            &library,
+            &inputs,
+            &settings,
+            &reading(),
+            None,
+            &SilentProgress,
+        )
+        .expect("the sample is good");
         let gone: Vec<_> = (0..30).map(|row| format!("d{}", row * 3)).collect();
-        library::remove(&library, &gone, 1, &Silent).expect("the sample is good");
+        index::remove_from_index(&library, &gone, 1, &SilentProgress).expect("the sample is good");
         let matches = search(&library, &rows, &place.path().join("out.tsv"))
             .expect("the sample is good")
             .lines()
@@ -112,9 +121,9 @@ fn sample() -> &'static Sample {
     })
 }
 
-fn reading() -> Reading {
-    Reading {
-        entries: Entries::Documents,
+fn reading() -> IndexReadOptions {
+    IndexReadOptions {
+        entries: IndexEntries::Documents,
         options: ReadOptions::default(),
         strict: true,
         threads: 1,
@@ -124,21 +133,21 @@ fn reading() -> Reading {
 fn search(library: &Path, rows: &Path, out: &Path) -> lookalike_batch::Result<String> {
     let settings = SearchSettings {
         distance: None,
-        which: Which::All,
+        which: ListedMatches::All,
         limit: None,
-        candidates: Candidates::Distance,
-        check: Some(Check::None),
+        candidates: SearchCandidates::Distance,
+        check: Some(TextCheck::None),
         recipe: None,
     };
-    let output = Output::Path(out.to_path_buf());
+    let output = OutputTarget::Path(out.to_path_buf());
     let inputs = [rows.to_path_buf()];
-    library::search(
+    index::search_index(
         library,
         &inputs,
         &settings,
         &reading(),
         (&output, None),
-        &Silent,
+        &SilentProgress,
     )?;
     Ok(std::fs::read_to_string(out).expect("it was written"))
 }
@@ -166,7 +175,7 @@ fn changed(choice: usize, changes: &[u8]) {
         same &= written == *bytes;
         std::fs::write(library.join(name), written).expect("a file can be written");
     }
-    let verified = library::verify(&library, 1, &Silent);
+    let verified = index::verify_index(&library, 1, &SilentProgress);
     assert_eq!(
         verified.is_ok(),
         same,

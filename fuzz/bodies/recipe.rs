@@ -11,6 +11,6 @@ pub(crate) fn check(bytes: &[u8]) {
     let toml = recipe.to_toml();
     let again: Recipe = toml.parse().expect("a recipe's own TOML is a recipe");
     assert_eq!(again, recipe);
-    assert_eq!(again.id(), recipe.id());
+    assert_eq!(again.recipe_id(), recipe.recipe_id());
     assert_eq!(again.to_toml(), toml);
 }

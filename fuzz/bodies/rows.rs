@@ -6,7 +6,8 @@ use std::path::Path;
 
 use lookalike_batch::error::Result;
 use lookalike_batch::source::{
-    BadRow, Fields, Format, Inputs, InvalidText, ParseScratch, Place, ReadOptions, Row,
+    BadRow, InputFormat, InputRow, InputSet, InvalidText, ParseScratch, ReadOptions, RowPlace,
+    WantedFields,
 };
 
 /// Panics if the bytes violate that rule.
@@ -42,7 +43,12 @@ pub(crate) fn check(bytes: &[u8]) {
     assert_eq!(cut.get(..handed_out), Some(&whole[..]));
 }
 
-const FORMATS: [Format; 4] = [Format::Jsonl, Format::CSV, Format::TSV, Format::Text];
+const FORMATS: [InputFormat; 4] = [
+    InputFormat::Jsonl,
+    InputFormat::CSV,
+    InputFormat::TSV,
+    InputFormat::Text,
+];
 const BLOCKS: [usize; 4] = [1, 2, 7, 64];
 
 /// Block size in bytes that holds nearly all inputs, because clearing the default block takes long.
@@ -53,14 +59,14 @@ fn options(choice: u8) -> ReadOptions {
     let format = FORMATS[usize::from(choice & 3)];
     let header = !has(6);
     let named = |field: &str, column: &str| {
-        let numbered = matches!(format, Format::Csv { .. }) && !header;
+        let numbered = matches!(format, InputFormat::Csv { .. }) && !header;
         if numbered {
             column.to_owned()
         } else {
             field.to_owned()
         }
     };
-    let more = has(5) && format != Format::Text;
+    let more = has(5) && format != InputFormat::Text;
     ReadOptions {
         format: Some(format),
         header,
@@ -74,7 +80,7 @@ fn options(choice: u8) -> ReadOptions {
         } else {
             InvalidText::Reject
         },
-        fields: Fields {
+        fields: WantedFields {
             text: vec![named("text", "1")],
             features: more.then(|| named("features", "2")),
             extra: if more {
@@ -82,7 +88,7 @@ fn options(choice: u8) -> ReadOptions {
             } else {
                 Vec::new()
             },
-            ..Fields::default()
+            ..WantedFields::default()
         },
         block_bytes: WHOLE,
         ..ReadOptions::default()
@@ -99,18 +105,18 @@ struct Seen {
     text: String,
     features: Option<String>,
     extra: String,
-    place: Place,
+    place: RowPlace,
     number: u64,
 }
 
 impl Seen {
-    fn new(row: &Row<'_>) -> Self {
+    fn new(row: &InputRow<'_>) -> Self {
         Self {
             id: row.id.map(str::to_owned),
             text: row.text.to_owned(),
             features: row
                 .features
-                .map(|features| format!("{:?}", features.iter().collect::<Vec<_>>())),
+                .map(|features| format!("{:?}", features.iter_weighted().collect::<Vec<_>>())),
             extra: format!("{:?}", row.extra),
             place: row.place,
             number: row.number,
@@ -122,18 +128,18 @@ impl Seen {
 /// the same when they are read again.
 fn read(path: &Path, options: &ReadOptions) -> (Vec<Outcome>, String) {
     let mut rows = Vec::new();
-    let inputs = match Inputs::open(&[path.to_path_buf()], options) {
+    let inputs = match InputSet::open_paths(&[path.to_path_buf()], options) {
         Ok(inputs) => inputs,
         Err(error) => return (rows, error.to_string()),
     };
     let mut take = || -> Result<()> {
         let mut scratch = ParseScratch::default();
         while let Some(block) = inputs.next_block()? {
-            inputs.parse(&block, &mut scratch, &mut |row| {
+            inputs.parse_block(&block, &mut scratch, &mut |row| {
                 rows.push(row.map(|row| Seen::new(&row)));
                 Ok(())
             })?;
-            inputs.recycle(block);
+            inputs.recycle_block(block);
         }
         Ok(())
     };
@@ -144,7 +150,7 @@ fn read(path: &Path, options: &ReadOptions) -> (Vec<Outcome>, String) {
     (rows, error)
 }
 
-fn check_again(inputs: &Inputs, rows: &[Outcome]) {
+fn check_again(inputs: &InputSet, rows: &[Outcome]) {
     let (mut scratch, mut raw) = (ParseScratch::default(), Vec::new());
     for (row, number) in rows.iter().zip(1..) {
         let (place, own) = match row {
@@ -153,12 +159,12 @@ fn check_again(inputs: &Inputs, rows: &[Outcome]) {
         };
         assert_eq!(own, number);
         inputs
-            .raw(place, &mut raw)
+            .read_raw_row(place, &mut raw)
             .expect("a row's bytes can be read again");
-        assert_eq!(raw.len(), place.length() as usize);
+        assert_eq!(raw.len(), place.byte_length() as usize);
         if let Ok(row) = row {
             let again = inputs
-                .reread(place, &mut scratch, Seen::new)
+                .reread_row(place, &mut scratch, Seen::new)
                 .expect("a good row stays good");
             assert_eq!(&Seen { number, ..again }, row);
         }

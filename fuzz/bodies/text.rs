@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use lookalike::recipe::{Markup, Step, Tokens};
-use lookalike::text::{Analyzer, Scratch, State, Token};
+use lookalike::recipe::{MarkupKind, NormalizationStep, TokenKind};
+use lookalike::text::{AnalysisScratch, TextAnalyzer, TextState, TextToken};
 use lookalike::{Cpu, Recipe};
 
 /// Panics if the bytes violate that rule. The first byte chooses the recipe, the others are the
@@ -13,20 +13,24 @@ pub(crate) fn check(bytes: &[u8]) {
         return;
     };
     let text = &String::from_utf8_lossy(text);
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     let mut key = None;
     for analyzer in analyzers(usize::from(choice) % RECIPES) {
-        let values: Vec<u64> = analyzer.tokens(text).iter().map(Token::value).collect();
-        let analysis = analyzer.analyze(text, &mut scratch);
+        let values: Vec<u64> = analyzer
+            .list_tokens(text)
+            .iter()
+            .map(TextToken::token_value)
+            .collect();
+        let analysis = analyzer.analyze_text(text, &mut scratch);
         let by = analyzer.cpu().name();
-        assert_eq!(analysis.tokens(), values, "{by}");
+        assert_eq!(analysis.token_values(), values, "{by}");
 
         let ngram = analyzer.recipe().ngram as usize;
         assert_eq!(analysis.state, state(&values, ngram, text), "{by}");
         let count = (values.len() + 1).saturating_sub(ngram);
         assert_eq!(analysis.feature_count(), count, "{by}");
         let mut features = Vec::new();
-        analysis.features(&mut features);
+        analysis.append_features(&mut features);
         assert!(
             features.len() <= count && features.is_sorted_by(|a, b| a < b),
             "{by}"
@@ -35,43 +39,56 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-fn state(values: &[u64], ngram: usize, text: &str) -> State {
+fn state(values: &[u64], ngram: usize, text: &str) -> TextState {
     match values.len() {
-        0 if text.trim().is_empty() => State::Empty,
-        0 => State::Blank,
-        few if few < ngram => State::Poor,
-        _ => State::Rich,
+        0 if text.trim().is_empty() => TextState::Empty,
+        0 => TextState::SymbolsOnly,
+        few if few < ngram => TextState::TooShort,
+        _ => TextState::Fingerprintable,
     }
 }
 
 /// Returns the analyzers of a recipe, one per instruction set. They are kept because their tables
 /// are expensive.
-fn analyzers(recipe: usize) -> &'static [Analyzer] {
-    static KNOWN: [OnceLock<Vec<Analyzer>>; RECIPES] = [const { OnceLock::new() }; RECIPES];
+fn analyzers(recipe: usize) -> &'static [TextAnalyzer] {
+    static KNOWN: [OnceLock<Vec<TextAnalyzer>>; RECIPES] = [const { OnceLock::new() }; RECIPES];
     KNOWN[recipe].get_or_init(|| {
         let recipe = self::recipe(recipe);
-        Cpu::all()
+        Cpu::detect_all()
             .into_iter()
-            .map(|cpu| Analyzer::with_cpu(&recipe, cpu))
+            .map(|cpu| TextAnalyzer::with_cpu(&recipe, cpu))
             .collect()
     })
 }
 
-const TOKENS: [Tokens; 3] = [Tokens::Words, Tokens::Characters, Tokens::Whitespace];
-const MARKUPS: [Markup; 3] = [Markup::None, Markup::Markdown, Markup::Html];
-const STEPS: [&[Step]; 5] = [
+const TOKENS: [TokenKind; 3] = [
+    TokenKind::Words,
+    TokenKind::Characters,
+    TokenKind::Whitespace,
+];
+const MARKUPS: [MarkupKind; 3] = [MarkupKind::None, MarkupKind::Markdown, MarkupKind::Html];
+const STEPS: [&[NormalizationStep]; 5] = [
     &[
-        Step::Nfkc,
-        Step::Fold,
-        Step::ZeroWidth,
-        Step::Simplified,
-        Step::Punctuation,
-        Step::Whitespace,
+        NormalizationStep::Nfkc,
+        NormalizationStep::Fold,
+        NormalizationStep::ZeroWidth,
+        NormalizationStep::Simplified,
+        NormalizationStep::Punctuation,
+        NormalizationStep::Whitespace,
     ],
     &[],
-    &[Step::Nfkc],
-    &[Step::Fold, Step::Width, Step::ZeroWidth, Step::Whitespace],
-    &[Step::Simplified, Step::Punctuation, Step::NoWhitespace],
+    &[NormalizationStep::Nfkc],
+    &[
+        NormalizationStep::Fold,
+        NormalizationStep::Width,
+        NormalizationStep::ZeroWidth,
+        NormalizationStep::Whitespace,
+    ],
+    &[
+        NormalizationStep::Simplified,
+        NormalizationStep::Punctuation,
+        NormalizationStep::NoWhitespace,
+    ],
 ];
 
 /// Number of combinations of tokens, markup and normalisation.

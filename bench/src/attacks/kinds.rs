@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde_json::json;
 
 use super::client::{Connection, NDJSON, head_of};
@@ -117,7 +117,7 @@ impl Payloads {
 }
 
 fn short_texts(_: &AttackSize) -> Vec<String> {
-    let made = generate::corpus(Kind::Short, 4000, 7).into_iter();
+    let made = generate::generate_corpus(CorpusKind::Short, 4000, 7).into_iter();
     made.map(|(_, text)| text).collect()
 }
 
@@ -309,8 +309,9 @@ fn drip_bodies(target: &Target<'_>, _: usize) -> Result<()> {
     Ok(())
 }
 
-/// Inserts texts that share all their blocks in another order, which a bound by features cannot tell apart, so
-/// that each would be compared with all before it. They are either answered or refused as too costly.
+/// Inserts texts that share all their blocks in another order, which a bound by features cannot tell
+/// apart, so that each would be compared with all before it. They are either answered or refused as too
+/// costly.
 fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
     let (count, bytes) = target.size.permutations;
     let path = format!("{COLLECTION}/documents");
@@ -344,8 +345,8 @@ fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
     Ok(())
 }
 
-/// Texts of so many bytes that have the same blocks of 500 bytes in orders of their own: they share nearly all of
-/// their features, and are far from one another by edit distance.
+/// Texts of so many bytes that have the same blocks of 500 bytes in orders of their own: they share
+/// nearly all of their features, and are far from one another by edit distance.
 fn permuted_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item = String> {
     const BLOCK: usize = 500;
     let mut numbers = Numbers(1);

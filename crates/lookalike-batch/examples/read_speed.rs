@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use lookalike_batch::error::{Error, ErrorKind, Result};
-use lookalike_batch::source::{Inputs, ParseScratch, ReadOptions};
+use lookalike_batch::source::{InputSet, ParseScratch, ReadOptions};
 
 #[expect(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<()> {
@@ -18,25 +18,25 @@ fn main() -> Result<()> {
     let paths: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
     for _ in 0..3 {
         let start = Instant::now();
-        let inputs = Inputs::open(&paths, &ReadOptions::default())?;
+        let inputs = InputSet::open_paths(&paths, &ReadOptions::default())?;
         let (rows, bytes, bad) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let work = || -> Result<()> {
                 let mut scratch = ParseScratch::default();
                 let (mut row_count, mut byte_count, mut bad_count) = (0, 0, 0);
                 while let Some(block) = inputs.next_block()? {
-                    inputs.parse(&block, &mut scratch, &mut |row| {
+                    inputs.parse_block(&block, &mut scratch, &mut |row| {
                         match row {
                             Ok(row) => {
                                 row_count += 1;
-                                byte_count += u64::from(row.place.length());
+                                byte_count += u64::from(row.place.byte_length());
                                 std::hint::black_box(row.text);
                             }
                             Err(_) => bad_count += 1,
                         }
                         Ok(())
                     })?;
-                    inputs.recycle(block);
+                    inputs.recycle_block(block);
                 }
                 rows.fetch_add(row_count, Ordering::Relaxed);
                 bytes.fetch_add(byte_count, Ordering::Relaxed);

@@ -10,9 +10,9 @@ use std::path::Path;
 /// An error of a run over files.
 ///
 /// It is one pointer wide, so that a `Result` of a small value stays small in hot loops.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     message: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -45,7 +45,7 @@ pub enum ErrorKind {
 impl Error {
     /// Creates an error with the given text: a sentence without a full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorInner {
             kind,
             message: message.into(),
             source: None,
@@ -64,39 +64,39 @@ impl Error {
         self.0.kind
     }
 
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
     }
 
-    pub(crate) fn input(message: impl Into<String>) -> Self {
+    pub(crate) fn input_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Input, message)
     }
 
-    pub(crate) fn output(message: impl Into<String>) -> Self {
+    pub(crate) fn output_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Output, message)
     }
 
-    pub(crate) fn limit(message: impl Into<String>) -> Self {
+    pub(crate) fn limit_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, message)
     }
 
-    pub(crate) fn engine(message: impl Into<String>) -> Self {
+    pub(crate) fn engine_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Engine, message)
     }
 
     /// Prefixes the message with a place: "{place}: {message}".
-    pub(crate) fn within(mut self, place: &str) -> Self {
+    pub(crate) fn with_place(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
     /// Creates the error of a failed read of `name`: "cannot {action} {name}: {cause}".
-    pub(crate) fn reading(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
-        Self::input(format!("cannot {action} {name}: {cause}")).with_source(cause)
+    pub(crate) fn read_error(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
+        Self::input_error(format!("cannot {action} {name}: {cause}")).with_source(cause)
     }
 
     /// Creates the error of a failed write to `name`. A closed pipe has a kind of its own.
-    pub(crate) fn writing(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
+    pub(crate) fn write_error(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
         let kind = match cause.kind() {
             io::ErrorKind::BrokenPipe => ErrorKind::BrokenPipe,
             _ => ErrorKind::Output,
@@ -112,7 +112,7 @@ impl From<lookalike::Error> for Error {
 }
 
 /// Returns a path as messages show it: as given, with undecodable bytes replaced.
-pub(crate) fn shown(path: &Path) -> String {
+pub(crate) fn display_path(path: &Path) -> String {
     path.display().to_string()
 }
 

@@ -6,7 +6,7 @@ use lookalike::Recipe;
 use toml::{Table, Value};
 
 use crate::error::{Error, Result};
-use crate::rule::Spelling;
+use crate::match_options::OptionSpelling;
 
 /// Default recipe of segmentation: it cuts texts into words, also in Chinese.
 pub const SEGMENTING: &str = "jieba";
@@ -32,10 +32,10 @@ const FILES: [&str; 8] = [
 ///
 /// # Errors
 /// If no recipe has this name, if a file cannot be read, or if a change makes the recipe invalid.
-pub fn load_recipe(name: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
-    let (toml, directory) = written(name)?;
+pub fn load_recipe(name: &str, changes: &[String], spelling: OptionSpelling) -> Result<Recipe> {
+    let (toml, directory) = read_toml(name)?;
     if changes.is_empty() && directory.is_none() {
-        return Ok(Recipe::named(name)?);
+        return Ok(Recipe::built_in(name)?);
     }
     change_recipe(
         name,
@@ -49,7 +49,7 @@ pub fn load_recipe(name: &str, changes: &[String], spelling: Spelling) -> Result
 ///
 /// # Errors
 /// If the TOML, before or after the changes, is not a valid recipe.
-pub fn read_recipe(toml: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
+pub fn read_recipe(toml: &str, changes: &[String], spelling: OptionSpelling) -> Result<Recipe> {
     change_recipe("the recipe", toml, Path::new(""), (changes, spelling))
 }
 
@@ -58,24 +58,28 @@ pub fn read_recipe(toml: &str, changes: &[String], spelling: Spelling) -> Result
 ///
 /// # Errors
 /// The same as those of [`load_recipe`].
-pub fn load_recipe_from_here(name: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
+pub fn load_recipe_from_here(
+    name: &str,
+    changes: &[String],
+    spelling: OptionSpelling,
+) -> Result<Recipe> {
     let recipe = load_recipe(name, changes, spelling)?;
-    let (_, directory) = written(name)?;
+    let (_, directory) = read_toml(name)?;
     let directory = directory.unwrap_or_default();
     let keys: Vec<&str> = changes
         .iter()
         .filter_map(|one| one.split('=').next())
         .collect();
     Ok(recipe.with_file_names(|key, file| {
-        let path = located(&keys, &directory, key, file);
+        let path = locate_file(&keys, &directory, key, file);
         path.display().to_string()
     }))
 }
 
 /// Returns the path of the file that `key` names. It is relative to the working directory if a change
 /// has set the key, and otherwise to the directory of the recipe.
-fn located(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
-    match changed.iter().any(|set| covers(set, key)) {
+fn locate_file(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
+    match changed.iter().any(|set| covers_key(set, key)) {
         true => PathBuf::from(file),
         false => directory.join(file),
     }
@@ -85,57 +89,65 @@ fn change_recipe(
     name: &str,
     toml: &str,
     directory: &Path,
-    (changes, spelling): (&[String], Spelling),
+    (changes, spelling): (&[String], OptionSpelling),
 ) -> Result<Recipe> {
     if changes.is_empty() {
-        return Recipe::read_in(toml, directory).map_err(|error| Error::from(error).within(name));
+        return Recipe::read_in_directory(toml, directory)
+            .map_err(|error| Error::from(error).with_place(name));
     }
-    let unreadable = |error: toml::de::Error| Error::engine(format!("{name}: {error}"));
+    let unreadable = |error: toml::de::Error| Error::engine_error(format!("{name}: {error}"));
     let mut table: Table = toml.parse().map_err(unreadable)?;
     let mut keys = Vec::new();
     for change in changes {
-        keys.push(apply(change, &mut table, spelling)?);
+        keys.push(apply_change(change, &mut table, spelling)?);
     }
-    rename(&mut table, &keys);
-    let locate = |key: &str, file: &str| located(&keys, directory, key, file);
+    rename_changed(&mut table, &keys);
+    let locate = |key: &str, file: &str| locate_file(&keys, directory, key, file);
     let text = toml::to_string(&table)
-        .map_err(|error| Error::engine(format!("{name}: {error}")).with_source(error))?;
+        .map_err(|error| Error::engine_error(format!("{name}: {error}")).with_source(error))?;
     let changed = || {
-        let changes: Vec<_> = changes.iter().map(|one| spelling.change(one)).collect();
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|one| spelling.spell_change(one))
+            .collect();
         format!("{name} with {}", changes.join(" "))
     };
-    Recipe::read(&text, &locate).map_err(|error| Error::from(error).within(&changed()))
+    Recipe::read_recipe(&text, &locate).map_err(|error| Error::from(error).with_place(&changed()))
 }
 
 /// Returns the TOML of a recipe, and the directory of its file if it comes from one.
-fn written(name: &str) -> Result<(String, Option<PathBuf>)> {
+fn read_toml(name: &str) -> Result<(String, Option<PathBuf>)> {
     let path = Path::new(name);
     let is_file = !Recipe::NAMES.contains(&name)
         && (path.extension().is_some_and(|it| it == "toml")
             || path.components().count() > 1
             || path.exists());
     if !is_file {
-        return Ok((Recipe::named(name)?.to_toml(), None));
+        return Ok((Recipe::built_in(name)?.to_toml(), None));
     }
     let text = std::fs::read_to_string(path).map_err(|cause| {
-        Error::input(format!("cannot read the recipe {name}: {cause}")).with_source(cause)
+        Error::input_error(format!("cannot read the recipe {name}: {cause}")).with_source(cause)
     })?;
     let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
     Ok((text, Some(directory)))
 }
 
 /// Applies one change and returns its key.
-fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&'c str> {
-    let spelled = spelling.change(change);
+fn apply_change<'c>(
+    change: &'c str,
+    table: &mut Table,
+    spelling: OptionSpelling,
+) -> Result<&'c str> {
+    let spelled = spelling.spell_change(change);
     let Some((key, value)) = change
         .split_once('=')
         .filter(|(_, value)| !value.is_empty())
     else {
-        return Err(Error::usage(format!(
+        return Err(Error::usage_error(format!(
             "{spelled}: give KEY=VALUE, such as ngram=3 or simhash.weights=binary"
         )));
     };
-    if FILES.iter().any(|file| covers(key, file)) {
+    if FILES.iter().any(|file| covers_key(key, file)) {
         forget_digests(table, key);
     }
     let (parents, last) = key
@@ -149,18 +161,18 @@ fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&
         into = match inner {
             Value::Table(inner) => inner,
             _ => {
-                return Err(Error::usage(format!(
+                return Err(Error::usage_error(format!(
                     "{spelled}: '{parent}' is not a table of the recipe, but a value"
                 )));
             }
         };
     }
-    into.insert(last.to_owned(), typed(value, LISTS.contains(&key)));
+    into.insert(last.to_owned(), parse_value(value, LISTS.contains(&key)));
     Ok(key)
 }
 
 /// Parses a value as TOML. A value that is not TOML becomes a string, or with `list` a list of strings.
-fn typed(value: &str, list: bool) -> Value {
+fn parse_value(value: &str, list: bool) -> Value {
     let parsed = format!("value = {value}").parse::<Table>();
     let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
     let parsed = parsed.ok().and_then(value_of);
@@ -172,7 +184,7 @@ fn typed(value: &str, list: bool) -> Value {
 }
 
 /// Returns `true` if setting the key `set` also sets `key`.
-fn covers(set: &str, key: &str) -> bool {
+fn covers_key(set: &str, key: &str) -> bool {
     key == set
         || key
             .strip_prefix(set)
@@ -187,24 +199,24 @@ fn forget_digests(table: &mut Table, key: &str) {
     }
     let mut names = Vec::new();
     if let Some(value) = value {
-        collect(value, &mut names);
+        collect_names(value, &mut names);
     }
     if let Some(Value::Table(files)) = table.get_mut("files") {
         files.retain(|name, _| names.iter().all(|named| named != name));
     }
 }
 
-fn collect(value: &Value, names: &mut Vec<String>) {
+fn collect_names(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::String(name) => names.push(name.clone()),
-        Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
-        Value::Table(table) => table.values().for_each(|value| collect(value, names)),
+        Value::Array(values) => values.iter().for_each(|value| collect_names(value, names)),
+        Value::Table(table) => table.values().for_each(|value| collect_names(value, names)),
         _ => {}
     }
 }
 
 /// Marks the name of a changed recipe with `+`, unless a change has set the name.
-fn rename(table: &mut Table, keys: &[&str]) {
+fn rename_changed(table: &mut Table, keys: &[&str]) {
     if let (false, Some(Value::String(name))) = (keys.contains(&"name"), table.get_mut("name")) {
         name.push('+');
     }
@@ -216,7 +228,7 @@ mod tests {
 
     fn changed(name: &str, set: &[&str]) -> Result<Recipe> {
         let set: Vec<_> = set.iter().map(|&change| change.to_owned()).collect();
-        load_recipe(name, &set, Spelling::Options)
+        load_recipe(name, &set, OptionSpelling::Options)
     }
 
     #[test]
@@ -229,7 +241,10 @@ mod tests {
         assert_eq!((recipe.ngram, recipe.minhash.slots), (3, 64));
         assert_eq!(recipe.name, "default-1+");
         let same = changed("default", &["ngram=3"]).unwrap();
-        assert_eq!(same.id(), Recipe::named("words-3").unwrap().id());
+        assert_eq!(
+            same.recipe_id(),
+            Recipe::built_in("words-3").unwrap().recipe_id()
+        );
         let listed = changed("jieba", &["filter.stopwords=[\"zh\", \"en\"]", "name=mine"]).unwrap();
         assert_eq!(listed.filter.stopwords, ["zh", "en"]);
         assert_eq!(listed.name, "mine");
@@ -277,14 +292,17 @@ mod tests {
         let toml = recipe.to_toml().replace(&path("stop.txt"), "stop.txt");
         std::fs::write(path("mine.toml"), toml).unwrap();
         let again = changed(&path("mine.toml"), &[]).unwrap();
-        assert_eq!(again.id(), recipe.id());
-        let here = load_recipe_from_here(&path("mine.toml"), &[], Spelling::Options).unwrap();
+        assert_eq!(again.recipe_id(), recipe.recipe_id());
+        let here = load_recipe_from_here(&path("mine.toml"), &[], OptionSpelling::Options).unwrap();
         assert_eq!(here.filter.stopwords, [path("stop.txt")]);
-        let read = read_recipe(&here.to_toml(), &[], Spelling::Options).unwrap();
-        assert_eq!((read.id(), here.id()), (recipe.id(), recipe.id()));
+        let read = read_recipe(&here.to_toml(), &[], OptionSpelling::Options).unwrap();
+        assert_eq!(
+            (read.recipe_id(), here.recipe_id()),
+            (recipe.recipe_id(), recipe.recipe_id())
+        );
         let other = format!("filter.stopwords={}", path("other.txt"));
         let other = changed(&path("mine.toml"), &[&other]).unwrap();
-        assert_ne!(other.id(), recipe.id());
+        assert_ne!(other.recipe_id(), recipe.recipe_id());
         std::fs::write(path("stop.txt"), "三\n").unwrap();
         let error = changed(&path("mine.toml"), &[]).unwrap_err().to_string();
         assert!(

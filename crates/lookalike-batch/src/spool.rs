@@ -9,20 +9,24 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result, display_path};
 
-pub(crate) struct Spool {
+pub(crate) struct SpoolFile {
     /// `None` if nothing will be read back.
     file: Option<File>,
     end: AtomicU64,
 }
 
-impl Spool {
+impl SpoolFile {
     /// Creates a spool in `directory`, or in the system's directory for temporary files.
-    pub(crate) fn create(directory: Option<&Path>) -> Result<Self> {
+    pub(crate) fn create_file(directory: Option<&Path>) -> Result<Self> {
         let directory = directory.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let file = tempfile::tempfile_in(&directory).map_err(|cause| {
-            Error::writing("create a temporary file in", shown(&directory), cause)
+            Error::write_error(
+                "create a temporary file in",
+                display_path(&directory),
+                cause,
+            )
         })?;
         Ok(Self {
             file: Some(file),
@@ -38,19 +42,19 @@ impl Spool {
         }
     }
 
-    /// Returns the total length, which is where the next [`append`](Self::append) writes.
-    pub(crate) fn end(&self) -> u64 {
+    /// Returns the total length, which is where the next [`append_bytes`](Self::append_bytes) writes.
+    pub(crate) fn end_offset(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
 
     /// Appends `bytes` and returns the offset at which they begin.
-    pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
+    pub(crate) fn append_bytes(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let Some(file) = &self.file else {
             return Ok(start);
         };
         file.write_all_at(bytes, start).map_err(|cause| {
-            Error::writing(
+            Error::write_error(
                 "write",
                 format_args!("byte {start} of the temporary file"),
                 cause,
@@ -60,7 +64,7 @@ impl Spool {
     }
 
     /// Fills `bytes` with the bytes at offset `start`.
-    pub(crate) fn read(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
+    pub(crate) fn read_exact_at(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
         match &self.file {
             Some(file) => file.read_exact_at(bytes, start),
             None => Err(io::ErrorKind::Unsupported.into()),
@@ -74,13 +78,13 @@ mod tests {
 
     #[test]
     fn threads_append_without_overlap() {
-        let spool = Spool::create(None).unwrap();
+        let spool = SpoolFile::create_file(None).unwrap();
         let places: Vec<(u8, u64)> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..4u8)
                 .map(|worker| {
                     let spool = &spool;
                     scope.spawn(move || {
-                        let append = |_| (worker, spool.append(&[worker; 37]).unwrap());
+                        let append = |_| (worker, spool.append_bytes(&[worker; 37]).unwrap());
                         (0..50).map(append).collect::<Vec<_>>()
                     })
                 })
@@ -92,9 +96,9 @@ mod tests {
         });
         for (worker, start) in places {
             let mut bytes = [0; 37];
-            spool.read(&mut bytes, start).unwrap();
+            spool.read_exact_at(&mut bytes, start).unwrap();
             assert_eq!(bytes, [worker; 37]);
         }
-        assert_eq!(spool.end(), 4 * 50 * 37);
+        assert_eq!(spool.end_offset(), 4 * 50 * 37);
     }
 }

@@ -12,14 +12,16 @@ use std::path::PathBuf;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use lookalike::Threshold;
 use lookalike::plan::SENTENCES;
-use lookalike::plant::Edit;
+use lookalike::plant::PlantedEdit;
 use lookalike_batch::recipes::SEGMENTING;
-use lookalike_batch::run::Keep;
+use lookalike_batch::run::KeepOrder;
 
 use crate::settings;
 
-pub(crate) use evaluation::{ContradictoryPolicy, EvalArgs, Labels, Resampling, TuneArgs, Ways};
-pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
+pub(crate) use evaluation::{
+    ContradictoryPolicy, EvalArgs, EvaluatedMethodArgs, LabelArgs, ResamplingArgs, TuneArgs,
+};
+pub(crate) use serve::{ByteSize, LogFormat, LogLevel, PeriodArg, ServeArgs};
 pub(crate) use store::{
     StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
     StoreTelling, StoreVerifyArgs,
@@ -67,7 +69,7 @@ fn without_features(features: Arg) -> Arg {
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
-pub(crate) struct Cli {
+pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -117,7 +119,7 @@ Examples:
   lookalike dedup today.csv --against yesterday.csv -o new.csv")]
 pub(crate) struct DedupArgs {
     #[command(flatten)]
-    pub(crate) sources: Sources,
+    pub(crate) sources: InputArgs,
 
     /// Reference documents: they come before all others, count as kept and are never written. Give them after
     /// IN, or before another option
@@ -167,22 +169,22 @@ pub(crate) struct DedupArgs {
         value_parser = settings::parse_keep,
         help_heading = "Matching"
     )]
-    pub(crate) keep: Keep,
+    pub(crate) keep: KeepOrder,
 
     #[command(flatten)]
-    pub(crate) matching: Matching,
+    pub(crate) matching: MatchingArgs,
 
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// List every pair of near-duplicates with its similarity
@@ -199,7 +201,7 @@ Examples:
   lookalike pairs essays/ --against sources/ --document-per-file")]
 pub(crate) struct PairsArgs {
     #[command(flatten)]
-    pub(crate) sources: Sources,
+    pub(crate) sources: InputArgs,
 
     /// Reference documents: lists only pairs of one of these (a) and one of IN (b). Give them after IN, or
     /// before another option
@@ -229,19 +231,19 @@ pub(crate) struct PairsArgs {
     pub(crate) rejected: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) matching: Matching,
+    pub(crate) matching: MatchingArgs,
 
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Explain why a document was removed
@@ -282,19 +284,19 @@ pub(crate) struct ExplainArgs {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     /// Measure of the dedup run
     ///
     /// Default: jaccard or none, depending on which fits the record.
     #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
-    pub(crate) verify: Option<Verify>,
+    pub(crate) verify: Option<MeasureArg>,
 
     /// Unit of edits and lengths in the dedup run; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<UnitArg>,
 
     /// Number of longest sentences that represented a document in the dedup run; for --method sentences
     #[arg(
@@ -315,10 +317,10 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     /// Number of reader threads. Default: one per core
     #[arg(
@@ -332,11 +334,11 @@ pub(crate) struct ExplainArgs {
 
 /// Make a labelled corpus from your own documents by planting edits
 ///
-/// Writes all documents, edited copies of some of them, and a table of labelled pairs. The pairs are copies
-/// with their originals; near-duplicates that were in the inputs already, found by an exact join; and, as
-/// negatives, all pairs just below the threshold and a sample of less similar ones, over the whole range of
-/// similarity. Prints the similarity that each kind and strength of edit leaves. The same inputs and seed give
-/// the same files for any number of threads.
+/// Writes all documents, edited copies of some of them, and a table of labelled pairs. The pairs are
+/// copies with their originals; near-duplicates that were in the inputs already, found by an exact join;
+/// and, as negatives, all pairs just below the threshold and a sample of less similar ones, over the
+/// whole range of similarity. Prints the similarity that each kind and strength of edit leaves. The same
+/// inputs and seed give the same files for any number of threads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -394,7 +396,7 @@ pub(crate) struct PlantArgs {
         value_parser = settings::parse_edits,
         help_heading = "Planting"
     )]
-    pub(crate) edits: Vec<Vec<Edit>>,
+    pub(crate) edits: Vec<Vec<PlantedEdit>>,
 
     /// Seed of the random choice of documents, edits and pairs
     #[arg(
@@ -452,16 +454,16 @@ pub(crate) struct PlantArgs {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Compare two texts and show every step and every similarity
@@ -513,7 +515,7 @@ pub(crate) struct CompareArgs {
         requires = "fingerprints",
         help_heading = "Input"
     )]
-    pub(crate) digits: Option<Notation>,
+    pub(crate) digits: Option<NotationArg>,
 
     /// Number of heaviest features that are shown with their votes
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Output")]
@@ -528,13 +530,13 @@ pub(crate) struct CompareArgs {
     pub(crate) html: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) rule: Rule,
+    pub(crate) rule: MatchRuleArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     /// Number of reader threads. Default: one per core
     #[arg(
@@ -575,7 +577,7 @@ pub(crate) struct FingerprintArgs {
     ///
     /// Default: hex.
     #[arg(long, value_enum, value_name = "DIGITS", help_heading = "Output")]
-    pub(crate) digits: Option<Notation>,
+    pub(crate) digits: Option<NotationArg>,
 
     /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -609,16 +611,16 @@ pub(crate) struct FingerprintArgs {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Print the tokens of every document, or its terms with their weights
@@ -672,16 +674,16 @@ pub(crate) struct SegmentArgs {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Learn a table of term weights (document frequencies) from documents
@@ -747,16 +749,16 @@ pub(crate) struct IdfArgs {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Build and maintain an index of fingerprints for searching
@@ -814,7 +816,7 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     /// Largest distance that can be searched (≤), in bits, at most 16
     #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Index")]
@@ -869,20 +871,20 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) force: bool,
 
     #[command(flatten)]
-    pub(crate) bare: Bare,
+    pub(crate) bare: BareFingerprintArgs,
 
     /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Add documents or fingerprints to an index
@@ -902,20 +904,20 @@ pub(crate) struct IndexAddArgs {
     pub(crate) inputs: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) bare: Bare,
+    pub(crate) bare: BareFingerprintArgs,
 
     /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Remove documents or fingerprints from an index
@@ -942,7 +944,7 @@ pub(crate) struct IndexRemoveArgs {
     pub(crate) ids: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) telling: Telling,
+    pub(crate) telling: ReportingArgs,
 }
 
 /// Show the contents and settings of an index
@@ -974,7 +976,7 @@ pub(crate) struct IndexVerifyArgs {
     pub(crate) library: PathBuf,
 
     #[command(flatten)]
-    pub(crate) telling: Telling,
+    pub(crate) telling: ReportingArgs,
 }
 
 /// Show the plans for a search and their cost
@@ -1104,23 +1106,23 @@ pub(crate) struct SearchArgs {
         long,
         value_enum,
         value_name = "WHICH",
-        default_value_t = Candidates::Distance,
+        default_value_t = CandidatesArg::Distance,
         help_heading = "Matching"
     )]
-    pub(crate) candidates: Candidates,
+    pub(crate) candidates: CandidatesArg,
 
     /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
     ///
     /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
     /// texts.
     #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
-    pub(crate) verify: Option<Verify>,
+    pub(crate) verify: Option<MeasureArg>,
 
     /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<UnitArg>,
 
     /// Minimum similarity of a match (≥), above 0 and at most 1
     ///
@@ -1141,24 +1143,24 @@ pub(crate) struct SearchArgs {
     pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
-    pub(crate) bare: Bare,
+    pub(crate) bare: BareFingerprintArgs,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
-    pub(crate) running: Running,
+    pub(crate) running: RunningArgs,
 }
 
 /// Rule for candidate fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Candidates {
+pub(crate) enum CandidatesArg {
     /// Fingerprints within the distance
     Distance,
     /// All fingerprints that share one of distance + 1 equal blocks of bits, at any distance: for a check of
@@ -1169,7 +1171,7 @@ pub(crate) enum Candidates {
 /// Fingerprints instead of documents.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
-pub(crate) struct Bare {
+pub(crate) struct BareFingerprintArgs {
     /// Read the rows as fingerprints. In plain text, each line has one fingerprint, or an id, a tab and one
     /// fingerprint. A first line `fingerprint`, or `id`, tab, `fingerprint`, is a header, which counts where
     /// rows are numbered. In JSONL, CSV and Parquet, the field is `fingerprint`
@@ -1185,13 +1187,13 @@ pub(crate) struct Bare {
     ///
     /// Default: hex.
     #[arg(long, value_enum, value_name = "DIGITS")]
-    pub(crate) digits: Option<Notation>,
+    pub(crate) digits: Option<NotationArg>,
 }
 
 /// Options for threads and output of a command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
-pub(crate) struct Telling {
+pub(crate) struct ReportingArgs {
     /// Number of worker threads; results do not depend on it. Default: one per core
     #[arg(long, value_name = "N", value_parser = settings::parse_threads)]
     pub(crate) threads: Option<usize>,
@@ -1220,7 +1222,7 @@ pub(crate) enum SketchMethod {
 
 /// Notation of fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Notation {
+pub(crate) enum NotationArg {
     /// Hexadecimal digits, one for each four bits
     Hex,
     /// A decimal number
@@ -1244,12 +1246,12 @@ pub(crate) struct RecipeArgs {
     pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 }
 
 /// Fields of the recipe that are other than it says.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Changes {
+pub(crate) struct RecipeChangeArgs {
     /// Change a field of the recipe, named as in its TOML, such as ngram=3, simhash.weights=tfidf or
     /// filter.stopwords=zh. Lists and numbers are written as in TOML; file paths are relative to the current
     /// directory. May be repeated
@@ -1259,7 +1261,7 @@ pub(crate) struct Changes {
 
 /// Inputs of a run.
 #[derive(Debug, Args)]
-pub(crate) struct Sources {
+pub(crate) struct InputArgs {
     /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     ///
     /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and .text, all but
@@ -1272,10 +1274,10 @@ pub(crate) struct Sources {
 /// Options that decide whether two texts match.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
-pub(crate) struct Rule {
+pub(crate) struct MatchRuleArgs {
     /// Method that finds candidate pairs
-    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::Auto)]
-    pub(crate) method: Method,
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = MethodArg::Auto)]
+    pub(crate) method: MethodArg,
 
     /// Minimum similarity of a match (≥), above 0 and at most 1
     ///
@@ -1299,7 +1301,7 @@ pub(crate) struct Rule {
     ///
     /// Default: distance.
     #[arg(long, value_enum, value_name = "WHICH")]
-    pub(crate) candidates: Option<Candidates>,
+    pub(crate) candidates: Option<CandidatesArg>,
 
     /// Number of longest sentences that represent a document; for --method sentences
     ///
@@ -1312,28 +1314,28 @@ pub(crate) struct Rule {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     /// Measure of similarity by which candidates are verified
     ///
     /// Candidates share features. Therefore pairs that are similar by edits, substrings, cosine or
     /// containment are not compared if their Jaccard index is below a bound, which --explain-plan prints.
-    #[arg(long, value_enum, value_name = "MEASURE", default_value_t = Verify::Jaccard)]
-    pub(crate) verify: Verify,
+    #[arg(long, value_enum, value_name = "MEASURE", default_value_t = MeasureArg::Jaccard)]
+    pub(crate) verify: MeasureArg,
 
     /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT")]
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<UnitArg>,
 }
 
 /// Options that decide which documents of a run match.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
-pub(crate) struct Matching {
+pub(crate) struct MatchingArgs {
     #[command(flatten)]
-    pub(crate) rule: Rule,
+    pub(crate) rule: MatchRuleArgs,
 
     /// Match only documents with equal values of this field
     ///
@@ -1366,7 +1368,7 @@ pub(crate) struct Matching {
 
 /// Method that finds candidate pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Method {
+pub(crate) enum MethodArg {
     /// Exact join for short documents, MinHash for all others
     Auto,
     /// MinHash bands for all documents
@@ -1386,7 +1388,7 @@ pub(crate) enum Method {
 
 /// Measure of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Verify {
+pub(crate) enum MeasureArg {
     /// Shared features ÷ all features of both
     Jaccard,
     /// Shared features ÷ features of the smaller document
@@ -1406,7 +1408,7 @@ pub(crate) enum Verify {
 
 /// Unit of edits and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Unit {
+pub(crate) enum UnitArg {
     /// Characters of the normalised text
     Characters,
     /// Tokens of the recipe: words, and characters of scripts written without spaces
@@ -1416,16 +1418,16 @@ pub(crate) enum Unit {
 /// Format of the inputs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
-pub(crate) struct InputFormat {
+pub(crate) struct InputFormatArgs {
     /// Format of the inputs; overrides their extensions
     #[arg(long, alias = "input-format", value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<FormatArg>,
 }
 
 /// Options for reading the inputs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
-pub(crate) struct Reading {
+pub(crate) struct ReadingArgs {
     /// Read CSV and TSV without a header row; columns have the names 1, 2, …
     #[arg(long)]
     pub(crate) no_header: bool,
@@ -1489,7 +1491,7 @@ pub(crate) struct Reading {
 
 /// A format of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum FormatArg {
     /// One JSON object per line
     Jsonl,
     /// JSON list of objects, as in .json files that begin with [
@@ -1537,7 +1539,7 @@ pub(crate) struct AuditArgs {
 /// Options for running a command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
-pub(crate) struct Running {
+pub(crate) struct RunningArgs {
     /// Stop at the first bad row. `dedup` and `pairs` also refuse repeated ids, which they otherwise only
     /// count
     #[arg(long)]

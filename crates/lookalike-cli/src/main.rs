@@ -3,21 +3,21 @@
 //! `main` parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
 //! refused or failed. A reader that closes standard output early is success.
 
+mod allocator;
 mod args;
 mod commands;
-mod comparison;
-mod diff;
-mod memory;
+mod comparison_report;
+mod match_options;
 mod output;
-mod plan;
+mod plan_report;
 mod progress;
 mod reference;
-mod rule;
 mod serve;
 mod settings;
 mod signals;
 mod snapshots;
 mod summary;
+mod text_diff;
 
 use std::io;
 use std::process::ExitCode;
@@ -26,19 +26,19 @@ use anyhow::Result;
 use clap::Parser;
 use lookalike_batch::ErrorKind;
 
-use args::{Cli, Command};
-use output::Printer;
+use args::{Command, CommandLine};
+use output::OutputPrinter;
 
 /// Result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum CommandOutcome {
     Done,
     RowsSkipped,
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Returns the outcome of a run that skipped this many rows.
-    fn of(rejected: u64) -> Self {
+    fn from_rejected(rejected: u64) -> Self {
         if rejected > 0 {
             Self::RowsSkipped
         } else {
@@ -48,9 +48,9 @@ impl Outcome {
 }
 
 fn main() -> ExitCode {
-    memory::give_back_soon();
+    allocator::give_back_soon();
     signals::apologise_for_panics();
-    let cli = match Cli::try_parse() {
+    let cli = match CommandLine::try_parse() {
         Ok(cli) => cli,
         Err(refusal) => return explain_usage(&refusal),
     };
@@ -59,38 +59,40 @@ fn main() -> ExitCode {
         Command::Serve(_) => Ok(()),
         _ => signals::clean_up_when_interrupted(),
     };
-    let result = prepared.map_err(Into::into).and_then(|()| run(&cli));
+    let result = prepared
+        .map_err(Into::into)
+        .and_then(|()| run_command(&cli));
     match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::RowsSkipped) => ExitCode::from(1),
+        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::RowsSkipped) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            Printer::new(false).fail(&error, hint(&error));
+            OutputPrinter::new(false).print_failure(&error, error_hint(&error));
             ExitCode::from(2)
         }
     }
 }
 
-fn run(cli: &Cli) -> Result<Outcome> {
+fn run_command(cli: &CommandLine) -> Result<CommandOutcome> {
     match &cli.command {
-        Command::Dedup(args) => commands::dedup::run(args),
-        Command::Pairs(args) => commands::pairs::run(args),
-        Command::Compare(args) => commands::compare::run(args),
-        Command::Explain(args) => commands::explain::run(args),
-        Command::Fingerprint(args) => commands::fingerprint::run(args),
-        Command::Segment(args) => commands::segment::run(args),
-        Command::Idf(args) => commands::idf::run(args),
-        Command::Plant(args) => commands::plant::run(args),
-        Command::Index(args) => commands::index::run(args),
-        Command::Search(args) => commands::search::run(args),
-        Command::Eval(args) => commands::eval::run(args),
-        Command::Tune(args) => commands::tune::run(args),
-        Command::Serve(args) => serve::run(args),
-        Command::Store(args) => commands::store::run(args),
-        Command::Recipe(args) => commands::recipe::run(args),
+        Command::Dedup(args) => commands::dedup::run_dedup(args),
+        Command::Pairs(args) => commands::pairs::run_pairs(args),
+        Command::Compare(args) => commands::compare::run_compare(args),
+        Command::Explain(args) => commands::explain::run_explain(args),
+        Command::Fingerprint(args) => commands::fingerprint::run_fingerprint(args),
+        Command::Segment(args) => commands::segment::run_segment(args),
+        Command::Idf(args) => commands::idf::run_idf(args),
+        Command::Plant(args) => commands::plant::run_plant(args),
+        Command::Index(args) => commands::index::run_index(args),
+        Command::Search(args) => commands::search::run_search(args),
+        Command::Eval(args) => commands::eval::run_evaluation(args),
+        Command::Tune(args) => commands::tune::run_tune(args),
+        Command::Serve(args) => serve::run_serve(args),
+        Command::Store(args) => commands::store::run_store(args),
+        Command::Recipe(args) => commands::recipe::run_recipe(args),
         Command::Completions { shell } => commands::generate::completions(*shell),
-        Command::Man => commands::generate::manual(),
-        Command::Reference => commands::generate::reference(),
+        Command::Man => commands::generate::print_manual(),
+        Command::Reference => commands::generate::print_reference(),
     }
 }
 
@@ -100,7 +102,7 @@ fn explain_usage(refusal: &clap::Error) -> ExitCode {
         let text = refusal.to_string();
         match text.strip_prefix("error: ") {
             // All failures have the same prefix.
-            Some(text) => Printer::new(false).fail(text.trim_end(), None),
+            Some(text) => OutputPrinter::new(false).print_failure(text.trim_end(), None),
             // A missing command is answered with help.
             None => drop(refusal.print()),
         }
@@ -121,7 +123,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Returns a hint what to do next about an error, if its message does not contain one.
-fn hint(error: &anyhow::Error) -> Option<&'static str> {
+fn error_hint(error: &anyhow::Error) -> Option<&'static str> {
     let error = error.downcast_ref::<lookalike_batch::Error>()?;
     match error.kind() {
         ErrorKind::BadRow => {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Writes to standard output and standard error.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Printer {
+pub(crate) struct OutputPrinter {
     quiet: bool,
     progress: bool,
     paint_output: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Printer {
 
 /// Meaning of a piece of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub(crate) enum TextTone {
     /// A heading.
     Heading,
     /// An error.
@@ -32,8 +32,8 @@ pub(crate) enum Tone {
     Right,
 }
 
-impl Tone {
-    fn code(self) -> &'static str {
+impl TextTone {
+    fn ansi_code(self) -> &'static str {
         match self {
             Self::Heading => "1",
             Self::Error => "1;31",
@@ -44,7 +44,7 @@ impl Tone {
     }
 }
 
-impl Printer {
+impl OutputPrinter {
     /// Creates the printer of this process. `quiet` leaves only errors and warnings.
     pub(crate) fn new(quiet: bool) -> Self {
         let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -67,31 +67,34 @@ impl Printer {
     ///
     /// # Errors
     /// If it cannot be written, also because the pipe is closed.
-    pub(crate) fn data(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn write_data(&self, text: &str) -> io::Result<()> {
         let mut output = io::stdout().lock();
         output.write_all(text.as_bytes())?;
         output.flush()
     }
 
     /// Prints a message unless `quiet` is set. The message contains its own line end.
-    pub(crate) fn note(&self, text: &str) {
+    pub(crate) fn print_note(&self, text: &str) {
         if !self.quiet {
             to_standard_error(text);
         }
     }
 
     /// Prints a warning of one line.
-    pub(crate) fn warn(&self, text: impl Display) {
+    pub(crate) fn print_warning(&self, text: impl Display) {
         to_standard_error(&format!(
             "{} {text}\n",
-            self.in_message(Tone::Warning, "warning:")
+            self.in_message(TextTone::Warning, "warning:")
         ));
     }
 
     /// Prints why the run failed, and a hint what to do next if there is one.
-    pub(crate) fn fail(&self, error: impl Display, hint: Option<&str>) {
-        let error = visible(&error.to_string()).into_owned();
-        let mut text = format!("{} {error}\n", self.in_message(Tone::Error, "lookalike:"));
+    pub(crate) fn print_failure(&self, error: impl Display, hint: Option<&str>) {
+        let error = escape_control(&error.to_string()).into_owned();
+        let mut text = format!(
+            "{} {error}\n",
+            self.in_message(TextTone::Error, "lookalike:")
+        );
         if let Some(hint) = hint {
             text.push_str(&format!("{hint}\n"));
         }
@@ -99,13 +102,13 @@ impl Printer {
     }
 
     /// Returns text for standard error in a tone.
-    pub(crate) fn in_message<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
-        painted(self.paint_messages, tone, text)
+    pub(crate) fn in_message<'a>(&self, tone: TextTone, text: &'a str) -> Cow<'a, str> {
+        paint_text(self.paint_messages, tone, text)
     }
 
     /// Returns text for standard output in a tone.
-    pub(crate) fn in_output<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
-        painted(self.paint_output, tone, text)
+    pub(crate) fn paint_for_output<'a>(&self, tone: TextTone, text: &'a str) -> Cow<'a, str> {
+        paint_text(self.paint_output, tone, text)
     }
 }
 
@@ -115,7 +118,7 @@ pub(crate) struct ReplacedFiles(Vec<PathBuf>);
 
 impl ReplacedFiles {
     /// Finds the outputs that are non-empty files.
-    pub(crate) fn find<'a>(places: impl IntoIterator<Item = Option<&'a PathBuf>>) -> Self {
+    pub(crate) fn find_existing<'a>(places: impl IntoIterator<Item = Option<&'a PathBuf>>) -> Self {
         let is_there = |place: &&PathBuf| {
             let metadata = place.metadata();
             metadata.is_ok_and(|it| it.is_file() && it.len() > 0)
@@ -131,10 +134,10 @@ impl ReplacedFiles {
     }
 
     /// Reports, after a completed run, that the files were replaced.
-    pub(crate) fn tell(&self, printer: &Printer) {
+    pub(crate) fn report_replaced(&self, printer: &OutputPrinter) {
         for place in &self.0 {
             let text = format!("replaced {}, which existed before\n", place.display());
-            printer.note(&visible(&text));
+            printer.print_note(&escape_control(&text));
         }
     }
 }
@@ -144,9 +147,9 @@ fn to_standard_error(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn painted(paint: bool, tone: Tone, text: &str) -> Cow<'_, str> {
+fn paint_text(paint: bool, tone: TextTone, text: &str) -> Cow<'_, str> {
     if paint {
-        Cow::Owned(format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code()))
+        Cow::Owned(format!("\u{1b}[{}m{text}\u{1b}[0m", tone.ansi_code()))
     } else {
         Cow::Borrowed(text)
     }
@@ -154,7 +157,7 @@ fn painted(paint: bool, tone: Tone, text: &str) -> Cow<'_, str> {
 
 /// Replaces control characters in foreign text, because on a terminal they could move the cursor or change
 /// what was printed before.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape_control(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(harmful) {
         return Cow::Borrowed(text);
@@ -167,12 +170,12 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Prefixes an error with its subject.
-pub(crate) fn about<E: Display>(what: impl Display) -> impl FnOnce(E) -> anyhow::Error {
+pub(crate) fn with_context<E: Display>(what: impl Display) -> impl FnOnce(E) -> anyhow::Error {
     move |cause| anyhow::anyhow!("{what}: {cause}")
 }
 
 /// Formats a whole number with thousands separators.
-pub(crate) fn count(number: u64) -> String {
+pub(crate) fn format_count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -185,12 +188,16 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// Formats a count with its noun: `1 document`, `2 documents`.
-pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
+pub(crate) fn format_plural(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        format_count(number),
+        if number == 1 { one } else { many }
+    )
 }
 
 /// Formats bytes in the unit that leaves one to three digits before the decimal point.
-pub(crate) fn bytes(number: u64) -> String {
+pub(crate) fn format_bytes(number: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "TB"),
         (1_000_000_000, "GB"),
@@ -199,12 +206,12 @@ pub(crate) fn bytes(number: u64) -> String {
     ];
     match UNITS.iter().find(|(unit, _)| number >= *unit) {
         Some((unit, name)) => format!("{:.1} {name}", number as f64 / *unit as f64),
-        None => plural(number, "byte", "bytes"),
+        None => format_plural(number, "byte", "bytes"),
     }
 }
 
 /// Formats a duration for people.
-pub(crate) fn duration(seconds: f64) -> String {
+pub(crate) fn format_duration(seconds: f64) -> String {
     if seconds < 120.0 {
         return format!("{seconds:.1} s");
     }
@@ -216,7 +223,7 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// Returns a bar of up to `width` characters for a share from 0 to 1. It is empty only if the share is 0.
-pub(crate) fn bar(share: f64, width: usize) -> String {
+pub(crate) fn format_bar(share: f64, width: usize) -> String {
     let length = (share * width as f64).round() as usize;
     "#".repeat(length.clamp(usize::from(share > 0.0), width))
 }
@@ -234,7 +241,7 @@ mod tests {
             (1_234_567, "1,234,567"),
         ];
         for (number, text) in counts {
-            assert_eq!(count(number), text);
+            assert_eq!(format_count(number), text);
         }
         let sizes = [
             (1, "1 byte"),
@@ -243,7 +250,7 @@ mod tests {
             (1_230_000_000, "1.2 GB"),
         ];
         for (number, text) in sizes {
-            assert_eq!(bytes(number), text);
+            assert_eq!(format_bytes(number), text);
         }
         let durations = [
             (0.04, "0.0 s"),
@@ -252,19 +259,23 @@ mod tests {
             (7320.0, "2 h 2 min"),
         ];
         for (seconds, text) in durations {
-            assert_eq!(duration(seconds), text);
+            assert_eq!(format_duration(seconds), text);
         }
         assert_eq!(
-            (bar(0.0, 10), bar(0.001, 10), bar(1.0, 3)),
+            (
+                format_bar(0.0, 10),
+                format_bar(0.001, 10),
+                format_bar(1.0, 3)
+            ),
             ("".into(), "#".into(), "###".into())
         );
     }
 
     #[test]
     fn control_characters_cannot_reach_a_terminal() {
-        assert_eq!(visible("a\tb\n中"), "a\tb\n中");
+        assert_eq!(escape_control("a\tb\n中"), "a\tb\n中");
         assert_eq!(
-            visible("a\u{1b}[2Jb\r\u{9b}"),
+            escape_control("a\u{1b}[2Jb\r\u{9b}"),
             "a\u{fffd}[2Jb\u{fffd}\u{fffd}"
         );
     }

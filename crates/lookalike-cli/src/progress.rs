@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use lookalike_batch::run::{Progress, RepeatedIds, Stage};
+use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_batch::source::BadRow;
 
-use crate::memory;
-use crate::output::{Printer, count, plural, visible};
+use crate::allocator;
+use crate::output::{OutputPrinter, escape_control, format_count, format_plural};
 
 /// Time before the bar appears. A shorter run shows none.
 const DELAY: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const LOGGED_ROWS: u64 = 1000;
 static SHOWN_BAR: Mutex<Weak<ProgressBar>> = Mutex::new(Weak::new());
 
 /// Removes the bar of the process, if there is one. Called by the signal handler.
-pub(crate) fn clear_bar() {
+pub(crate) fn clear_progress_bar() {
     let bar = SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(bar) = bar.upgrade() {
         bar.finish_and_clear();
@@ -39,8 +39,8 @@ pub(crate) fn clear_bar() {
 }
 
 /// Reports the progress of a run on standard error.
-pub(crate) struct Reporter {
-    printer: Printer,
+pub(crate) struct ProgressReporter {
+    printer: OutputPrinter,
     bar: Arc<ProgressBar>,
     /// `false` if the run stops at the first bad row, because that row is then the error of the run.
     tells_rows: bool,
@@ -55,8 +55,8 @@ pub(crate) struct Reporter {
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
-impl Reporter {
-    pub(crate) fn new(printer: Printer, strict: bool) -> Self {
+impl ProgressReporter {
+    pub(crate) fn new(printer: OutputPrinter, strict: bool) -> Self {
         let bar = Arc::new(ProgressBar::with_draw_target(
             None,
             ProgressDrawTarget::hidden(),
@@ -81,7 +81,7 @@ impl Reporter {
     }
 
     /// Reports a bad row by its file and line.
-    pub(crate) fn bad_line(&self, file: &str, line: u64, reason: &str) {
+    pub(crate) fn report_bad_line(&self, file: &str, line: u64, reason: &str) {
         let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
         if !self.tells_rows || told >= self.most_rows {
             return;
@@ -92,11 +92,12 @@ impl Reporter {
             held.push(line);
             return;
         }
-        self.bar.suspend(|| self.printer.warn(visible(&line)));
+        self.bar
+            .suspend(|| self.printer.print_warning(escape_control(&line)));
     }
 
     /// Removes the bar and reports how many bad rows were not shown. `hint` says where they are.
-    pub(crate) fn finish(mut self, hint: &str) {
+    pub(crate) fn finish_progress(mut self, hint: &str) {
         self.take_bar_away();
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = self.bad_rows.load(Ordering::Relaxed);
@@ -104,7 +105,7 @@ impl Reporter {
         if rest > 0 {
             let rows = if rest == 1 { "bad row" } else { "bad rows" };
             self.printer
-                .warn(format!("{} more {rows}{hint}", count(rest)));
+                .print_warning(format!("{} more {rows}{hint}", format_count(rest)));
         }
     }
 
@@ -118,7 +119,7 @@ impl Reporter {
     }
 }
 
-impl Drop for Reporter {
+impl Drop for ProgressReporter {
     fn drop(&mut self) {
         self.take_bar_away();
     }
@@ -135,22 +136,22 @@ fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
     (stop, waiting)
 }
 
-impl Progress for Reporter {
-    fn begin(&self, stage: Stage, total: Option<u64>) {
-        if stage == Stage::Candidates {
-            memory::give_back();
+impl ProgressListener for ProgressReporter {
+    fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
+        if stage == RunStage::Candidates {
+            allocator::release_free_memory();
         }
         let (message, style) = match (stage, total) {
-            (Stage::Read, Some(_)) => ("reading", BYTES),
-            (Stage::Read, None) => ("reading", BYTES_WITHOUT_END),
-            (Stage::Candidates, _) => ("finding candidates", UNMEASURED),
-            (Stage::Decide, Some(_)) => ("comparing", DOCUMENTS),
-            (Stage::Decide, None) => ("comparing", UNMEASURED),
-            (Stage::Measure, _) => ("measuring", SETTINGS),
-            (Stage::Open, _) => ("reading the index", UNMEASURED),
-            (Stage::Index, _) => ("indexing", UNMEASURED),
-            (Stage::Write, Some(_)) => ("writing", DOCUMENTS),
-            (Stage::Write, None) => ("writing", UNMEASURED),
+            (RunStage::Read, Some(_)) => ("reading", BYTES),
+            (RunStage::Read, None) => ("reading", BYTES_WITHOUT_END),
+            (RunStage::Candidates, _) => ("finding candidates", UNMEASURED),
+            (RunStage::Decide, Some(_)) => ("comparing", DOCUMENTS),
+            (RunStage::Decide, None) => ("comparing", UNMEASURED),
+            (RunStage::Measure, _) => ("measuring", SETTINGS),
+            (RunStage::Open, _) => ("reading the index", UNMEASURED),
+            (RunStage::Index, _) => ("indexing", UNMEASURED),
+            (RunStage::Write, Some(_)) => ("writing", DOCUMENTS),
+            (RunStage::Write, None) => ("writing", UNMEASURED),
         };
         let style = ProgressStyle::with_template(style).expect("the templates are well formed");
         let rate = |state: &ProgressState, text: &mut dyn Write| {
@@ -167,20 +168,21 @@ impl Progress for Reporter {
         }
     }
 
-    fn advance(&self, done: u64) {
+    fn advance_stage(&self, done: u64) {
         self.bar.set_position(done);
     }
 
-    fn left_out(&self, files: &[PathBuf]) {
+    fn report_left_out(&self, files: &[PathBuf]) {
         let first = files.first().map(|file| file.display().to_string());
         let line = format!(
             "{} in directories {} skipped because the format is unknown, first {}: name such files \
              directly, or give --format for all",
-            plural(files.len() as u64, "file", "files"),
+            format_plural(files.len() as u64, "file", "files"),
             if files.len() == 1 { "is" } else { "are" },
             first.unwrap_or_default()
         );
-        self.bar.suspend(|| self.printer.warn(visible(&line)));
+        self.bar
+            .suspend(|| self.printer.print_warning(escape_control(&line)));
     }
 
     fn rows_usable(&self) {
@@ -190,12 +192,13 @@ impl Progress for Reporter {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_usable.store(true, Ordering::Relaxed);
         for line in held.drain(..) {
-            self.bar.suspend(|| self.printer.warn(visible(&line)));
+            self.bar
+                .suspend(|| self.printer.print_warning(escape_control(&line)));
         }
     }
 
-    fn bad_row(&self, row: &BadRow) {
-        self.bad_line(&row.file, row.line, &row.reason);
+    fn report_bad_row(&self, row: &BadRow) {
+        self.report_bad_line(&row.file, row.line, &row.reason);
     }
 
     fn repeated_ids(&self, repeated: &RepeatedIds) {
@@ -204,7 +207,7 @@ impl Progress for Reporter {
             "{} {} the id of an earlier document, first '{}' in {first} and {next}: tables \
              distinguish them by source and row; --id-row uses row numbers as ids, --strict \
              refuses repeated ids",
-            plural(repeated.documents, "document", "documents"),
+            format_plural(repeated.documents, "document", "documents"),
             if repeated.documents == 1 {
                 "has"
             } else {
@@ -212,7 +215,8 @@ impl Progress for Reporter {
             },
             repeated.id
         );
-        self.bar.suspend(|| self.printer.warn(visible(&line)));
+        self.bar
+            .suspend(|| self.printer.print_warning(escape_control(&line)));
     }
 }
 

@@ -6,14 +6,14 @@ use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
 /// Returns the whole reference.
-pub(crate) fn markdown(mut command: Command) -> String {
+pub(crate) fn render_reference(mut command: Command) -> String {
     command.build();
     let mut text = String::from(
         "# Reference\n\nGenerated from the definition of the command line by `lookalike \
          reference`.\n",
     );
-    let about = command.get_long_about().map(plain).unwrap_or_default();
-    let _ = write!(text, "\n{about}\n\n{}\n", after(&command));
+    let about = command.get_long_about().map(plain_text).unwrap_or_default();
+    let _ = write!(text, "\n{about}\n\n{}\n", text_after_options(&command));
     for subcommand in command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
@@ -22,32 +22,32 @@ pub(crate) fn markdown(mut command: Command) -> String {
             .get_subcommands()
             .filter(|command| !command.is_hide_set())
             .collect();
-        section(&mut text, subcommand.get_name(), subcommand);
+        append_section(&mut text, subcommand.get_name(), subcommand);
         for inner in nested.iter().filter(|inner| inner.get_name() != "help") {
             let name = format!("{} {}", subcommand.get_name(), inner.get_name());
-            section(&mut text, &name, inner);
+            append_section(&mut text, &name, inner);
         }
     }
     text
 }
 
-fn plain(text: &StyledStr) -> String {
+fn plain_text(text: &StyledStr) -> String {
     text.to_string()
 }
 
 /// Returns the text after the options, as a code block.
-fn after(command: &Command) -> String {
+fn text_after_options(command: &Command) -> String {
     let after = command.get_after_long_help().or(command.get_after_help());
     after.map_or_else(String::new, |after| {
-        format!("```text\n{}\n```", plain(after).trim_end())
+        format!("```text\n{}\n```", plain_text(after).trim_end())
     })
 }
 
-fn section(text: &mut String, name: &str, command: &Command) {
+fn append_section(text: &mut String, name: &str, command: &Command) {
     let about = command
         .get_long_about()
         .or(command.get_about())
-        .map(plain)
+        .map(plain_text)
         .unwrap_or_default();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -73,35 +73,35 @@ fn section(text: &mut String, name: &str, command: &Command) {
         let under_heading = |argument: &&Arg| argument.get_help_heading() == heading;
         let arguments: Vec<_> = shown()
             .filter(under_heading)
-            .filter(|argument| !is_help(argument))
+            .filter(|argument| !is_help_argument(argument))
             .collect();
         if arguments.is_empty() {
             continue;
         }
         let _ = write!(text, "\n### {title} of `{name}`\n\n");
         for argument in arguments {
-            item(text, argument);
+            append_item(text, argument);
         }
     }
-    let after = after(command);
+    let after = text_after_options(command);
     if !after.is_empty() {
         let _ = write!(text, "\n{after}\n");
     }
 }
 
-fn is_help(argument: &Arg) -> bool {
+fn is_help_argument(argument: &Arg) -> bool {
     argument.get_id() == "help"
 }
 
-fn item(text: &mut String, argument: &Arg) {
+fn append_item(text: &mut String, argument: &Arg) {
     let help = argument
         .get_long_help()
         .or(argument.get_help())
-        .map(plain)
+        .map(plain_text)
         .unwrap_or_default();
     let help = help.replace("\n\n", ". ").replace('\n', " ");
     let stop = if help.ends_with('.') { "" } else { "." };
-    let _ = write!(text, "- `{}`: {help}{stop}", signature(argument));
+    let _ = write!(text, "- `{}`: {help}{stop}", option_signature(argument));
     let defaults: Vec<_> = argument
         .get_default_values()
         .iter()
@@ -117,14 +117,14 @@ fn item(text: &mut String, argument: &Arg) {
             .iter()
             .filter(|value| !value.is_hide_set())
         {
-            let help = value.get_help().map(plain).unwrap_or_default();
+            let help = value.get_help().map(plain_text).unwrap_or_default();
             let _ = writeln!(text, "  - `{}`: {help}.", value.get_name());
         }
     }
 }
 
 /// Returns the signature of an argument: `-o, --output OUT`, or the name of a positional argument.
-fn signature(argument: &Arg) -> String {
+fn option_signature(argument: &Arg) -> String {
     let several = if argument
         .get_num_args()
         .is_some_and(|range| range.max_values() > 1)

@@ -8,27 +8,30 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use lookalike::matching::{CopyPairs, Surveyed};
-use lookalike::plan::{self, Plan, SENTENCES};
-use lookalike::plant::Edit;
-use lookalike::verify::OfSequences;
+use lookalike::matching::{CopyPairs, SurveyKind};
+use lookalike::plan::{self, MatchPlan, SENTENCES};
+use lookalike::plant::PlantedEdit;
+use lookalike::verify::SequenceMeasure;
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::Digits;
-use lookalike_batch::library::{self, BuildSettings, Check, Entries, SearchSettings, Which};
-use lookalike_batch::recipes;
-use lookalike_batch::rule::{Asked, Spelling, check_unit};
-use lookalike_batch::run::{
-    AuditSettings, DedupOutputs, FingerprintSettings, IdfSettings, Keep, Listing, PairsOutputs,
-    PlantOutputs, PlantSettings, RunInputs, SegmentSettings, SegmentTexts, Settings, Sketch,
-    Window,
+use lookalike_batch::FingerprintNotation;
+use lookalike_batch::index::{
+    self, BuildSettings, IndexEntries, ListedMatches, SearchSettings, TextCheck,
 };
-use lookalike_batch::sink::Output;
-use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling, check_unit};
+use lookalike_batch::recipes;
+use lookalike_batch::run::{
+    AuditSettings, DedupOutputs, FingerprintSettings, IdfSettings, KeepOrder, PairsOutputs,
+    PlantOutputs, PlantSettings, RunInputs, RunSettings, RunWindow, SegmentSettings, SegmentTexts,
+    SketchKind, TermListing,
+};
+use lookalike_batch::sink::OutputTarget;
+use lookalike_batch::source::{self, IdField, InvalidText, ReadOptions, WantedFields};
 
 use crate::args::{
-    self, AuditArgs, Bare, Changes, DedupArgs, FingerprintArgs, Format, IdfArgs, IndexBuildArgs,
-    InputFormat, Matching, Method, Notation, PairsArgs, PlantArgs, Reading, Rule, Running,
-    SearchArgs, SegmentArgs, SketchMethod, Sources, Unit, Verify,
+    self, AuditArgs, BareFingerprintArgs, DedupArgs, FingerprintArgs, FormatArg, IdfArgs,
+    IndexBuildArgs, InputArgs, InputFormatArgs, MatchRuleArgs, MatchingArgs, MeasureArg, MethodArg,
+    NotationArg, PairsArgs, PlantArgs, ReadingArgs, RecipeChangeArgs, RunningArgs, SearchArgs,
+    SegmentArgs, SketchMethod, UnitArg,
 };
 
 pub(crate) use lookalike_batch::run::{parse_duration, parse_goal, parse_keep};
@@ -38,7 +41,7 @@ pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun};
 /// Settings of a dedup run.
 pub(crate) struct DedupRun {
     pub(crate) inputs: RunInputs,
-    pub(crate) settings: Settings,
+    pub(crate) settings: RunSettings,
     pub(crate) outputs: DedupOutputs,
     /// Outputs named by options, with their descriptions, for the summary.
     pub(crate) written: Vec<(&'static str, PathBuf)>,
@@ -47,21 +50,21 @@ pub(crate) struct DedupRun {
 /// Arguments that determine how much a run has to do.
 #[derive(Clone, Copy)]
 pub(crate) struct ForecastOf<'a> {
-    pub(crate) sources: &'a Sources,
+    pub(crate) sources: &'a InputArgs,
     pub(crate) against: &'a [PathBuf],
-    pub(crate) matching: &'a Matching,
-    pub(crate) input_format: &'a InputFormat,
-    pub(crate) reading: &'a Reading,
-    pub(crate) running: &'a Running,
-    pub(crate) keep: &'a Keep,
+    pub(crate) matching: &'a MatchingArgs,
+    pub(crate) input_format: &'a InputFormatArgs,
+    pub(crate) reading: &'a ReadingArgs,
+    pub(crate) running: &'a RunningArgs,
+    pub(crate) keep: &'a KeepOrder,
     /// Purpose for which the run compares documents.
-    pub(crate) followed: Surveyed,
+    pub(crate) followed: SurveyKind,
 }
 
 /// Settings of a pairs run.
 pub(crate) struct PairsRun {
     pub(crate) inputs: RunInputs,
-    pub(crate) settings: Settings,
+    pub(crate) settings: RunSettings,
     pub(crate) outputs: PairsOutputs,
 }
 
@@ -87,12 +90,12 @@ impl DedupRun {
         check_dedup_outputs(args, &named)?;
         let written = if args.dry_run { Vec::new() } else { named };
         let outputs = DedupOutputs {
-            kept: args.output.as_deref().map(output),
+            kept: args.output.as_deref().map(output_target),
             annotate: args.annotate,
-            removed: args.removed.as_deref().map(output),
-            clusters: args.clusters.as_deref().map(output),
+            removed: args.removed.as_deref().map(output_target),
+            clusters: args.clusters.as_deref().map(output_target),
             components: args.components,
-            rejected: args.rejected.as_deref().map(output),
+            rejected: args.rejected.as_deref().map(output_target),
         };
         let nothing = DedupOutputs {
             components: args.components,
@@ -130,12 +133,12 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
         .iter()
         .map(|(what, place)| (*what, &**place))
         .collect();
-    check_apart(&places, &[&args.matching.rule.recipe])
+    check_separate_outputs(&places, &[&args.matching.rule.recipe])
 }
 
 /// Checks that outputs, which are named in messages, go to different places, and do not overwrite a recipe of
 /// the command line.
-fn check_apart(named: &[(&str, &Path)], recipes: &[&str]) -> Result<()> {
+fn check_separate_outputs(named: &[(&str, &Path)], recipes: &[&str]) -> Result<()> {
     for recipe in recipes.iter().map(Path::new) {
         let is_recipe =
             |place| recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place);
@@ -180,7 +183,7 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Returns the inputs and settings from which a run is predicted, or `None` if there are no inputs.
-pub(crate) fn forecast_of(args: ForecastOf<'_>) -> Result<Option<(RunInputs, Settings)>> {
+pub(crate) fn forecast_of(args: ForecastOf<'_>) -> Result<Option<(RunInputs, RunSettings)>> {
     if args.sources.inputs.is_empty() {
         return Ok(None);
     }
@@ -206,20 +209,20 @@ impl PairsRun {
             &args.input_format,
             &args.reading,
             (running, &args.audit),
-            &Keep::First,
+            &KeepOrder::First,
         )?;
         let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         let recipe = &args.matching.rule.recipe;
-        let named = [("pairs", Some(&pairs)), rejected(&args.rejected)];
+        let named = [("pairs", Some(&pairs)), rejected_output(&args.rejected)];
         check_outputs(&named, running.json, &[recipe])?;
         let outputs = PairsOutputs {
-            pairs: output(&pairs),
+            pairs: output_target(&pairs),
             copies: match (args.all, args.distinct) {
                 (true, _) => CopyPairs::All,
                 (_, true) => CopyPairs::None,
                 _ => CopyPairs::WithEarliest,
             },
-            rejected: args.rejected.as_deref().map(output),
+            rejected: args.rejected.as_deref().map(output_target),
         };
         let inputs = RunInputs {
             documents: args.sources.inputs.clone().into(),
@@ -236,19 +239,21 @@ impl PairsRun {
 /// Settings of a run that prints fingerprints.
 pub(crate) struct FingerprintRun {
     pub(crate) settings: FingerprintSettings,
-    pub(crate) output: Output,
-    pub(crate) rejected: Option<Output>,
+    pub(crate) output: OutputTarget,
+    pub(crate) rejected: Option<OutputTarget>,
 }
 
 impl FingerprintRun {
     pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        let named = [("the table", Some(&table)), rejected_output(&args.rejected)];
         check_outputs(&named, args.running.json, &[&args.recipe])?;
         let recipe = load_recipe(&args.recipe, &args.changes)?;
-        let method = args.method.unwrap_or_else(|| SketchMethod::usual(&recipe));
+        let method = args
+            .method
+            .unwrap_or_else(|| SketchMethod::default_for(&recipe));
         let sketch = match (method, args.digits) {
-            (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
+            (SketchMethod::Simhash, notation) => SketchKind::SimHash(notation_from_arg(notation)),
             (method, Some(_)) => bail!(
                 "--digits is for SimHash fingerprints; --method {method}, here {how}, has only one \
                  notation: leave one of them out",
@@ -263,11 +268,11 @@ impl FingerprintRun {
                     "the default of the recipe"
                 }
             ),
-            (SketchMethod::Minhash, None) => Sketch::MinHash,
-            (SketchMethod::Bottomk, None) => Sketch::BottomK,
+            (SketchMethod::Minhash, None) => SketchKind::MinHash,
+            (SketchMethod::Bottomk, None) => SketchKind::BottomK,
             (SketchMethod::Sentences, None) => {
                 check_has_text(&args.reading, "--method sentences")?;
-                Sketch::Sentences(args.sentences.unwrap_or(SENTENCES))
+                SketchKind::Sentences(args.sentences.unwrap_or(SENTENCES))
             }
         };
         if let Some(sentences) = args.sentences
@@ -279,22 +284,22 @@ impl FingerprintRun {
             recipe,
             sketch,
             read: read_options(args.input_format.format, &args.reading)?,
-            threads: threads(args.running.threads),
+            threads: thread_count(args.running.threads),
             strict: args.running.strict,
         };
         Ok(Self {
             settings,
-            output: output(&table),
-            rejected: args.rejected.as_deref().map(output),
+            output: output_target(&table),
+            rejected: args.rejected.as_deref().map(output_target),
         })
     }
 }
 
 impl SketchMethod {
     /// Returns the default sketch of a recipe.
-    pub(crate) fn usual(recipe: &Recipe) -> Self {
+    pub(crate) fn default_for(recipe: &Recipe) -> Self {
         let scheme = recipe.scheme;
-        let signs = scheme.is_some_and(|scheme| scheme.family().is_some());
+        let signs = scheme.is_some_and(|scheme| scheme.minhash_family().is_some());
         if signs { Self::Minhash } else { Self::Simhash }
     }
 }
@@ -303,25 +308,25 @@ impl SketchMethod {
 pub(crate) struct SegmentRun {
     pub(crate) texts: SegmentTexts,
     pub(crate) settings: SegmentSettings,
-    pub(crate) output: Output,
-    pub(crate) rejected: Option<Output>,
+    pub(crate) output: OutputTarget,
+    pub(crate) rejected: Option<OutputTarget>,
 }
 
 impl SegmentRun {
     pub(crate) fn new(args: &SegmentArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        let named = [("the table", Some(&table)), rejected_output(&args.rejected)];
         check_outputs(&named, args.running.json, &[&args.recipe])?;
         refuse_features(&args.reading)?;
         let settings = SegmentSettings {
             recipe: load_recipe(&args.recipe, &args.changes)?,
             listing: if args.weights {
-                Listing::Weights
+                TermListing::Weights
             } else {
-                Listing::Tokens
+                TermListing::Tokens
             },
             read: read_options(args.input_format.format, &args.reading)?,
-            threads: threads(args.running.threads),
+            threads: thread_count(args.running.threads),
             strict: args.running.strict,
         };
         let texts = if args.literal.is_empty() {
@@ -332,8 +337,8 @@ impl SegmentRun {
         Ok(Self {
             texts,
             settings,
-            output: output(&table),
-            rejected: args.rejected.as_deref().map(output),
+            output: output_target(&table),
+            rejected: args.rejected.as_deref().map(output_target),
         })
     }
 }
@@ -341,14 +346,14 @@ impl SegmentRun {
 /// Settings of a run that learns document frequencies.
 pub(crate) struct IdfRun {
     pub(crate) settings: IdfSettings,
-    pub(crate) output: Output,
-    pub(crate) rejected: Option<Output>,
+    pub(crate) output: OutputTarget,
+    pub(crate) rejected: Option<OutputTarget>,
 }
 
 impl IdfRun {
     pub(crate) fn new(args: &IdfArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        let named = [("the table", Some(&table)), rejected_output(&args.rejected)];
         check_outputs(&named, args.running.json, &[&args.recipe])?;
         refuse_features(&args.reading)?;
         let settings = IdfSettings {
@@ -357,13 +362,13 @@ impl IdfRun {
             top: args.top,
             merge: args.merge.clone(),
             read: read_options(args.input_format.format, &args.reading)?,
-            threads: threads(args.running.threads),
+            threads: thread_count(args.running.threads),
             strict: args.running.strict,
         };
         Ok(Self {
             settings,
-            output: output(&table),
-            rejected: args.rejected.as_deref().map(output),
+            output: output_target(&table),
+            rejected: args.rejected.as_deref().map(output_target),
         })
     }
 }
@@ -380,7 +385,7 @@ impl PlantRun {
         check_has_text(&args.reading, "lookalike plant")?;
         let threshold = args
             .threshold
-            .unwrap_or(plan::Settings::default().threshold);
+            .unwrap_or(plan::MatchSettings::default().threshold);
         let near = match args.near {
             Some(near) => near,
             None => Threshold::new(0.75 * threshold.get())?,
@@ -389,7 +394,7 @@ impl PlantRun {
         edits.sort_unstable();
         edits.dedup();
         if edits.is_empty() {
-            edits = Edit::all();
+            edits = PlantedEdit::all_edits();
         }
         Ok(Self {
             settings: PlantSettings {
@@ -403,13 +408,13 @@ impl PlantRun {
                 pairs: args.pairs,
                 seed: args.seed,
                 read: read_options(args.input_format.format, &args.reading)?,
-                threads: threads(args.running.threads),
+                threads: thread_count(args.running.threads),
                 strict: args.running.strict,
             },
             outputs: PlantOutputs {
-                corpus: output(&args.output),
-                labels: output(&args.labels),
-                rejected: args.rejected.as_deref().map(output),
+                corpus: output_target(&args.output),
+                labels: output_target(&args.labels),
+                rejected: args.rejected.as_deref().map(output_target),
             },
         })
     }
@@ -429,16 +434,16 @@ fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
     if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
         bail!("{what} cannot go to standard output, because it receives the table of effects");
     }
-    check_apart(&named, &[&args.recipe])
+    check_separate_outputs(&named, &[&args.recipe])
 }
 
 /// Parses `--edits`.
-pub(crate) fn parse_edits(text: &str) -> Result<Vec<Edit>> {
-    Ok(Edit::parse(text)?)
+pub(crate) fn parse_edits(text: &str) -> Result<Vec<PlantedEdit>> {
+    Ok(PlantedEdit::parse_edits(text)?)
 }
 
 /// Refuses ready-made features for a command that makes them itself.
-fn refuse_features(reading: &Reading) -> Result<()> {
+fn refuse_features(reading: &ReadingArgs) -> Result<()> {
     match &reading.features {
         None => Ok(()),
         Some(field) => bail!(
@@ -449,7 +454,7 @@ fn refuse_features(reading: &Reading) -> Result<()> {
 }
 
 /// Refuses changes to a recipe if none is named.
-fn refuse_changes(changes: &Changes) -> Result<()> {
+fn refuse_changes(changes: &RecipeChangeArgs) -> Result<()> {
     match changes.set.first() {
         None => Ok(()),
         Some(change) => bail!(
@@ -460,13 +465,13 @@ fn refuse_changes(changes: &Changes) -> Result<()> {
 
 /// Settings of building an index or adding to one.
 pub(crate) struct AddRun {
-    pub(crate) reading: library::Reading,
-    pub(crate) rejected: Option<Output>,
+    pub(crate) reading: index::IndexReadOptions,
+    pub(crate) rejected: Option<OutputTarget>,
 }
 
 /// Returns the settings of a new index.
 pub(crate) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
-    let bare = is_bare(&args.bare);
+    let bare = reads_bare_fingerprints(&args.bare);
     let recipe = match (&args.recipe, bare) {
         (Some(name), _) => Some(load_recipe(name, &args.changes)?),
         (None, true) => {
@@ -502,57 +507,58 @@ pub(crate) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
 impl AddRun {
     pub(crate) fn new(
         inputs: &[PathBuf],
-        bare: &Bare,
-        format: &InputFormat,
-        reading: &Reading,
-        (running, rejected): (&Running, Option<&Path>),
+        bare: &BareFingerprintArgs,
+        format: &InputFormatArgs,
+        reading: &ReadingArgs,
+        (running, rejected): (&RunningArgs, Option<&Path>),
     ) -> Result<Self> {
         check_standard_output(rejected.into_iter(), running.json)?;
         Ok(Self {
-            reading: library_reading(inputs, bare, format, reading, running)?,
-            rejected: rejected.map(output),
+            reading: index_read_options(inputs, bare, format, reading, running)?,
+            rejected: rejected.map(output_target),
         })
     }
 }
 
-fn is_bare(bare: &Bare) -> bool {
+fn reads_bare_fingerprints(bare: &BareFingerprintArgs) -> bool {
     bare.fingerprints || bare.fingerprint.is_some()
 }
 
 /// Returns how rows of an index, or queries, are read.
-fn library_reading(
+fn index_read_options(
     inputs: &[PathBuf],
-    bare: &Bare,
-    format: &InputFormat,
-    reading: &Reading,
-    running: &Running,
-) -> Result<library::Reading> {
+    bare: &BareFingerprintArgs,
+    format: &InputFormatArgs,
+    reading: &ReadingArgs,
+    running: &RunningArgs,
+) -> Result<index::IndexReadOptions> {
     let options = read_options(format.format, reading)?;
-    let entries = if is_bare(bare) {
+    let entries = if reads_bare_fingerprints(bare) {
         check_bare(reading)?;
-        let (digits, field) = (digits(bare.digits), bare.fingerprint.as_deref());
-        Entries::bare(digits, field, inputs, options.format)
+        let (digits, field) = (notation_from_arg(bare.digits), bare.fingerprint.as_deref());
+        IndexEntries::bare_fingerprints(digits, field, inputs, options.format)
     } else if bare.digits.is_some() {
         bail!("--digits is for bare fingerprints: add --fingerprints or --fingerprint FIELD");
     } else {
-        Entries::Documents
+        IndexEntries::Documents
     };
-    if matches!(entries, Entries::Lines(_)) && (reading.no_header || reading.document_per_file) {
+    if matches!(entries, IndexEntries::Lines(_)) && (reading.no_header || reading.document_per_file)
+    {
         bail!(
             "lines of fingerprints are recognised with or without a header: leave --no-header and \
              --document-per-file out, or name the column with --fingerprint"
         );
     }
-    Ok(library::Reading {
+    Ok(index::IndexReadOptions {
         entries,
         options,
         strict: running.strict,
-        threads: threads(running.threads),
+        threads: thread_count(running.threads),
     })
 }
 
 /// Refuses options about texts if there are none.
-fn check_bare(reading: &Reading) -> Result<()> {
+fn check_bare(reading: &ReadingArgs) -> Result<()> {
     let texts = [
         ("--text", !reading.text.is_empty()),
         ("--features", reading.features.is_some()),
@@ -568,46 +574,46 @@ fn check_bare(reading: &Reading) -> Result<()> {
 /// Settings of a search.
 pub(crate) struct SearchRun {
     pub(crate) settings: SearchSettings,
-    pub(crate) reading: library::Reading,
-    pub(crate) output: Output,
-    pub(crate) rejected: Option<Output>,
+    pub(crate) reading: index::IndexReadOptions,
+    pub(crate) output: OutputTarget,
+    pub(crate) rejected: Option<OutputTarget>,
 }
 
 impl SearchRun {
     pub(crate) fn new(args: &SearchArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        let named = [("the table", Some(&table)), rejected_output(&args.rejected)];
         let recipes: Vec<&str> = args.recipe.iter().map(String::as_str).collect();
         check_outputs(&named, args.running.json, &recipes)?;
-        let default = plan::Settings::default().threshold;
+        let default = plan::MatchSettings::default().threshold;
         let threshold = args.threshold.unwrap_or(default);
-        let verify = args.verify.unwrap_or(Verify::Jaccard);
-        let unit = unit_of(verify, args.unit, &args.reading)?;
+        let verify = args.verify.unwrap_or(MeasureArg::Jaccard);
+        let unit = edit_unit(verify, args.unit, &args.reading)?;
         let check = match (args.verify, args.threshold) {
             (None, None) => None,
-            (None | Some(Verify::Jaccard), _) => Some(Check::Jaccard(threshold)),
-            (Some(Verify::Containment), _) => Some(Check::Containment(threshold)),
-            (Some(Verify::Cosine), _) => Some(Check::Cosine(threshold)),
-            (Some(Verify::Levenshtein | Verify::Indel | Verify::Lcs), _) => args
+            (None | Some(MeasureArg::Jaccard), _) => Some(TextCheck::Jaccard(threshold)),
+            (Some(MeasureArg::Containment), _) => Some(TextCheck::Containment(threshold)),
+            (Some(MeasureArg::Cosine), _) => Some(TextCheck::Cosine(threshold)),
+            (Some(MeasureArg::Levenshtein | MeasureArg::Indel | MeasureArg::Lcs), _) => args
                 .verify
                 .and_then(of_sequences)
-                .map(|of| Check::Sequences(of, unit, threshold)),
-            (Some(Verify::None), None) => Some(Check::None),
-            (Some(Verify::None), Some(_)) => bail!(
+                .map(|of| TextCheck::Sequences(of, unit, threshold)),
+            (Some(MeasureArg::None), None) => Some(TextCheck::None),
+            (Some(MeasureArg::None), Some(_)) => bail!(
                 "--threshold has no effect with --verify none, where --distance alone decides: \
                  leave --threshold out"
             ),
         };
-        if let (Some(distance), args::Candidates::Blocks) = (args.distance, args.candidates) {
+        if let (Some(distance), args::CandidatesArg::Blocks) = (args.distance, args.candidates) {
             bail!(
                 "--distance {distance} has no effect with --candidates blocks, which selects all \
                  fingerprints that share a block: leave one of them out"
             );
         }
         let which = match (args.nearest, args.first) {
-            (Some(count), _) => Which::Nearest(count),
-            (None, true) => Which::First,
-            (None, false) => Which::All,
+            (Some(count), _) => ListedMatches::Nearest(count),
+            (None, true) => ListedMatches::First,
+            (None, false) => ListedMatches::All,
         };
         let recipe = match &args.recipe {
             Some(name) => Some(load_recipe(name, &args.changes)?),
@@ -617,58 +623,58 @@ impl SearchRun {
             }
         };
         // If a distance is given, it chooses the candidates, as with `pairs --method simhash`.
-        let compares = check.is_some_and(|check| check.measure().is_some());
+        let compares = check.is_some_and(|check| check.measure_and_threshold().is_some());
         let by_plan = compares && args.distance.is_none();
         let settings = SearchSettings {
             distance: args.distance,
             which,
             limit: args.limit,
             candidates: match args.candidates {
-                args::Candidates::Distance if by_plan => library::Candidates::Plan,
-                args::Candidates::Distance => library::Candidates::Distance,
-                args::Candidates::Blocks => library::Candidates::Blocks,
+                args::CandidatesArg::Distance if by_plan => index::SearchCandidates::Plan,
+                args::CandidatesArg::Distance => index::SearchCandidates::Distance,
+                args::CandidatesArg::Blocks => index::SearchCandidates::Blocks,
             },
             check,
             recipe,
         };
         Ok(Self {
             settings,
-            reading: library_reading(
+            reading: index_read_options(
                 &args.inputs,
                 &args.bare,
                 &args.input_format,
                 &args.reading,
                 &args.running,
             )?,
-            output: output(&table),
-            rejected: args.rejected.as_deref().map(output),
+            output: output_target(&table),
+            rejected: args.rejected.as_deref().map(output_target),
         })
     }
 }
 
 /// Returns the notation of fingerprints: hexadecimal unless another is given.
-pub(crate) fn digits(notation: Option<Notation>) -> Digits {
+pub(crate) fn notation_from_arg(notation: Option<NotationArg>) -> FingerprintNotation {
     match notation {
-        None | Some(Notation::Hex) => Digits::Hex,
-        Some(Notation::Decimal) => Digits::Decimal,
-        Some(Notation::Binary) => Digits::Binary,
+        None | Some(NotationArg::Hex) => FingerprintNotation::Hex,
+        Some(NotationArg::Decimal) => FingerprintNotation::Decimal,
+        Some(NotationArg::Binary) => FingerprintNotation::Binary,
     }
 }
 
 /// An optional output, with its name for messages.
-type Named<'a> = (&'a str, Option<&'a PathBuf>);
+type NamedOutput<'a> = (&'a str, Option<&'a PathBuf>);
 
-fn rejected(place: &Option<PathBuf>) -> Named<'_> {
+fn rejected_output(place: &Option<PathBuf>) -> NamedOutput<'_> {
     ("rejected rows", place.as_ref())
 }
 
 /// Checks that outputs go to different places, only one of them to standard output, and none to a recipe.
-fn check_outputs(named: &[Named<'_>], json: bool, recipes: &[&str]) -> Result<()> {
+fn check_outputs(named: &[NamedOutput<'_>], json: bool, recipes: &[&str]) -> Result<()> {
     let named = named.iter().copied();
     let given = named.filter_map(|(what, place)| Some((what, place?.as_path())));
     let named: Vec<_> = given.collect();
     check_standard_output(named.iter().map(|&(_, place)| place), json)?;
-    check_apart(&named, recipes)
+    check_separate_outputs(&named, recipes)
 }
 
 /// Checks that standard output receives only one thing.
@@ -690,42 +696,48 @@ fn is_standard(place: &Path) -> bool {
     place.as_os_str() == "-"
 }
 
-fn output(place: &Path) -> Output {
+fn output_target(place: &Path) -> OutputTarget {
     if is_standard(place) {
-        Output::Stdout
+        OutputTarget::Stdout
     } else {
-        Output::Path(place.to_path_buf())
+        OutputTarget::Path(place.to_path_buf())
     }
 }
 
 /// Returns the similarity of sequences that an option names, if it names one.
-pub(crate) fn of_sequences(verify: Verify) -> Option<OfSequences> {
+pub(crate) fn of_sequences(verify: MeasureArg) -> Option<SequenceMeasure> {
     match verify {
-        Verify::Levenshtein => Some(OfSequences::Levenshtein),
-        Verify::Indel => Some(OfSequences::Indel),
-        Verify::Lcs => Some(OfSequences::Substring),
-        Verify::Jaccard | Verify::Containment | Verify::Cosine | Verify::None => None,
+        MeasureArg::Levenshtein => Some(SequenceMeasure::Levenshtein),
+        MeasureArg::Indel => Some(SequenceMeasure::Indel),
+        MeasureArg::Lcs => Some(SequenceMeasure::Substring),
+        MeasureArg::Jaccard | MeasureArg::Containment | MeasureArg::Cosine | MeasureArg::None => {
+            None
+        }
     }
 }
 
 /// Returns the unit of edits. Refuses a unit that has no effect, and characters where there are none.
-pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> Result<plan::Unit> {
-    check_unit(verify.into(), unit.map(Into::into), Spelling::Options)?;
+pub(crate) fn edit_unit(
+    verify: MeasureArg,
+    unit: Option<UnitArg>,
+    reading: &ReadingArgs,
+) -> Result<plan::EditUnit> {
+    check_unit(verify.into(), unit.map(Into::into), OptionSpelling::Options)?;
     match unit {
-        Some(Unit::Words) => Ok(plan::Unit::Words),
-        None | Some(Unit::Characters) => {
+        Some(UnitArg::Words) => Ok(plan::EditUnit::Words),
+        None | Some(UnitArg::Characters) => {
             if of_sequences(verify).is_some() && reading.features.is_some() {
                 bail!(
                     "--features has no characters to count: add --unit words, which counts every \
                      feature as a word"
                 );
             }
-            Ok(plan::Unit::Characters)
+            Ok(plan::EditUnit::Characters)
         }
     }
 }
 
-fn check_has_text(reading: &Reading, option: &str) -> Result<()> {
+fn check_has_text(reading: &ReadingArgs, option: &str) -> Result<()> {
     if reading.features.is_some() {
         bail!("{option} needs texts, and --features has no texts: leave one of them out");
     }
@@ -733,31 +745,31 @@ fn check_has_text(reading: &Reading, option: &str) -> Result<()> {
 }
 
 fn run_settings(
-    matching: &Matching,
-    input_format: &InputFormat,
-    reading: &Reading,
-    (running, audit): (&Running, &AuditArgs),
-    keep: &Keep,
-) -> Result<Settings> {
-    let (recipe, chosen, _) = plan_of(&matching.rule, reading)?;
+    matching: &MatchingArgs,
+    input_format: &InputFormatArgs,
+    reading: &ReadingArgs,
+    (running, audit): (&RunningArgs, &AuditArgs),
+    keep: &KeepOrder,
+) -> Result<RunSettings> {
+    let (recipe, chosen, _) = recipe_and_plan(&matching.rule, reading)?;
     let window = match (matching.window, &matching.time) {
-        (Some(seconds), Some(field)) => Some(Window {
+        (Some(seconds), Some(field)) => Some(RunWindow {
             seconds,
             field: field.clone(),
         }),
         _ => None,
     };
-    Ok(Settings {
+    Ok(RunSettings {
         recipe,
         matching: chosen,
         read: read_options(input_format.format, reading)?,
         keep: keep.clone(),
         within: matching.within.clone(),
         window,
-        threads: threads(running.threads),
+        threads: thread_count(running.threads),
         strict: running.strict,
         audit: audit_settings(audit),
-        spelling: Spelling::Options,
+        spelling: OptionSpelling::Options,
     })
 }
 
@@ -770,43 +782,56 @@ fn audit_settings(args: &AuditArgs) -> Option<AuditSettings> {
 }
 
 /// Returns the number of threads: as given, or one per core.
-pub(crate) fn threads(given: Option<usize>) -> usize {
+pub(crate) fn thread_count(given: Option<usize>) -> usize {
     given.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Returns the recipe, the match options, and the plan that follows from both.
-pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings, Plan)> {
-    let (recipe, chosen) = chosen(rule, reading)?;
-    let plan = Plan::new(&recipe, chosen)?;
+pub(crate) fn recipe_and_plan(
+    rule: &MatchRuleArgs,
+    reading: &ReadingArgs,
+) -> Result<(Recipe, plan::MatchSettings, MatchPlan)> {
+    let (recipe, chosen) = chosen_options(rule, reading)?;
+    let plan = MatchPlan::new(&recipe, chosen)?;
     Ok((recipe, chosen, plan))
 }
 
 /// Returns the recipe and the match options.
-fn chosen(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings)> {
-    let chosen = Asked::from(rule).settings(Spelling::Options)?;
-    unit_of(rule.verify, rule.unit, reading)?;
-    if rule.method == Method::Sentences {
+fn chosen_options(
+    rule: &MatchRuleArgs,
+    reading: &ReadingArgs,
+) -> Result<(Recipe, plan::MatchSettings)> {
+    let chosen = MatchOptions::from(rule).to_settings(OptionSpelling::Options)?;
+    edit_unit(rule.verify, rule.unit, reading)?;
+    if rule.method == MethodArg::Sentences {
         check_has_text(reading, "--method sentences")?;
     }
     Ok((load_recipe(&rule.recipe, &rule.changes)?, chosen))
 }
 
 /// Loads a recipe by its name or file, with the changes of `--set`.
-pub(crate) fn load_recipe(name: &str, changes: &Changes) -> Result<Recipe> {
-    Ok(recipes::load_recipe(name, &changes.set, Spelling::Options)?)
+pub(crate) fn load_recipe(name: &str, changes: &RecipeChangeArgs) -> Result<Recipe> {
+    Ok(recipes::load_recipe(
+        name,
+        &changes.set,
+        OptionSpelling::Options,
+    )?)
 }
 
 /// Returns how inputs are read.
-pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<ReadOptions> {
+pub(crate) fn read_options(
+    format: Option<FormatArg>,
+    reading: &ReadingArgs,
+) -> Result<ReadOptions> {
     let format = format.map(|format| match format {
-        Format::Jsonl => source::Format::Jsonl,
-        Format::Json => source::Format::Json,
-        Format::Csv => source::Format::CSV,
-        Format::Tsv => source::Format::TSV,
-        Format::Parquet => source::Format::Parquet,
-        Format::Text => source::Format::Text,
+        FormatArg::Jsonl => source::InputFormat::Jsonl,
+        FormatArg::Json => source::InputFormat::Json,
+        FormatArg::Csv => source::InputFormat::CSV,
+        FormatArg::Tsv => source::InputFormat::TSV,
+        FormatArg::Parquet => source::InputFormat::Parquet,
+        FormatArg::Text => source::InputFormat::Text,
     });
-    if reading.no_header && !matches!(format, None | Some(source::Format::Csv { .. })) {
+    if reading.no_header && !matches!(format, None | Some(source::InputFormat::Csv { .. })) {
         bail!("--no-header is for CSV and TSV only");
     }
     let defaults = ReadOptions::default();
@@ -832,11 +857,11 @@ pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<
             InvalidText::Reject
         },
         document_per_file: reading.document_per_file,
-        fields: Fields {
+        fields: WantedFields {
             text,
             id,
             features: reading.features.clone(),
-            ..Fields::default()
+            ..WantedFields::default()
         },
         max_row_bytes: reading.max_row,
         scratch: reading.scratch.clone(),
@@ -854,19 +879,19 @@ pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, String> {
 
 /// Parses `--max-row`, in bytes.
 pub(crate) fn parse_row_size(text: &str) -> Result<u32, String> {
-    let bytes = size(text).and_then(|bytes| u32::try_from(bytes).ok());
+    let bytes = size_with_unit(text).and_then(|bytes| u32::try_from(bytes).ok());
     bytes.ok_or_else(|| "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned())
 }
 
 /// Parses `--memory`, in bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    size(text).ok_or_else(|| "give a size, such as 500000, 100M or 1Gi".to_owned())
+    size_with_unit(text).ok_or_else(|| "give a size, such as 500000, 100M or 1Gi".to_owned())
 }
 
 /// Parses `--count`.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.replace([',', '_'], "");
-    size(&number)
+    size_with_unit(&number)
         .filter(|_| !text.contains(['i', 'b', 'B']))
         .ok_or_else(|| "give a number of at least 1, such as 1000000, 50M or 1G".to_owned())
 }
@@ -880,7 +905,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
 }
 
 /// Parses a number above 0 with an optional unit.
-fn size(text: &str) -> Option<u64> {
+fn size_with_unit(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].trim_end_matches(['b', 'B']) {
         "" => 1,
@@ -905,7 +930,7 @@ pub(crate) fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encodi
     })
 }
 
-/// Parses `--threads`.
+/// Parses `--thread_count`.
 pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()

@@ -8,7 +8,7 @@ use lookalike_batch::sink;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::output::Printer;
+use crate::output::OutputPrinter;
 use crate::progress;
 
 /// Exit codes for signals start here, by the convention of shells.
@@ -32,7 +32,7 @@ pub(crate) fn clean_up_when_interrupted() -> io::Result<()> {
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 sink::abandon_all();
-                progress::clear_bar();
+                progress::clear_progress_bar();
                 process::exit(SIGNAL_EXIT + signal);
             }
         })?;
@@ -57,12 +57,12 @@ pub(crate) fn apologise_for_panics() {
         sink::abandon_all();
         let hint = "Please report it with the command that you ran. No incomplete output was \
                     written under its name.";
-        Printer::new(false).fail(apology(panic), Some(hint));
+        OutputPrinter::new(false).print_failure(apology_message(panic), Some(hint));
         process::exit(2);
     }));
 }
 
-fn apology(panic: &PanicHookInfo<'_>) -> String {
+fn apology_message(panic: &PanicHookInfo<'_>) -> String {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied();
     let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

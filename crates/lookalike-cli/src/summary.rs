@@ -3,16 +3,21 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lookalike_batch::library::{AddSummary, Entries, Info, RemoveSummary, SearchSummary, Verified};
+use lookalike_batch::index::{
+    AddSummary, IndexEntries, IndexInfo, RemoveSummary, SearchSummary, VerifySummary,
+};
 use lookalike_batch::run::{
-    AuditReport, ByEdit, ByLength, FingerprintSummary, Histogram, IdfSummary, PairsSummary,
-    PlantSummary, SegmentSummary, Share, Summary,
+    AuditReport, ByEdit, ByLength, DedupSummary, EstimatedShare, FingerprintSummary, IdfSummary,
+    PairsSummary, PlantSummary, SegmentSummary, SimilarityHistogram,
 };
 
 use crate::args::{
     DedupArgs, FingerprintArgs, IdfArgs, PairsArgs, PlantArgs, SearchArgs, SegmentArgs,
 };
-use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
+use crate::output::{
+    OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count,
+    format_duration, format_plural,
+};
 
 /// Longest bar of a plot, in characters.
 const BAR: usize = 32;
@@ -27,47 +32,47 @@ const NAMED_CLUSTERS: usize = 5;
 const SHOWN_ID: usize = 60;
 
 /// Returns the summary of a dedup run. `written` names the outputs and their files.
-pub(crate) fn dedup(
-    done: &Summary,
+pub(crate) fn describe_dedup(
+    done: &DedupSummary,
     args: &DedupArgs,
     written: &[(&str, PathBuf)],
-    printer: &Printer,
+    printer: &OutputPrinter,
 ) -> String {
     let mut text = String::new();
-    speed(&mut text, done.documents, done.bytes, done.seconds);
+    append_speed(&mut text, done.documents, done.bytes, done.seconds);
     if done.against > 0 {
-        line(
+        append_line(
             &mut text,
             "reference",
-            &plural(done.against, "document", "documents"),
+            &format_plural(done.against, "document", "documents"),
         );
     }
     if done.shared_ids > 0 {
         let shared = format!(
             "{} have the id or row number of a reference document: tables distinguish them by \
              source and row",
-            count(done.shared_ids)
+            format_count(done.shared_ids)
         );
-        line(&mut text, "shared ids", &shared);
+        append_line(&mut text, "shared ids", &shared);
     }
     if let Some(mixed) = done.mixed_values {
         let told = format!(
             "{} have a number and {} a string in the field of --keep: every string counts as larger than \
              every number",
-            count(mixed.numbers),
-            count(mixed.strings)
+            format_count(mixed.numbers),
+            format_count(mixed.strings)
         );
-        line(&mut text, "mixed values", &told);
+        append_line(&mut text, "mixed values", &told);
     }
-    line(&mut text, "kept", &count(done.kept));
-    removed(&mut text, done);
-    clusters(&mut text, done, printer);
+    append_line(&mut text, "kept", &format_count(done.kept));
+    append_removed(&mut text, done);
+    append_clusters(&mut text, done, printer);
     let by_similarity = (&done.histogram, done.threshold);
     let heading = "Similarity of the removed documents to the kept ones";
-    histogram(&mut text, by_similarity, heading, printer);
-    audit(&mut text, done.audit.as_ref(), "removed documents", printer);
-    poor_texts(&mut text, done);
-    rejected(&mut text, done.rejected, done.documents);
+    append_histogram(&mut text, by_similarity, heading, printer);
+    append_audit(&mut text, done.audit.as_ref(), "removed documents", printer);
+    append_short_texts(&mut text, done);
+    append_rejected(&mut text, done.rejected, done.documents);
     suspicions(&mut text, done, printer);
     let matched = (
         (done.method, done.measure, done.candidates_from),
@@ -75,40 +80,48 @@ pub(crate) fn dedup(
         &done.recipe[..],
         &done.recipe_id[..],
     );
-    matching(&mut text, matched);
-    outputs(&mut text, done, args, written);
+    append_matching(&mut text, matched);
+    append_outputs(&mut text, done, args, written);
     text
 }
 
 /// Returns the summary of a pairs run.
-pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) -> String {
+pub(crate) fn describe_pairs(
+    done: &PairsSummary,
+    args: &PairsArgs,
+    printer: &OutputPrinter,
+) -> String {
     let mut text = String::new();
-    speed(&mut text, done.documents, done.bytes, done.seconds);
-    line(&mut text, "pairs", &count(done.pairs));
+    append_speed(&mut text, done.documents, done.bytes, done.seconds);
+    append_line(&mut text, "pairs", &format_count(done.pairs));
     if done.equal > 0 {
         let equal = format!(
             "{} have the text of an earlier one{}",
-            plural(done.equal, "document", "documents"),
+            format_plural(done.equal, "document", "documents"),
             match args.distinct {
                 true => " and are left out",
                 false => ", with which each is paired; --all lists every combination",
             }
         );
-        line(&mut text, "equal texts", &equal);
+        append_line(&mut text, "equal texts", &equal);
     }
     let by_similarity = (&done.histogram, done.threshold);
-    histogram(&mut text, by_similarity, "Similarity of the pairs", printer);
-    audit(&mut text, done.audit.as_ref(), "pairs", printer);
-    rejected(&mut text, done.rejected, done.documents);
+    append_histogram(&mut text, by_similarity, "Similarity of the pairs", printer);
+    append_audit(&mut text, done.audit.as_ref(), "pairs", printer);
+    append_rejected(&mut text, done.rejected, done.documents);
     let matched = (
         (done.method, done.measure, done.candidates_from),
         done.threshold,
         &done.recipe[..],
         &done.recipe_id[..],
     );
-    matching(&mut text, matched);
-    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
-        line(&mut text, "written to", &output.display().to_string());
+    append_matching(&mut text, matched);
+    if let Some(output) = args
+        .output
+        .as_deref()
+        .filter(|output| is_regular_output(output))
+    {
+        append_line(&mut text, "written to", &output.display().to_string());
     }
     text
 }
@@ -116,39 +129,47 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) ->
 /// Returns the summary of a run that printed fingerprints.
 pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
     let mut text = String::new();
-    speed(&mut text, done.documents, done.bytes, done.seconds);
+    append_speed(&mut text, done.documents, done.bytes, done.seconds);
     if done.without > 0 {
-        let poor = format!("{} too short for a fingerprint", count(done.without));
-        line(&mut text, "texts too short", &poor);
+        let poor = format!("{} too short for a fingerprint", format_count(done.without));
+        append_line(&mut text, "texts too short", &poor);
     }
-    rejected(&mut text, done.rejected, done.documents);
+    append_rejected(&mut text, done.rejected, done.documents);
     let made = match done.method {
         "simhash" => format!("SimHash of {} bits", done.size),
         "bottomk" => format!("at most {} smallest hashes", done.size),
         "sentences" => format!("hashes of the {} longest sentences", done.size),
         _ => format!("MinHash of {} slots", done.size),
     };
-    let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
-    line(
+    let (recipe, id) = (escape_control(&done.recipe), &done.recipe_id);
+    append_line(
         &mut text,
         "sketch",
         &format!("{made}, recipe {recipe} ({id})"),
     );
-    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
-        line(&mut text, "written to", &output.display().to_string());
+    if let Some(output) = args
+        .output
+        .as_deref()
+        .filter(|output| is_regular_output(output))
+    {
+        append_line(&mut text, "written to", &output.display().to_string());
     }
     text
 }
 
 /// Returns the summary of a run that listed tokens.
-pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
+pub(crate) fn describe_segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
     let mut text = String::new();
-    speed(&mut text, done.documents, done.bytes, done.seconds);
-    rejected(&mut text, done.rejected, done.documents);
-    let recipe = format!("{} ({})", visible(&done.recipe), done.recipe_id);
-    line(&mut text, "recipe", &recipe);
-    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
-        line(&mut text, "written to", &output.display().to_string());
+    append_speed(&mut text, done.documents, done.bytes, done.seconds);
+    append_rejected(&mut text, done.rejected, done.documents);
+    let recipe = format!("{} ({})", escape_control(&done.recipe), done.recipe_id);
+    append_line(&mut text, "recipe", &recipe);
+    if let Some(output) = args
+        .output
+        .as_deref()
+        .filter(|output| is_regular_output(output))
+    {
+        append_line(&mut text, "written to", &output.display().to_string());
     }
     text
 }
@@ -156,146 +177,157 @@ pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
 /// Returns the summary of a run that learned document frequencies.
 pub(crate) fn frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     let mut text = String::new();
-    speed(&mut text, done.documents, done.bytes, done.seconds);
-    rejected(&mut text, done.rejected, done.documents);
-    let of = plural(done.counted, "document", "documents");
-    line(
+    append_speed(&mut text, done.documents, done.bytes, done.seconds);
+    append_rejected(&mut text, done.rejected, done.documents);
+    let of = format_plural(done.counted, "document", "documents");
+    append_line(
         &mut text,
         "terms",
-        &format!("{} of {of}", count(done.terms)),
+        &format!("{} of {of}", format_count(done.terms)),
     );
-    let recipe = format!("{} (terms {})", visible(&done.recipe), done.terms_id);
-    line(&mut text, "recipe", &recipe);
-    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
-        line(&mut text, "written to", &output.display().to_string());
+    let recipe = format!("{} (terms {})", escape_control(&done.recipe), done.terms_id);
+    append_line(&mut text, "recipe", &recipe);
+    if let Some(output) = args
+        .output
+        .as_deref()
+        .filter(|output| is_regular_output(output))
+    {
+        append_line(&mut text, "written to", &output.display().to_string());
     }
     text
 }
 
 /// Returns the summary of a planting run.
-pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
+pub(crate) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String {
     let mut text = String::new();
-    speed(&mut text, done.documents, done.bytes, done.seconds);
+    append_speed(&mut text, done.documents, done.bytes, done.seconds);
     let copies = format!(
         "{} of {}, with ids that end in {} and a number",
-        plural(done.copies, "edited copy", "edited copies"),
-        plural(done.drawn, "document", "documents"),
+        format_plural(done.copies, "edited copy", "edited copies"),
+        format_plural(done.drawn, "document", "documents"),
         done.mark
     );
-    line(&mut text, "planted", &copies);
+    append_line(&mut text, "planted", &copies);
     let natural = format!(
         "{} of documents that were similar before planting",
-        plural(done.natural, "pair", "pairs")
+        format_plural(done.natural, "pair", "pairs")
     );
-    line(&mut text, "natural", &natural);
-    let near = plural(done.near_misses, "pair", "pairs");
-    line(
+    append_line(&mut text, "natural", &natural);
+    let near = format_plural(done.near_misses, "pair", "pairs");
+    append_line(
         &mut text,
         "near misses",
         &format!("{near} a little below the threshold"),
     );
     let others = format!(
         "{} of one topic or template, {} that have hardly anything in common",
-        plural(done.siblings, "pair", "pairs"),
-        plural(done.unrelated, "pair", "pairs")
+        format_plural(done.siblings, "pair", "pairs"),
+        format_plural(done.unrelated, "pair", "pairs")
     );
-    line(&mut text, "others", &others);
-    rejected(&mut text, done.rejected, done.documents);
-    let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
+    append_line(&mut text, "others", &others);
+    append_rejected(&mut text, done.rejected, done.documents);
+    let (recipe, id) = (escape_control(&done.recipe), &done.recipe_id);
     let by = format!(
         "threshold {}, recipe {recipe} ({id}), seed {}",
         done.threshold, done.seed
     );
-    line(&mut text, "measured by", &by);
-    line(&mut text, "corpus", &args.output.display().to_string());
-    line(&mut text, "labels", &args.labels.display().to_string());
+    append_line(&mut text, "measured by", &by);
+    append_line(&mut text, "corpus", &args.output.display().to_string());
+    append_line(&mut text, "labels", &args.labels.display().to_string());
     text
 }
 
 /// Returns the summary of building an index or adding to one.
-pub(crate) fn added(done: &AddSummary, entries: &Entries) -> String {
+pub(crate) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> String {
     let mut text = String::new();
     let read = done.added + done.without;
-    speed(&mut text, read, done.bytes, done.seconds);
-    line(&mut text, "added", &count(done.added));
-    poor(&mut text, done.poor);
-    without(&mut text, done.without, "left out");
-    bad_rows(&mut text, done.rejected, read, option_of(entries));
-    in_library(&mut text, &done.library);
+    append_speed(&mut text, read, done.bytes, done.seconds);
+    append_line(&mut text, "added", &format_count(done.added));
+    append_unfingerprinted(&mut text, done.poor);
+    append_without(&mut text, done.without, "left out");
+    append_bad_rows(&mut text, done.rejected, read, field_option(entries));
+    append_index_rows(&mut text, &done.library);
     text
 }
 
 /// Returns the summary of removing rows from an index.
-pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
+pub(crate) fn describe_index_removal(done: &RemoveSummary) -> String {
     let mut text = format!(
         "{} removed in {}\n",
-        plural(done.removed, "row", "rows"),
-        duration(done.seconds)
+        format_plural(done.removed, "row", "rows"),
+        format_duration(done.seconds)
     );
     if !done.missing.is_empty() {
-        line(&mut text, "not found", &count(done.missing.len() as u64));
+        append_line(
+            &mut text,
+            "not found",
+            &format_count(done.missing.len() as u64),
+        );
     }
-    in_library(&mut text, &done.library);
+    append_index_rows(&mut text, &done.library);
     text
 }
 
-fn poor(text: &mut String, documents: u64) {
+fn append_unfingerprinted(text: &mut String, documents: u64) {
     if documents > 0 {
         let poor = format!(
             "{} too short for a fingerprint: they match only equal texts",
-            count(documents)
+            format_count(documents)
         );
-        line(text, "texts too short", &poor);
+        append_line(text, "texts too short", &poor);
     }
 }
 
-fn without(text: &mut String, rows: u64, what: &str) {
+fn append_without(text: &mut String, rows: u64, what: &str) {
     if rows > 0 {
-        line(
+        append_line(
             text,
             "empty",
-            &format!("{} without text or fingerprint: {what}", count(rows)),
+            &format!("{} without text or fingerprint: {what}", format_count(rows)),
         );
     }
 }
 
-fn in_library(text: &mut String, info: &Info) {
+fn append_index_rows(text: &mut String, info: &IndexInfo) {
     let holds = format!(
         "{} holds {}, {}",
-        visible(&info.path),
-        plural(info.fingerprints, "row", "rows"),
-        bytes(info.bytes)
+        escape_control(&info.path),
+        format_plural(info.fingerprints, "row", "rows"),
+        format_bytes(info.bytes)
     );
-    line(text, "index", &holds);
+    append_line(text, "index", &holds);
 }
 
 /// Returns the description of an index.
-pub(crate) fn library(info: &Info) -> String {
+pub(crate) fn describe_index(info: &IndexInfo) -> String {
     let mut text = String::new();
-    line(&mut text, "index", &visible(&info.path));
-    let fingerprints = format!("{} of {} bits", count(info.fingerprints), info.bits);
-    line(&mut text, "fingerprints", &fingerprints);
+    append_line(&mut text, "index", &escape_control(&info.path));
+    let fingerprints = format!("{} of {} bits", format_count(info.fingerprints), info.bits);
+    append_line(&mut text, "fingerprints", &fingerprints);
     if info.poor > 0 {
-        let poor = format!("{} of these rows have no fingerprint", count(info.poor));
-        line(&mut text, "texts too short", &poor);
+        let poor = format!(
+            "{} of these rows have no fingerprint",
+            format_count(info.poor)
+        );
+        append_line(&mut text, "texts too short", &poor);
     }
     if info.removed > 0 {
-        let removed = format!("{} that still use disk space", count(info.removed));
-        line(&mut text, "removed", &removed);
+        let removed = format!("{} that still use disk space", format_count(info.removed));
+        append_line(&mut text, "removed", &removed);
     }
-    line(&mut text, "distance", &format!("at most {}", info.distance));
-    line(
+    append_line(&mut text, "distance", &format!("at most {}", info.distance));
+    append_line(
         &mut text,
         "recipe",
-        &recipe_of(info.recipe.as_ref(), info.recipe_id.as_ref()),
+        &recipe_and_id(info.recipe.as_ref(), info.recipe_id.as_ref()),
     );
     let ids = match info.ids {
         None => "not known until rows are added",
         Some(true) => "stored",
         Some(false) => "row numbers",
     };
-    line(&mut text, "ids", ids);
-    line(
+    append_line(&mut text, "ids", ids);
+    append_line(
         &mut text,
         "texts",
         if info.texts { "stored" } else { "not stored" },
@@ -304,59 +336,67 @@ pub(crate) fn library(info: &Info) -> String {
         true => "by distance, threshold and measure",
         false => "by distance",
     };
-    line(&mut text, "searched", matching);
-    line(&mut text, "plan", &info.plan);
+    append_line(&mut text, "searched", matching);
+    append_line(&mut text, "plan", &info.plan);
     if let Some(memory) = info.memory {
-        line(&mut text, "memory", &format!("at most {}", bytes(memory)));
+        append_line(
+            &mut text,
+            "memory",
+            &format!("at most {}", format_bytes(memory)),
+        );
     }
-    line(&mut text, "on disk", &bytes(info.bytes));
+    append_line(&mut text, "on disk", &format_bytes(info.bytes));
     for segment in &info.segments {
         let mut value = format!(
             "{}, {}",
-            plural(segment.rows, "row", "rows"),
-            bytes(segment.bytes)
+            format_plural(segment.rows, "row", "rows"),
+            format_bytes(segment.bytes)
         );
         if let Some(plan) = &segment.plan {
             let _ = write!(value, ", {plan}");
         }
-        line(&mut text, "segment", &value);
+        append_line(&mut text, "segment", &value);
     }
     text
 }
 
-fn recipe_of(name: Option<&String>, id: Option<&String>) -> String {
+fn recipe_and_id(name: Option<&String>, id: Option<&String>) -> String {
     match (name, id) {
-        (Some(name), Some(id)) => format!("{} ({id})", visible(name)),
+        (Some(name), Some(id)) => format!("{} ({id})", escape_control(name)),
         _ => "unknown".to_owned(),
     }
 }
 
 /// Returns the summary of a verified index.
-pub(crate) fn verified(done: &Verified) -> String {
+pub(crate) fn describe_verified(done: &VerifySummary) -> String {
     let mut text = format!(
         "{} ({}) with {} in {}: whole\n",
-        plural(done.files, "file", "files"),
-        bytes(done.bytes),
-        plural(done.rows, "row", "rows"),
-        duration(done.seconds)
+        format_plural(done.files, "file", "files"),
+        format_bytes(done.bytes),
+        format_plural(done.rows, "row", "rows"),
+        format_duration(done.seconds)
     );
     if done.sampled > 0 {
         let sample = format!(
             "{} computed again from their texts: equal",
-            count(done.sampled)
+            format_count(done.sampled)
         );
-        line(&mut text, "fingerprints", &sample);
+        append_line(&mut text, "fingerprints", &sample);
     }
     text
 }
 
 /// Returns the summary of a search.
-pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries) -> String {
+pub(crate) fn describe_search(
+    done: &SearchSummary,
+    args: &SearchArgs,
+    entries: &IndexEntries,
+) -> String {
     let mut text = format!(
         "{} in {} against {}",
-        plural(done.queries, "query", "queries"),
-        duration(done.seconds),
-        plural(done.fingerprints, "row", "rows"),
+        format_plural(done.queries, "query", "queries"),
+        format_duration(done.seconds),
+        format_plural(done.fingerprints, "row", "rows"),
     );
     let searching = done.seconds - done.opening;
     if done.queries >= MANY_QUERIES {
@@ -364,29 +404,34 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries)
         let _ = write!(
             text,
             " ({} to open, then {each:.2} µs per query)",
-            duration(done.opening)
+            format_duration(done.opening)
         );
     }
     text.push('\n');
     let matches = format!(
         "{} for {} of {}",
-        count(done.matches),
-        count(done.matched),
-        plural(done.queries, "query", "queries")
+        format_count(done.matches),
+        format_count(done.matched),
+        format_plural(done.queries, "query", "queries")
     );
-    line(&mut text, "matches", &matches);
+    append_line(&mut text, "matches", &matches);
     if done.truncated > 0 {
         let more = format!(
             "{} more matches than the {} listed",
-            plural(done.truncated, "query has", "queries have"),
+            format_plural(done.truncated, "query has", "queries have"),
             args.limit.unwrap_or_default()
         );
-        line(&mut text, "truncated", &more);
+        append_line(&mut text, "truncated", &more);
     }
-    poor(&mut text, done.poor);
-    without(&mut text, done.without, "match nothing");
-    bad_rows(&mut text, done.rejected, done.queries, option_of(entries));
-    let recipe = recipe_of(done.recipe.as_ref(), done.recipe_id.as_ref());
+    append_unfingerprinted(&mut text, done.poor);
+    append_without(&mut text, done.without, "match nothing");
+    append_bad_rows(
+        &mut text,
+        done.rejected,
+        done.queries,
+        field_option(entries),
+    );
+    let recipe = recipe_and_id(done.recipe.as_ref(), done.recipe_id.as_ref());
     let by = match (done.measure, done.threshold) {
         (Some(measure), Some(threshold)) => format!(
             "{measure} at least {threshold}, candidates by {}, recipe {recipe}",
@@ -394,29 +439,33 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries)
         ),
         _ => format!("{}, recipe {recipe}", done.candidates),
     };
-    line(&mut text, "matched by", &by);
-    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
-        line(&mut text, "written to", &output.display().to_string());
+    append_line(&mut text, "matched by", &by);
+    if let Some(output) = args
+        .output
+        .as_deref()
+        .filter(|output| is_regular_output(output))
+    {
+        append_line(&mut text, "written to", &output.display().to_string());
     }
     text
 }
 
-fn is_file(place: &Path) -> bool {
+fn is_regular_output(place: &Path) -> bool {
     place.as_os_str() != "-"
 }
 
 /// Appends a label and a value, aligned with other lines.
-fn line(text: &mut String, label: &str, value: &str) {
+fn append_line(text: &mut String, label: &str, value: &str) {
     let _ = writeln!(text, "  {label:<16} {value}");
 }
 
-fn speed(text: &mut String, documents: u64, read: u64, seconds: f64) {
+fn append_speed(text: &mut String, documents: u64, read: u64, seconds: f64) {
     let _ = write!(
         text,
         "{} ({}) in {}",
-        plural(documents, "document", "documents"),
-        bytes(read),
-        duration(seconds)
+        format_plural(documents, "document", "documents"),
+        format_bytes(read),
+        format_duration(seconds)
     );
     if seconds > 0.05 {
         let _ = write!(text, ": {:.1} MB/s", read as f64 / seconds / 1e6);
@@ -424,7 +473,7 @@ fn speed(text: &mut String, documents: u64, read: u64, seconds: f64) {
     text.push('\n');
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
+fn percent_of(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
     } else {
@@ -432,12 +481,12 @@ fn percent(part: u64, whole: u64) -> f64 {
     }
 }
 
-fn removed(text: &mut String, done: &Summary) {
-    let share = percent(done.removed, done.documents);
-    line(
+fn append_removed(text: &mut String, done: &DedupSummary) {
+    let share = percent_of(done.removed, done.documents);
+    append_line(
         text,
         "removed",
-        &format!("{} ({share:.1} %)", count(done.removed)),
+        &format!("{} ({share:.1} %)", format_count(done.removed)),
     );
     let routes = [
         (done.by_route.exact, "equal after normalisation"),
@@ -448,34 +497,34 @@ fn removed(text: &mut String, done: &Summary) {
         (done.by_route.bottomk, "found by bottom-k"),
     ];
     for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
-        line(text, "", &format!("{:>9} {how}", count(documents)));
+        append_line(text, "", &format!("{:>9} {how}", format_count(documents)));
     }
 }
 
-fn clusters(text: &mut String, done: &Summary, printer: &Printer) {
-    line(text, "clusters", &count(done.clusters));
+fn append_clusters(text: &mut String, done: &DedupSummary, printer: &OutputPrinter) {
+    append_line(text, "clusters", &format_count(done.clusters));
     if let Some(components) = done.components {
-        line(text, "components", &count(components));
+        append_line(text, "components", &format_count(components));
     }
     if done.largest.is_empty() {
         return;
     }
     let heading = "Largest clusters: documents, least similarity, id of the kept document";
-    let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, heading));
+    let _ = writeln!(text, "{}", printer.in_message(TextTone::Heading, heading));
     for cluster in done.largest.iter().take(NAMED_CLUSTERS) {
         let _ = writeln!(
             text,
             "  {:>9}  {:.2}  {}",
-            count(cluster.documents),
+            format_count(cluster.documents),
             cluster.least_similarity,
-            shown_id(&cluster.cluster)
+            shorten_id(&cluster.cluster)
         );
     }
 }
 
 /// Returns an id as one line of bounded length.
-fn shown_id(id: &str) -> String {
-    let visible = visible(id).replace(['\n', '\t'], " ");
+fn shorten_id(id: &str) -> String {
+    let visible = escape_control(id).replace(['\n', '\t'], " ");
     match visible.char_indices().nth(SHOWN_ID) {
         Some((end, _)) => format!("{}…", &visible[..end]),
         None => visible,
@@ -483,30 +532,30 @@ fn shown_id(id: &str) -> String {
 }
 
 /// Appends the bins from the threshold on, or from the first non-empty one if that is lower.
-fn histogram(
+fn append_histogram(
     text: &mut String,
-    (histogram, threshold): (&Histogram, f64),
+    (histogram, threshold): (&SimilarityHistogram, f64),
     heading: &str,
-    printer: &Printer,
+    printer: &OutputPrinter,
 ) {
-    let counts = histogram.counts();
+    let counts = histogram.bin_counts();
     let Some(first_used) = counts.iter().position(|&count| count > 0) else {
         return;
     };
     // A threshold on the lower edge of a bin belongs to that bin.
-    let at_threshold = (threshold * Histogram::STEPS as f64 + 1e-9) as usize;
+    let at_threshold = (threshold * SimilarityHistogram::STEPS as f64 + 1e-9) as usize;
     let most = counts.iter().copied().max().unwrap_or(1);
-    let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, heading));
+    let _ = writeln!(text, "{}", printer.in_message(TextTone::Heading, heading));
     for (bin, &counted) in counts.iter().enumerate().skip(at_threshold.min(first_used)) {
         let (low, high) = (bin as f64, bin as f64 + 1.0);
-        let steps = Histogram::STEPS as f64;
-        let label = if bin == Histogram::STEPS {
+        let steps = SimilarityHistogram::STEPS as f64;
+        let label = if bin == SimilarityHistogram::STEPS {
             "1".to_owned()
         } else {
             format!("{:.2} to {:.2}", low / steps, high / steps)
         };
-        let plot = bar(counted as f64 / most as f64, BAR);
-        let row = format!("  {label:<14} {:>9} {plot}", count(counted));
+        let plot = format_bar(counted as f64 / most as f64, BAR);
+        let row = format!("  {label:<14} {:>9} {plot}", format_count(counted));
         let _ = writeln!(text, "{}", row.trim_end());
     }
     if at_threshold > 0 {
@@ -518,86 +567,98 @@ fn histogram(
 const NAMED_EDITS: usize = 5;
 
 /// Appends the result of an audit. `reported` names what the run reports.
-fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer: &Printer) {
+fn append_audit(
+    text: &mut String,
+    audit: Option<&AuditReport>,
+    reported: &str,
+    printer: &OutputPrinter,
+) {
     let Some(audit) = audit else { return };
     let wanted = match audit.wanted > audit.drawn {
-        true => format!(" of the {} requested", count(audit.wanted)),
+        true => format!(" of the {} requested", format_count(audit.wanted)),
         false => String::new(),
     };
     let heading = format!(
         "Audit: {}{wanted} sampled (seed {}) and compared exactly with all documents read after \
          them",
-        plural(audit.drawn, "document", "documents"),
+        format_plural(audit.drawn, "document", "documents"),
         audit.seed
     );
-    let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, &heading));
-    let of = |cases: u64| plural(cases, "sampled document", "sampled documents");
+    let _ = writeln!(text, "{}", printer.in_message(TextTone::Heading, &heading));
+    let of = |cases: u64| format_plural(cases, "sampled document", "sampled documents");
     let least = audit.least_jaccard.map_or_else(String::new, |least| {
-        format!(" with a Jaccard index of {} or more", rounded(least))
+        format!(
+            " with a Jaccard index of {} or more",
+            round_to_four_digits(least)
+        )
     });
     let recall = format!(
         "{} of the matches of {}{least} are found",
-        share(&audit.recall),
+        format_share(&audit.recall),
         of(audit.recall.cases)
     );
-    line(text, "recall", &recall);
-    let with_cases = |of: fn(&ByLength) -> &Share| {
+    append_line(text, "recall", &recall);
+    let with_cases = |of: fn(&ByLength) -> &EstimatedShare| {
         let all = audit.by_length.iter();
         all.filter(move |one| of(one).cases > 0)
     };
     for of_length in with_cases(|one| &one.recall) {
         let recall = format!(
             "  {} of {} of {} tokens",
-            share(&of_length.recall),
+            format_share(&of_length.recall),
             of(of_length.recall.cases),
             of_length.length
         );
-        line(text, "", &recall);
+        append_line(text, "", &recall);
     }
     if let Some(left) = &audit.left {
         let left = format!(
             "{} of these matches stay in the output together with the document",
-            share(left)
+            format_share(left)
         );
-        line(text, "left together", &left);
+        append_line(text, "left together", &left);
     }
     let precision = format!(
         "{} of {} {reported}, verified again, reach the threshold",
-        share(&audit.precision),
-        count(audit.precision.cases)
+        format_share(&audit.precision),
+        format_count(audit.precision.cases)
     );
-    line(text, "precision", &precision);
+    append_line(text, "precision", &precision);
     for of_length in with_cases(|one| &one.precision) {
         let precision = format!(
             "  {} of {} of {} tokens",
-            share(&of_length.precision),
-            count(of_length.precision.cases),
+            format_share(&of_length.precision),
+            format_count(of_length.precision.cases),
             of_length.length
         );
-        line(text, "", &precision);
+        append_line(text, "", &precision);
     }
     let Some(planted) = &audit.planted else {
         return;
     };
     let found = format!(
         "{} of {} that reach the threshold, of {} planted, are found",
-        share(&planted.recall),
-        plural(planted.recall.cases, "edited copy", "edited copies"),
-        count(planted.copies)
+        format_share(&planted.recall),
+        format_plural(planted.recall.cases, "edited copy", "edited copies"),
+        format_count(planted.copies)
     );
-    line(text, "planted edits", &found);
+    append_line(text, "planted edits", &found);
     let missed = |edit: &&ByEdit| edit.recall.share.is_some_and(|share| share < 1.0);
     for edit in planted.by_edit.iter().filter(missed).take(NAMED_EDITS) {
         let strength = edit.strength.map_or_else(String::new, |strength| {
             format!(" {} %", (strength * 1000.0).round() / 10.0)
         });
-        let found = format!("  {} of {}{strength}", share(&edit.recall), edit.kind);
-        line(text, "", &found);
+        let found = format!(
+            "  {} of {}{strength}",
+            format_share(&edit.recall),
+            edit.kind
+        );
+        append_line(text, "", &found);
     }
 }
 
 /// Formats a share and its interval with four decimals.
-fn share(share: &Share) -> String {
+fn format_share(share: &EstimatedShare) -> String {
     let interval = format!("95 %: {:.4} to {:.4}", share.low, share.high);
     match share.share {
         Some(mean) => format!("{mean:.4} ({interval})"),
@@ -605,7 +666,7 @@ fn share(share: &Share) -> String {
     }
 }
 
-fn poor_texts(text: &mut String, done: &Summary) {
+fn append_short_texts(text: &mut String, done: &DedupSummary) {
     let states = [
         (
             done.states.poor,
@@ -618,51 +679,51 @@ fn poor_texts(text: &mut String, done: &Summary) {
         (done.states.empty, "empty: kept, because they match nothing"),
     ];
     for (documents, what) in states.into_iter().filter(|(documents, _)| *documents > 0) {
-        line(
+        append_line(
             text,
             "texts too short",
-            &format!("{} {what}", count(documents)),
+            &format!("{} {what}", format_count(documents)),
         );
     }
 }
 
-fn rejected(text: &mut String, rows: u64, good: u64) {
-    bad_rows(text, rows, good, "--text FIELD, or --features FIELD,");
+fn append_rejected(text: &mut String, rows: u64, good: u64) {
+    append_bad_rows(text, rows, good, "--text FIELD, or --features FIELD,");
 }
 
 /// If no row was good, the option may be the reason, so it is named.
-fn bad_rows(text: &mut String, rows: u64, good: u64, option: &str) {
+fn append_bad_rows(text: &mut String, rows: u64, good: u64, option: &str) {
     let remedy = match good {
         0 => format!(", and no row is usable: check {option}"),
         _ => String::new(),
     };
     if rows > 0 {
-        let rows = format!("{} left out{remedy}", count(rows));
-        line(text, "bad rows", &rows);
+        let rows = format!("{} left out{remedy}", format_count(rows));
+        append_line(text, "bad rows", &rows);
     }
 }
 
 /// Returns the option that names the fingerprints or texts of rows.
-fn option_of(entries: &Entries) -> &'static str {
+fn field_option(entries: &IndexEntries) -> &'static str {
     match entries {
-        Entries::Documents => "--text FIELD",
-        Entries::Lines(_) => "--digits",
-        Entries::Field(..) => "--fingerprint FIELD",
+        IndexEntries::Documents => "--text FIELD",
+        IndexEntries::Lines(_) => "--digits",
+        IndexEntries::Field(..) => "--fingerprint FIELD",
     }
 }
 
-fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
+fn suspicions(text: &mut String, done: &DedupSummary, printer: &OutputPrinter) {
     if done.suspicious.is_empty() {
         return;
     }
     let heading = "Suspicious clusters";
-    let _ = writeln!(text, "{}", printer.in_message(Tone::Warning, heading));
+    let _ = writeln!(text, "{}", printer.in_message(TextTone::Warning, heading));
     for suspicion in done.suspicious.iter().take(NAMED_CLUSTERS) {
         let _ = writeln!(
             text,
             "  {}: {}",
-            shown_id(&suspicion.cluster),
-            visible(&suspicion.reason)
+            shorten_id(&suspicion.cluster),
+            escape_control(&suspicion.reason)
         );
     }
     if let Some(more) = done
@@ -676,11 +737,11 @@ fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
 }
 
 /// Method, measure, and the smallest Jaccard index of candidates if another measure decides.
-type Found<'a> = (&'a str, &'a str, Option<f64>);
+type CandidateDescription<'a> = (&'a str, &'a str, Option<f64>);
 
-fn matching(
+fn append_matching(
     text: &mut String,
-    ((method, measure, from), threshold, recipe, id): (Found<'_>, f64, &str, &str),
+    ((method, measure, from), threshold, recipe, id): (CandidateDescription<'_>, f64, &str, &str),
 ) {
     let by = match measure {
         "jaccard" => String::new(),
@@ -689,39 +750,44 @@ fn matching(
     };
     let value = format!(
         "{method}{by}, threshold {threshold}, recipe {} ({id})",
-        visible(recipe)
+        escape_control(recipe)
     );
-    line(text, "matched by", &value);
+    append_line(text, "matched by", &value);
     if let Some(from) = from {
-        let from = rounded(from);
+        let from = round_to_four_digits(from);
         let from = format!("pairs with a Jaccard index of {from} or more; no others were compared");
-        line(text, "candidates", &from);
+        append_line(text, "candidates", &from);
     }
 }
 
 /// Rounds to four decimals.
-fn rounded(value: f64) -> f64 {
+fn round_to_four_digits(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str, PathBuf)]) {
+fn append_outputs(
+    text: &mut String,
+    done: &DedupSummary,
+    args: &DedupArgs,
+    written: &[(&str, PathBuf)],
+) {
     if args.dry_run {
-        line(text, "written", "nothing (--dry-run)");
+        append_line(text, "written", "nothing (--dry-run)");
     }
-    for (what, place) in written.iter().filter(|(_, place)| is_file(place)) {
+    for (what, place) in written.iter().filter(|(_, place)| is_regular_output(place)) {
         let what = if args.annotate && *what == "kept rows" {
             "all rows"
         } else {
             what
         };
-        line(text, what, &place.display().to_string());
+        append_line(text, what, &place.display().to_string());
     }
     if done.removed == 0 {
         return;
     }
     match written
         .iter()
-        .find(|(what, place)| *what == "removed" && is_file(place))
+        .find(|(what, place)| *what == "removed" && is_regular_output(place))
     {
         Some((_, removed)) => {
             let inputs = args
@@ -749,17 +815,19 @@ fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str
 mod tests {
     use clap::Parser;
     use lookalike::Similarity;
-    use lookalike_batch::run::{ByRoute, LargeCluster, Planted, States, Suspicion};
+    use lookalike_batch::run::{
+        ByRoute, LargeCluster, PlantedReport, SuspiciousCluster, TextStateCounts,
+    };
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Command, CommandLine};
 
-    fn run() -> Summary {
+    fn run() -> DedupSummary {
         let similarities = [(4, 5, 10), (1, 1, 40)];
         let repeated =
-            |(part, whole, count)| std::iter::repeat_n(Similarity::ratio(part, whole), count);
+            |(part, whole, count)| std::iter::repeat_n(Similarity::from_ratio(part, whole), count);
         let histogram = similarities.into_iter().flat_map(repeated).collect();
-        Summary {
+        DedupSummary {
             documents: 1200,
             against: 7,
             repeated_ids: 0,
@@ -787,7 +855,7 @@ mod tests {
                 sentences: 0,
                 bottomk: 0,
             },
-            states: States {
+            states: TextStateCounts {
                 poor: 3,
                 blank: 0,
                 empty: 1,
@@ -797,7 +865,7 @@ mod tests {
                 documents: 12,
                 least_similarity: 0.8125,
             }],
-            suspicious: vec![Suspicion {
+            suspicious: vec![SuspiciousCluster {
                 cluster: "a".into(),
                 reason: "it is stretched".into(),
             }],
@@ -807,7 +875,10 @@ mod tests {
     }
 
     fn dedup_of(line: &str) -> DedupArgs {
-        match Cli::try_parse_from(line.split(' ')).unwrap().command {
+        match CommandLine::try_parse_from(line.split(' '))
+            .unwrap()
+            .command
+        {
             Command::Dedup(args) => *args,
             other => panic!("{other:?}"),
         }
@@ -820,7 +891,7 @@ mod tests {
             ("kept rows", PathBuf::from("out.jsonl")),
             ("removed", PathBuf::from("gone.tsv")),
         ];
-        let text = dedup(&run(), &args, &written, &Printer::new(true));
+        let text = describe_dedup(&run(), &args, &written, &OutputPrinter::new(true));
         let expected = "\
 1,200 documents (2.5 MB) in 0.5 s: 5.0 MB/s
   reference        7 documents
@@ -854,7 +925,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
 
     #[test]
     fn an_audit_says_what_was_missed_and_how_sure_that_is() {
-        let share = |share: Option<f64>, low, high, cases| Share {
+        let share = |share: Option<f64>, low, high, cases| EstimatedShare {
             share,
             low,
             high,
@@ -866,7 +937,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
             copies: 3,
             recall,
         };
-        let audited = Summary {
+        let audited = DedupSummary {
             audit: Some(AuditReport {
                 drawn: 1000,
                 wanted: 1000,
@@ -881,7 +952,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                 }],
                 left: Some(share(Some(0.0), 0.0, 0.05, 40)),
                 precision: share(Some(1.0), 0.93, 1.0, 50),
-                planted: Some(Planted {
+                planted: Some(PlantedReport {
                     copies: 6,
                     recall: share(Some(0.5), 0.1, 0.9, 4),
                     by_edit: vec![
@@ -895,7 +966,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
             ..run()
         };
         let args = dedup_of("lookalike dedup in.jsonl -o out.jsonl --audit=1000");
-        let text = dedup(&audited, &args, &[], &Printer::new(true));
+        let text = describe_dedup(&audited, &args, &[], &OutputPrinter::new(true));
         let expected = "\
 Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents read after them
   recall           0.9750 (95 %: 0.9000 to 0.9900) of the matches of 40 sampled documents are found
@@ -912,7 +983,7 @@ Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents 
     #[test]
     fn a_dry_run_says_that_nothing_was_written() {
         let args = dedup_of("lookalike dedup in.jsonl --dry-run");
-        let text = dedup(&run(), &args, &[], &Printer::new(true));
+        let text = describe_dedup(&run(), &args, &[], &OutputPrinter::new(true));
         assert!(
             text.contains("nothing (--dry-run)") && text.contains("--removed FILE"),
             "{text}"

@@ -2,31 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use crate::text::tokens;
+use crate::text::split_tokens;
 
 /// A text in the form in which it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Document {
+pub enum OracleDocument {
     /// The set of token n-grams of a text that has features.
-    Rich(BTreeSet<Vec<String>>),
+    Fingerprintable(BTreeSet<Vec<String>>),
     /// The tokens of a text that has fewer than an n-gram needs; it is compared as a whole.
-    Poor(Vec<String>),
+    TooShort(Vec<String>),
     /// The trimmed raw text of a text without tokens.
-    Blank(String),
+    SymbolsOnly(String),
     /// An empty text or only white space, which matches nothing.
     Empty,
 }
 
-impl Document {
+impl OracleDocument {
     /// Analyses a text under the default recipe with n-grams of `n` tokens.
     pub fn new(text: &str, n: usize) -> Self {
-        let tokens = tokens(text);
+        let tokens = split_tokens(text);
         if tokens.len() >= n {
-            Self::Rich(windows(&tokens, n))
+            Self::Fingerprintable(token_windows(&tokens, n))
         } else if !tokens.is_empty() {
-            Self::Poor(tokens)
+            Self::TooShort(tokens)
         } else if !text.trim().is_empty() {
-            Self::Blank(text.trim().to_owned())
+            Self::SymbolsOnly(text.trim().to_owned())
         } else {
             Self::Empty
         }
@@ -35,7 +35,7 @@ impl Document {
     /// Returns the Jaccard index; for texts without features, 1 if they are equal and 0 if not.
     pub fn similarity(&self, other: &Self) -> f64 {
         match (self, other) {
-            (Self::Rich(a), Self::Rich(b)) => jaccard(a, b),
+            (Self::Fingerprintable(a), Self::Fingerprintable(b)) => jaccard_index(a, b),
             (Self::Empty, Self::Empty) => 0.0,
             (a, b) => f64::from(u8::from(a == b)),
         }
@@ -44,27 +44,27 @@ impl Document {
 
 /// Returns the set of token n-grams of a text under the default recipe; empty for fewer than `n`
 /// tokens.
-pub fn features(text: &str, n: usize) -> BTreeSet<Vec<String>> {
-    windows(&tokens(text), n)
+pub fn token_ngrams(text: &str, n: usize) -> BTreeSet<Vec<String>> {
+    token_windows(&split_tokens(text), n)
 }
 
-fn windows(tokens: &[String], n: usize) -> BTreeSet<Vec<String>> {
+fn token_windows(tokens: &[String], n: usize) -> BTreeSet<Vec<String>> {
     tokens.windows(n).map(<[String]>::to_vec).collect()
 }
 
 /// Returns |A ∩ B| ÷ |A ∪ B|; 0 for two empty sets, because they give no evidence of a match.
-pub fn jaccard<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> f64 {
+pub fn jaccard_index<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> f64 {
     let shared = a.intersection(b).count();
-    share(shared, a.len() + b.len() - shared)
+    rounded_quotient(shared, a.len() + b.len() - shared)
 }
 
 /// Returns |A ∩ B| ÷ |A|, the share of `a` that is found in `b`; 0 for an empty `a`.
 pub fn containment<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> f64 {
-    share(a.intersection(b).count(), a.len())
+    rounded_quotient(a.intersection(b).count(), a.len())
 }
 
 /// Returns the quotient, rounded once. For example, 4 of 5 gives exactly the `f64` written as 0.8.
-pub(crate) fn share(part: usize, whole: usize) -> f64 {
+pub(crate) fn rounded_quotient(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         0.0
     } else {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn similarity(a: &str, b: &str) -> f64 {
-        Document::new(a, 3).similarity(&Document::new(b, 3))
+        OracleDocument::new(a, 3).similarity(&OracleDocument::new(b, 3))
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
                         .replace("1.100", "1.00")
                         .parse()
                         .expect("a number");
-                    assert_eq!(share(part, whole), written, "{part} of {whole}");
+                    assert_eq!(rounded_quotient(part, whole), written, "{part} of {whole}");
                 }
             }
         }
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn containment_is_of_the_first() {
-        let (a, b) = (features("a b c", 1), features("a b c d e f", 1));
+        let (a, b) = (token_ngrams("a b c", 1), token_ngrams("a b c d e f", 1));
         assert_eq!(containment(&a, &b), 1.0);
         assert_eq!(containment(&b, &a), 0.5);
-        assert_eq!(containment(&features("", 1), &a), 0.0);
+        assert_eq!(containment(&token_ngrams("", 1), &a), 0.0);
     }
 }

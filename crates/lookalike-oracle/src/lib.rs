@@ -6,11 +6,11 @@
 //! is wrong.
 //!
 //! ```
-//! use lookalike_oracle::{all_pairs, features, jaccard, normalize};
+//! use lookalike_oracle::{all_pairs, token_ngrams, jaccard_index, normalize_text};
 //!
-//! assert_eq!(normalize("Ｅｖｅｎ in\u{200b}side: 漢字"), "even inside: 汉字");
-//! let (a, b) = (features("one two three four", 2), features("two, three; FOUR!", 2));
-//! assert_eq!(jaccard(&a, &b), 2.0 / 3.0);
+//! assert_eq!(normalize_text("Ｅｖｅｎ in\u{200b}side: 漢字"), "even inside: 汉字");
+//! let (a, b) = (token_ngrams("one two three four", 2), token_ngrams("two, three; FOUR!", 2));
+//! assert_eq!(jaccard_index(&a, &b), 2.0 / 3.0);
 //!
 //! let texts = ["one two three", "One, two, three.", "something else"];
 //! assert_eq!(all_pairs(&texts, 2, 0.8), [(0, 1, 1.0)]);
@@ -32,7 +32,7 @@ pub mod sequence;
 pub mod text;
 pub mod verdict;
 
-pub use document::{Document, containment, features, jaccard};
+pub use document::{OracleDocument, containment, jaccard_index, token_ngrams};
 pub use pairs::{all_pairs, all_pairs_by_double_loop, all_pairs_of_sets};
-pub use text::{normalize, tokens};
-pub use verdict::{Verdict, verdicts, verdicts_from_pairs};
+pub use text::{normalize_text, split_tokens};
+pub use verdict::{OracleVerdict, judge_documents, verdicts_from_pairs};

@@ -12,17 +12,17 @@ use std::hash::Hash;
 
 use rayon::prelude::*;
 
-use crate::document::{Document, share};
+use crate::document::{OracleDocument, rounded_quotient};
 
 /// Positions of two documents, the earlier one first, and their similarity.
-pub type Pair = (usize, usize, f64);
+pub type SimilarPair = (usize, usize, f64);
 
 /// Returns the pairs with similarity ≥ `threshold`, sorted by position.
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
-pub fn all_pairs_by_double_loop(documents: &[Document], threshold: f64) -> Vec<Pair> {
-    check(threshold);
+pub fn all_pairs_by_double_loop(documents: &[OracleDocument], threshold: f64) -> Vec<SimilarPair> {
+    check_threshold(threshold);
     let mut pairs = Vec::new();
     for (i, a) in documents.iter().enumerate() {
         for (j, b) in documents.iter().enumerate().skip(i + 1) {
@@ -40,27 +40,27 @@ pub fn all_pairs_by_double_loop(documents: &[Document], threshold: f64) -> Vec<P
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
-pub fn all_pairs<T: AsRef<str> + Sync>(texts: &[T], n: usize, threshold: f64) -> Vec<Pair> {
-    check(threshold);
-    let mut numbers = Numbers::default();
+pub fn all_pairs<T: AsRef<str> + Sync>(texts: &[T], n: usize, threshold: f64) -> Vec<SimilarPair> {
+    check_threshold(threshold);
+    let mut numbers = FeatureNumbers::default();
     let mut sets = Vec::with_capacity(texts.len());
     let mut without_features = Vec::new();
     for texts in texts.chunks(256) {
-        let documents: Vec<Document> = texts
+        let documents: Vec<OracleDocument> = texts
             .par_iter()
-            .map(|text| Document::new(text.as_ref(), n))
+            .map(|text| OracleDocument::new(text.as_ref(), n))
             .collect();
         for document in documents {
             let position = sets.len();
-            sets.push(numbers.set(&document));
-            if !matches!(document, Document::Rich(_)) {
+            sets.push(numbers.document_set(&document));
+            if !matches!(document, OracleDocument::Fingerprintable(_)) {
                 without_features.push((position, document));
             }
         }
     }
     order_by_rarity(&numbers.frequency, &mut sets);
     let mut pairs = equal_pairs(&without_features);
-    pairs.extend(join(&sets, threshold));
+    pairs.extend(join_sets(&sets, threshold));
     pairs.sort_by_key(|&(i, j, _)| (i, j));
     pairs
 }
@@ -70,8 +70,8 @@ pub fn all_pairs<T: AsRef<str> + Sync>(texts: &[T], n: usize, threshold: f64) ->
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
-pub fn all_pairs_of_sets<T: Copy + Eq + Hash>(sets: &[Vec<T>], threshold: f64) -> Vec<Pair> {
-    check(threshold);
+pub fn all_pairs_of_sets<T: Copy + Eq + Hash>(sets: &[Vec<T>], threshold: f64) -> Vec<SimilarPair> {
+    check_threshold(threshold);
     let mut numbers: HashMap<T, u32> = HashMap::new();
     let mut frequency = Vec::new();
     let mut numbered = Vec::with_capacity(sets.len());
@@ -87,12 +87,12 @@ pub fn all_pairs_of_sets<T: Copy + Eq + Hash>(sets: &[Vec<T>], threshold: f64) -
         numbered.push(list);
     }
     order_by_rarity(&frequency, &mut numbered);
-    let mut pairs = join(&numbered, threshold);
+    let mut pairs = join_sets(&numbered, threshold);
     pairs.sort_by_key(|&(i, j, _)| (i, j));
     pairs
 }
 
-fn check(threshold: f64) {
+fn check_threshold(threshold: f64) {
     assert!(
         threshold > 0.0 && threshold <= 1.0,
         "threshold {threshold} is not in (0, 1]"
@@ -100,7 +100,7 @@ fn check(threshold: f64) {
 }
 
 /// Returns the pairs of equal texts without features.
-fn equal_pairs(documents: &[(usize, Document)]) -> Vec<Pair> {
+fn equal_pairs(documents: &[(usize, OracleDocument)]) -> Vec<SimilarPair> {
     let mut pairs = Vec::new();
     for (at, (j, document)) in documents.iter().enumerate() {
         let equal = documents[..at]
@@ -113,25 +113,25 @@ fn equal_pairs(documents: &[(usize, Document)]) -> Vec<Pair> {
 
 /// Numbers of features, which turn sets into lists of numbers.
 #[derive(Default)]
-struct Numbers {
+struct FeatureNumbers {
     tokens: HashMap<String, u32>,
     features: HashMap<Vec<u32>, u32>,
     frequency: Vec<u32>,
 }
 
-impl Numbers {
+impl FeatureNumbers {
     /// Returns the numbers of a document's features; empty if it has none.
-    fn set(&mut self, document: &Document) -> Vec<u32> {
-        let Document::Rich(features) = document else {
+    fn document_set(&mut self, document: &OracleDocument) -> Vec<u32> {
+        let OracleDocument::Fingerprintable(features) = document else {
             return Vec::new();
         };
         let mut set = Vec::with_capacity(features.len());
         for feature in features {
             let tokens = feature
                 .iter()
-                .map(|token| number(&mut self.tokens, token))
+                .map(|token| number_key(&mut self.tokens, token))
                 .collect();
-            let feature = number::<Vec<u32>, Vec<u32>>(&mut self.features, &tokens);
+            let feature = number_key::<Vec<u32>, Vec<u32>>(&mut self.features, &tokens);
             self.frequency.resize(self.features.len(), 0);
             self.frequency[feature as usize] += 1;
             set.push(feature);
@@ -156,7 +156,7 @@ fn order_by_rarity(frequency: &[u32], sets: &mut [Vec<u32>]) {
 }
 
 /// Returns the number of an equal key, or the next number for a new key.
-fn number<K, Q>(numbers: &mut HashMap<K, u32>, key: &Q) -> u32
+fn number_key<K, Q>(numbers: &mut HashMap<K, u32>, key: &Q) -> u32
 where
     K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
     Q: ToOwned<Owned = K> + std::hash::Hash + Eq,
@@ -171,13 +171,13 @@ where
 
 /// Returns how many of the rarest features of a set must be compared. The small subtraction keeps
 /// rounding in `threshold * len` from making the result one too small.
-fn prefix(len: usize, threshold: f64) -> usize {
+fn prefix_length(len: usize, threshold: f64) -> usize {
     let least = (threshold * len as f64 - 1e-6).ceil() as usize;
     (len + 1 - least.max(1)).min(len)
 }
 
-fn join(sets: &[Vec<u32>], threshold: f64) -> Vec<Pair> {
-    let prefix_of = |j: usize| &sets[j][..prefix(sets[j].len(), threshold)];
+fn join_sets(sets: &[Vec<u32>], threshold: f64) -> Vec<SimilarPair> {
+    let prefix_of = |j: usize| &sets[j][..prefix_length(sets[j].len(), threshold)];
     let mut postings: HashMap<u32, Vec<usize>> = HashMap::new();
     for j in 0..sets.len() {
         for &feature in prefix_of(j) {
@@ -194,9 +194,9 @@ fn join(sets: &[Vec<u32>], threshold: f64) -> Vec<Pair> {
             let shorter = sets[i].len().min(sets[j].len());
             let longer = sets[i].len().max(sets[j].len());
             // The Jaccard index is at most the quotient of the lengths.
-            if share(shorter, longer) >= threshold {
-                let shared = shared(&sets[i], &sets[j]);
-                let similarity = share(shared, shorter + longer - shared);
+            if rounded_quotient(shorter, longer) >= threshold {
+                let shared = count_shared(&sets[i], &sets[j]);
+                let similarity = rounded_quotient(shared, shorter + longer - shared);
                 if similarity >= threshold {
                     pairs.push((i, j, similarity));
                 }
@@ -211,7 +211,7 @@ fn join(sets: &[Vec<u32>], threshold: f64) -> Vec<Pair> {
 }
 
 /// Returns how many numbers two ascending lists share.
-fn shared(a: &[u32], b: &[u32]) -> usize {
+fn count_shared(a: &[u32], b: &[u32]) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         shared += usize::from(a[i] == b[j]);
@@ -225,23 +225,26 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effort::choose;
-    use crate::generate::{self, Kind};
+    use crate::effort::choose_effort;
+    use crate::generate::{self, CorpusKind};
 
     #[test]
     fn the_join_finds_what_the_double_loop_finds() {
         for (kind, count) in [
-            (Kind::English, choose(25, 60)),
-            (Kind::Chinese, choose(25, 60)),
-            (Kind::Short, choose(120, 300)),
+            (CorpusKind::English, choose_effort(25, 60)),
+            (CorpusKind::Chinese, choose_effort(25, 60)),
+            (CorpusKind::Short, choose_effort(120, 300)),
         ] {
-            let mut texts: Vec<String> = generate::corpus(kind, count, 7)
+            let mut texts: Vec<String> = generate::generate_corpus(kind, count, 7)
                 .into_iter()
                 .map(|(_, text)| text)
                 .collect();
             texts.extend(["", " ", "!!", "!! ", "a", "A", "a b", "a, b"].map(String::from));
             for n in [1, 2, 5] {
-                let documents: Vec<_> = texts.iter().map(|text| Document::new(text, n)).collect();
+                let documents: Vec<_> = texts
+                    .iter()
+                    .map(|text| OracleDocument::new(text, n))
+                    .collect();
                 let mut expected = all_pairs_by_double_loop(&documents, 0.05);
                 for threshold in [0.05, 0.3, 0.5, 2.0 / 3.0, 0.8, 0.9, 1.0] {
                     expected.retain(|&(_, _, similarity)| similarity >= threshold);
@@ -254,15 +257,18 @@ mod tests {
 
     #[test]
     fn sets_of_anything_are_joined_alike() {
-        let texts: Vec<String> = generate::corpus(Kind::Short, 300, 9)
+        let texts: Vec<String> = generate::generate_corpus(CorpusKind::Short, 300, 9)
             .into_iter()
             .map(|(_, text)| text)
             .collect();
-        let documents: Vec<_> = texts.iter().map(|text| Document::new(text, 2)).collect();
+        let documents: Vec<_> = texts
+            .iter()
+            .map(|text| OracleDocument::new(text, 2))
+            .collect();
         let sets: Vec<Vec<u64>> = documents
             .iter()
             .map(|document| match document {
-                Document::Rich(features) => {
+                OracleDocument::Fingerprintable(features) => {
                     features.iter().map(|feature| numbered(feature)).collect()
                 }
                 _ => Vec::new(),
@@ -289,14 +295,17 @@ mod tests {
     fn a_prefix_leaves_fewer_than_the_least_overlap() {
         for len in 1..500 {
             for threshold in [0.1, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0] {
-                let rest = len - prefix(len, threshold);
-                assert!(share(rest, len) < threshold, "{len} at {threshold}");
+                let rest = len - prefix_length(len, threshold);
                 assert!(
-                    share(rest + 1, len) >= threshold - 1e-5,
+                    rounded_quotient(rest, len) < threshold,
+                    "{len} at {threshold}"
+                );
+                assert!(
+                    rounded_quotient(rest + 1, len) >= threshold - 1e-5,
                     "{len} at {threshold}"
                 );
             }
         }
-        assert_eq!(prefix(0, 0.8), 0);
+        assert_eq!(prefix_length(0, 0.8), 0);
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::share;
-use crate::text::tokens;
+use crate::document::rounded_quotient;
+use crate::text::split_tokens;
 
 /// Returns the characters that are compared: those of the tokens, with a space between two words.
 pub fn characters(text: &str) -> Vec<char> {
     let mut joined = String::new();
     let mut before: Option<String> = None;
-    for token in tokens(text) {
-        let is_word = |token: &str| !is_single(token);
+    for token in split_tokens(text) {
+        let is_word = |token: &str| !is_single_character(token);
         if before.as_deref().is_some_and(is_word) && is_word(&token) {
             joined.push(' ');
         }
@@ -21,21 +21,21 @@ pub fn characters(text: &str) -> Vec<char> {
 }
 
 /// Returns `true` if a token is a character of a script that is written without spaces.
-fn is_single(token: &str) -> bool {
+fn is_single_character(token: &str) -> bool {
     // Two such characters are two tokens, while two letters are one.
-    tokens(&token.repeat(2)).len() == 2
+    split_tokens(&token.repeat(2)).len() == 2
 }
 
 /// Returns 1 − Levenshtein distance ÷ the longer length.
 pub fn levenshtein<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
     let longer = a.len().max(b.len());
-    share(longer - distance(a, b, 1), longer)
+    rounded_quotient(longer - edit_distance(a, b, 1), longer)
 }
 
 /// Returns 1 − Indel distance ÷ the sum of both lengths.
-pub fn indel<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
+pub fn indel_similarity<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
     let both = a.len() + b.len();
-    share(both - distance(a, b, 2), both)
+    rounded_quotient(both - edit_distance(a, b, 2), both)
 }
 
 /// Returns 2 · length of the longest common substring ÷ the sum of both lengths.
@@ -48,14 +48,14 @@ pub fn common_substring<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
             longest = longest.max(ending[j + 1]);
         }
     }
-    share(2 * longest, a.len() + b.len())
+    rounded_quotient(2 * longest, a.len() + b.len())
 }
 
 /// Returns the cosine of the counts of token n-grams of two texts.
-pub fn cosine(a: &str, b: &str, n: usize) -> f64 {
+pub fn cosine_similarity(a: &str, b: &str, n: usize) -> f64 {
     let counts = |text: &str| {
         let mut counts: BTreeMap<Vec<String>, f64> = BTreeMap::new();
-        for window in tokens(text).windows(n) {
+        for window in split_tokens(text).windows(n) {
             *counts.entry(window.to_vec()).or_default() += 1.0;
         }
         counts
@@ -71,7 +71,7 @@ pub fn cosine(a: &str, b: &str, n: usize) -> f64 {
 }
 
 /// Computes the textbook's table row by row; a substitution costs 1 or 2.
-fn distance<T: PartialEq>(a: &[T], b: &[T], substitution: usize) -> usize {
+fn edit_distance<T: PartialEq>(a: &[T], b: &[T], substitution: usize) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
@@ -97,9 +97,9 @@ mod tests {
         let (in_a, in_b) = (characters(a), characters(b));
         assert_eq!(in_a.len(), 16);
         assert_eq!(levenshtein(&in_a, &in_b), 14.0 / 16.0);
-        assert_eq!(indel(&in_a, &in_b), 28.0 / 32.0);
+        assert_eq!(indel_similarity(&in_a, &in_b), 28.0 / 32.0);
         assert_eq!(common_substring(&in_a, &in_b), 12.0 / 32.0);
-        assert_eq!(cosine("a b", "a c", 1), 0.5);
+        assert_eq!(cosine_similarity("a b", "a c", 1), 0.5);
         let text: String = characters("The cat, 猫 sat").into_iter().collect();
         assert_eq!(text, "the cat猫sat");
     }

@@ -31,7 +31,7 @@ use icu_properties::script::ScriptWithExtensions;
 use icu_properties::{CodePointMapData, CodePointSetData};
 
 /// Returns the text as the default recipe compares it, with punctuation and white space in place.
-pub fn normalize(text: &str) -> String {
+pub fn normalize_text(text: &str) -> String {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let mut text = text.to_owned();
@@ -48,19 +48,19 @@ pub fn normalize(text: &str) -> String {
 }
 
 /// Returns the normalised tokens of a text, in order.
-pub fn tokens(text: &str) -> Vec<String> {
+pub fn split_tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut word = String::new();
-    for c in normalize(text).chars() {
-        let kind = kind(c);
-        if kind == Kind::Word {
+    for c in normalize_text(text).chars() {
+        let kind = character_kind(c);
+        if kind == CharacterKind::Word {
             word.push(c);
             continue;
         }
         if !word.is_empty() {
             tokens.push(std::mem::take(&mut word));
         }
-        if kind == Kind::Character {
+        if kind == CharacterKind::Character {
             tokens.push(c.to_string());
         }
     }
@@ -102,13 +102,13 @@ fn simplified(c: char) -> char {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CharacterKind {
     Separator,
     Word,
     Character,
 }
 
-fn kind(c: char) -> Kind {
+fn character_kind(c: char) -> CharacterKind {
     let category = CodePointMapData::<GeneralCategory>::new().get(c);
     let counts = [
         GeneralCategoryGroup::Letter,
@@ -116,24 +116,27 @@ fn kind(c: char) -> Kind {
         GeneralCategoryGroup::Number,
     ];
     if category == GeneralCategory::DecimalNumber {
-        Kind::Word
+        CharacterKind::Word
     } else if counts.iter().any(|group| group.contains(category)) {
-        if scripts(c).iter().all(|&script| is_unspaced(script)) {
-            Kind::Character
+        if character_scripts(c)
+            .iter()
+            .all(|&script| is_unspaced(script))
+        {
+            CharacterKind::Character
         } else {
-            Kind::Word
+            CharacterKind::Word
         }
     } else if category == GeneralCategory::OtherSymbol
         && [Script::Han, Script::Yi].contains(&CodePointMapData::new().get(c))
     {
-        Kind::Character
+        CharacterKind::Character
     } else {
-        Kind::Separator
+        CharacterKind::Separator
     }
 }
 
 /// Returns the script of a character, or the scripts that use it if it belongs to none.
-fn scripts(c: char) -> Vec<Script> {
+fn character_scripts(c: char) -> Vec<Script> {
     match CodePointMapData::<Script>::new().get(c) {
         Script::Common | Script::Inherited => ScriptWithExtensions::new()
             .get_script_extensions_val(c)
@@ -194,15 +197,15 @@ mod tests {
             ("豈\u{f900}", "岂岂"),
         ];
         for (text, expected) in cases {
-            assert_eq!(normalize(text), expected, "{text:?}");
+            assert_eq!(normalize_text(text), expected, "{text:?}");
         }
     }
 
     #[test]
     fn normalising_twice_changes_nothing() {
         for c in '\0'..=char::MAX {
-            let once = normalize(&c.to_string());
-            assert_eq!(normalize(&once), once, "U+{:04X}", u32::from(c));
+            let once = normalize_text(&c.to_string());
+            assert_eq!(normalize_text(&once), once, "U+{:04X}", u32::from(c));
         }
     }
 
@@ -226,7 +229,7 @@ mod tests {
             ("…！ 😀 \u{e000}", &[]),
         ];
         for (text, expected) in cases {
-            assert_eq!(tokens(text), expected, "{text:?}");
+            assert_eq!(split_tokens(text), expected, "{text:?}");
         }
     }
 

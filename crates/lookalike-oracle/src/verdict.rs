@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use crate::pairs::Pair;
+use crate::pairs::SimilarPair;
 
 /// The verdict on a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
+pub enum OracleVerdict {
     /// It is kept.
     Kept,
     /// It duplicates a kept document.
@@ -28,12 +28,12 @@ pub enum Verdict {
 /// `order` lists every position once, in the total order of documents. The first `always_kept` of
 /// them are kept regardless of similarity, as documents to compare against. `similar(x, y)` returns
 /// the similarity if x ~ y.
-pub fn verdicts(
+pub fn judge_documents(
     order: &[usize],
     always_kept: usize,
     similar: impl Fn(usize, usize) -> Option<f64>,
-) -> Vec<Verdict> {
-    let mut verdicts = vec![Verdict::Kept; order.len()];
+) -> Vec<OracleVerdict> {
+    let mut verdicts = vec![OracleVerdict::Kept; order.len()];
     let mut kept_so_far = Vec::new();
     for (place, &x) in order.iter().enumerate() {
         let mut best: Option<(usize, f64)> = None;
@@ -47,7 +47,7 @@ pub fn verdicts(
             }
         }
         match best {
-            Some((kept, similarity)) => verdicts[x] = Verdict::Removed { kept, similarity },
+            Some((kept, similarity)) => verdicts[x] = OracleVerdict::Removed { kept, similarity },
             None => kept_so_far.push(x),
         }
     }
@@ -55,14 +55,18 @@ pub fn verdicts(
 }
 
 /// Returns the same verdicts from a list of all pairs with x ~ y, which suits large corpora.
-pub fn verdicts_from_pairs(order: &[usize], always_kept: usize, pairs: &[Pair]) -> Vec<Verdict> {
+pub fn verdicts_from_pairs(
+    order: &[usize],
+    always_kept: usize,
+    pairs: &[SimilarPair],
+) -> Vec<OracleVerdict> {
     let place: HashMap<usize, usize> = order.iter().enumerate().map(|(at, &x)| (x, at)).collect();
     let mut neighbours: Vec<Vec<(usize, f64)>> = vec![Vec::new(); order.len()];
     for &(i, j, similarity) in pairs {
         neighbours[i].push((j, similarity));
         neighbours[j].push((i, similarity));
     }
-    let mut verdicts = vec![Verdict::Kept; order.len()];
+    let mut verdicts = vec![OracleVerdict::Kept; order.len()];
     for (at, &x) in order.iter().enumerate().skip(always_kept) {
         let mut before: Vec<_> = neighbours[x]
             .iter()
@@ -71,12 +75,13 @@ pub fn verdicts_from_pairs(order: &[usize], always_kept: usize, pairs: &[Pair]) 
         before.sort_by_key(|(y, _)| place[y]);
         let mut best: Option<(usize, f64)> = None;
         for &&(y, similarity) in &before {
-            if verdicts[y] == Verdict::Kept && best.is_none_or(|(_, most)| similarity > most) {
+            if verdicts[y] == OracleVerdict::Kept && best.is_none_or(|(_, most)| similarity > most)
+            {
                 best = Some((y, similarity));
             }
         }
         if let Some((kept, similarity)) = best {
-            verdicts[x] = Verdict::Removed { kept, similarity };
+            verdicts[x] = OracleVerdict::Removed { kept, similarity };
         }
     }
     verdicts
@@ -84,12 +89,12 @@ pub fn verdicts_from_pairs(order: &[usize], always_kept: usize, pairs: &[Pair]) 
 
 #[cfg(test)]
 mod tests {
-    use super::Verdict::{Kept, Removed};
+    use super::OracleVerdict::{Kept, Removed};
     use super::*;
-    use crate::generate::{self, Kind};
+    use crate::generate::{self, CorpusKind};
     use crate::pairs::all_pairs;
 
-    fn among(pairs: &[Pair]) -> impl Fn(usize, usize) -> Option<f64> {
+    fn among(pairs: &[SimilarPair]) -> impl Fn(usize, usize) -> Option<f64> {
         move |x, y| {
             let pair = pairs
                 .iter()
@@ -110,7 +115,7 @@ mod tests {
             },
             Kept,
         ];
-        assert_eq!(verdicts(&[0, 1, 2], 0, among(&pairs)), expected);
+        assert_eq!(judge_documents(&[0, 1, 2], 0, among(&pairs)), expected);
         let expected = [
             Removed {
                 kept: 1,
@@ -122,13 +127,13 @@ mod tests {
                 similarity: 0.9,
             },
         ];
-        assert_eq!(verdicts(&[1, 0, 2], 0, among(&pairs)), expected);
+        assert_eq!(judge_documents(&[1, 0, 2], 0, among(&pairs)), expected);
     }
 
     #[test]
     fn the_most_similar_is_named_and_of_equals_the_earliest() {
         let pairs = [(0, 3, 0.8), (1, 3, 0.9), (2, 3, 0.9)];
-        let named = |order: &[usize]| verdicts(order, 0, among(&pairs))[3];
+        let named = |order: &[usize]| judge_documents(order, 0, among(&pairs))[3];
         assert_eq!(
             named(&[0, 1, 2, 3]),
             Removed {
@@ -156,19 +161,19 @@ mod tests {
                 similarity: 0.9,
             },
         ];
-        assert_eq!(verdicts(&[0, 1, 2], 2, among(&pairs)), expected);
+        assert_eq!(judge_documents(&[0, 1, 2], 2, among(&pairs)), expected);
     }
 
     #[test]
     fn both_ways_agree_in_any_order() {
-        let texts = generate::corpus(Kind::Short, 300, 3);
+        let texts = generate::generate_corpus(CorpusKind::Short, 300, 3);
         let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
         let pairs = all_pairs(&texts, 2, 0.5);
         let forward: Vec<usize> = (0..texts.len()).collect();
         let backward: Vec<usize> = forward.iter().rev().copied().collect();
         for order in [forward, backward] {
             for always_kept in [0, 50] {
-                let expected = verdicts(&order, always_kept, among(&pairs));
+                let expected = judge_documents(&order, always_kept, among(&pairs));
                 assert!(expected.iter().any(|verdict| *verdict != Kept));
                 assert_eq!(verdicts_from_pairs(&order, always_kept, &pairs), expected);
             }

@@ -1,18 +1,18 @@
 //! Comparing two texts, and segmenting texts into tokens.
 
-use lookalike::compare::{Comparison, Kind, Steps};
-use lookalike::text::State;
-use lookalike_batch::run::{Listing, SegmentSettings, SegmentTexts};
-use lookalike_batch::sink::{Collected, Output};
-use lookalike_batch::source::Source;
+use lookalike::compare::{AnalysisSteps, Comparison, FigureKind};
+use lookalike::text::TextState;
+use lookalike_batch::run::{SegmentSettings, SegmentTexts, TermListing};
+use lookalike_batch::sink::{CollectedTable, OutputTarget};
+use lookalike_batch::source::RowSource;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::refuse;
+use crate::error::engine_error_to_py;
 use crate::recipe::Recipe;
-use crate::run::{Watch, abandonable, watched};
-use crate::settings::{Reading, Rule, threads};
-use crate::table::{Stream, give, take};
+use crate::run::{RunWatch, abandonable, run_watched};
+use crate::settings::{ReadSettings, RuleSettings, thread_count};
+use crate::table::{PyTableStream, give_table, take_table};
 
 /// Bytes of two texts from which a comparison can take so long that users interrupt it.
 const LONG: usize = 100_000;
@@ -24,21 +24,25 @@ pub(crate) fn compare<'py>(
     a: &str,
     b: &str,
     recipe: &Recipe,
-    rule: Rule,
+    rule: RuleSettings,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let matching = rule.settings()?;
+    let matching = rule.match_settings()?;
     let compared = if a.len() + b.len() < LONG {
         py.detach(|| Comparison::new(&recipe.0, matching, a, b))
     } else {
         let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());
         abandonable(py, move || Comparison::new(&recipe, matching, &a, &b))?
     };
-    let compared = compared.map_err(refuse)?;
+    let compared = compared.map_err(engine_error_to_py)?;
     let figures = PyDict::new(py);
     for figure in &compared.figures {
         figures.set_item(
             figure.name,
-            (figure.value, kind(figure.kind), figure.detail.as_str()),
+            (
+                figure.value,
+                figure_kind_name(figure.kind),
+                figure.detail.as_str(),
+            ),
         )?;
     }
     let fingerprints = compared.a.fingerprint.zip(compared.b.fingerprint);
@@ -50,26 +54,26 @@ pub(crate) fn compare<'py>(
     told.set_item("why", &verdict.why)?;
     told.set_item("distance", fingerprints.map(|(a, b)| (a ^ b).count_ones()))?;
     told.set_item("figures", figures)?;
-    told.set_item("a", steps(py, &compared.a)?)?;
-    told.set_item("b", steps(py, &compared.b)?)?;
+    told.set_item("a", steps_to_dict(py, &compared.a)?)?;
+    told.set_item("b", steps_to_dict(py, &compared.b)?)?;
     Ok(told)
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn figure_kind_name(kind: FigureKind) -> &'static str {
     match kind {
-        Kind::Similarity => "similarity",
-        Kind::Distance => "distance",
-        Kind::Estimate => "estimate",
-        Kind::Biased => "biased estimate",
+        FigureKind::Similarity => "similarity",
+        FigureKind::Distance => "distance",
+        FigureKind::Estimate => "estimate",
+        FigureKind::Biased => "biased estimate",
     }
 }
 
-fn steps<'py>(py: Python<'py>, steps: &Steps) -> PyResult<Bound<'py, PyDict>> {
+fn steps_to_dict<'py>(py: Python<'py>, steps: &AnalysisSteps) -> PyResult<Bound<'py, PyDict>> {
     let state = match steps.state {
-        State::Rich => "rich",
-        State::Poor => "poor",
-        State::Blank => "blank",
-        State::Empty => "empty",
+        TextState::Fingerprintable => "rich",
+        TextState::TooShort => "poor",
+        TextState::SymbolsOnly => "blank",
+        TextState::Empty => "empty",
     };
     let features: Vec<_> = steps
         .features
@@ -98,30 +102,30 @@ fn steps<'py>(py: Python<'py>, steps: &Steps) -> PyResult<Bound<'py, PyDict>> {
 #[pyfunction]
 pub(crate) fn segment<'py>(
     py: Python<'py>,
-    table: Stream,
+    table: PyTableStream,
     recipe: &Recipe,
-    reading: Reading,
+    reading: ReadSettings,
     weights: bool,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let listing = if weights {
-        Listing::Weights
+        TermListing::Weights
     } else {
-        Listing::Tokens
+        TermListing::Tokens
     };
     let settings = SegmentSettings {
         recipe: recipe.0.clone(),
         listing,
-        read: reading.options(),
-        threads: self::threads(threads)?,
+        read: reading.read_options(),
+        threads: self::thread_count(threads)?,
         strict: true,
     };
-    let texts = SegmentTexts::Inputs(Source::Table(take(table, "data")?));
-    let collected = Collected::default();
-    let output = Output::Memory(collected.clone());
-    let watch = Watch::default();
-    watched(py, &watch, None, || {
-        lookalike_batch::run::segment(&texts, &settings, &output, None, &watch)
+    let texts = SegmentTexts::Inputs(RowSource::Table(take_table(table, "data")?));
+    let collected = CollectedTable::default();
+    let output = OutputTarget::Memory(collected.clone());
+    let watch = RunWatch::default();
+    run_watched(py, &watch, None, || {
+        lookalike_batch::run::run_segment(&texts, &settings, &output, None, &watch)
     })?;
-    give(py, &collected)
+    give_table(py, &collected)
 }

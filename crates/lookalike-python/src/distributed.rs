@@ -1,7 +1,7 @@
 //! The steps of a run on many machines ([`lookalike::distributed`]), batch by batch.
 //!
 //! A step takes and returns Arrow record batches, because Spark and Ray can pass these on without a
-//! copy. Blocks of bytes travel as rows with a kind, a part and the block; see [`Kind`].
+//! copy. Blocks of bytes travel as rows with a kind, a part and the block; see [`BlockRowKind`].
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,31 +15,32 @@ use arrow_array::{
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::DataType;
 use lookalike::distributed::{
-    Bounds, Collect as Collecting, Document, FeatureOrder, First, Gather as Gathering, Incoming,
-    Members, Node, Parcel, ParcelKind, Removed, Repeat, Role, Scatter as Scattering,
-    Settle as Settling, SettledPair, Setup, TextName, spread,
+    BlockGatherer as Gathering, ComponentDocument, ComponentMembers, ComponentResolver as Settling,
+    DocumentCollector as Collecting, DocumentOrder, DocumentRole, DocumentScatterer as Scattering,
+    FeatureOrder, MatchBounds, RepeatedText, ResolvedPair, ShuffleBlock, ShuffleBlockKind,
+    ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, partition_block,
 };
-use lookalike_batch::run::{Keep, parse_keep};
+use lookalike_batch::run::{KeepOrder, parse_keep};
 use lookalike_batch::source::{first_malformed, to_binary, to_large_strings};
 use pyo3::prelude::*;
 
-use crate::documents::Reading;
-use crate::error::{InputError, SettingError, refuse};
+use crate::documents::DocumentReader;
+use crate::error::{InputError, SettingError, engine_error_to_py};
 use crate::recipe::Recipe;
-use crate::settings::Rule;
+use crate::settings::RuleSettings;
 
-type Batch = PyArrowType<RecordBatch>;
+type PyRecordBatch = PyArrowType<RecordBatch>;
 
 /// Content of a row of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BlockRowKind {
     /// Keys, texts and ids; the row names their part once they are spread.
     Part = 0,
     /// Features that are not bucket keys yet.
     Features = 1,
     /// Linked pairs of nodes, 16 bytes each.
     Links = 2,
-    /// Repeated texts, in the format of [`Members`].
+    /// Repeated texts, in the format of [`ComponentMembers`].
     Repeats = 3,
     /// An id that several rows have.
     RepeatedId = 4,
@@ -75,27 +76,27 @@ static POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
     from_py_object
 )]
 #[derive(Clone)]
-pub(crate) struct Distributed {
-    setup: Arc<Setup>,
-    keep: Keep,
-    bounds: Bounds,
+pub(crate) struct ShuffleJob {
+    setup: Arc<ShuffleSetup>,
+    keep: KeepOrder,
+    bounds: MatchBounds,
 }
 
 #[pymethods]
-impl Distributed {
+impl ShuffleJob {
     /// `id` is the field of the ids; ordering by this field is ordering by id.
     #[new]
     #[pyo3(signature = (recipe, rule, keep, id, within=false, against=false, features=false))]
     fn new(
         recipe: &Recipe,
-        rule: Rule,
+        rule: RuleSettings,
         keep: &str,
         id: &str,
         within: bool,
         against: bool,
         features: bool,
     ) -> PyResult<Self> {
-        let bounds = Bounds {
+        let bounds = MatchBounds {
             within,
             against,
             features,
@@ -103,17 +104,18 @@ impl Distributed {
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
         let keep = match keep {
-            Keep::Min(field) if field == id => Keep::First,
-            Keep::Max(field) if field == id => Keep::Last,
+            KeepOrder::Min(field) if field == id => KeepOrder::First,
+            KeepOrder::Max(field) if field == id => KeepOrder::Last,
             other => other,
         };
         let first = match keep {
-            Keep::First => First::Smallest,
-            Keep::Last => First::Largest,
-            Keep::Min(_) => First::Least,
-            Keep::Max(_) | Keep::Longest => First::Most,
+            KeepOrder::First => DocumentOrder::Smallest,
+            KeepOrder::Last => DocumentOrder::Largest,
+            KeepOrder::Min(_) => DocumentOrder::Least,
+            KeepOrder::Max(_) | KeepOrder::Longest => DocumentOrder::Most,
         };
-        let setup = Setup::new(&recipe.0, rule.settings()?, first, bounds).map_err(refuse)?;
+        let setup = ShuffleSetup::new(&recipe.0, rule.match_settings()?, first, bounds)
+            .map_err(engine_error_to_py)?;
         Ok(Self {
             setup,
             keep,
@@ -125,22 +127,22 @@ impl Distributed {
     #[getter]
     fn field(&self) -> Option<&str> {
         match &self.keep {
-            Keep::Min(field) | Keep::Max(field) => Some(field),
+            KeepOrder::Min(field) | KeepOrder::Max(field) => Some(field),
             _ => None,
         }
     }
 
     #[getter]
     fn threshold(&self) -> f64 {
-        self.setup.plan().threshold().get()
+        self.setup.match_plan().threshold().get()
     }
 }
 
-fn wrong(error: arrow_schema::ArrowError) -> PyErr {
+fn input_error(error: arrow_schema::ArrowError) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
-fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
+fn string_column(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
     let schema = batch.schema();
     let field = schema.field(at);
     match field.data_type() {
@@ -151,7 +153,7 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
                     field.name()
                 )));
             }
-            let strings = to_large_strings(batch.column(at)).map_err(wrong)?;
+            let strings = to_large_strings(batch.column(at)).map_err(input_error)?;
             Ok(Arc::new(strings))
         }
         other => Err(InputError::new_err(format!(
@@ -161,40 +163,40 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
     }
 }
 
-impl Distributed {
+impl ShuffleJob {
     /// Returns the fields that are read of documents.
-    fn reading(&self) -> Reading {
-        Reading::new(&self.keep, self.bounds)
+    fn read_options(&self) -> DocumentReader {
+        DocumentReader::new(&self.keep, self.bounds)
     }
 }
 
 /// Builder of rows of blocks.
 #[derive(Default)]
-struct Blocks {
+struct BlockRows {
     kinds: Int32Builder,
     parts: Int32Builder,
     blocks: BinaryBuilder,
 }
 
-impl Blocks {
-    fn push(&mut self, kind: Kind, part: u32, block: &[u8]) {
+impl BlockRows {
+    fn push_block(&mut self, kind: BlockRowKind, part: u32, block: &[u8]) {
         self.kinds.append_value(kind as i32);
         self.parts.append_value(part as i32);
         self.blocks.append_value(block);
     }
 
-    fn extend(&mut self, parcels: Vec<Parcel>, of_parts: Kind) {
+    fn push_blocks(&mut self, parcels: Vec<ShuffleBlock>, of_parts: BlockRowKind) {
         for parcel in parcels {
             let kind = match parcel.kind {
-                ParcelKind::Part => of_parts,
-                ParcelKind::Features => Kind::Features,
+                ShuffleBlockKind::Part => of_parts,
+                ShuffleBlockKind::Features => BlockRowKind::Features,
             };
-            self.push(kind, parcel.part, &parcel.block);
+            self.push_block(kind, parcel.part, &parcel.block);
         }
     }
 
-    fn finish(mut self) -> PyResult<Batch> {
-        batch([
+    fn into_batch(mut self) -> PyResult<PyRecordBatch> {
+        make_batch([
             ("kind", Arc::new(self.kinds.finish()) as ArrayRef),
             ("part", Arc::new(self.parts.finish())),
             ("block", Arc::new(self.blocks.finish())),
@@ -202,37 +204,37 @@ impl Blocks {
     }
 }
 
-fn batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> PyResult<Batch> {
+fn make_batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> PyResult<PyRecordBatch> {
     let batch = RecordBatch::try_from_iter_with_nullable(
         columns.map(|(name, column)| (name, column, true)),
     );
-    batch.map(PyArrowType).map_err(wrong)
+    batch.map(PyArrowType).map_err(input_error)
 }
 
-fn column<'b, T: Array + 'static>(batch: &'b RecordBatch, name: &str) -> PyResult<&'b T> {
+fn typed_column<'b, T: Array + 'static>(batch: &'b RecordBatch, name: &str) -> PyResult<&'b T> {
     let found = batch.column_by_name(name);
     found
         .and_then(|column| column.as_any().downcast_ref())
         .ok_or_else(|| InputError::new_err(format!("a batch of this step has a column '{name}'")))
 }
 
-fn binary(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
+fn binary_column(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
     let found = batch.column_by_name(name).ok_or_else(|| {
         InputError::new_err(format!("a batch of this step has a column '{name}'"))
     })?;
-    to_binary(found).map_err(wrong)
+    to_binary(found).map_err(input_error)
 }
 
 /// Returns the blocks of a batch.
-fn blocks_of(batch: &RecordBatch) -> PyResult<BinaryArray> {
-    binary(batch, "block")
+fn block_column(batch: &RecordBatch) -> PyResult<BinaryArray> {
+    binary_column(batch, "block")
 }
 
 /// Sketches documents.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Scatter {
-    of: Distributed,
-    reading: Reading,
+    of: ShuffleJob,
+    reading: DocumentReader,
     scatter: Scattering,
     order: Option<FeatureOrder>,
     /// Rows that cannot be used, as JSON.
@@ -243,27 +245,27 @@ pub(crate) struct Scatter {
 impl Scatter {
     #[new]
     #[pyo3(signature = (of, crowded=None))]
-    fn new(of: Distributed, crowded: Option<&[u8]>) -> Self {
+    fn new(of: ShuffleJob, crowded: Option<&[u8]>) -> Self {
         let setup = of.setup.clone();
         let scatter = match crowded {
             None => Scattering::new(setup),
-            Some(nodes) => Scattering::crowded(setup, words(nodes)),
+            Some(nodes) => Scattering::for_dense_nodes(setup, words_from_bytes(nodes)),
         };
         Self {
             scatter,
             order: None,
-            reading: of.reading(),
+            reading: of.read_options(),
             rejected: Vec::new(),
             of,
         }
     }
 
     /// Takes a batch of documents, and returns blocks once there are many.
-    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Option<Batch>> {
+    fn add(&mut self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<Option<PyRecordBatch>> {
         let (reading, scatter) = (&self.reading, &mut self.scatter);
         let bad = py.detach(|| {
-            reading.each(batch.0, &mut |document| {
-                scatter.add(document);
+            reading.visit_documents(batch.0, &mut |document| {
+                scatter.add_document(document);
                 Ok(())
             })
         })?;
@@ -271,44 +273,46 @@ impl Scatter {
         let told: Result<Vec<_>, _> = told.collect();
         self.rejected
             .extend(told.map_err(|error| InputError::new_err(error.to_string()))?);
-        if self.scatter.bytes() < HELD {
+        if self.scatter.pending_bytes() < HELD {
             return Ok(None);
         }
         self.finish(py).map(Some)
     }
 
-    fn finish(&mut self, py: Python<'_>) -> PyResult<Batch> {
+    fn finish(&mut self, py: Python<'_>) -> PyResult<PyRecordBatch> {
         let (setup, scatter, order) = (&self.of.setup, &mut self.scatter, &mut self.order);
         let taken = py.detach(|| {
-            let parcels = scatter.take();
-            let features = parcels.iter().filter(|it| it.kind == ParcelKind::Features);
+            let parcels = scatter.take_blocks();
+            let features = parcels
+                .iter()
+                .filter(|it| it.kind == ShuffleBlockKind::Features);
             for parcel in features {
                 let order = order.get_or_insert_default();
-                order.count(setup, &parcel.block)?;
+                order.count_features(setup, &parcel.block)?;
             }
             Ok(parcels)
         });
-        let mut blocks = Blocks::default();
-        blocks.extend(taken.map_err(refuse)?, Kind::Part);
+        let mut blocks = BlockRows::default();
+        blocks.push_blocks(taken.map_err(engine_error_to_py)?, BlockRowKind::Part);
         for rejected in self.rejected.drain(..) {
-            blocks.push(Kind::Rejected, 0, rejected.as_bytes());
+            blocks.push_block(BlockRowKind::Rejected, 0, rejected.as_bytes());
         }
-        blocks.finish()
+        blocks.into_batch()
     }
 
     /// Returns the frequencies of features in all returned blocks, or None if there were none.
-    fn table(&self) -> PyResult<Option<Batch>> {
-        self.order.as_ref().map(table).transpose()
+    fn table(&self) -> PyResult<Option<PyRecordBatch>> {
+        self.order.as_ref().map(counts_table).transpose()
     }
 }
 
-fn table(order: &FeatureOrder) -> PyResult<Batch> {
-    let mut blocks = Blocks::default();
-    blocks.push(Kind::Table, 0, &order.to_bytes());
-    blocks.finish()
+fn counts_table(order: &FeatureOrder) -> PyResult<PyRecordBatch> {
+    let mut blocks = BlockRows::default();
+    blocks.push_block(BlockRowKind::Table, 0, &order.to_bytes());
+    blocks.into_batch()
 }
 
-fn words(bytes: &[u8]) -> Vec<u64> {
+fn words_from_bytes(bytes: &[u8]) -> Vec<u64> {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
@@ -316,7 +320,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 /// Adds up the frequencies of features, and turns the rarest into bucket keys.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Features {
-    of: Distributed,
+    of: ShuffleJob,
     order: FeatureOrder,
 }
 
@@ -324,45 +328,48 @@ pub(crate) struct Features {
 impl Features {
     #[new]
     #[pyo3(signature = (of, table=None))]
-    fn new(of: Distributed, table: Option<&[u8]>) -> PyResult<Self> {
-        let order = table.map(FeatureOrder::read).transpose().map_err(refuse)?;
+    fn new(of: ShuffleJob, table: Option<&[u8]>) -> PyResult<Self> {
+        let order = table
+            .map(FeatureOrder::decode_order)
+            .transpose()
+            .map_err(engine_error_to_py)?;
         let order = order.unwrap_or_default();
         Ok(Self { of, order })
     }
 
     /// Adds a table of frequencies.
     fn add(&mut self, table: &[u8]) -> PyResult<()> {
-        let other = FeatureOrder::read(table).map_err(refuse)?;
-        self.order = std::mem::take(&mut self.order).with(&other);
+        let other = FeatureOrder::decode_order(table).map_err(engine_error_to_py)?;
+        self.order = std::mem::take(&mut self.order).merge_counts(&other);
         Ok(())
     }
 
     /// Returns all frequencies.
-    fn table(&self) -> PyResult<Batch> {
-        table(&self.order)
+    fn table(&self) -> PyResult<PyRecordBatch> {
+        counts_table(&self.order)
     }
 
     /// Returns the blocks of a batch for each of `parts` parts: turns features into keys, and
     /// spreads keys, texts and ids.
-    fn keys(&self, py: Python<'_>, batch: Batch, parts: u32) -> PyResult<Batch> {
-        let kinds: &Int32Array = column(&batch.0, "kind")?;
+    fn keys(&self, py: Python<'_>, batch: PyRecordBatch, parts: u32) -> PyResult<PyRecordBatch> {
+        let kinds: &Int32Array = typed_column(&batch.0, "kind")?;
         let setup = &self.of.setup;
-        let mut blocks = Blocks::default();
-        for (kind, block) in kinds.iter().zip(&blocks_of(&batch.0)?) {
+        let mut blocks = BlockRows::default();
+        for (kind, block) in kinds.iter().zip(&block_column(&batch.0)?) {
             let Some(block) = block else { continue };
             let parcels = py.detach(|| match kind {
-                Some(PART) => spread(setup, block, parts),
-                Some(FEATURES) => self.order.keys(setup, block, parts),
+                Some(PART) => partition_block(setup, block, parts),
+                Some(FEATURES) => self.order.rarest_keys(setup, block, parts),
                 _ => Ok(Vec::new()),
             });
-            blocks.extend(parcels.map_err(refuse)?, Kind::Part);
+            blocks.push_blocks(parcels.map_err(engine_error_to_py)?, BlockRowKind::Part);
         }
-        blocks.finish()
+        blocks.into_batch()
     }
 }
 
-const PART: i32 = Kind::Part as i32;
-const FEATURES: i32 = Kind::Features as i32;
+const PART: i32 = BlockRowKind::Part as i32;
+const FEATURES: i32 = BlockRowKind::Features as i32;
 
 /// Collects all blocks of some parts.
 #[pyclass(module = "lookalike._engine")]
@@ -373,50 +380,56 @@ pub(crate) struct Gather {
 #[pymethods]
 impl Gather {
     #[new]
-    fn new(of: Distributed) -> Self {
+    fn new(of: ShuffleJob) -> Self {
         let gather = Some(Gathering::new(of.setup));
         Self { gather }
     }
 
-    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<()> {
-        let blocks = blocks_of(&batch.0)?;
+    fn add(&mut self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<()> {
+        let blocks = block_column(&batch.0)?;
         let Some(gather) = &mut self.gather else {
-            return Err(finished());
+            return Err(step_finished());
         };
-        let added = py.detach(|| blocks.iter().flatten().try_for_each(|it| gather.add(it)));
-        added.map_err(refuse)
+        let added = py.detach(|| {
+            blocks
+                .iter()
+                .flatten()
+                .try_for_each(|it| gather.add_block(it))
+        });
+        added.map_err(engine_error_to_py)
     }
 
     /// Returns the results, with the keys of squares spread over `parts` parts.
-    fn finish(&mut self, py: Python<'_>, parts: u32) -> PyResult<Batch> {
-        let gather = self.gather.take().ok_or_else(finished)?;
-        let found = py.detach(|| gather.finish(parts));
-        let mut blocks = Blocks::default();
+    fn finish(&mut self, py: Python<'_>, parts: u32) -> PyResult<PyRecordBatch> {
+        let gather = self.gather.take().ok_or_else(step_finished)?;
+        let found = py.detach(|| gather.finish_gathering(parts));
+        let mut blocks = BlockRows::default();
         for links in found.links.chunks(A_ROW) {
-            let bytes = |&(a, b): &(Node, Node)| [a.0.to_le_bytes(), b.0.to_le_bytes()].concat();
+            let bytes =
+                |&(a, b): &(TextNode, TextNode)| [a.0.to_le_bytes(), b.0.to_le_bytes()].concat();
             let block: Vec<u8> = links.iter().flat_map(bytes).collect();
-            blocks.push(Kind::Links, 0, &block);
+            blocks.push_block(BlockRowKind::Links, 0, &block);
         }
         if !found.repeats.is_empty() {
-            let members = Members::new(&[], found.repeats);
-            blocks.push(Kind::Repeats, 0, &members.to_bytes());
+            let members = ComponentMembers::new(&[], found.repeats);
+            blocks.push_block(BlockRowKind::Repeats, 0, &members.to_bytes());
         }
         for id in &found.repeated_ids {
-            blocks.push(Kind::RepeatedId, 0, id.as_bytes());
+            blocks.push_block(BlockRowKind::RepeatedId, 0, id.as_bytes());
         }
         for id in &found.repeated_given_ids {
-            blocks.push(Kind::RepeatedGivenId, 0, id.as_bytes());
+            blocks.push_block(BlockRowKind::RepeatedGivenId, 0, id.as_bytes());
         }
-        for nodes in found.crowded.chunks(A_ROW) {
+        for nodes in found.dense_nodes.chunks(A_ROW) {
             let block: Vec<u8> = nodes.iter().flat_map(|it| it.0.to_le_bytes()).collect();
-            blocks.push(Kind::Crowded, 0, &block);
+            blocks.push_block(BlockRowKind::Crowded, 0, &block);
         }
-        blocks.extend(found.split, Kind::Split);
-        blocks.finish()
+        blocks.push_blocks(found.split, BlockRowKind::Split);
+        blocks.into_batch()
     }
 }
 
-fn finished() -> PyErr {
+fn step_finished() -> PyErr {
     InputError::new_err("this step is finished: start another one")
 }
 
@@ -428,34 +441,46 @@ pub(crate) fn members(
     repeats: Vec<Vec<u8>>,
 ) -> PyResult<Vec<u8>> {
     let made = py.detach(|| {
-        let pair = |pair: &[u64]| (Node(pair[0]), Node(pair[1]));
+        let pair = |pair: &[u64]| (TextNode(pair[0]), TextNode(pair[1]));
         let links: Vec<_> = links
             .iter()
-            .flat_map(|block| words(block).chunks_exact(2).map(pair).collect::<Vec<_>>())
+            .flat_map(|block| {
+                words_from_bytes(block)
+                    .chunks_exact(2)
+                    .map(pair)
+                    .collect::<Vec<_>>()
+            })
             .collect();
         let mut all = Vec::new();
         for block in &repeats {
-            all.extend(Members::read(block)?.into_repeats());
+            all.extend(ComponentMembers::decode_members(block)?.into_repeats());
         }
-        Ok(Members::new(&links, all).to_bytes())
+        Ok(ComponentMembers::new(&links, all).to_bytes())
     });
-    made.map_err(refuse)
+    made.map_err(engine_error_to_py)
 }
 
 /// Returns the repeated texts of a batch of blocks: name, position of the first document, and its
 /// id.
 #[pyfunction]
-pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
+pub(crate) fn repeats(of: &ShuffleJob, blocks: PyRecordBatch) -> PyResult<PyRecordBatch> {
     let (mut names, mut firsts) = (BinaryBuilder::new(), BinaryBuilder::new());
     let mut ids = StringBuilder::new();
-    for block in blocks_of(&blocks.0)?.iter().flatten() {
-        for Repeat { name, first } in Members::read(block).map_err(refuse)?.into_repeats() {
+    for block in block_column(&blocks.0)?.iter().flatten() {
+        for RepeatedText { name, first } in ComponentMembers::decode_members(block)
+            .map_err(engine_error_to_py)?
+            .into_repeats()
+        {
             names.append_value(name.0.to_le_bytes());
-            ids.append_value(of.setup.id_at(&first).map_err(refuse)?);
+            ids.append_value(
+                of.setup
+                    .id_at_position(&first)
+                    .map_err(engine_error_to_py)?,
+            );
             firsts.append_value(first);
         }
     }
-    batch([
+    make_batch([
         ("name", Arc::new(names.finish()) as ArrayRef),
         ("first", Arc::new(firsts.finish())),
         ("kept", Arc::new(ids.finish())),
@@ -465,52 +490,52 @@ pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
 /// Finds the documents that are in a component or repeat a text.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Collect {
-    reading: Reading,
+    reading: DocumentReader,
     collect: Collecting,
 }
 
 #[pymethods]
 impl Collect {
     #[new]
-    fn new(of: Distributed, members: &[u8]) -> PyResult<Self> {
-        let members = Members::read(members).map_err(refuse)?;
+    fn new(of: ShuffleJob, members: &[u8]) -> PyResult<Self> {
+        let members = ComponentMembers::decode_members(members).map_err(engine_error_to_py)?;
         Ok(Self {
-            reading: of.reading(),
+            reading: of.read_options(),
             collect: Collecting::new(of.setup, Arc::new(members)),
         })
     }
 
     /// Returns those documents of a batch.
-    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
+    fn add(&mut self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<PyRecordBatch> {
         let Self { reading, collect } = self;
-        let mut collected = Collected::default();
+        let mut collected = CollectedRows::default();
         py.detach(|| {
-            reading.each(batch.0, &mut |document| {
-                let role = collect.role(document)?;
-                collected.push(document, &role);
+            reading.visit_documents(batch.0, &mut |document| {
+                let role = collect.document_role(document)?;
+                collected.push_document(document, &role);
                 Ok(())
             })
         })?;
-        collected.finish()
+        collected.into_batch()
     }
 
     /// Returns node, name, position, id, given, part and text of every document that has a name.
-    fn names(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
+    fn names(&mut self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<PyRecordBatch> {
         let Self { reading, collect } = self;
-        let mut named = Named::default();
+        let mut named = NamedTextRows::default();
         py.detach(|| {
-            reading.each(batch.0, &mut |document| {
-                named.push(document, collect);
+            reading.visit_documents(batch.0, &mut |document| {
+                named.push_document(document, collect);
                 Ok(())
             })
         })?;
-        named.finish()
+        named.into_batch()
     }
 }
 
 /// Builder of rows with the names of their texts.
 #[derive(Default)]
-struct Named {
+struct NamedTextRows {
     nodes: Int64Builder,
     names: BinaryBuilder,
     positions: BinaryBuilder,
@@ -520,22 +545,23 @@ struct Named {
     texts: StringBuilder,
 }
 
-impl Named {
-    fn push(&mut self, document: &Document<'_>, collect: &mut Collecting) {
-        let Some(name) = collect.name(document) else {
+impl NamedTextRows {
+    fn push_document(&mut self, document: &ShuffleDocument<'_>, collect: &mut Collecting) {
+        let Some(name) = collect.text_name(document) else {
             return;
         };
-        self.nodes.append_value(name.node().0 as i64);
+        self.nodes.append_value(name.text_node().0 as i64);
         self.names.append_value(name.0.to_le_bytes());
-        self.positions.append_value(collect.position(document));
+        self.positions
+            .append_value(collect.document_position(document));
         self.ids.append_value(document.id);
         self.given.append_value(document.given);
         self.of_parts.append_value(document.part as i64);
         self.texts.append_value(document.text);
     }
 
-    fn finish(mut self) -> PyResult<Batch> {
-        batch([
+    fn into_batch(mut self) -> PyResult<PyRecordBatch> {
+        make_batch([
             ("node", Arc::new(self.nodes.finish()) as ArrayRef),
             ("name", Arc::new(self.names.finish())),
             ("position", Arc::new(self.positions.finish())),
@@ -547,9 +573,9 @@ impl Named {
     }
 }
 
-/// Builder of rows for [`Settle`]; rows with `rank` 2 are decided already.
+/// Builder of rows for [`ComponentResolver`]; rows with `rank` 2 are decided already.
 #[derive(Default)]
-struct Collected {
+struct CollectedRows {
     components: Int64Builder,
     ranks: Int32Builder,
     names: BinaryBuilder,
@@ -564,12 +590,12 @@ const FIRST: i32 = 0;
 const REPEAT: i32 = 1;
 const DECIDED: i32 = 2;
 
-impl Collected {
-    fn push(&mut self, document: &Document<'_>, role: &Role) {
-        let Document { id, text, part, .. } = *document;
+impl CollectedRows {
+    fn push_document(&mut self, document: &ShuffleDocument<'_>, role: &DocumentRole) {
+        let ShuffleDocument { id, text, part, .. } = *document;
         match role {
-            Role::Alone => {}
-            Role::Repeats(kept) => {
+            DocumentRole::Alone => {}
+            DocumentRole::Repeats(kept) => {
                 // A decided row can go to any component, so the hash of its id spreads such rows
                 // evenly.
                 let anywhere = lookalike::value_hash(id.as_bytes());
@@ -582,7 +608,7 @@ impl Collected {
                 self.texts.append_null();
                 self.kept.append_value(kept);
             }
-            Role::Member {
+            DocumentRole::Member {
                 component,
                 name,
                 position,
@@ -601,8 +627,8 @@ impl Collected {
         }
     }
 
-    fn finish(mut self) -> PyResult<Batch> {
-        batch([
+    fn into_batch(mut self) -> PyResult<PyRecordBatch> {
+        make_batch([
             ("component", Arc::new(self.components.finish()) as ArrayRef),
             ("rank", Arc::new(self.ranks.finish())),
             ("name", Arc::new(self.names.finish())),
@@ -627,30 +653,33 @@ pub(crate) struct Settle {
 impl Settle {
     /// `limit` is the largest number of bytes of a component.
     #[new]
-    fn new(of: Distributed, pairs: bool, limit: u64) -> Self {
+    fn new(of: ShuffleJob, pairs: bool, limit: u64) -> Self {
         let settle = if pairs {
-            Settling::pairs(of.setup)
+            Settling::for_pairs(of.setup)
         } else {
             Settling::new(of.setup)
         };
         Self {
-            settle: settle.limited(limit),
+            settle: settle.with_limit(limit),
             pairs,
             decided: Vec::new(),
         }
     }
 
     /// Takes collected rows by component and rank, and returns the results that are known by then.
-    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
+    fn add(&mut self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<PyRecordBatch> {
         let batch = &batch.0;
-        let components: &Int64Array = column(batch, "component")?;
-        let ranks: &Int32Array = column(batch, "rank")?;
-        let parts: &Int64Array = column(batch, "of_part")?;
-        let repeated: &BooleanArray = column(batch, "repeated")?;
-        let (names, positions) = (binary(batch, "name")?, binary(batch, "position")?);
+        let components: &Int64Array = typed_column(batch, "component")?;
+        let ranks: &Int32Array = typed_column(batch, "rank")?;
+        let parts: &Int64Array = typed_column(batch, "of_part")?;
+        let repeated: &BooleanArray = typed_column(batch, "repeated")?;
+        let (names, positions) = (
+            binary_column(batch, "name")?,
+            binary_column(batch, "position")?,
+        );
         let [texts, kept] = ["text", "kept"].map(|name| {
-            let at = batch.schema().index_of(name).map_err(wrong)?;
-            strings(batch, at)
+            let at = batch.schema().index_of(name).map_err(input_error)?;
+            string_column(batch, at)
         });
         let (texts, kept) = (texts?, kept?);
         let (texts, kept) = (texts.as_string::<i64>(), kept.as_string::<i64>());
@@ -663,7 +692,7 @@ impl Settle {
                         continue;
                     }
                     let name = names.value(row).try_into().unwrap_or_default();
-                    self.settle.add(Incoming {
+                    self.settle.add_document(ComponentDocument {
                         component: components.value(row) as u64,
                         name: TextName(u128::from_le_bytes(name)),
                         position: positions.value(row),
@@ -675,31 +704,34 @@ impl Settle {
                 Ok(())
             })
         });
-        settled.map_err(refuse)?;
-        self.take()
+        settled.map_err(engine_error_to_py)?;
+        self.take_resolved()
     }
 
-    fn finish(&mut self, py: Python<'_>) -> PyResult<Batch> {
+    fn finish(&mut self, py: Python<'_>) -> PyResult<PyRecordBatch> {
         let settle = &mut self.settle;
-        let settled = py.detach(|| POOL.install(|| settle.finish()));
-        settled.map_err(refuse)?;
-        self.take()
+        let settled = py.detach(|| POOL.install(|| settle.resolve_rest()));
+        settled.map_err(engine_error_to_py)?;
+        self.take_resolved()
     }
 }
 
 impl Settle {
-    fn take(&mut self) -> PyResult<Batch> {
+    fn take_resolved(&mut self) -> PyResult<PyRecordBatch> {
         if self.pairs {
-            return pairs(self.settle.take_pairs());
+            return pairs_to_batch(self.settle.take_pairs());
         }
-        removed(
+        removed_to_batch(
             self.settle.take_removed(),
             std::mem::take(&mut self.decided),
         )
     }
 }
 
-fn removed(walked: Vec<Removed>, decided: Vec<(String, String)>) -> PyResult<Batch> {
+fn removed_to_batch(
+    walked: Vec<ShuffleRemoval>,
+    decided: Vec<(String, String)>,
+) -> PyResult<PyRecordBatch> {
     let (mut ids, mut kept) = (StringBuilder::new(), StringBuilder::new());
     let (mut similarities, mut methods) = (Float64Builder::new(), StringBuilder::new());
     for removed in walked {
@@ -714,7 +746,7 @@ fn removed(walked: Vec<Removed>, decided: Vec<(String, String)>) -> PyResult<Bat
         similarities.append_value(1.0);
         methods.append_value("exact");
     }
-    batch([
+    make_batch([
         ("id", Arc::new(ids.finish()) as ArrayRef),
         ("kept", Arc::new(kept.finish())),
         ("similarity", Arc::new(similarities.finish())),
@@ -722,7 +754,7 @@ fn removed(walked: Vec<Removed>, decided: Vec<(String, String)>) -> PyResult<Bat
     ])
 }
 
-fn pairs(pairs: Vec<SettledPair>) -> PyResult<Batch> {
+fn pairs_to_batch(pairs: Vec<ResolvedPair>) -> PyResult<PyRecordBatch> {
     let (mut a, mut b) = (StringBuilder::new(), StringBuilder::new());
     let mut similarities = Float64Builder::new();
     for pair in pairs {
@@ -730,7 +762,7 @@ fn pairs(pairs: Vec<SettledPair>) -> PyResult<Batch> {
         b.append_value(pair.b);
         similarities.append_value(pair.similarity.get());
     }
-    batch([
+    make_batch([
         ("a", Arc::new(a.finish()) as ArrayRef),
         ("b", Arc::new(b.finish())),
         ("similarity", Arc::new(similarities.finish())),

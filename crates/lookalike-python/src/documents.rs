@@ -5,21 +5,21 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use lookalike::distributed::{Bounds, Document, Value, pack_features};
-use lookalike_batch::run::{Keep, part_value};
+use lookalike::distributed::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
+use lookalike_batch::run::{KeepOrder, part_value};
 use lookalike_batch::source::{
-    Fields, IdField, Inputs, ParseScratch, ReadOptions, Row, Scalar, Source, Table,
-    to_large_strings,
+    FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
+    WantedFields, to_large_strings,
 };
 use pyo3::prelude::*;
 
-use crate::error::{InputError, raise, refuse};
+use crate::error::{InputError, engine_error_to_py, run_error_to_py};
 
 /// Id of a row that cannot be used, and the reason.
-pub(crate) type Rejected = (String, String);
+pub(crate) type RejectedRow = (String, String);
 
 /// The fields of documents that a run reads.
-pub(crate) struct Reading {
+pub(crate) struct DocumentReader {
     options: ReadOptions,
     longest: bool,
     value: Option<usize>,
@@ -27,9 +27,9 @@ pub(crate) struct Reading {
     given: Option<usize>,
 }
 
-impl Reading {
+impl DocumentReader {
     /// Selects the fields that the order and the bounds of a run need.
-    pub(crate) fn new(keep: &Keep, bounds: Bounds) -> Self {
+    pub(crate) fn new(keep: &KeepOrder, bounds: MatchBounds) -> Self {
         let mut extra = Vec::new();
         let mut wanted = |name: &str, is_wanted: bool| {
             is_wanted.then(|| {
@@ -37,95 +37,102 @@ impl Reading {
                 extra.len() - 1
             })
         };
-        let value = wanted("value", matches!(keep, Keep::Max(_) | Keep::Min(_)));
+        let value = wanted(
+            "value",
+            matches!(keep, KeepOrder::Max(_) | KeepOrder::Min(_)),
+        );
         let part = wanted("part", bounds.within);
         let given = wanted("given", bounds.against);
-        let fields = Fields {
+        let fields = WantedFields {
             id: IdField::Named("id".to_owned()),
             features: bounds.features.then(|| "features".to_owned()),
             extra,
-            ..Fields::default()
+            ..WantedFields::default()
         };
         Self {
             options: ReadOptions {
                 fields,
                 ..ReadOptions::default()
             },
-            longest: *keep == Keep::Longest,
+            longest: *keep == KeepOrder::Longest,
             value,
             part,
             given,
         }
     }
 
-    /// Calls `visit` with every document of a batch. Returns the rows that cannot be used, without
+    /// Calls `visit_row` with every document of a batch. Returns the rows that cannot be used, without
     /// those that have no text or are given as known.
     ///
     /// # Errors
-    /// Returns an error if a row has no id or the batch lacks a column, and the errors of `visit`.
-    pub(crate) fn each(
+    /// Returns an error if a row has no id or the batch lacks a column, and the errors of `visit_row`.
+    pub(crate) fn visit_documents(
         &self,
         batch: RecordBatch,
-        visit: &mut dyn FnMut(&Document<'_>) -> lookalike::Result<()>,
-    ) -> PyResult<Vec<Rejected>> {
-        let table = Table::new("the data", batch.schema(), vec![batch.clone()]).map_err(raise)?;
-        let inputs = Inputs::open_source(&Source::Table(table), &self.options).map_err(raise)?;
+        visit: &mut dyn FnMut(&ShuffleDocument<'_>) -> lookalike::Result<()>,
+    ) -> PyResult<Vec<RejectedRow>> {
+        let table = MemoryTable::new("the data", batch.schema(), vec![batch.clone()])
+            .map_err(run_error_to_py)?;
+        let inputs = InputSet::open_source(&RowSource::Table(table), &self.options)
+            .map_err(run_error_to_py)?;
         let (mut scratch, mut bad, mut failed) = (ParseScratch::default(), Vec::new(), None);
-        while let Some(block) = inputs.next_block().map_err(raise)? {
-            let mut take = |row: Result<Row<'_>, lookalike_batch::source::BadRow>| {
+        while let Some(block) = inputs.next_block().map_err(run_error_to_py)? {
+            let mut take = |row: Result<InputRow<'_>, lookalike_batch::source::BadRow>| {
                 match row {
-                    Ok(row) if failed.is_none() => failed = self.visit(&row, visit).err(),
+                    Ok(row) if failed.is_none() => failed = self.visit_row(&row, visit).err(),
                     Ok(_) => {}
                     Err(row) => bad.push((row.number as usize - 1, row.reason)),
                 }
                 Ok(())
             };
-            let parsed = inputs.parse(&block, &mut scratch, &mut take);
-            parsed.map_err(raise)?;
+            let parsed = inputs.parse_block(&block, &mut scratch, &mut take);
+            parsed.map_err(run_error_to_py)?;
         }
         match failed {
-            Some(error) => Err(refuse(error)),
-            None => rejected(&batch, bad),
+            Some(error) => Err(engine_error_to_py(error)),
+            None => name_rejected(&batch, bad),
         }
     }
 
-    fn visit(
+    fn visit_row(
         &self,
-        row: &Row<'_>,
-        visit: &mut dyn FnMut(&Document<'_>) -> lookalike::Result<()>,
+        row: &InputRow<'_>,
+        visit: &mut dyn FnMut(&ShuffleDocument<'_>) -> lookalike::Result<()>,
     ) -> lookalike::Result<()> {
-        let packed = row.features.map(|features| pack_features(features.iter()));
-        let extra = |at: Option<usize>| at.map_or(Scalar::Missing, |at| row.extra[at]);
+        let packed = row
+            .features
+            .map(|features| pack_features(features.iter_weighted()));
+        let extra = |at: Option<usize>| at.map_or(FieldValue::Missing, |at| row.extra[at]);
         let value = if self.longest {
-            Value::Number(row.text.chars().count() as f64)
+            OrderValue::Number(row.text.chars().count() as f64)
         } else {
-            value_of(extra(self.value))
+            order_value(extra(self.value))
         };
-        visit(&Document {
+        visit(&ShuffleDocument {
             id: row.id.unwrap_or_default(),
             value,
             text: packed.as_deref().unwrap_or(row.text),
             part: self.part.map_or(0, |at| part_value(row.extra[at])),
-            given: extra(self.given) == Scalar::Bool(true),
+            given: extra(self.given) == FieldValue::Bool(true),
         })
     }
 }
 
-fn value_of(value: Scalar<'_>) -> Value<'_> {
+fn order_value(value: FieldValue<'_>) -> OrderValue<'_> {
     match value {
-        Scalar::Missing | Scalar::Null => Value::Missing,
-        Scalar::Number { value, .. } => Value::Number(value),
-        Scalar::Bool(truth) => Value::Number(f64::from(u8::from(truth))),
-        Scalar::Text(text) => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Value::Number(number),
-            _ => Value::Text(text),
+        FieldValue::Missing | FieldValue::Null => OrderValue::Missing,
+        FieldValue::Number { value, .. } => OrderValue::Number(value),
+        FieldValue::Bool(truth) => OrderValue::Number(f64::from(u8::from(truth))),
+        FieldValue::Text(text) => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => OrderValue::Number(number),
+            _ => OrderValue::Text(text),
         },
     }
 }
 
 /// Returns the ids of rows that cannot be used. Rows without a text are left out, because the
 /// caller knows them.
-fn rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<Rejected>> {
+fn name_rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<RejectedRow>> {
     if bad.is_empty() {
         return Ok(Vec::new());
     }

@@ -11,12 +11,12 @@ import_exception!(lookalike._errors, OutputError);
 import_exception!(lookalike._errors, LimitError);
 
 /// Returns the exception of an error of a run.
-pub(crate) fn raise(error: Error) -> PyErr {
+pub(crate) fn run_error_to_py(error: Error) -> PyErr {
     let message = error.to_string();
     let cause = std::error::Error::source(&error);
     let engine = cause.and_then(|cause| cause.downcast_ref::<lookalike::Error>());
     match (error.kind(), engine) {
-        (ErrorKind::Engine, Some(engine)) => of_kind(engine.kind(), message),
+        (ErrorKind::Engine, Some(engine)) => error_of_kind(engine.kind(), message),
         (ErrorKind::Usage | ErrorKind::Engine, _) => SettingError::new_err(message),
         (ErrorKind::Input, _) => InputError::new_err(message),
         (ErrorKind::BadRow, _) => BadRowError::new_err(message),
@@ -26,11 +26,11 @@ pub(crate) fn raise(error: Error) -> PyErr {
 }
 
 /// Returns the exception of an error of the engine.
-pub(crate) fn refuse(error: lookalike::Error) -> PyErr {
-    of_kind(error.kind(), error.to_string())
+pub(crate) fn engine_error_to_py(error: lookalike::Error) -> PyErr {
+    error_of_kind(error.kind(), error.to_string())
 }
 
-fn of_kind(kind: lookalike::ErrorKind, message: String) -> PyErr {
+fn error_of_kind(kind: lookalike::ErrorKind, message: String) -> PyErr {
     use lookalike::ErrorKind as Kind;
     match kind {
         Kind::Recipe => RecipeError::new_err(message),

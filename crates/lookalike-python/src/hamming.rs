@@ -5,34 +5,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lookalike::Distance;
-use lookalike::hamming::Code;
-use lookalike::hamming::live::{Live, Seq};
+use lookalike::hamming::FingerprintCode;
+use lookalike::hamming::live::{LiveIndex, SequenceNumber};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::error::{SettingError, refuse};
-use crate::run::Signals;
+use crate::error::{SettingError, engine_error_to_py};
+use crate::run::PythonSignals;
 
 /// Codes that are added, removed or searched between two checks for signals. A search with many
 /// matches takes at most a second for so many.
 const PORTION: usize = 128;
 
 /// Matches of a search: the positions of queries, ids, and distances.
-type Found<'py> = (
+type FoundArrays<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u32>>,
 );
 
 /// Fingerprints of at most 64 or at most 128 bits.
-enum Codes {
-    Narrow(Live<u64>),
-    Wide(Live<u128>),
+enum LiveCodes {
+    Narrow(LiveIndex<u64>),
+    Wide(LiveIndex<u128>),
 }
 
 /// Ids of fingerprints by sequence number, and sequence numbers by id.
 #[derive(Default)]
-struct Ids {
+struct CodeIds {
     by_number: Vec<u64>,
     numbers: HashMap<u64, u64>,
 }
@@ -40,73 +40,78 @@ struct Ids {
 /// An index of fingerprints that can be added and removed.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct HammingIndexBase {
-    codes: Codes,
+    codes: LiveCodes,
     bits: u32,
     distance: Distance,
     /// Id of the next code that is added without one.
     next: AtomicU64,
-    ids: RwLock<Ids>,
+    ids: RwLock<CodeIds>,
 }
 
 impl HammingIndexBase {
-    fn ids(&self) -> RwLockReadGuard<'_, Ids> {
+    fn read_ids(&self) -> RwLockReadGuard<'_, CodeIds> {
         self.ids.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ids_mut(&self) -> RwLockWriteGuard<'_, Ids> {
+    fn write_ids(&self) -> RwLockWriteGuard<'_, CodeIds> {
         self.ids.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds codes, or none of them after an error or an interrupt.
-    fn add_all<C: Code>(&self, live: &Live<C>, codes: &[C], new: &[u64]) -> PyResult<()> {
-        self.ids().check_new(new)?;
-        let mut signals = Signals::new();
+    fn add_all_codes<C: FingerprintCode>(
+        &self,
+        live: &LiveIndex<C>,
+        codes: &[C],
+        new: &[u64],
+    ) -> PyResult<()> {
+        self.read_ids().check_new_ids(new)?;
+        let mut signals = PythonSignals::new();
         for (portion, codes) in codes.chunks(PORTION).enumerate() {
             let (before, rest) = new.split_at(portion * PORTION);
-            let handled = signals.handle();
-            let mut ids = self.ids_mut();
-            let added = handled.and_then(|()| ids.add(live, codes, &rest[..codes.len()]));
+            let handled = signals.handle_signals();
+            let mut ids = self.write_ids();
+            let added = handled.and_then(|()| ids.add_codes(live, codes, &rest[..codes.len()]));
             if let Err(error) = added {
-                ids.remove(live, before);
+                ids.remove_ids(live, before);
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn remove_all<C: Code>(&self, live: &Live<C>, gone: &[u64]) -> PyResult<usize> {
-        let mut signals = Signals::new();
+    fn remove_all<C: FingerprintCode>(&self, live: &LiveIndex<C>, gone: &[u64]) -> PyResult<usize> {
+        let mut signals = PythonSignals::new();
         let mut removed = 0;
         for gone in gone.chunks(PORTION) {
-            signals.handle()?;
-            removed += self.ids_mut().remove(live, gone);
+            signals.handle_signals()?;
+            removed += self.write_ids().remove_ids(live, gone);
         }
         Ok(removed)
     }
 
     /// Returns positions of queries, ids and distances, sorted by query and then by the order of
     /// adding.
-    fn find_all<C: Code>(
+    fn find_all_queries<C: FingerprintCode>(
         &self,
-        live: &Live<C>,
+        live: &LiveIndex<C>,
         codes: &[C],
         distance: Distance,
     ) -> PyResult<(Vec<u64>, Vec<u64>, Vec<u32>)> {
         // Check the distance even if there are no codes.
         live.search_many(&[], distance, |_, _, _| ())
-            .map_err(refuse)?;
-        let mut signals = Signals::new();
+            .map_err(engine_error_to_py)?;
+        let mut signals = PythonSignals::new();
         let mut found: Vec<(usize, u64, u32)> = Vec::new();
         for (portion, codes) in codes.chunks(PORTION).enumerate() {
-            signals.handle()?;
+            signals.handle_signals()?;
             let (first, before) = (portion * PORTION, found.len());
             live.search_many(codes, distance, |query, seq, distance| {
                 found.push((first + query, seq.0, distance));
             })
-            .map_err(refuse)?;
+            .map_err(engine_error_to_py)?;
             found[before..].sort_unstable();
         }
-        let ids = self.ids();
+        let ids = self.read_ids();
         let id = |number: u64| ids.by_number[number as usize];
         let queries = found.iter().map(|&(query, _, _)| query as u64).collect();
         let matches = found.iter().map(|&(_, number, _)| id(number)).collect();
@@ -116,8 +121,8 @@ impl HammingIndexBase {
 
     fn check_words(&self, words: usize) -> PyResult<()> {
         let wanted = match self.codes {
-            Codes::Narrow(_) => 1,
-            Codes::Wide(_) => 2,
+            LiveCodes::Narrow(_) => 1,
+            LiveCodes::Wide(_) => 2,
         };
         if words == wanted {
             return Ok(());
@@ -141,11 +146,11 @@ impl HammingIndexBase {
     }
 }
 
-fn narrow(codes: &PyReadonlyArray2<'_, u64>) -> Vec<u64> {
+fn narrow_codes(codes: &PyReadonlyArray2<'_, u64>) -> Vec<u64> {
     codes.as_array().column(0).to_vec()
 }
 
-fn wide(codes: &PyReadonlyArray2<'_, u64>) -> Vec<u128> {
+fn wide_codes(codes: &PyReadonlyArray2<'_, u64>) -> Vec<u128> {
     let rows = codes.as_array();
     let rows = rows.rows().into_iter();
     rows.map(|row| u128::from(row[0]) | u128::from(row[1]) << 64)
@@ -156,11 +161,11 @@ fn wide(codes: &PyReadonlyArray2<'_, u64>) -> Vec<u128> {
 impl HammingIndexBase {
     #[new]
     fn new(bits: u32, distance: u32) -> PyResult<Self> {
-        let distance = Distance::new(distance, bits).map_err(refuse)?;
+        let distance = Distance::new(distance, bits).map_err(engine_error_to_py)?;
         let codes = if bits <= u64::BITS {
-            Codes::Narrow(Live::new(bits, distance).map_err(refuse)?)
+            LiveCodes::Narrow(LiveIndex::new(bits, distance).map_err(engine_error_to_py)?)
         } else {
-            Codes::Wide(Live::new(bits, distance).map_err(refuse)?)
+            LiveCodes::Wide(LiveIndex::new(bits, distance).map_err(engine_error_to_py)?)
         };
         Ok(Self {
             codes,
@@ -193,13 +198,13 @@ impl HammingIndexBase {
             )));
         }
         match &self.codes {
-            Codes::Narrow(live) => {
-                let codes = narrow(&codes);
-                py.detach(|| self.add_all(live, &codes, &new))
+            LiveCodes::Narrow(live) => {
+                let codes = narrow_codes(&codes);
+                py.detach(|| self.add_all_codes(live, &codes, &new))
             }
-            Codes::Wide(live) => {
-                let codes = wide(&codes);
-                py.detach(|| self.add_all(live, &codes, &new))
+            LiveCodes::Wide(live) => {
+                let codes = wide_codes(&codes);
+                py.detach(|| self.add_all_codes(live, &codes, &new))
             }
         }
     }
@@ -208,8 +213,8 @@ impl HammingIndexBase {
     fn remove(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<usize> {
         let gone = ids.as_array().to_vec();
         py.detach(|| match &self.codes {
-            Codes::Narrow(live) => self.remove_all(live, &gone),
-            Codes::Wide(live) => self.remove_all(live, &gone),
+            LiveCodes::Narrow(live) => self.remove_all(live, &gone),
+            LiveCodes::Wide(live) => self.remove_all(live, &gone),
         })
     }
 
@@ -221,22 +226,22 @@ impl HammingIndexBase {
         py: Python<'py>,
         codes: PyReadonlyArray2<'py, u64>,
         distance: Option<u32>,
-    ) -> PyResult<Found<'py>> {
+    ) -> PyResult<FoundArrays<'py>> {
         self.check_words(codes.as_array().ncols())?;
         let distance = match distance {
             None => self.distance,
-            Some(distance) => Distance::new(distance, self.bits).map_err(refuse)?,
+            Some(distance) => Distance::new(distance, self.bits).map_err(engine_error_to_py)?,
         };
         let (queries, matches, distances) = match &self.codes {
-            Codes::Narrow(live) => {
-                let codes = narrow(&codes);
+            LiveCodes::Narrow(live) => {
+                let codes = narrow_codes(&codes);
                 self.check_bits(codes.iter().map(|&code| code.into()))?;
-                py.detach(|| self.find_all(live, &codes, distance))?
+                py.detach(|| self.find_all_queries(live, &codes, distance))?
             }
-            Codes::Wide(live) => {
-                let codes = wide(&codes);
+            LiveCodes::Wide(live) => {
+                let codes = wide_codes(&codes);
                 self.check_bits(codes.iter().copied())?;
-                py.detach(|| self.find_all(live, &codes, distance))?
+                py.detach(|| self.find_all_queries(live, &codes, distance))?
             }
         };
         Ok((
@@ -247,13 +252,13 @@ impl HammingIndexBase {
     }
 
     fn __contains__(&self, id: u64) -> bool {
-        self.ids().numbers.contains_key(&id)
+        self.read_ids().numbers.contains_key(&id)
     }
 
     fn __len__(&self) -> usize {
         let live = match &self.codes {
-            Codes::Narrow(live) => live.len(),
-            Codes::Wide(live) => live.len(),
+            LiveCodes::Narrow(live) => live.len(),
+            LiveCodes::Wide(live) => live.len(),
         };
         live as usize
     }
@@ -269,24 +274,29 @@ impl HammingIndexBase {
     }
 }
 
-impl Ids {
+impl CodeIds {
     /// Returns an error if an id exists already or is repeated.
-    fn check_new(&self, new: &[u64]) -> PyResult<()> {
+    fn check_new_ids(&self, new: &[u64]) -> PyResult<()> {
         let mut seen = HashSet::with_capacity(new.len());
         let repeated = new.iter().find(|id| !seen.insert(**id));
-        repeated.map_or(Ok(()), |&id| Err(known(id)))?;
+        repeated.map_or(Ok(()), |&id| Err(known_id_error(id)))?;
         self.check_unknown(new)
     }
 
     fn check_unknown(&self, new: &[u64]) -> PyResult<()> {
         let there = new.iter().find(|id| self.numbers.contains_key(id));
-        there.map_or(Ok(()), |&id| Err(known(id)))
+        there.map_or(Ok(()), |&id| Err(known_id_error(id)))
     }
 
     /// Adds codes under distinct new ids.
-    fn add<C: Code>(&mut self, live: &Live<C>, codes: &[C], new: &[u64]) -> PyResult<()> {
+    fn add_codes<C: FingerprintCode>(
+        &mut self,
+        live: &LiveIndex<C>,
+        codes: &[C],
+        new: &[u64],
+    ) -> PyResult<()> {
         self.check_unknown(new)?;
-        let added = live.insert_many(codes, 0).map_err(refuse)?;
+        let added = live.insert_many(codes, 0).map_err(engine_error_to_py)?;
         for (number, &id) in added.zip(new) {
             self.by_number.push(id);
             self.numbers.insert(id, number);
@@ -295,13 +305,15 @@ impl Ids {
     }
 
     /// Removes ids and returns how many of them existed.
-    fn remove<C: Code>(&mut self, live: &Live<C>, gone: &[u64]) -> usize {
+    fn remove_ids<C: FingerprintCode>(&mut self, live: &LiveIndex<C>, gone: &[u64]) -> usize {
         let numbers = gone.iter().filter_map(|id| self.numbers.remove(id));
-        numbers.filter(|&number| live.remove(Seq(number))).count()
+        numbers
+            .filter(|&number| live.remove_code(SequenceNumber(number)))
+            .count()
     }
 }
 
-fn known(id: u64) -> PyErr {
+fn known_id_error(id: u64) -> PyErr {
     SettingError::new_err(format!(
         "the index already has the id {id}: ids of an index differ"
     ))

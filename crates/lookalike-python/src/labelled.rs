@@ -3,52 +3,58 @@
 use std::path::PathBuf;
 
 use lookalike::Threshold;
-use lookalike::evaluate::{Bootstrap, Options, Setting, TuneOptions};
-use lookalike_batch::rule::Spelling;
+use lookalike::evaluate::{BootstrapOptions, EvaluatedSetting, EvaluationOptions, TuneOptions};
+use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
-    ContradictoryLabels, EvaluateSettings, Grades, GroupTexts, IdfSettings, LabelledInputs,
-    LabelledRows, PairFields, TuneSettings, lowest_threshold, measured, parse_goal,
-    thresholds_from,
+    ContradictoryLabels, EvaluateSettings, GradeThresholds, GroupTexts, IdfSettings,
+    LabelledInputs, LabelledRows, PairFields, TuneSettings, lowest_threshold, options_to_measure,
+    parse_goal, thresholds_from,
 };
-use lookalike_batch::sink::Output;
-use lookalike_batch::source::Source;
+use lookalike_batch::sink::OutputTarget;
+use lookalike_batch::source::RowSource;
 use pyo3::prelude::*;
 
-use crate::error::{OutputError, SettingError, raise, refuse};
+use crate::error::{OutputError, SettingError, engine_error_to_py, run_error_to_py};
 use crate::recipe::Recipe;
-use crate::run::{Watch, as_json, watched};
-use crate::settings::{Reading, Rule, threads};
-use crate::table::{Stream, take};
+use crate::run::{RunWatch, run_watched, summary_to_json};
+use crate::settings::{ReadSettings, RuleSettings, thread_count};
+use crate::table::{PyTableStream, take_table};
 
 /// Fields and grades of labelled texts, which are pairs or texts with groups.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Labels {
+pub(crate) struct LabelSettings {
     a: String,
     b: String,
     label: String,
     group: Option<String>,
     positive: Option<f64>,
     negative: Option<f64>,
-    reading: Reading,
+    reading: ReadSettings,
 }
 
 /// Options of a measurement: lowest threshold, resampling and threads.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Ways {
+pub(crate) struct ResamplingSettings {
     lowest: Option<f64>,
     resamples: u32,
     seed: u64,
     threads: Option<usize>,
 }
 
-impl Labels {
-    fn inputs(self, table: Stream, corpus: Option<Stream>) -> PyResult<LabelledInputs> {
-        let corpus = corpus.map(|corpus| take(corpus, "corpus")).transpose()?;
+impl LabelSettings {
+    fn labelled_inputs(
+        self,
+        table: PyTableStream,
+        corpus: Option<PyTableStream>,
+    ) -> PyResult<LabelledInputs> {
+        let corpus = corpus
+            .map(|corpus| take_table(corpus, "corpus"))
+            .transpose()?;
         let grades = match (self.positive, self.negative) {
             (Some(positive), Some(negative)) if negative < positive => {
-                Some(Grades { positive, negative })
+                Some(GradeThresholds { positive, negative })
             }
             (None, None) => None,
             (positive, negative) => {
@@ -72,33 +78,33 @@ impl Labels {
                 label: self.label,
                 kind: None,
                 grades,
-                corpus: corpus.map_or_else(Source::default, Source::Table),
+                corpus: corpus.map_or_else(RowSource::default, RowSource::Table),
                 contradictory: ContradictoryLabels::Refuse,
-                spelling: Spelling::Arguments,
+                spelling: OptionSpelling::Arguments,
             }),
         };
         Ok(LabelledInputs {
-            source: Source::Table(take(table, "labelled")?),
+            source: RowSource::Table(take_table(table, "labelled")?),
             rows,
-            read: self.reading.options(),
+            read: self.reading.read_options(),
             outputs: Vec::new(),
         })
     }
 }
 
-impl Ways {
-    fn lowest(&self, rows: &LabelledRows) -> PyResult<Threshold> {
+impl ResamplingSettings {
+    fn lowest_threshold(&self, rows: &LabelledRows) -> PyResult<Threshold> {
         let lowest = self.lowest.map(Threshold::new);
         lowest
             .unwrap_or_else(|| lowest_threshold(rows))
-            .map_err(refuse)
+            .map_err(engine_error_to_py)
     }
 
-    fn bootstrap(&self) -> Bootstrap {
-        Bootstrap {
+    fn bootstrap_options(&self) -> BootstrapOptions {
+        BootstrapOptions {
             resamples: self.resamples,
             seed: self.seed,
-            ..Bootstrap::default()
+            ..BootstrapOptions::default()
         }
     }
 }
@@ -107,34 +113,36 @@ impl Ways {
 #[pyfunction]
 pub(crate) fn evaluate(
     py: Python<'_>,
-    table: Stream,
-    corpus: Option<Stream>,
-    labels: Labels,
-    ways: Ways,
-    settings: Vec<(Recipe, Rule)>,
+    table: PyTableStream,
+    corpus: Option<PyTableStream>,
+    labels: LabelSettings,
+    ways: ResamplingSettings,
+    settings: Vec<(Recipe, RuleSettings)>,
 ) -> PyResult<String> {
-    let inputs = labels.inputs(table, corpus)?;
-    let lowest = ways.lowest(&inputs.rows)?;
+    let inputs = labels.labelled_inputs(table, corpus)?;
+    let lowest = ways.lowest_threshold(&inputs.rows)?;
     let settings = settings.into_iter().map(|(recipe, rule)| {
-        let asked = measured(&rule.asked()?, lowest);
-        Ok(Setting {
-            matching: asked.settings(Spelling::Arguments).map_err(raise)?,
+        let asked = options_to_measure(&rule.match_options()?, lowest);
+        Ok(EvaluatedSetting {
+            matching: asked
+                .to_settings(OptionSpelling::Arguments)
+                .map_err(run_error_to_py)?,
             recipe: recipe.0,
         })
     });
     let settings = EvaluateSettings {
         settings: settings.collect::<PyResult<_>>()?,
-        options: Options {
+        options: EvaluationOptions {
             thresholds: thresholds_from(lowest),
-            bootstrap: ways.bootstrap(),
+            bootstrap: ways.bootstrap_options(),
         },
-        threads: threads(ways.threads)?,
+        threads: thread_count(ways.threads)?,
     };
-    let watch = Watch::default();
-    let summary = watched(py, &watch, None, || {
-        lookalike_batch::run::evaluate(&inputs, &settings, &watch)
+    let watch = RunWatch::default();
+    let summary = run_watched(py, &watch, None, || {
+        lookalike_batch::run::run_evaluation(&inputs, &settings, &watch)
     })?;
-    as_json(&summary)
+    summary_to_json(&summary)
 }
 
 /// Searches the best setting for labelled texts. Returns the JSON of the command line and the
@@ -142,39 +150,39 @@ pub(crate) fn evaluate(
 #[pyfunction]
 pub(crate) fn tune(
     py: Python<'_>,
-    table: Stream,
-    corpus: Option<Stream>,
-    labels: Labels,
-    ways: Ways,
+    table: PyTableStream,
+    corpus: Option<PyTableStream>,
+    labels: LabelSettings,
+    ways: ResamplingSettings,
     recipe: &Recipe,
     goal: &str,
 ) -> PyResult<(String, String)> {
-    let inputs = labels.inputs(table, corpus)?;
+    let inputs = labels.labelled_inputs(table, corpus)?;
     let goal = parse_goal(goal)
         .map_err(|reason| SettingError::new_err(format!("goal is '{goal}': {reason}")))?;
     let settings = TuneSettings {
         recipe: recipe.0.clone(),
-        lowest: ways.lowest(&inputs.rows)?,
+        lowest: ways.lowest_threshold(&inputs.rows)?,
         options: TuneOptions {
             goal,
-            bootstrap: ways.bootstrap(),
+            bootstrap: ways.bootstrap_options(),
         },
-        threads: threads(ways.threads)?,
+        threads: thread_count(ways.threads)?,
     };
-    let watch = Watch::default();
-    let summary = watched(py, &watch, None, || {
-        lookalike_batch::run::tune(&inputs, &settings, &watch)
+    let watch = RunWatch::default();
+    let summary = run_watched(py, &watch, None, || {
+        lookalike_batch::run::run_tuning(&inputs, &settings, &watch)
     })?;
-    Ok((as_json(&summary)?, summary.recipe.to_toml()))
+    Ok((summary_to_json(&summary)?, summary.recipe.to_toml()))
 }
 
 /// Options of counting document frequencies: the rows that are read, and the features that are
 /// kept.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Counting {
+pub(crate) struct CountingSettings {
     recipe: Recipe,
-    reading: Reading,
+    reading: ReadSettings,
     merge: Vec<PathBuf>,
     min_documents: u64,
     top: Option<usize>,
@@ -186,23 +194,23 @@ pub(crate) struct Counting {
 #[pyfunction]
 pub(crate) fn idf(
     py: Python<'_>,
-    table: Stream,
-    counting: Counting,
+    table: PyTableStream,
+    counting: CountingSettings,
     path: PathBuf,
 ) -> PyResult<String> {
-    let source = Source::Table(take(table, "data")?);
+    let source = RowSource::Table(take_table(table, "data")?);
     let settings = IdfSettings {
         recipe: counting.recipe.0,
         least_documents: counting.min_documents,
         top: counting.top,
         merge: counting.merge,
-        read: counting.reading.options(),
-        threads: threads(counting.threads)?,
+        read: counting.reading.read_options(),
+        threads: thread_count(counting.threads)?,
         strict: counting.strict,
     };
-    let (output, watch) = (Output::Path(path), Watch::default());
-    let summary = watched(py, &watch, None, || {
-        lookalike_batch::run::idf(&source, &settings, &output, None, &watch)
+    let (output, watch) = (OutputTarget::Path(path), RunWatch::default());
+    let summary = run_watched(py, &watch, None, || {
+        lookalike_batch::run::write_frequencies(&source, &settings, &output, None, &watch)
     })?;
     serde_json::to_string(&summary).map_err(|error| OutputError::new_err(error.to_string()))
 }

@@ -30,7 +30,7 @@ mod engine {
     use crate::compare::{compare, segment};
     #[pymodule_export]
     use crate::distributed::{
-        Collect, Distributed, Features, Gather, Scatter, Settle, members, repeats,
+        Collect, Features, Gather, Scatter, Settle, ShuffleJob, members, repeats,
     };
     #[pymodule_export]
     use crate::hamming::HammingIndexBase;

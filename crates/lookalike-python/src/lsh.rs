@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lookalike::plan::Plan;
+use lookalike::plan::MatchPlan;
 use lookalike::sketch::equal_slots;
 use lookalike::value_hash;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -14,11 +14,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::error::{LimitError, SettingError, refuse};
-use crate::minhash::{MinHash, Slots, minhash_of};
+use crate::error::{LimitError, SettingError, engine_error_to_py};
+use crate::minhash::{MinHash, SlotValues, minhash_of};
 use crate::recipe::Recipe;
-use crate::run::Signals;
-use crate::settings::Rule;
+use crate::run::PythonSignals;
+use crate::settings::RuleSettings;
 
 /// Signatures that are added or removed between two checks for signals.
 const PORTION: usize = 128;
@@ -28,9 +28,9 @@ const FEW: usize = 1024;
 
 /// A hasher that passes on numbers that are hashes already.
 #[derive(Default)]
-struct AsItIs(u64);
+struct IdentityHash(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHash {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -50,25 +50,25 @@ impl Hasher for AsItIs {
 }
 
 /// Map from the hash of a band to the numbers of the signatures that have it.
-type Table = HashMap<u64, Vec<u32>, BuildHasherDefault<AsItIs>>;
+type BandTable = HashMap<u64, Vec<u32>, BuildHasherDefault<IdentityHash>>;
 
 /// One table per band.
 #[derive(Default)]
-struct Tables {
+struct BandTables {
     rows: usize,
-    tables: Vec<Table>,
+    tables: Vec<BandTable>,
 }
 
-impl Tables {
+impl BandTables {
     fn new(bands: usize, rows: usize) -> Self {
         Self {
             rows,
-            tables: (0..bands).map(|_| Table::default()).collect(),
+            tables: (0..bands).map(|_| BandTable::default()).collect(),
         }
     }
 
     /// Returns the hash of each band.
-    fn hashes<'s, T: Copy + Into<u64>>(
+    fn band_hashes<'s, T: Copy + Into<u64>>(
         &self,
         slots: &'s [T],
     ) -> impl Iterator<Item = u64> + use<'s, T> {
@@ -84,20 +84,20 @@ impl Tables {
         })
     }
 
-    fn hashes_of(&self, slots: &Slots) -> Vec<u64> {
+    fn hashes_of_slots(&self, slots: &SlotValues) -> Vec<u64> {
         match slots {
-            Slots::Narrow(slots) => self.hashes(slots).collect(),
-            Slots::Wide(slots) => self.hashes(slots).collect(),
+            SlotValues::Narrow(slots) => self.band_hashes(slots).collect(),
+            SlotValues::Wide(slots) => self.band_hashes(slots).collect(),
         }
     }
 
-    fn insert(&mut self, hashes: &[u64], number: u32) {
+    fn insert_number(&mut self, hashes: &[u64], number: u32) {
         for (table, &hash) in self.tables.iter_mut().zip(hashes) {
             table.entry(hash).or_default().push(number);
         }
     }
 
-    fn remove(&mut self, hashes: &[u64], number: u32) {
+    fn remove_number(&mut self, hashes: &[u64], number: u32) {
         for (table, hash) in self.tables.iter_mut().zip(hashes) {
             if let Some(bucket) = table.get_mut(hash) {
                 // Search from the end, because the latest insertions are there.
@@ -115,15 +115,15 @@ impl Tables {
     }
 
     /// Replaces every number by the element of `renumbered` at its position.
-    fn renumber(&mut self, renumbered: &[u32]) {
+    fn renumber_all(&mut self, renumbered: &[u32]) {
         let numbers = self.tables.iter_mut().flat_map(HashMap::values_mut);
         for number in numbers.flatten() {
             *number = renumbered[*number as usize];
         }
     }
 
-    /// Returns the numbers that share one of the first `bands` bands, each once, ascending.
-    fn query(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
+    /// Returns the numbers that share one of the first `band_plan` bands, each once, ascending.
+    fn query_bands(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         for (table, hash) in self.tables.iter().zip(hashes).take(bands) {
             found.extend(table.get(hash).into_iter().flatten());
@@ -134,7 +134,7 @@ impl Tables {
     }
 }
 
-fn numbered(count: usize) -> PyResult<u32> {
+fn checked_number(count: usize) -> PyResult<u32> {
     u32::try_from(count)
         .ok()
         .filter(|&number| number < u32::MAX)
@@ -149,39 +149,39 @@ fn numbered(count: usize) -> PyResult<u32> {
 pub(crate) struct LshTables {
     /// Never held while Python code may run, because that could switch to another thread that waits
     /// for it.
-    inner: Mutex<Keyed>,
+    inner: Mutex<KeyedSignatures>,
 }
 
-struct Keyed {
+struct KeyedSignatures {
     /// Number of hash values of a MinHash; 0 before `prepare`.
     length: usize,
-    tables: Tables,
+    tables: BandTables,
     /// Map from a key to its number.
     numbers: Py<PyDict>,
     /// Entries by number. Numbers ascend in the order of insertion and are never reused.
-    entries: HashMap<u32, Entry, BuildHasherDefault<AsItIs>>,
+    entries: HashMap<u32, KeyEntry, BuildHasherDefault<IdentityHash>>,
     next: u32,
     scheme: Option<&'static str>,
 }
 
 /// The signatures under a key.
-struct Entry {
+struct KeyEntry {
     key: Py<PyAny>,
-    slots: Slots,
+    slots: SlotValues,
     /// Signatures that were inserted later under the same key, without a check for duplicates.
-    more: Vec<Slots>,
+    more: Vec<SlotValues>,
     /// `true` if `numbers` maps the key to this number.
     claimed: bool,
 }
 
-impl Entry {
-    fn signatures(&self) -> impl Iterator<Item = &Slots> {
+impl KeyEntry {
+    fn signatures(&self) -> impl Iterator<Item = &SlotValues> {
         std::iter::once(&self.slots).chain(&self.more)
     }
 }
 
-impl Keyed {
-    fn new(py: Python<'_>, length: usize, tables: Tables) -> Self {
+impl KeyedSignatures {
+    fn new(py: Python<'_>, length: usize, tables: BandTables) -> Self {
         Self {
             length,
             tables,
@@ -193,33 +193,33 @@ impl Keyed {
     }
 
     /// Removes an entry, and its bands from the tables.
-    fn withdraw(&mut self, number: u32) -> Option<Entry> {
+    fn withdraw_entry(&mut self, number: u32) -> Option<KeyEntry> {
         let entry = self.entries.remove(&number)?;
         if self.entries.len() < self.entries.capacity() / 8 {
             self.entries.shrink_to_fit();
         }
         for slots in entry.signatures() {
-            let hashes = self.tables.hashes_of(slots);
-            self.tables.remove(&hashes, number);
+            let hashes = self.tables.hashes_of_slots(slots);
+            self.tables.remove_number(&hashes, number);
         }
         Some(entry)
     }
 
     /// Adds a signature to an entry unless the entry has it already.
-    fn add_to(&mut self, number: u32, slots: &Slots) {
+    fn add_to_entry(&mut self, number: u32, slots: &SlotValues) {
         let Some(entry) = self.entries.get_mut(&number) else {
             return;
         };
         if entry.signatures().all(|known| known != slots) {
             entry.more.push(slots.clone());
-            let hashes = self.tables.hashes_of(slots);
-            self.tables.insert(&hashes, number);
+            let hashes = self.tables.hashes_of_slots(slots);
+            self.tables.insert_number(&hashes, number);
         }
     }
 
     /// Returns an error if a MinHash cannot be compared with those of the index.
-    fn check(&self, minhash: &MinHash) -> PyResult<()> {
-        let (length, scheme) = (minhash.with_slots(Slots::len), minhash.scheme_name());
+    fn check_comparable(&self, minhash: &MinHash) -> PyResult<()> {
+        let (length, scheme) = (minhash.with_slots(SlotValues::len), minhash.scheme_name());
         if self.length == 0 {
             return Err(PyValueError::new_err(
                 "the index has no bands yet: a class made of MinHashLSH calls super().__init__()",
@@ -240,34 +240,34 @@ impl Keyed {
         }
     }
 
-    fn claimed(&self, number: u32) -> Option<&Entry> {
+    fn claimed_entry(&self, number: u32) -> Option<&KeyEntry> {
         let entry = self.entries.get(&number);
         entry.filter(|entry| entry.claimed)
     }
 
     /// Returns all entries that queries can find, in the order of insertion.
-    fn all_claimed(&self) -> impl Iterator<Item = &Entry> {
+    fn all_claimed(&self) -> impl Iterator<Item = &KeyEntry> {
         let mut numbers: Vec<u32> = self.entries.keys().copied().collect();
         numbers.sort_unstable();
         numbers
             .into_iter()
-            .filter_map(|number| self.claimed(number))
+            .filter_map(|number| self.claimed_entry(number))
     }
 }
 
 impl LshTables {
-    fn inner(&self) -> MutexGuard<'_, Keyed> {
+    fn lock_inner(&self) -> MutexGuard<'_, KeyedSignatures> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of bands, of rows, and the signatures of each of the chosen keys or of
     /// all keys.
-    fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Vec<Slots>>) {
-        let inner = self.inner();
+    fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Vec<SlotValues>>) {
+        let inner = self.lock_inner();
         let wanted = |number: &&u32| chosen.is_none_or(|chosen| chosen.contains(number));
         let numbers = inner.entries.keys().filter(wanted);
         let signatures = numbers.filter_map(|&number| {
-            let entry = inner.claimed(number)?;
+            let entry = inner.claimed_entry(number)?;
             Some(entry.signatures().cloned().collect())
         });
         let signatures = signatures.collect();
@@ -275,18 +275,18 @@ impl LshTables {
     }
 
     /// Creates an entry that no query finds yet.
-    fn enter(&self, key: &Bound<'_, PyAny>, minhash: &MinHash) -> PyResult<u32> {
-        let slots = minhash.slots();
-        let mut inner = self.inner();
-        inner.check(minhash)?;
+    fn enter_key(&self, key: &Bound<'_, PyAny>, minhash: &MinHash) -> PyResult<u32> {
+        let slots = minhash.slot_values();
+        let mut inner = self.lock_inner();
+        inner.check_comparable(minhash)?;
         let number = inner.next;
         inner.next = number.checked_add(1).ok_or_else(|| {
             LimitError::new_err(format!("an index takes at most {} keys in", u32::MAX))
         })?;
         inner.scheme = Some(minhash.scheme_name());
-        let hashes = inner.tables.hashes_of(&slots);
-        inner.tables.insert(&hashes, number);
-        let entry = Entry {
+        let hashes = inner.tables.hashes_of_slots(&slots);
+        inner.tables.insert_number(&hashes, number);
+        let entry = KeyEntry {
             key: key.clone().unbind(),
             slots,
             more: Vec::new(),
@@ -296,10 +296,10 @@ impl LshTables {
         Ok(number)
     }
 
-    /// Returns the number of a key, which becomes `number` if the key has none.
-    fn claim(&self, key: &Bound<'_, PyAny>, number: u32) -> PyResult<u32> {
+    /// Returns the number of a key, which becomes `number_of_key` if the key has none.
+    fn claim_key(&self, key: &Bound<'_, PyAny>, number: u32) -> PyResult<u32> {
         let py = key.py();
-        let numbers = self.inner().numbers.clone_ref(py);
+        let numbers = self.lock_inner().numbers.clone_ref(py);
         let setdefault = intern!(py, "setdefault");
         numbers
             .bind(py)
@@ -308,29 +308,29 @@ impl LshTables {
     }
 
     /// Makes an entry visible to queries, unless its key has been removed in the meantime.
-    fn confirm(&self, number: u32) {
-        if let Some(entry) = self.inner().entries.get_mut(&number) {
+    fn confirm_entry(&self, number: u32) {
+        if let Some(entry) = self.lock_inner().entries.get_mut(&number) {
             entry.claimed = true;
         }
     }
 
     /// Moves the signature of an entry to the entry `first`, which has the key. Returns `false` if
     /// that entry has been removed in the meantime.
-    fn join(&self, number: u32, first: u32) -> bool {
-        let mut inner = self.inner();
+    fn join_entries(&self, number: u32, first: u32) -> bool {
+        let mut inner = self.lock_inner();
         if !inner.entries.contains_key(&first) {
             return false;
         }
-        let moved = inner.withdraw(number);
+        let moved = inner.withdraw_entry(number);
         if let Some(entry) = &moved {
-            inner.add_to(first, &entry.slots);
+            inner.add_to_entry(first, &entry.slots);
         }
         drop(inner);
         true
     }
 
-    fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-        let numbers = self.inner().numbers.clone_ref(key.py());
+    fn number_of_key(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+        let numbers = self.lock_inner().numbers.clone_ref(key.py());
         let number = numbers.bind(key.py()).get_item(key)?;
         number.map(|number| number.extract()).transpose()
     }
@@ -346,14 +346,14 @@ impl LshTables {
         _named: Option<&Bound<'_, PyDict>>,
     ) -> Self {
         Self {
-            inner: Mutex::new(Keyed::new(py, 0, Tables::default())),
+            inner: Mutex::new(KeyedSignatures::new(py, 0, BandTables::default())),
         }
     }
 
     /// Creates tables for MinHashes of a length and drops the content of the index.
     fn prepare(&self, py: Python<'_>, length: usize, bands: usize, rows: usize) {
-        let fresh = Keyed::new(py, length, Tables::new(bands, rows));
-        let before = std::mem::replace(&mut *self.inner(), fresh);
+        let fresh = KeyedSignatures::new(py, length, BandTables::new(bands, rows));
+        let before = std::mem::replace(&mut *self.lock_inner(), fresh);
         drop(before);
     }
 
@@ -367,23 +367,23 @@ impl LshTables {
     ) -> PyResult<()> {
         let minhash = minhash_of(minhash)?.get();
         let exists = || PyValueError::new_err("The given key already exists");
-        if self.number(key)?.is_some() && check_duplication {
+        if self.number_of_key(key)?.is_some() && check_duplication {
             return Err(exists());
         }
-        let number = self.enter(key, minhash)?;
+        let number = self.enter_key(key, minhash)?;
         loop {
-            match self.claim(key, number) {
+            match self.claim_key(key, number) {
                 Ok(first) if first == number => {
-                    self.confirm(number);
+                    self.confirm_entry(number);
                     return Ok(());
                 }
                 Ok(first) if !check_duplication => {
-                    if self.join(number, first) {
+                    if self.join_entries(number, first) {
                         return Ok(());
                     }
                 }
                 other => {
-                    let withdrawn = self.inner().withdraw(number);
+                    let withdrawn = self.lock_inner().withdraw_entry(number);
                     drop(withdrawn);
                     return other.and(Err(exists()));
                 }
@@ -401,11 +401,15 @@ impl LshTables {
         bands: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let minhash = minhash_of(minhash)?.get();
-        let inner = self.inner();
-        inner.check(minhash)?;
-        let hashes = minhash.with_slots(|slots| inner.tables.hashes_of(slots));
-        let found = inner.tables.query(&hashes, bands.unwrap_or(usize::MAX));
-        let entries = found.iter().filter_map(|&number| inner.claimed(number));
+        let inner = self.lock_inner();
+        inner.check_comparable(minhash)?;
+        let hashes = minhash.with_slots(|slots| inner.tables.hashes_of_slots(slots));
+        let found = inner
+            .tables
+            .query_bands(&hashes, bands.unwrap_or(usize::MAX));
+        let entries = found
+            .iter()
+            .filter_map(|&number| inner.claimed_entry(number));
         let keys: Vec<_> = entries.map(|entry| entry.key.clone_ref(py)).collect();
         drop(inner);
         PyList::new(py, keys)
@@ -414,24 +418,24 @@ impl LshTables {
     /// Removes a key.
     fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
-        let numbers = self.inner().numbers.clone_ref(py);
+        let numbers = self.lock_inner().numbers.clone_ref(py);
         let popped = numbers
             .bind(py)
             .call_method1(intern!(py, "pop"), (key, py.None()))?;
         let Some(number) = popped.extract::<Option<u32>>()? else {
             return Err(PyValueError::new_err("The given key does not exist"));
         };
-        let withdrawn = self.inner().withdraw(number);
+        let withdrawn = self.lock_inner().withdraw_entry(number);
         drop(withdrawn);
         Ok(())
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.number(key)?.is_some())
+        Ok(self.number_of_key(key)?.is_some())
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.inner().numbers.bind(py).len()
+        self.lock_inner().numbers.bind(py).len()
     }
 
     /// Returns True if the index is empty.
@@ -454,7 +458,7 @@ impl LshTables {
                 for key in keys.try_iter()? {
                     let key = key?;
                     let missing = || PyKeyError::new_err(key.clone().unbind());
-                    numbers.insert(self.number(&key)?.ok_or_else(missing)?);
+                    numbers.insert(self.number_of_key(&key)?.ok_or_else(missing)?);
                 }
                 Some(numbers)
             }
@@ -479,7 +483,7 @@ impl LshTables {
     /// Returns the keys in the order of insertion.
     fn all_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let keys: Vec<_> = {
-            let inner = self.inner();
+            let inner = self.lock_inner();
             let entries = inner.all_claimed();
             entries.map(|entry| entry.key.clone_ref(py)).collect()
         };
@@ -491,33 +495,33 @@ impl LshTables {
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-        let inner = self.inner();
+        let inner = self.lock_inner();
         let entries = inner.all_claimed().flat_map(|entry| {
             let key = entry.key.bind(py);
             entry.signatures().map(|slots| (key.clone(), slots.clone()))
         });
         let entries: Vec<_> = entries.collect();
         drop(inner);
-        let as_arrays = |(key, slots): (_, Slots)| (key, slots.as_array(py));
+        let as_arrays = |(key, slots): (_, SlotValues)| (key, slots.to_array(py));
         Ok(entries.into_iter().map(as_arrays).collect())
     }
 
     /// The scheme of the inserted MinHashes.
     #[getter]
     fn scheme(&self) -> Option<&'static str> {
-        self.inner().scheme
+        self.lock_inner().scheme
     }
 }
 
 /// Returns the slots of a band as big-endian bytes.
-fn band_bytes(slots: &Slots, band: usize, rows: usize) -> Vec<u8> {
+fn band_bytes(slots: &SlotValues, band: usize, rows: usize) -> Vec<u8> {
     let range = band * rows..(band + 1) * rows;
     match slots {
-        Slots::Narrow(slots) => slots[range]
+        SlotValues::Narrow(slots) => slots[range]
             .iter()
             .flat_map(|slot| slot.to_be_bytes())
             .collect(),
-        Slots::Wide(slots) => slots[range]
+        SlotValues::Wide(slots) => slots[range]
             .iter()
             .flat_map(|slot| slot.to_be_bytes())
             .collect(),
@@ -525,7 +529,7 @@ fn band_bytes(slots: &Slots, band: usize, rows: usize) -> Vec<u8> {
 }
 
 /// Matches of a search: the positions of queries, ids, and shares of equal slots.
-type Found<'py> = (
+type FoundSlots<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<f64>>,
@@ -539,12 +543,12 @@ pub(crate) struct LshIndexBase {
     slots: usize,
     /// Id of the next signature that is added without one.
     next: AtomicU64,
-    inner: Mutex<Signed>,
+    inner: Mutex<SignatureRows>,
 }
 
-struct Signed {
+struct SignatureRows {
     slots: usize,
-    tables: Tables,
+    tables: BandTables,
     ids: Vec<u64>,
     /// Signatures one after another.
     signatures: Vec<u32>,
@@ -552,13 +556,13 @@ struct Signed {
     places: HashMap<u64, u32>,
 }
 
-impl Signed {
-    fn row(&self, place: u32) -> &[u32] {
+impl SignatureRows {
+    fn signature_row(&self, place: u32) -> &[u32] {
         &self.signatures[place as usize * self.slots..][..self.slots]
     }
 
     /// Releases the memory of removed signatures once they are more than half of all.
-    fn tidy(&mut self) {
+    fn compact_rows(&mut self) {
         if self.ids.len() < FEW || self.places.len() >= self.ids.len() / 2 {
             return;
         }
@@ -569,29 +573,29 @@ impl Signed {
         let mut renumbered = vec![u32::MAX; self.ids.len()];
         for (new, &place) in (0..).zip(&places) {
             let id = self.ids[place as usize];
-            signatures.extend_from_slice(self.row(place));
+            signatures.extend_from_slice(self.signature_row(place));
             ids.push(id);
             self.places.insert(id, new);
             renumbered[place as usize] = new;
         }
         (self.ids, self.signatures) = (ids, signatures);
         self.places.shrink_to_fit();
-        self.tables.renumber(&renumbered);
+        self.tables.renumber_all(&renumbered);
     }
 
     fn check_unknown(&self, ids: &[u64]) -> PyResult<()> {
         let there = ids.iter().find(|id| self.places.contains_key(id));
-        there.map_or(Ok(()), |&id| Err(known(id)))
+        there.map_or(Ok(()), |&id| Err(known_id_error(id)))
     }
 
     /// Adds signatures under distinct new ids.
-    fn add(&mut self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
+    fn add_signatures(&mut self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
         self.check_unknown(ids)?;
-        numbered(self.ids.len() + ids.len())?;
+        checked_number(self.ids.len() + ids.len())?;
         for (row, &id) in rows.iter().zip(ids) {
             let place = self.ids.len() as u32;
-            let hashes: Vec<u64> = self.tables.hashes(row).collect();
-            self.tables.insert(&hashes, place);
+            let hashes: Vec<u64> = self.tables.band_hashes(row).collect();
+            self.tables.insert_number(&hashes, place);
             self.ids.push(id);
             self.signatures.extend_from_slice(row);
             self.places.insert(id, place);
@@ -600,48 +604,51 @@ impl Signed {
     }
 
     /// Removes ids, the last first, and returns how many of them existed.
-    fn remove(&mut self, ids: &[u64]) -> usize {
+    fn remove_ids(&mut self, ids: &[u64]) -> usize {
         let places = ids.iter().rev().filter_map(|id| self.places.remove(id));
         let places: Vec<u32> = places.collect();
         for &place in &places {
-            let hashes: Vec<u64> = self.tables.hashes(self.row(place)).collect();
-            self.tables.remove(&hashes, place);
+            let hashes: Vec<u64> = self.tables.band_hashes(self.signature_row(place)).collect();
+            self.tables.remove_number(&hashes, place);
         }
-        self.tidy();
+        self.compact_rows();
         places.len()
     }
 }
 
-fn known(id: u64) -> PyErr {
+fn known_id_error(id: u64) -> PyErr {
     SettingError::new_err(format!("the index already has the id {id}"))
 }
 
 impl LshIndexBase {
-    fn inner(&self) -> MutexGuard<'_, Signed> {
+    fn lock_inner(&self) -> MutexGuard<'_, SignatureRows> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds signatures, or none of them after an error or an interrupt.
-    fn add_all(&self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
+    fn add_all_signatures(&self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
         let mut fresh = HashSet::with_capacity(ids.len());
         let repeated = ids.iter().find(|id| !fresh.insert(**id));
-        repeated.map_or(Ok(()), |&id| Err(known(id)))?;
-        self.inner().check_unknown(ids)?;
-        let mut signals = Signals::new();
+        repeated.map_or(Ok(()), |&id| Err(known_id_error(id)))?;
+        self.lock_inner().check_unknown(ids)?;
+        let mut signals = PythonSignals::new();
         for (portion, rows) in rows.chunks(PORTION).enumerate() {
             let (before, rest) = ids.split_at(portion * PORTION);
-            let handled = signals.handle();
-            let mut inner = self.inner();
-            let added = handled.and_then(|()| inner.add(rows, &rest[..rows.len()]));
+            let handled = signals.handle_signals();
+            let mut inner = self.lock_inner();
+            let added = handled.and_then(|()| inner.add_signatures(rows, &rest[..rows.len()]));
             if let Err(error) = added {
-                inner.remove(before);
+                inner.remove_ids(before);
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn rows_of<'a>(&self, signatures: &'a PyReadonlyArray2<'_, u32>) -> PyResult<Vec<&'a [u32]>> {
+    fn signature_rows<'a>(
+        &self,
+        signatures: &'a PyReadonlyArray2<'_, u32>,
+    ) -> PyResult<Vec<&'a [u32]>> {
         let all = signatures.as_slice().map_err(|_| {
             SettingError::new_err(
                 "the signatures are not contiguous: give numpy.ascontiguousarray of them",
@@ -661,7 +668,7 @@ impl LshIndexBase {
 #[pymethods]
 impl LshIndexBase {
     #[new]
-    fn new(recipe: &Recipe, rule: Rule, bands: Option<(usize, usize)>) -> PyResult<Self> {
+    fn new(recipe: &Recipe, rule: RuleSettings, bands: Option<(usize, usize)>) -> PyResult<Self> {
         let slots = recipe.0.minhash.slots as usize;
         let (bands, rows) = match bands {
             Some((bands, rows)) => {
@@ -674,8 +681,9 @@ impl LshIndexBase {
                 (bands, rows)
             }
             None => {
-                let plan = Plan::new(&recipe.0, rule.settings()?).map_err(refuse)?;
-                let bands = plan.bands().ok_or_else(|| {
+                let plan = MatchPlan::new(&recipe.0, rule.match_settings()?)
+                    .map_err(engine_error_to_py)?;
+                let bands = plan.band_plan().ok_or_else(|| {
                     SettingError::new_err("the method has no bands: leave it out, or use minhash")
                 })?;
                 (bands.bands, bands.rows)
@@ -686,9 +694,9 @@ impl LshIndexBase {
             rows,
             slots,
             next: AtomicU64::new(0),
-            inner: Mutex::new(Signed {
+            inner: Mutex::new(SignatureRows {
                 slots,
-                tables: Tables::new(bands, rows),
+                tables: BandTables::new(bands, rows),
                 ids: Vec::new(),
                 signatures: Vec::new(),
                 places: HashMap::new(),
@@ -708,7 +716,7 @@ impl LshIndexBase {
         signatures: PyReadonlyArray2<'_, u32>,
         ids: PyReadonlyArray1<'_, u64>,
     ) -> PyResult<()> {
-        let rows = self.rows_of(&signatures)?;
+        let rows = self.signature_rows(&signatures)?;
         let ids: Vec<u64> = ids.as_array().to_vec();
         if ids.len() != rows.len() {
             return Err(SettingError::new_err(format!(
@@ -717,18 +725,18 @@ impl LshIndexBase {
                 ids.len()
             )));
         }
-        py.detach(|| self.add_all(&rows, &ids))
+        py.detach(|| self.add_all_signatures(&rows, &ids))
     }
 
     /// Removes ids and returns how many of them existed.
     fn remove(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<usize> {
         let gone = ids.as_array().to_vec();
         py.detach(|| {
-            let mut signals = Signals::new();
+            let mut signals = PythonSignals::new();
             let mut removed = 0;
             for gone in gone.chunks(PORTION) {
-                signals.handle()?;
-                removed += self.inner().remove(gone);
+                signals.handle_signals()?;
+                removed += self.lock_inner().remove_ids(gone);
             }
             Ok(removed)
         })
@@ -740,17 +748,18 @@ impl LshIndexBase {
         py: Python<'py>,
         signatures: PyReadonlyArray2<'py, u32>,
         least: f64,
-    ) -> PyResult<Found<'py>> {
-        let rows = self.rows_of(&signatures)?;
+    ) -> PyResult<FoundSlots<'py>> {
+        let rows = self.signature_rows(&signatures)?;
         let (mut queries, mut ids, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         py.detach(|| {
-            let mut signals = Signals::new();
+            let mut signals = PythonSignals::new();
             for (query, row) in (0u64..).zip(rows) {
-                signals.handle()?;
-                let inner = self.inner();
-                let hashes: Vec<u64> = inner.tables.hashes(row).collect();
-                for place in inner.tables.query(&hashes, usize::MAX) {
-                    let share = equal_slots(row, inner.row(place)) as f64 / self.slots as f64;
+                signals.handle_signals()?;
+                let inner = self.lock_inner();
+                let hashes: Vec<u64> = inner.tables.band_hashes(row).collect();
+                for place in inner.tables.query_bands(&hashes, usize::MAX) {
+                    let share =
+                        equal_slots(row, inner.signature_row(place)) as f64 / self.slots as f64;
                     if share >= least {
                         queries.push(query);
                         ids.push(inner.ids[place as usize]);
@@ -768,11 +777,11 @@ impl LshIndexBase {
     }
 
     fn __len__(&self) -> usize {
-        self.inner().places.len()
+        self.lock_inner().places.len()
     }
 
     fn __contains__(&self, id: u64) -> bool {
-        self.inner().places.contains_key(&id)
+        self.lock_inner().places.contains_key(&id)
     }
 
     #[getter]

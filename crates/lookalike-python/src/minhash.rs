@@ -7,13 +7,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use lookalike::sketch::{MessageHasher, Permuted, PermutedScheme};
+use lookalike::sketch::{MessageHasher, PermutedFunctions, PermutedScheme};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyType};
 
-use crate::error::refuse;
+use crate::error::engine_error_to_py;
 
 /// Largest number of functions of a MinHash.
 const MOST_FUNCTIONS: usize = 1 << 20;
@@ -27,17 +27,17 @@ const PENDING_BYTES: usize = 64 << 10;
 
 /// The slots of a signature.
 #[derive(Clone, PartialEq)]
-pub(crate) enum Slots {
+pub(crate) enum SlotValues {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
 }
 
-impl Slots {
-    fn empty(scheme: PermutedScheme, count: usize) -> Self {
+impl SlotValues {
+    fn empty_slots(scheme: PermutedScheme, count: usize) -> Self {
         match scheme {
             PermutedScheme::Affine32 => Self::Narrow(vec![u32::MAX; count]),
             PermutedScheme::Affine64 | PermutedScheme::Legacy => {
-                Self::Wide(vec![most(scheme); count])
+                Self::Wide(vec![empty_slot_value(scheme); count])
             }
         }
     }
@@ -49,7 +49,7 @@ impl Slots {
         }
     }
 
-    fn equal(&self, other: &Self) -> usize {
+    fn count_equal(&self, other: &Self) -> usize {
         let count = |equal: &mut dyn Iterator<Item = bool>| equal.filter(|&equal| equal).count();
         match (self, other) {
             (Self::Narrow(a), Self::Narrow(b)) => lookalike::sketch::equal_slots(a, b),
@@ -58,15 +58,15 @@ impl Slots {
         }
     }
 
-    fn lower(&mut self, other: &Self) {
+    fn lower_to(&mut self, other: &Self) {
         match (self, other) {
-            (Self::Narrow(a), Self::Narrow(b)) => lower(a, b),
-            (Self::Wide(a), Self::Wide(b)) => lower(a, b),
+            (Self::Narrow(a), Self::Narrow(b)) => lower_each(a, b),
+            (Self::Wide(a), Self::Wide(b)) => lower_each(a, b),
             _ => {}
         }
     }
 
-    pub(crate) fn as_array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    pub(crate) fn to_array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Narrow(slots) => PyArray1::from_slice(py, slots).into_any(),
             Self::Wide(slots) => PyArray1::from_slice(py, slots).into_any(),
@@ -74,21 +74,21 @@ impl Slots {
     }
 }
 
-fn lower<T: Copy + Ord>(a: &mut [T], b: &[T]) {
+fn lower_each<T: Copy + Ord>(a: &mut [T], b: &[T]) {
     for (a, &b) in a.iter_mut().zip(b) {
         *a = (*a).min(b);
     }
 }
 
 /// Returns the value of a slot before anything is added.
-fn most(scheme: PermutedScheme) -> u64 {
+fn empty_slot_value(scheme: PermutedScheme) -> u64 {
     match scheme {
         PermutedScheme::Affine32 | PermutedScheme::Legacy => u32::MAX.into(),
         PermutedScheme::Affine64 => u64::MAX,
     }
 }
 
-fn name_of(scheme: PermutedScheme) -> &'static str {
+fn scheme_name(scheme: PermutedScheme) -> &'static str {
     match scheme {
         PermutedScheme::Affine32 => "affine32",
         PermutedScheme::Affine64 => "affine64",
@@ -96,7 +96,7 @@ fn name_of(scheme: PermutedScheme) -> &'static str {
     }
 }
 
-fn scheme_of(name: &str) -> PyResult<PermutedScheme> {
+fn scheme_from_name(name: &str) -> PyResult<PermutedScheme> {
     match name {
         "affine32" => Ok(PermutedScheme::Affine32),
         "affine64" => Ok(PermutedScheme::Affine64),
@@ -108,8 +108,8 @@ fn scheme_of(name: &str) -> PyResult<PermutedScheme> {
 }
 
 /// Returns the functions of a scheme, a number of slots and a seed. Drawn functions are cached.
-fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<Permuted> {
-    type Known = HashMap<(PermutedScheme, usize, u32), Arc<Permuted>>;
+fn cached_functions(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<PermutedFunctions> {
+    type Known = HashMap<(PermutedScheme, usize, u32), Arc<PermutedFunctions>>;
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
     /// Number of cached entries from which unused ones are dropped before a new one is drawn.
     const KEPT: usize = 64;
@@ -120,7 +120,7 @@ fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<Permuted> {
     }
     let functions = known
         .entry((scheme, slots, seed))
-        .or_insert_with(|| Arc::new(Permuted::drawn(scheme, slots, seed)));
+        .or_insert_with(|| Arc::new(PermutedFunctions::draw_functions(scheme, slots, seed)));
     Arc::clone(functions)
 }
 
@@ -130,8 +130,8 @@ thread_local! {
 
 /// The slots, and the values that are not in them yet.
 #[derive(Clone)]
-struct State {
-    slots: Slots,
+struct SignatureState {
+    slots: SlotValues,
     /// Messages that are not hashed yet, one after another; `ends` has the end of each.
     messages: Vec<u8>,
     ends: Vec<usize>,
@@ -140,8 +140,8 @@ struct State {
     hashes: Vec<u64>,
 }
 
-impl State {
-    fn new(slots: Slots) -> Self {
+impl SignatureState {
+    fn new(slots: SlotValues) -> Self {
         Self {
             slots,
             messages: Vec::new(),
@@ -150,54 +150,54 @@ impl State {
         }
     }
 
-    fn push(&mut self, functions: &Permuted, message: &[u8]) {
+    fn push_message(&mut self, functions: &PermutedFunctions, message: &[u8]) {
         self.messages.extend_from_slice(message);
         self.ends.push(self.messages.len());
         if self.ends.len() >= PENDING || self.messages.len() >= PENDING_BYTES {
-            self.take_in(functions);
+            self.apply_pending(functions);
         }
     }
 
-    fn push_hash(&mut self, functions: &Permuted, hash: u64) {
+    fn push_pending_hash(&mut self, functions: &PermutedFunctions, hash: u64) {
         self.hashes.push(hash);
         if self.hashes.len() >= PENDING {
-            self.take_in(functions);
+            self.apply_pending(functions);
         }
     }
 
     /// Hashes messages that follow one another; `ends` has the end of each.
-    fn hash(&mut self, functions: &Permuted, messages: &[u8], ends: &[usize]) {
+    fn hash_messages(&mut self, functions: &PermutedFunctions, messages: &[u8], ends: &[usize]) {
         HASHER.with_borrow_mut(|hasher| {
-            let hashes = hasher.hashes(messages, ends);
+            let hashes = hasher.hash_messages(messages, ends);
             if functions.scheme() == PermutedScheme::Legacy {
                 let lower = |&hash: &u64| u64::from(hash as u32);
                 self.hashes.extend(hashes.iter().map(lower));
             } else {
-                add(functions, hashes, &mut self.slots);
+                add_hashes(functions, hashes, &mut self.slots);
             }
         });
     }
 
     /// Puts all pending values into the slots.
-    fn take_in(&mut self, functions: &Permuted) {
+    fn apply_pending(&mut self, functions: &PermutedFunctions) {
         if !self.ends.is_empty() {
             let mut messages = std::mem::take(&mut self.messages);
             let mut ends = std::mem::take(&mut self.ends);
-            self.hash(functions, &messages, &ends);
+            self.hash_messages(functions, &messages, &ends);
             messages.clear();
             ends.clear();
             (self.messages, self.ends) = (messages, ends);
         }
         if !self.hashes.is_empty() {
-            add(functions, &self.hashes, &mut self.slots);
+            add_hashes(functions, &self.hashes, &mut self.slots);
             self.hashes.clear();
         }
     }
 
     /// Puts all pending values into the slots, frees the buffers, and returns the slots.
-    fn finished(&mut self, functions: &Permuted) -> &mut Slots {
+    fn finished_slots(&mut self, functions: &PermutedFunctions) -> &mut SlotValues {
         if !self.ends.is_empty() || !self.hashes.is_empty() {
-            self.take_in(functions);
+            self.apply_pending(functions);
             self.messages = Vec::new();
             self.ends = Vec::new();
             self.hashes = Vec::new();
@@ -206,13 +206,13 @@ impl State {
     }
 }
 
-fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
+fn add_hashes(functions: &PermutedFunctions, hashes: &[u64], slots: &mut SlotValues) {
     match slots {
-        Slots::Narrow(slots) => {
+        SlotValues::Narrow(slots) => {
             let narrow: Vec<u32> = hashes.iter().map(|&hash| hash as u32).collect();
             functions.lower_narrow(&narrow, slots);
         }
-        Slots::Wide(slots) => functions.lower_wide(hashes, slots),
+        SlotValues::Wide(slots) => functions.lower_wide(hashes, slots),
     }
 }
 
@@ -235,36 +235,36 @@ fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
 /// 0.7265625
 #[pyclass(frozen, subclass, module = "lookalike", name = "MinHash")]
 pub(crate) struct MinHash {
-    functions: Arc<Permuted>,
+    functions: Arc<PermutedFunctions>,
     /// `true` if the functions were given and not drawn.
     given: bool,
     seed: i64,
     hashfunc: Option<Py<PyAny>>,
     /// Never held while Python code may run, because that could switch to another thread that waits
     /// for it.
-    state: Mutex<State>,
+    state: Mutex<SignatureState>,
 }
 
 impl MinHash {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, SignatureState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the slots with everything that was added.
-    pub(crate) fn slots(&self) -> Slots {
-        self.state().finished(&self.functions).clone()
+    pub(crate) fn slot_values(&self) -> SlotValues {
+        self.lock_state().finished_slots(&self.functions).clone()
     }
 
     /// Calls `visit` with the slots with everything that was added.
-    pub(crate) fn with_slots<R>(&self, visit: impl FnOnce(&Slots) -> R) -> R {
-        visit(self.state().finished(&self.functions))
+    pub(crate) fn with_slots<R>(&self, visit: impl FnOnce(&SlotValues) -> R) -> R {
+        visit(self.lock_state().finished_slots(&self.functions))
     }
 
     pub(crate) fn scheme_name(&self) -> &'static str {
-        name_of(self.functions.scheme())
+        scheme_name(self.functions.scheme())
     }
 
-    fn with(&self, py: Python<'_>, slots: Slots) -> Self {
+    fn copy_with_slots(&self, py: Python<'_>, slots: SlotValues) -> Self {
         Self {
             functions: Arc::clone(&self.functions),
             given: self.given,
@@ -273,7 +273,7 @@ impl MinHash {
                 .hashfunc
                 .as_ref()
                 .map(|hashfunc| hashfunc.clone_ref(py)),
-            state: Mutex::new(State::new(slots)),
+            state: Mutex::new(SignatureState::new(slots)),
         }
     }
 
@@ -282,7 +282,7 @@ impl MinHash {
             "different permutation schemes"
         } else if self.seed != other.seed {
             "different seeds"
-        } else if self.functions.slots() != other.functions.slots() {
+        } else if self.functions.slot_count() != other.functions.slot_count() {
             "different numbers of permutation functions"
         } else {
             return Ok(());
@@ -292,34 +292,36 @@ impl MinHash {
         )))
     }
 
-    fn add(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add_value(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Some(hashfunc) = &self.hashfunc {
             let hash = hashfunc.bind(value.py()).call1((value,))?;
             let hash = self.check_hash(&hash)?;
-            self.state().push_hash(&self.functions, hash);
+            self.lock_state().push_pending_hash(&self.functions, hash);
             return Ok(());
         }
         if let Ok(bytes) = value.cast::<PyBytes>() {
-            self.state().push(&self.functions, bytes.as_bytes());
+            self.lock_state()
+                .push_message(&self.functions, bytes.as_bytes());
             return Ok(());
         }
-        let bytes = bytes_of(value)?;
-        self.state().push(&self.functions, bytes.as_bytes());
+        let bytes = buffer_bytes(value)?;
+        self.lock_state()
+            .push_message(&self.functions, bytes.as_bytes());
         Ok(())
     }
 
     /// Adds messages. Unlocks the state for values that are not bytes, because Python code may run
     /// then.
-    fn add_list(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
-        let mut state = self.state();
+    fn add_messages(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
+        let mut state = self.lock_state();
         for value in list {
             if let Ok(bytes) = value.cast::<PyBytes>() {
-                state.push(&self.functions, bytes.as_bytes());
+                state.push_message(&self.functions, bytes.as_bytes());
                 continue;
             }
             drop(state);
-            self.add(&value)?;
-            state = self.state();
+            self.add_value(&value)?;
+            state = self.lock_state();
         }
         Ok(())
     }
@@ -331,9 +333,9 @@ impl MinHash {
         let (mut messages, mut ends) = (Vec::new(), Vec::new());
         let hash = |messages: &mut Vec<u8>, ends: &mut Vec<usize>| {
             py.detach(|| {
-                let mut state = self.state();
-                state.hash(&self.functions, messages, ends);
-                state.take_in(&self.functions);
+                let mut state = self.lock_state();
+                state.hash_messages(&self.functions, messages, ends);
+                state.apply_pending(&self.functions);
             });
             messages.clear();
             ends.clear();
@@ -341,7 +343,7 @@ impl MinHash {
         };
         for value in list {
             let Ok(bytes) = value.cast::<PyBytes>() else {
-                self.add(&value)?;
+                self.add_value(&value)?;
                 continue;
             };
             messages.extend_from_slice(bytes.as_bytes());
@@ -363,7 +365,7 @@ impl MinHash {
             PyValueError::new_err(format!(
                 "hashfunc returned {hash}, a value out of range for scheme '{}': use a hash \
                  function of its width, or scheme='affine64' for 64-bit hash values",
-                name_of(scheme)
+                scheme_name(scheme)
             ))
         })
     }
@@ -387,7 +389,7 @@ pub(crate) fn minhash_of<'a, 'py>(
 }
 
 /// Returns the bytes of an object with a buffer.
-fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+fn buffer_bytes<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if value.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err(
             "Strings must be encoded before hashing",
@@ -417,7 +419,7 @@ impl MinHash {
     ) -> PyResult<Self> {
         check_modes(gpu_mode, hashobj.as_ref(), hashfunc.as_ref())?;
         let scheme = match scheme {
-            Some(scheme) => scheme_of(scheme)?,
+            Some(scheme) => scheme_from_name(scheme)?,
             None if hashvalues.is_some() || permutations.is_some() => {
                 return Err(PyValueError::new_err(
                     "scheme must be specified explicitly when initializing from existing hash \
@@ -448,10 +450,10 @@ impl MinHash {
                 let seed = u32::try_from(seed).map_err(|_| {
                     PyValueError::new_err(format!("seed is {seed}: give one from 0 to 2**32 - 1"))
                 })?;
-                drawn(scheme, count, seed)
+                cached_functions(scheme, count, seed)
             }
         };
-        if functions.slots() != count {
+        if functions.slot_count() != count {
             return Err(PyValueError::new_err(
                 "Numbers of hash values and permutations mismatch",
             ));
@@ -461,15 +463,15 @@ impl MinHash {
             given: permutations.is_some(),
             seed,
             hashfunc,
-            state: Mutex::new(State::new(
-                given.unwrap_or_else(|| Slots::empty(scheme, count)),
+            state: Mutex::new(SignatureState::new(
+                given.unwrap_or_else(|| SlotValues::empty_slots(scheme, count)),
             )),
         })
     }
 
     /// Adds a value: bytes, or what ``hashfunc`` takes.
     fn update(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.add(b)
+        self.add_value(b)
     }
 
     /// Adds many values.
@@ -477,29 +479,29 @@ impl MinHash {
         let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
         if let Some(list) = list {
             return match list.len() < LONG {
-                true => self.add_list(list),
+                true => self.add_messages(list),
                 false => self.add_long_list(list),
             };
         }
-        b.try_iter()?.try_for_each(|value| self.add(&value?))
+        b.try_iter()?.try_for_each(|value| self.add_value(&value?))
     }
 
     /// Estimates the Jaccard index of the values that were added to both.
     fn jaccard(&self, other: &Bound<'_, PyAny>) -> PyResult<f64> {
         let other = minhash_of(other)?.get();
         self.check_alike(other, "compute Jaccard given")?;
-        let slots = other.slots();
-        let equal = self.with_slots(|own| own.equal(&slots));
+        let slots = other.slot_values();
+        let equal = self.with_slots(|own| own.count_equal(&slots));
         Ok(equal as f64 / slots.len() as f64)
     }
 
     /// Estimates the number of distinct values that were added.
     fn count(&self) -> f64 {
-        let most = most(self.functions.scheme()) as f64;
+        let most = empty_slot_value(self.functions.scheme()) as f64;
         self.with_slots(|slots| {
             let sum: f64 = match slots {
-                Slots::Narrow(slots) => slots.iter().map(|&slot| f64::from(slot) / most).sum(),
-                Slots::Wide(slots) => slots.iter().map(|&slot| slot as f64 / most).sum(),
+                SlotValues::Narrow(slots) => slots.iter().map(|&slot| f64::from(slot) / most).sum(),
+                SlotValues::Wide(slots) => slots.iter().map(|&slot| slot as f64 / most).sum(),
             };
             slots.len() as f64 / sum - 1.0
         })
@@ -509,35 +511,37 @@ impl MinHash {
     fn merge(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
         let other = minhash_of(other)?.get();
         self.check_alike(other, "merge")?;
-        let slots = other.slots();
-        self.state().finished(&self.functions).lower(&slots);
+        let slots = other.slot_values();
+        self.lock_state()
+            .finished_slots(&self.functions)
+            .lower_to(&slots);
         Ok(())
     }
 
     /// Returns a copy of the hash values.
     fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.slots().as_array(py)
+        self.slot_values().to_array(py)
     }
 
     /// Returns True if nothing was added.
     fn is_empty(&self) -> bool {
-        let empty = Slots::empty(self.functions.scheme(), self.functions.slots());
+        let empty = SlotValues::empty_slots(self.functions.scheme(), self.functions.slot_count());
         self.with_slots(|slots| *slots == empty)
     }
 
     /// Removes everything that was added.
     fn clear(&self) {
-        let empty = Slots::empty(self.functions.scheme(), self.functions.slots());
-        *self.state() = State::new(empty);
+        let empty = SlotValues::empty_slots(self.functions.scheme(), self.functions.slot_count());
+        *self.lock_state() = SignatureState::new(empty);
     }
 
     /// Returns another MinHash with the same state.
     fn copy(&self, py: Python<'_>) -> Self {
-        self.with(py, self.slots())
+        self.copy_with_slots(py, self.slot_values())
     }
 
     fn __len__(&self) -> usize {
-        self.functions.slots()
+        self.functions.slot_count()
     }
 
     fn __eq__(this: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> bool {
@@ -549,14 +553,14 @@ impl MinHash {
         same_type
             && own.functions.scheme() == other.functions.scheme()
             && own.seed == other.seed
-            && own.slots() == other.slots()
+            && own.slot_values() == other.slot_values()
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<MinHash {} num_perm={} seed={}>",
             self.scheme_name(),
-            self.functions.slots(),
+            self.functions.slot_count(),
             self.seed
         )
     }
@@ -572,12 +576,12 @@ impl MinHash {
     #[setter]
     fn set_hashvalues(&self, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let slots = read_slots(self.functions.scheme(), values)?;
-        if slots.len() != self.functions.slots() {
+        if slots.len() != self.functions.slot_count() {
             return Err(PyValueError::new_err(
                 "Numbers of hash values and permutations mismatch",
             ));
         }
-        *self.state() = State::new(slots);
+        *self.lock_state() = SignatureState::new(slots);
         Ok(())
     }
 
@@ -585,7 +589,7 @@ impl MinHash {
     #[getter]
     fn permutations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let numbers = [self.functions.factors(), self.functions.summands()].concat();
-        let shape = [2, self.functions.slots()];
+        let shape = [2, self.functions.slot_count()];
         Ok(match self.functions.scheme() {
             PermutedScheme::Affine32 => {
                 let narrow: Vec<u32> = numbers.into_iter().map(|number| number as u32).collect();
@@ -599,7 +603,7 @@ impl MinHash {
 
     #[getter]
     fn num_perm(&self) -> usize {
-        self.functions.slots()
+        self.functions.slot_count()
     }
 
     #[getter]
@@ -641,12 +645,12 @@ impl MinHash {
         if rest.is_empty() {
             return Err(PyValueError::new_err("Cannot union less than 2 MinHash"));
         }
-        let mut slots = first.get().slots();
+        let mut slots = first.get().slot_values();
         for one in rest {
             first.get().check_alike(one.get(), "union")?;
-            slots.lower(&one.get().slots());
+            slots.lower_to(&one.get().slot_values());
         }
-        Ok(first.get().with(class.py(), slots))
+        Ok(first.get().copy_with_slots(class.py(), slots))
     }
 
     /// Returns one MinHash for each list of values.
@@ -737,25 +741,30 @@ fn check_modes(
 }
 
 /// Reads an array of whole numbers, none of which exceeds the largest slot of the scheme.
-fn read_slots(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<Slots> {
-    let wide = as_wide(values, 1)?;
+fn read_slots(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<SlotValues> {
+    let wide = to_wide_array(values, 1)?;
     let wide: PyReadonlyArray1<'_, u64> = wide.extract()?;
     let wide = wide.as_array();
     let widest = wide.iter().copied().max().unwrap_or(0);
-    if scheme != PermutedScheme::Legacy && widest > most(scheme) {
+    if scheme != PermutedScheme::Legacy && widest > empty_slot_value(scheme) {
         return Err(PyValueError::new_err(format!(
             "hash values out of range for scheme '{}': {widest}",
-            name_of(scheme)
+            scheme_name(scheme)
         )));
     }
     Ok(match scheme {
-        PermutedScheme::Affine32 => Slots::Narrow(wide.iter().map(|&slot| slot as u32).collect()),
-        PermutedScheme::Affine64 | PermutedScheme::Legacy => Slots::Wide(wide.to_vec()),
+        PermutedScheme::Affine32 => {
+            SlotValues::Narrow(wide.iter().map(|&slot| slot as u32).collect())
+        }
+        PermutedScheme::Affine64 | PermutedScheme::Legacy => SlotValues::Wide(wide.to_vec()),
     })
 }
 
-fn read_functions(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<Permuted> {
-    let wide = as_wide(values, 2)?;
+fn read_functions(
+    scheme: PermutedScheme,
+    values: &Bound<'_, PyAny>,
+) -> PyResult<PermutedFunctions> {
+    let wide = to_wide_array(values, 2)?;
     let wide: PyReadonlyArray2<'_, u64> = wide.extract()?;
     let rows = wide.as_array();
     if rows.nrows() != 2 {
@@ -763,11 +772,15 @@ fn read_functions(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult
             "permutations are two rows: factors and summands",
         ));
     }
-    Permuted::new(scheme, rows.row(0).to_vec(), rows.row(1).to_vec()).map_err(refuse)
+    PermutedFunctions::new(scheme, rows.row(0).to_vec(), rows.row(1).to_vec())
+        .map_err(engine_error_to_py)
 }
 
 /// Converts whole numbers from 0 on to an array of 64-bit integers.
-fn as_wide<'py>(values: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyAny>> {
+fn to_wide_array<'py>(
+    values: &Bound<'py, PyAny>,
+    dimensions: usize,
+) -> PyResult<Bound<'py, PyAny>> {
     let module = values.py().import("lookalike._hashfunc")?;
     module.getattr("as_wide")?.call1((values, dimensions))
 }

@@ -3,9 +3,9 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-use lookalike::text::Analyzer;
+use lookalike::text::TextAnalyzer;
+use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::recipes::{load_recipe_from_here, read_recipe};
-use lookalike_batch::rule::Spelling;
 use pyo3::prelude::*;
 
 use crate::error::RecipeError;
@@ -22,12 +22,12 @@ use crate::error::RecipeError;
 pub(crate) struct Recipe(
     pub(crate) lookalike::Recipe,
     /// Analyzer of the recipe, created on first use because that takes some milliseconds.
-    Arc<OnceLock<Analyzer>>,
+    Arc<OnceLock<TextAnalyzer>>,
 );
 
 impl Recipe {
-    pub(crate) fn analyzer(&self) -> &Analyzer {
-        self.1.get_or_init(|| Analyzer::new(&self.0))
+    pub(crate) fn recipe_analyzer(&self) -> &TextAnalyzer {
+        self.1.get_or_init(|| TextAnalyzer::new(&self.0))
     }
 }
 
@@ -41,7 +41,7 @@ impl Recipe {
         } else {
             load_recipe_from_here
         };
-        let recipe = read(name, &changes, Spelling::Arguments);
+        let recipe = read(name, &changes, OptionSpelling::Arguments);
         let refused = |error: lookalike_batch::Error| RecipeError::new_err(error.to_string());
         recipe
             .map(|recipe| Self(recipe, Arc::default()))
@@ -55,7 +55,7 @@ impl Recipe {
 
     #[getter]
     fn hash(&self) -> String {
-        self.0.id().to_string()
+        self.0.recipe_id().to_string()
     }
 
     #[getter]
@@ -79,12 +79,12 @@ impl Recipe {
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        self.0.id() == other.0.id()
+        self.0.recipe_id() == other.0.recipe_id()
     }
 
     fn __hash__(&self) -> u64 {
         let mut state = std::hash::DefaultHasher::new();
-        self.0.id().to_string().hash(&mut state);
+        self.0.recipe_id().to_string().hash(&mut state);
         state.finish()
     }
 }

@@ -3,7 +3,7 @@
 //! A run works in its own thread. The calling thread wakes every [`PULSE`], lets Python handle its
 //! signals and reports progress. When a signal handler raises, the run stops at its next report of
 //! progress by unwinding, which also cleans up unfinished work. Work that is done batch by batch in
-//! the calling thread uses [`Signals`] between batches.
+//! the calling thread uses [`PythonSignals`] between batches.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,20 +13,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lookalike::matching::CopyPairs;
-use lookalike_batch::run::{DedupOutputs, PairsOutputs, Progress, RunInputs, Stage};
-use lookalike_batch::sink::{Collected, Output};
-use lookalike_batch::source::{BadRow, Source};
+use lookalike_batch::run::{DedupOutputs, PairsOutputs, ProgressListener, RunInputs, RunStage};
+use lookalike_batch::sink::{CollectedTable, OutputTarget};
+use lookalike_batch::source::{BadRow, RowSource};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{OutputError, raise};
-use crate::settings::Options;
-use crate::table::{Stream, give, take};
+use crate::error::{OutputError, run_error_to_py};
+use crate::settings::RunOptions;
+use crate::table::{PyTableStream, give_table, take_table};
 
 /// Interval between handling signals and reporting progress.
 const PULSE: Duration = Duration::from_millis(50);
 
-/// Names of the stages, in the order of [`Stage`].
+/// Names of the stages, in the order of [`RunStage`].
 const STAGES: [&str; 7] = [
     "read",
     "candidates",
@@ -38,11 +38,11 @@ const STAGES: [&str; 7] = [
 ];
 
 /// Panic payload that unwinds a run when it must stop.
-struct Stopped;
+struct RunStopped;
 
 /// State of a run, shared with the thread that watches it.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct RunWatch {
     stage: AtomicUsize,
     total: AtomicU64,
     done: AtomicU64,
@@ -50,55 +50,56 @@ pub(crate) struct Watch {
     bad: Mutex<Vec<BadRow>>,
 }
 
-impl Watch {
+impl RunWatch {
     /// Unwinds if the run must stop.
     pub(crate) fn stop_if_asked(&self) {
         if self.stop.load(Ordering::Relaxed) && !std::thread::panicking() {
-            resume_unwind(Box::new(Stopped));
+            resume_unwind(Box::new(RunStopped));
         }
     }
 
     /// Returns the rows that could not be used: their number, from 0, and the reason.
-    pub(crate) fn bad_rows(&self) -> Vec<(u64, String)> {
+    pub(crate) fn bad_row_list(&self) -> Vec<(u64, String)> {
         let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         let told = bad.iter().map(|row| (row.number - 1, row.reason.clone()));
         told.collect()
     }
 
     /// Returns the stage, the work done in it, and its total, which is 0 if it is unknown.
-    fn told(&self) -> (&'static str, u64, u64) {
+    fn current_progress(&self) -> (&'static str, u64, u64) {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let stage = STAGES[self.stage.load(Ordering::Relaxed)];
         (stage, load(&self.done), load(&self.total))
     }
 }
 
-impl Progress for Watch {
-    fn begin(&self, stage: Stage, total: Option<u64>) {
+impl ProgressListener for RunWatch {
+    fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
         self.stop_if_asked();
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total.unwrap_or(0), Ordering::Relaxed);
         self.stage.store(stage as usize, Ordering::Relaxed);
     }
 
-    fn advance(&self, done: u64) {
+    fn advance_stage(&self, done: u64) {
         self.stop_if_asked();
         self.done.store(done, Ordering::Relaxed);
     }
 
-    fn bad_row(&self, row: &BadRow) {
+    fn report_bad_row(&self, row: &BadRow) {
         let mut bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         bad.push(row.clone());
     }
 }
 
-/// Does work without the interpreter, and calls `told` with the result of [`Watch::told`].
+/// Does work without the interpreter, and calls `current_progress` with the result of
+/// [`RunWatch::current_progress`].
 ///
 /// # Errors
-/// Returns the errors of the work, and what a signal handler or `told` raised.
-pub(crate) fn watched<T: Send>(
+/// Returns the errors of the work, and what a signal handler or `current_progress` raised.
+pub(crate) fn run_watched<T: Send>(
     py: Python<'_>,
-    watch: &Watch,
+    watch: &RunWatch,
     told: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce() -> lookalike_batch::Result<T> + Send,
 ) -> PyResult<T> {
@@ -115,8 +116,9 @@ pub(crate) fn watched<T: Send>(
             while ends.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
                 let beat = Python::attach(|py| {
                     py.check_signals()?;
-                    told.as_ref()
-                        .map_or(Ok(()), |told| told.call1(py, watch.told()).map(drop))
+                    told.as_ref().map_or(Ok(()), |told| {
+                        told.call1(py, watch.current_progress()).map(drop)
+                    })
                 });
                 if let Err(error) = beat {
                     watch.stop.store(true, Ordering::Relaxed);
@@ -126,7 +128,7 @@ pub(crate) fn watched<T: Send>(
             let result = worker.join().and_then(|result| result);
             match (raised, result) {
                 (Some(error), _) => Err(error),
-                (None, Ok(result)) => result.map_err(raise),
+                (None, Ok(result)) => result.map_err(run_error_to_py),
                 (None, Err(panic)) => Err(OutputError::new_err(panic_text(&*panic))),
             }
         })
@@ -160,11 +162,11 @@ pub(crate) fn abandonable<T: Send + 'static>(
 }
 
 /// Handles signals for work that releases the interpreter but stays in the calling thread.
-pub(crate) struct Signals {
+pub(crate) struct PythonSignals {
     handled: Instant,
 }
 
-impl Signals {
+impl PythonSignals {
     pub(crate) fn new() -> Self {
         Self {
             handled: Instant::now(),
@@ -176,7 +178,7 @@ impl Signals {
     ///
     /// # Errors
     /// Returns what a signal handler raised.
-    pub(crate) fn handle(&mut self) -> PyResult<()> {
+    pub(crate) fn handle_signals(&mut self) -> PyResult<()> {
         if self.handled.elapsed() < PULSE {
             return Ok(());
         }
@@ -196,13 +198,13 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     )
 }
 
-fn inputs(table: Stream, against: Option<Stream>) -> PyResult<RunInputs> {
+fn run_inputs(table: PyTableStream, against: Option<PyTableStream>) -> PyResult<RunInputs> {
     let against = against
-        .map(|against| take(against, "against"))
+        .map(|against| take_table(against, "against"))
         .transpose()?;
     Ok(RunInputs {
-        documents: Source::Table(take(table, "data")?),
-        against: against.map_or_else(Source::default, Source::Table),
+        documents: RowSource::Table(take_table(table, "data")?),
+        against: against.map_or_else(RowSource::default, RowSource::Table),
     })
 }
 
@@ -211,16 +213,16 @@ fn inputs(table: Stream, against: Option<Stream>) -> PyResult<RunInputs> {
 #[pyo3(signature = (table, against, options, components, progress))]
 pub(crate) fn dedup<'py>(
     py: Python<'py>,
-    table: Stream,
-    against: Option<Stream>,
-    options: Options,
+    table: PyTableStream,
+    against: Option<PyTableStream>,
+    options: RunOptions,
     components: bool,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let settings = options.settings()?;
-    let inputs = inputs(table, against)?;
-    let [kept, removed, clusters] = [(); 3].map(|()| Collected::default());
-    let memory = |collected: &Collected| Some(Output::Memory(collected.clone()));
+    let settings = options.run_settings()?;
+    let inputs = run_inputs(table, against)?;
+    let [kept, removed, clusters] = [(); 3].map(|()| CollectedTable::default());
+    let memory = |collected: &CollectedTable| Some(OutputTarget::Memory(collected.clone()));
     let outputs = DedupOutputs {
         kept: memory(&kept),
         removed: memory(&removed),
@@ -228,16 +230,16 @@ pub(crate) fn dedup<'py>(
         components,
         ..DedupOutputs::default()
     };
-    let watch = Watch::default();
-    let summary = watched(py, &watch, progress.as_ref(), || {
-        lookalike_batch::run::dedup(&inputs, &settings, &outputs, &watch)
+    let watch = RunWatch::default();
+    let summary = run_watched(py, &watch, progress.as_ref(), || {
+        lookalike_batch::run::run_dedup(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);
-    result.set_item("kept", give(py, &kept)?)?;
-    result.set_item("removed", give(py, &removed)?)?;
-    result.set_item("clusters", give(py, &clusters)?)?;
-    result.set_item("rejected", watch.bad_rows())?;
-    result.set_item("summary", as_json(&summary)?)?;
+    result.set_item("kept", give_table(py, &kept)?)?;
+    result.set_item("removed", give_table(py, &removed)?)?;
+    result.set_item("clusters", give_table(py, &clusters)?)?;
+    result.set_item("rejected", watch.bad_row_list())?;
+    result.set_item("summary", summary_to_json(&summary)?)?;
     Ok(result)
 }
 
@@ -246,37 +248,37 @@ pub(crate) fn dedup<'py>(
 #[pyo3(signature = (table, against, options, copies, progress))]
 pub(crate) fn pairs<'py>(
     py: Python<'py>,
-    table: Stream,
-    against: Option<Stream>,
-    options: Options,
+    table: PyTableStream,
+    against: Option<PyTableStream>,
+    options: RunOptions,
     copies: &str,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let settings = options.settings()?;
-    let inputs = inputs(table, against)?;
+    let settings = options.run_settings()?;
+    let inputs = run_inputs(table, against)?;
     let copies = match copies {
         "all" => CopyPairs::All,
         "none" => CopyPairs::None,
         _ => CopyPairs::WithEarliest,
     };
-    let pairs = Collected::default();
+    let pairs = CollectedTable::default();
     let outputs = PairsOutputs {
-        pairs: Output::Memory(pairs.clone()),
+        pairs: OutputTarget::Memory(pairs.clone()),
         copies,
         rejected: None,
     };
-    let watch = Watch::default();
-    let summary = watched(py, &watch, progress.as_ref(), || {
-        lookalike_batch::run::pairs(&inputs, &settings, &outputs, &watch)
+    let watch = RunWatch::default();
+    let summary = run_watched(py, &watch, progress.as_ref(), || {
+        lookalike_batch::run::find_pairs(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);
-    result.set_item("pairs", give(py, &pairs)?)?;
-    result.set_item("rejected", watch.bad_rows())?;
-    result.set_item("summary", as_json(&summary)?)?;
+    result.set_item("pairs", give_table(py, &pairs)?)?;
+    result.set_item("rejected", watch.bad_row_list())?;
+    result.set_item("summary", summary_to_json(&summary)?)?;
     Ok(result)
 }
 
 /// Returns the summary of a run as JSON.
-pub(crate) fn as_json(summary: &impl serde::Serialize) -> PyResult<String> {
+pub(crate) fn summary_to_json(summary: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(summary).map_err(|error| OutputError::new_err(error.to_string()))
 }

@@ -2,15 +2,15 @@
 //! line.
 
 use lookalike::Threshold;
-use lookalike_batch::rule::{
-    Asked, CANDIDATES, MEASURES, METHODS, Spelling, UNITS, candidates_name, choose, measure_name,
-    method_name, unit_name,
+use lookalike_batch::match_options::{
+    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
+    choose_by_name, measure_name, method_name, unit_name,
 };
-use lookalike_batch::run::{AuditSettings, Settings, Window, parse_duration, parse_keep};
-use lookalike_batch::source::{Fields, IdField, ReadOptions};
+use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow, parse_duration, parse_keep};
+use lookalike_batch::source::{IdField, ReadOptions, WantedFields};
 use pyo3::prelude::*;
 
-use crate::error::{SettingError, raise, refuse};
+use crate::error::{SettingError, engine_error_to_py, run_error_to_py};
 use crate::recipe::Recipe;
 
 /// Largest number of threads, as on the command line.
@@ -19,7 +19,7 @@ const MOST_THREADS: usize = 1024;
 /// Match options as given in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Rule {
+pub(crate) struct RuleSettings {
     method: Option<String>,
     threshold: Option<f64>,
     distance: Option<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct Rule {
 
 /// A duration.
 #[derive(FromPyObject)]
-enum Span {
+enum TimeSpan {
     Seconds(f64),
     Text(String),
 }
@@ -39,7 +39,7 @@ enum Span {
 /// Fields that are read of a row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Reading {
+pub(crate) struct ReadSettings {
     text: Vec<String>,
     id: Option<String>,
     id_row: bool,
@@ -49,119 +49,121 @@ pub(crate) struct Reading {
 /// Options of a run: fields, match options, and the documents that are kept.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Options {
+pub(crate) struct RunOptions {
     recipe: Recipe,
-    rule: Rule,
-    reading: Reading,
+    rule: RuleSettings,
+    reading: ReadSettings,
     keep: Option<String>,
     within: Option<String>,
-    window: Option<Span>,
+    window: Option<TimeSpan>,
     time: Option<String>,
     audit: Option<usize>,
     threads: Option<usize>,
     strict: bool,
 }
 
-impl Rule {
+impl RuleSettings {
     /// Returns the validated settings.
-    pub(crate) fn settings(&self) -> PyResult<lookalike::plan::Settings> {
-        self.asked()?.settings(Spelling::Arguments).map_err(raise)
+    pub(crate) fn match_settings(&self) -> PyResult<lookalike::plan::MatchSettings> {
+        self.match_options()?
+            .to_settings(OptionSpelling::Arguments)
+            .map_err(run_error_to_py)
     }
 
     /// Returns the given arguments, after checking that their names exist.
-    pub(crate) fn asked(&self) -> PyResult<Asked> {
+    pub(crate) fn match_options(&self) -> PyResult<MatchOptions> {
         let threshold = self.threshold.map(Threshold::new).transpose();
-        Ok(Asked {
-            method: chosen("method", self.method.as_deref(), &METHODS, method_name)?,
-            threshold: threshold.map_err(refuse)?,
+        Ok(MatchOptions {
+            method: choose_optional("method", self.method.as_deref(), &METHODS, method_name)?,
+            threshold: threshold.map_err(engine_error_to_py)?,
             distance: self.distance,
-            candidates: chosen(
+            candidates: choose_optional(
                 "candidates",
                 self.candidates.as_deref(),
                 &CANDIDATES,
                 candidates_name,
             )?,
             sentences: self.sentences,
-            measure: chosen("verify", self.verify.as_deref(), &MEASURES, measure_name)?,
-            unit: chosen("unit", self.unit.as_deref(), &UNITS, unit_name)?,
+            measure: choose_optional("verify", self.verify.as_deref(), &MEASURES, measure_name)?,
+            unit: choose_optional("unit", self.unit.as_deref(), &UNITS, unit_name)?,
         })
     }
 }
 
-fn chosen<T: Copy>(
+fn choose_optional<T: Copy>(
     what: &str,
     name: Option<&str>,
     choices: &[T],
     name_of: fn(T) -> &'static str,
 ) -> PyResult<Option<T>> {
-    name.map(|name| choose(what, name, choices, name_of))
+    name.map(|name| choose_by_name(what, name, choices, name_of))
         .transpose()
-        .map_err(raise)
+        .map_err(run_error_to_py)
 }
 
-impl Reading {
+impl ReadSettings {
     /// Returns the options for reading a table.
-    pub(crate) fn options(self) -> ReadOptions {
+    pub(crate) fn read_options(self) -> ReadOptions {
         let id = match self.id {
             Some(field) => IdField::Named(field),
             None if self.id_row => IdField::RowNumber,
             None => IdField::Default,
         };
         ReadOptions {
-            fields: Fields {
+            fields: WantedFields {
                 text: self.text,
                 id,
                 features: self.features,
-                ..Fields::default()
+                ..WantedFields::default()
             },
             ..ReadOptions::default()
         }
     }
 }
 
-impl Options {
+impl RunOptions {
     /// Returns the settings of a run.
-    pub(crate) fn settings(self) -> PyResult<Settings> {
+    pub(crate) fn run_settings(self) -> PyResult<RunSettings> {
         let keep = self.keep.as_deref().unwrap_or("first");
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
-        Ok(Settings {
-            matching: self.rule.settings()?,
+        Ok(RunSettings {
+            matching: self.rule.match_settings()?,
             recipe: self.recipe.0,
-            read: self.reading.options(),
+            read: self.reading.read_options(),
             keep,
             within: self.within,
-            window: window(self.window, self.time)?,
-            threads: threads(self.threads)?,
+            window: run_window(self.window, self.time)?,
+            threads: thread_count(self.threads)?,
             strict: self.strict,
             audit: self.audit.map(|documents| AuditSettings {
                 documents: Some(documents).filter(|&documents| documents > 0),
                 seed: 1,
             }),
-            spelling: Spelling::Arguments,
+            spelling: OptionSpelling::Arguments,
         })
     }
 }
 
-fn window(span: Option<Span>, time: Option<String>) -> PyResult<Option<Window>> {
+fn run_window(span: Option<TimeSpan>, time: Option<String>) -> PyResult<Option<RunWindow>> {
     let wrong =
         |text: &str, reason: &str| SettingError::new_err(format!("window is {text}: {reason}"));
     let seconds = match span {
         None => None,
-        Some(Span::Seconds(seconds)) if seconds.is_finite() && seconds >= 0.0 => Some(seconds),
-        Some(Span::Seconds(seconds)) => {
+        Some(TimeSpan::Seconds(seconds)) if seconds.is_finite() && seconds >= 0.0 => Some(seconds),
+        Some(TimeSpan::Seconds(seconds)) => {
             return Err(wrong(
                 &seconds.to_string(),
                 "give a number of seconds of at least 0",
             ));
         }
-        Some(Span::Text(text)) => {
+        Some(TimeSpan::Text(text)) => {
             Some(parse_duration(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))?)
         }
     };
     match (seconds, time) {
         (None, None) => Ok(None),
-        (Some(seconds), Some(field)) => Ok(Some(Window { seconds, field })),
+        (Some(seconds), Some(field)) => Ok(Some(RunWindow { seconds, field })),
         (Some(_), None) => Err(SettingError::new_err(
             "window needs time, the field with the time: give both or neither",
         )),
@@ -172,9 +174,9 @@ fn window(span: Option<Span>, time: Option<String>) -> PyResult<Option<Window>> 
 }
 
 /// Returns the number of threads: the given one, or one per core.
-pub(crate) fn threads(given: Option<usize>) -> PyResult<usize> {
+pub(crate) fn thread_count(given: Option<usize>) -> PyResult<usize> {
     match given {
-        None => Ok(Settings::default().threads),
+        None => Ok(RunSettings::default().threads),
         Some(threads) if (1..=MOST_THREADS).contains(&threads) => Ok(threads),
         Some(threads) => Err(SettingError::new_err(format!(
             "threads is {threads}: give a number from 1 to {MOST_THREADS}"

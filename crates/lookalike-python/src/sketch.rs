@@ -2,51 +2,57 @@
 
 use lookalike::Cpu;
 use lookalike::sketch::{MinHasher, SimHasher};
-use lookalike::text::{Analysis, Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::recipe::Recipe;
-use crate::run::{Watch, watched};
-use crate::settings::threads;
-use crate::table::Stream;
-use crate::texts::Texts;
+use crate::run::{RunWatch, run_watched};
+use crate::settings::thread_count;
+use crate::table::PyTableStream;
+use crate::texts::TextColumn;
 
 /// Number of texts that a thread takes at a time.
 const PORTION: usize = 64;
 
 /// Rows of numbers, and a flag per row that is `true` if the text is too short for a sketch.
-type Rows<'py, T> = (Bound<'py, PyArray2<T>>, Bound<'py, PyArray1<bool>>);
+type PyRows<'py, T> = (Bound<'py, PyArray2<T>>, Bound<'py, PyArray1<bool>>);
 
 /// Computes `width` numbers of every text. `make` returns `false` if a text has none.
-fn rows<T: Send + Default + Copy>(
+fn sketch_rows<T: Send + Default + Copy>(
     py: Python<'_>,
-    texts: &Texts,
-    analyzer: &Analyzer,
+    texts: &TextColumn,
+    analyzer: &TextAnalyzer,
     (width, threads): (usize, usize),
-    make: impl Fn(&Analysis<'_>, &mut [T]) -> bool + Sync,
+    make: impl Fn(&TextAnalysis<'_>, &mut [T]) -> bool + Sync,
 ) -> PyResult<(Vec<T>, Vec<bool>)> {
     let mut numbers = vec![T::default(); width * texts.len()];
     let mut missing = vec![true; texts.len()];
-    let fill = |scratch: &mut Scratch, (portion, (numbers, missing)): Portion<'_, T>| {
+    let fill = |scratch: &mut AnalysisScratch,
+                (portion, (numbers, missing)): TextPortion<'_, T>| {
         let rows = numbers.chunks_exact_mut(width).zip(missing);
         for (at, (row, missing)) in rows.enumerate() {
-            if let Some(text) = texts.get(portion * PORTION + at) {
-                *missing = !make(&analyzer.analyze(text, scratch), row);
+            if let Some(text) = texts.text_at(portion * PORTION + at) {
+                *missing = !make(&analyzer.analyze_text(text, scratch), row);
             }
         }
     };
-    if is_little(texts) {
-        py.detach(|| fill(&mut Scratch::default(), (0, (&mut numbers, &mut missing))));
+    if is_small_input(texts) {
+        py.detach(|| {
+            fill(
+                &mut AnalysisScratch::default(),
+                (0, (&mut numbers, &mut missing)),
+            )
+        });
         return Ok((numbers, missing));
     }
-    let watch = Watch::default();
-    watched(py, &watch, None, || {
-        lookalike_batch::run::in_pool(threads, || {
+    let watch = RunWatch::default();
+    run_watched(py, &watch, None, || {
+        lookalike_batch::run::run_in_pool(threads, || {
             let portions = numbers.par_chunks_mut(width * PORTION);
             let portions = portions.zip(missing.par_chunks_mut(PORTION)).enumerate();
-            portions.for_each_init(Scratch::default, |scratch, portion| {
+            portions.for_each_init(AnalysisScratch::default, |scratch, portion| {
                 watch.stop_if_asked();
                 fill(scratch, portion);
             });
@@ -57,25 +63,25 @@ fn rows<T: Send + Default + Copy>(
 }
 
 /// Number of a batch of texts, and the slices for its rows.
-type Portion<'a, T> = (usize, (&'a mut [T], &'a mut [bool]));
+type TextPortion<'a, T> = (usize, (&'a mut [T], &'a mut [bool]));
 
 /// Returns `true` if the texts are few and short, so that they are done before threads have
 /// started.
-fn is_little(texts: &Texts) -> bool {
+fn is_small_input(texts: &TextColumn) -> bool {
     const BYTES: usize = 1 << 14;
     texts.len() <= PORTION
         && (0..texts.len())
-            .filter_map(|at| texts.get(at))
+            .filter_map(|at| texts.text_at(at))
             .map(str::len)
             .sum::<usize>()
             <= BYTES
 }
 
-fn as_arrays<T: numpy::Element>(
+fn to_py_arrays<T: numpy::Element>(
     py: Python<'_>,
     (numbers, missing): (Vec<T>, Vec<bool>),
     width: usize,
-) -> PyResult<Rows<'_, T>> {
+) -> PyResult<PyRows<'_, T>> {
     let count = missing.len();
     let numbers = numbers.into_pyarray(py).reshape([count, width])?;
     Ok((numbers, missing.into_pyarray(py)))
@@ -86,19 +92,19 @@ fn as_arrays<T: numpy::Element>(
 #[pyo3(signature = (texts, recipe, threads=None))]
 pub(crate) fn simhash<'py>(
     py: Python<'py>,
-    texts: Stream,
+    texts: PyTableStream,
     recipe: &Recipe,
     threads: Option<usize>,
-) -> PyResult<Rows<'py, u64>> {
-    let texts = Texts::new(texts)?;
+) -> PyResult<PyRows<'py, u64>> {
+    let texts = TextColumn::new(texts)?;
     let width = if recipe.0.simhash.bits > u64::BITS {
         2
     } else {
         1
     };
-    let hasher = SimHasher::new(&recipe.0.simhash, Cpu::best());
-    let make = |analysis: &Analysis<'_>, row: &mut [u64]| {
-        let Some(fingerprint) = hasher.original(analysis) else {
+    let hasher = SimHasher::new(&recipe.0.simhash, Cpu::detect_best());
+    let make = |analysis: &TextAnalysis<'_>, row: &mut [u64]| {
+        let Some(fingerprint) = hasher.original_fingerprint(analysis) else {
             return false;
         };
         for (word, into) in row.iter_mut().enumerate() {
@@ -106,9 +112,9 @@ pub(crate) fn simhash<'py>(
         }
         true
     };
-    let size = (width, self::threads(threads)?);
-    let made = rows(py, &texts, recipe.analyzer(), size, make)?;
-    as_arrays(py, made, width)
+    let size = (width, self::thread_count(threads)?);
+    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(), size, make)?;
+    to_py_arrays(py, made, width)
 }
 
 /// Returns MinHash signatures: one row of slots per text.
@@ -116,14 +122,15 @@ pub(crate) fn simhash<'py>(
 #[pyo3(signature = (texts, recipe, threads=None))]
 pub(crate) fn minhash<'py>(
     py: Python<'py>,
-    texts: Stream,
+    texts: PyTableStream,
     recipe: &Recipe,
     threads: Option<usize>,
-) -> PyResult<Rows<'py, u32>> {
-    let texts = Texts::new(texts)?;
-    let hasher = MinHasher::new(&recipe.0.minhash, Cpu::best());
-    let size = (hasher.slots(), self::threads(threads)?);
-    let make = |analysis: &Analysis<'_>, row: &mut [u32]| hasher.original(analysis, row);
-    let made = rows(py, &texts, recipe.analyzer(), size, make)?;
-    as_arrays(py, made, hasher.slots())
+) -> PyResult<PyRows<'py, u32>> {
+    let texts = TextColumn::new(texts)?;
+    let hasher = MinHasher::new(&recipe.0.minhash, Cpu::detect_best());
+    let size = (hasher.slot_count(), self::thread_count(threads)?);
+    let make =
+        |analysis: &TextAnalysis<'_>, row: &mut [u32]| hasher.original_signature(analysis, row);
+    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(), size, make)?;
+    to_py_arrays(py, made, hasher.slot_count())
 }

@@ -9,15 +9,15 @@ use lookalike_batch::source::{first_malformed, to_large_strings};
 use pyo3::prelude::*;
 
 use crate::error::InputError;
-use crate::table::Stream;
+use crate::table::PyTableStream;
 
-enum Strings {
+enum StringBatch {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
 }
 
-impl Strings {
+impl StringBatch {
     fn new(array: &ArrayRef) -> PyResult<Self> {
         match array.data_type() {
             DataType::Utf8 => Ok(Self::Small(array.as_string::<i32>().clone())),
@@ -42,7 +42,7 @@ impl Strings {
         }
     }
 
-    fn get(&self, row: usize) -> Option<&str> {
+    fn text_at(&self, row: usize) -> Option<&str> {
         match self {
             Self::Small(array) => array.is_valid(row).then(|| array.value(row)),
             Self::Large(array) => array.is_valid(row).then(|| array.value(row)),
@@ -52,14 +52,14 @@ impl Strings {
 }
 
 /// The texts of a table's first column.
-pub(crate) struct Texts {
-    parts: Vec<Strings>,
+pub(crate) struct TextColumn {
+    parts: Vec<StringBatch>,
     /// Number of texts before each part, and in total at the end.
     starts: Vec<usize>,
 }
 
-impl Texts {
-    pub(crate) fn new(stream: Stream) -> PyResult<Self> {
+impl TextColumn {
+    pub(crate) fn new(stream: PyTableStream) -> PyResult<Self> {
         let reader = stream.0;
         if reader.schema().fields().is_empty() {
             return Err(InputError::new_err("the texts have no column"));
@@ -75,7 +75,7 @@ impl Texts {
                     before + bad
                 )));
             }
-            let strings = Strings::new(batch.column(0))?;
+            let strings = StringBatch::new(batch.column(0))?;
             starts.push(before + strings.len());
             parts.push(strings);
         }
@@ -87,8 +87,8 @@ impl Texts {
     }
 
     /// Returns a text; `None` if it is null.
-    pub(crate) fn get(&self, index: usize) -> Option<&str> {
+    pub(crate) fn text_at(&self, index: usize) -> Option<&str> {
         let part = self.starts.partition_point(|&start| start <= index) - 1;
-        self.parts[part].get(index - self.starts[part])
+        self.parts[part].text_at(index - self.starts[part])
     }
 }

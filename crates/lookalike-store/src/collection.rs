@@ -5,36 +5,39 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lookalike::online::{Preparer, Slot, Time};
-use lookalike::text::Scratch;
+use lookalike::online::{DocumentPreparer, DocumentSlot, Timestamp};
+use lookalike::text::AnalysisScratch;
 use parking_lot::RwLockReadGuard;
 
-use crate::copying::{CopiedPartition, Copier, Ends, bytes_of, check_free};
 use crate::disk::Disk;
-use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored, shown};
+use crate::document::{
+    DocumentCluster, DocumentContent, InsertAnswer, KnownDocument, NewDocument, PendingInsert,
+    StoredDocument, shorten_id,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fair_lock::{FairLock, WriteGuard};
-use crate::group::Group;
-use crate::ids::id_hash;
-use crate::inventory::{Inventory, Listed, names};
-use crate::partition::{self, FileNames, Partition, is_of_partition};
-use crate::rows::{Row, Verdict as RowVerdict};
-use crate::settings::{MANIFEST, Manifest, Settings};
-use crate::state::{CompactionTrigger, Looked, State};
-use crate::writer::Writer;
+use crate::group_commit::GroupCommit;
+use crate::ids::hash_id;
+use crate::inventory::{DiskInventory, PartitionList, list_files};
+use crate::partition::{self, FileNames, PartitionFiles, is_of_partition};
+use crate::rows::{PartitionRow, RowVerdict};
+use crate::settings::{CollectionManifest, CollectionSettings, MANIFEST};
+use crate::snapshot_copy::{CopiedPartition, FileCopier, FileEnds, check_free, partition_bytes};
+use crate::state::{CollectionState, CompactionTrigger, PrecheckedDocument};
+use crate::writer::StoreWriter;
 
 /// Returns the current time.
-pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Run-time options of a collection. Only the clock can change an answer.
 #[derive(Clone)]
-pub struct Options {
+pub struct CollectionOptions {
     /// Source of the current time.
-    pub clock: Clock,
+    pub clock: WallClock,
     /// Bytes that must remain free on the disk. Inserts that would leave less are refused. Documents whose
     /// insertion expires a partition may use half of this reserve.
     pub headroom: u64,
-    /// Conditions under which [`Collection::maintain`] compacts a partition.
+    /// Conditions under which [`Collection::run_maintenance`] compacts a partition.
     pub compaction: CompactionTrigger,
     /// Work of verification of a document, and of a turn.
     pub verification: VerificationLimits,
@@ -43,9 +46,9 @@ pub struct Options {
 /// How much verification may take, in steps of 64 cells of an edit distance, a few nanoseconds each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationLimits {
-    /// The most steps of a document, where documents are compared as sequences. One that takes more is refused
-    /// with [`ErrorKind::TooCostly`]. So is one that matches nothing and takes more than half of them, because
-    /// later ones like it, which are compared with it too, must still get their verdicts.
+    /// The most steps of a document, where documents are compared as sequences. One that takes more is
+    /// refused with [`ErrorKind::TooCostly`]. So is one that matches nothing and takes more than half of
+    /// them, because later ones like it, which are compared with it too, must still get their verdicts.
     pub document_steps: u64,
     /// Steps after which readers and other writers have their turn.
     pub turn_steps: u64,
@@ -61,7 +64,7 @@ impl Default for VerificationLimits {
     }
 }
 
-impl Default for Options {
+impl Default for CollectionOptions {
     /// Returns the wall clock, 256 MiB of headroom and the default compaction trigger.
     fn default() -> Self {
         Self {
@@ -73,7 +76,7 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for CollectionOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Options");
         shown
@@ -84,51 +87,51 @@ impl fmt::Debug for Options {
     }
 }
 
-fn wall_clock() -> Time {
+fn wall_clock() -> Timestamp {
     let microseconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
     };
-    Time(microseconds)
+    Timestamp(microseconds)
 }
 
 /// A durable collection of documents that are checked and inserted one after another; see the [crate](crate).
 ///
 /// ```
-/// use std::sync::Arc;
+/// use std::sync_files::Arc;
 ///
-/// use lookalike::text::Scratch;
-/// use lookalike_store::{Collection, Content, Document, Folder, Options, Settings, Verdict};
+/// use lookalike::text::AnalysisScratch;
+/// use lookalike_store::{Collection, DocumentContent, NewDocument, DiskFolder, CollectionOptions, CollectionSettings, RowVerdict};
 ///
 /// # let folder = tempfile::tempdir()?;
-/// let disk = Arc::new(Folder::open(folder.path())?);
-/// let collection = Collection::create(disk.clone(), &Settings::default(), Options::default())?;
-/// let (id, content) = ("a".to_owned(), Content::Text("A lamp burns by the harbour.".to_owned()));
-/// let document = Document { id, content, time: None, meta: None };
-/// let document = collection.prepare(document, &mut Scratch::default())?;
-/// for answer in collection.insert(&[document]) {
-///     assert_eq!(answer?.verdict, Verdict::Kept);
+/// let disk = Arc::new(DiskFolder::open_existing(folder.path())?);
+/// let collection = Collection::create_empty(disk.clone(), &CollectionSettings::default(), CollectionOptions::default())?;
+/// let (id, content) = ("a".to_owned(), DocumentContent::Text("A lamp burns by the harbour.".to_owned()));
+/// let document = NewDocument { id, content, time: None, meta: None };
+/// let document = collection.prepare_document(document, &mut AnalysisScratch::default())?;
+/// for answer in collection.insert_documents(&[document]) {
+///     assert_eq!(answer?.verdict, RowVerdict::Kept);
 /// }
 /// drop(collection);
 ///
 /// // The answer came after the document was on disk, so it is there when the collection is opened again.
-/// let collection = Collection::open(disk, Options::default())?;
-/// assert!(collection.get("a")?.is_some());
-/// assert!(collection.delete("a")? && collection.get("a")?.is_none());
+/// let collection = Collection::open_existing(disk, CollectionOptions::default())?;
+/// assert!(collection.find_document("a")?.is_some());
+/// assert!(collection.delete_document("a")? && collection.find_document("a")?.is_none());
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub struct Collection {
-    pub(crate) manifest: Manifest,
-    pub(crate) options: Options,
+    pub(crate) manifest: CollectionManifest,
+    pub(crate) options: CollectionOptions,
     pub(crate) disk: Arc<dyn Disk>,
-    preparer: Preparer,
-    state: FairLock<State>,
+    preparer: DocumentPreparer,
+    state: FairLock<CollectionState>,
     /// Locked while a batch is written, and while a snapshot copies the end of the newest partition.
-    writer: Mutex<Writer>,
-    pub(crate) group: Group,
+    writer: Mutex<StoreWriter>,
+    pub(crate) group: GroupCommit,
     /// Locked while partitions are compacted or copied. Contains the partition files that are still to be
     /// removed.
-    pub(crate) upkeep: Mutex<Vec<FileNames>>,
+    pub(crate) maintenance: Mutex<Vec<FileNames>>,
 }
 
 impl fmt::Debug for Collection {
@@ -154,16 +157,16 @@ const FILES_OF_A_COLLECTION: u64 = 4 << 10;
 /// Largest size, in bytes, of the row of a deletion.
 const ROW_OF_A_DELETION: u64 = 64;
 
-/// Answered documents that may not be on disk yet; see [`Collection::admit`].
+/// Answered documents that may not be on disk yet; see [`Collection::admit_documents`].
 #[derive(Debug)]
 #[must_use = "nothing is acknowledged before it is settled"]
-pub struct Admitted {
-    answers: Vec<Result<Answer>>,
+pub struct AdmittedDocuments {
+    answers: Vec<Result<InsertAnswer>>,
     /// Number of the last row that must be on disk.
     last: u64,
 }
 
-impl Admitted {
+impl AdmittedDocuments {
     /// Returns for how many documents there is an answer.
     pub fn count(&self) -> usize {
         self.answers.len()
@@ -172,7 +175,7 @@ impl Admitted {
 
 /// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stats {
+pub struct CollectionStats {
     /// Live documents.
     pub rows: u64,
     /// Dead rows on disk: those of deleted, replaced or moved documents, and the rows of their deletions.
@@ -196,33 +199,39 @@ impl Collection {
     /// # Errors
     /// If the settings are invalid, the disk contains a collection already, a disk operation fails, or the
     /// disk is nearly full.
-    pub fn create(disk: Arc<dyn Disk>, settings: &Settings, options: Options) -> Result<Self> {
-        settings.plan()?;
-        let names = names(&*disk)?;
+    pub fn create_empty(
+        disk: Arc<dyn Disk>,
+        settings: &CollectionSettings,
+        options: CollectionOptions,
+    ) -> Result<Self> {
+        settings.match_plan()?;
+        let names = list_files(&*disk)?;
         if names.iter().any(|name| name == MANIFEST) {
-            return Err(Error::setting("the directory already has a collection"));
+            return Err(Error::setting_error(
+                "the directory already has a collection",
+            ));
         }
         if let Some(name) = names.iter().find(|name| is_of_partition(name)) {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "there are files of a collection whose manifest is missing: '{name}'"
             )));
         }
-        let manifest = Manifest::new(settings)?;
+        let manifest = CollectionManifest::new(settings)?;
         check_room(&*disk, options.headroom, FILES_OF_A_COLLECTION)?;
         // The manifest is written last: without it there is no collection.
-        Listed::between(None, None).write(&*disk, manifest.seal)?;
-        manifest.write(&*disk)?;
-        Self::open(disk, options)
+        PartitionList::from_range(None, None).write_list(&*disk, manifest.seal)?;
+        manifest.write_file(&*disk)?;
+        Self::open_existing(disk, options)
     }
 
     /// Opens a collection and reads all of its rows, on all threads of the pool.
     ///
     /// # Errors
     /// If a file is missing or damaged, or a disk operation fails.
-    pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
-        let manifest = Manifest::read(&*disk)?;
+    pub fn open_existing(disk: Arc<dyn Disk>, options: CollectionOptions) -> Result<Self> {
+        let manifest = CollectionManifest::read_file(&*disk)?;
         let seal = manifest.seal;
-        let mut state = State::new(manifest.settings.clone(), seal)?;
+        let mut state = CollectionState::new(manifest.settings.clone(), seal)?;
         let named = whole_partitions(&*disk, &manifest)?;
         let sketches = state.replay_partitions(&*disk, &named)?;
         state.end_replay();
@@ -231,25 +240,34 @@ impl Collection {
         let partitions: VecDeque<_> = state.partitions().cloned().collect();
         if !manifest.lists_partitions {
             // An older version wrote no list of partitions. From now on a lost partition is noticed here too.
-            Listed::of(&partitions).write(&*disk, seal)?;
-            manifest.write(&*disk)?;
+            PartitionList::from_partitions(&partitions).write_list(&*disk, seal)?;
+            manifest.write_file(&*disk)?;
         }
-        let durable = state.last();
-        let texts = state.homes.back().map_or(0, |home| home.end);
+        let durable = state.last_row();
+        let texts = state
+            .partition_states
+            .back()
+            .map_or(0, |partition_state| partition_state.end);
         Ok(Self {
             manifest,
             options,
-            preparer: state.matcher.preparer().clone(),
-            writer: Mutex::new(Writer::new(disk.clone(), seal, partitions, texts, sketches)),
+            preparer: state.matcher.document_preparer().clone(),
+            writer: Mutex::new(StoreWriter::new(
+                disk.clone(),
+                seal,
+                partitions,
+                texts,
+                sketches,
+            )),
             disk,
             state: FairLock::new(state),
-            group: Group::new(durable),
-            upkeep: Mutex::default(),
+            group: GroupCommit::new(durable),
+            maintenance: Mutex::default(),
         })
     }
 
     /// Returns the settings with which the collection was created.
-    pub fn settings(&self) -> &Settings {
+    pub fn collection_settings(&self) -> &CollectionSettings {
         &self.manifest.settings
     }
 
@@ -258,8 +276,17 @@ impl Collection {
     /// # Errors
     /// If the collection does not accept the document: an id, text or meta that is too long, an empty id, a
     /// text where the collection holds fingerprints, or a fingerprint where it holds texts.
-    pub fn prepare(&self, document: Document, scratch: &mut Scratch) -> Result<Prepared> {
-        Prepared::new(document, self.settings().holds, &self.preparer, scratch)
+    pub fn prepare_document(
+        &self,
+        document: NewDocument,
+        scratch: &mut AnalysisScratch,
+    ) -> Result<PendingInsert> {
+        PendingInsert::new(
+            document,
+            self.collection_settings().holds,
+            &self.preparer,
+            scratch,
+        )
     }
 
     /// Checks documents in the given order, inserts each, and returns the answers. The check and the
@@ -271,28 +298,29 @@ impl Collection {
     ///
     /// # Errors
     /// For a single document: its id exists with other content, and the collection does not replace
-    /// documents; or its verification exceeds the [limit](VerificationLimits). For all documents: the disk has
-    /// no room, or a write failed, now or earlier.
-    pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
-        self.settle(self.admit(documents))
+    /// documents; or its verification exceeds the [limit](VerificationLimits). For all documents: the
+    /// disk has no room, or a write failed, now or earlier.
+    pub fn insert_documents(&self, documents: &[PendingInsert]) -> Vec<Result<InsertAnswer>> {
+        self.wait_until_durable(self.admit_documents(documents))
     }
 
-    /// Does the first half of [`insert`](Self::insert): everything except the disk. [`settle`](Self::settle)
-    /// returns the answers; another thread may call it while this one admits the next documents. An admitted
-    /// document counts from now on, and may reach the disk even if it is never settled.
-    pub fn admit(&self, documents: &[Prepared]) -> Admitted {
+    /// Does the first half of [`insert_documents`](Self::insert_documents): everything except the disk.
+    /// [`wait_until_durable`](Self::wait_until_durable) returns the answers; another thread may call it
+    /// while this one admits the next documents. An admitted document counts from now on, and may reach
+    /// the disk even if it is never settled.
+    pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         self.admit_turns(documents, usize::MAX)
     }
 
-    /// As [`admit`](Self::admit), for as many of the first documents as make a
+    /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
     /// [turn](VerificationLimits::turn_steps): all of them, unless they take much work to verify.
-    pub fn admit_turn(&self, documents: &[Prepared]) -> Admitted {
+    pub fn admit_turn(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         self.admit_turns(documents, 1)
     }
 
     /// Admits until so many turns have ended because of their work.
-    fn admit_turns(&self, documents: &[Prepared], turns: usize) -> Admitted {
-        let refused = |error: Error| Admitted {
+    fn admit_turns(&self, documents: &[PendingInsert], turns: usize) -> AdmittedDocuments {
+        let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
             last: 0,
         };
@@ -300,9 +328,9 @@ impl Collection {
             return refused(error);
         }
         if let Err(error) = self.check_room_for(documents) {
-            return self.answer_again(documents, &error);
+            return self.answer_repeated(documents, &error);
         }
-        let mut admitted = Admitted {
+        let mut admitted = AdmittedDocuments {
             answers: Vec::with_capacity(documents.len()),
             last: 0,
         };
@@ -318,33 +346,35 @@ impl Collection {
     }
 
     /// Answers documents that exist already and refuses all others.
-    fn answer_again(&self, documents: &[Prepared], refusal: &Error) -> Admitted {
+    fn answer_repeated(&self, documents: &[PendingInsert], refusal: &Error) -> AdmittedDocuments {
         let (now, mut last) = ((self.options.clock)(), 0);
-        let mut answer = |document: &Prepared| {
-            let again = self.state()?.again(document, now)?;
+        let mut answer = |document: &PendingInsert| {
+            let again = self.read_state()?.repeated_answer(document, now)?;
             let (answer, number) = again.ok_or_else(|| refusal.clone())?;
             last = last.max(number);
             Ok(answer)
         };
         let answers = documents.iter().map(&mut answer).collect();
-        Admitted { answers, last }
+        AdmittedDocuments { answers, last }
     }
 
-    /// Does the second half of [`insert`](Self::insert): returns the answers once the documents are on disk.
-    pub fn settle(&self, admitted: Admitted) -> Vec<Result<Answer>> {
-        match self.wait_for(admitted.last) {
+    /// Does the second half of [`insert_documents`](Self::insert_documents): returns the answers once
+    /// the documents are on disk.
+    pub fn wait_until_durable(&self, admitted: AdmittedDocuments) -> Vec<Result<InsertAnswer>> {
+        match self.wait_for_row(admitted.last) {
             Ok(()) => admitted.answers,
             Err(error) => vec![Err(error); admitted.answers.len()],
         }
     }
 
-    /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at the
-    /// same time as readers and other callers of this function. The lock is released whenever the work exceeds
-    /// that of a turn. Returns `false` if the portion is not finished, because no turns are left.
+    /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
+    /// the same time as readers and other callers of this function. The lock is released whenever the
+    /// work exceeds that of a turn. Returns `false` if the portion is not finished, because no turns are
+    /// left.
     fn admit_portion(
         &self,
-        portion: &[Prepared],
-        admitted: &mut Admitted,
+        portion: &[PendingInsert],
+        admitted: &mut AdmittedDocuments,
         turns_left: &mut usize,
     ) -> Result<bool> {
         let now = (self.options.clock)();
@@ -352,7 +382,7 @@ impl Collection {
         let mut checks: Vec<_> = portion.iter().map(|_| None).collect();
         let (mut rest, mut checks) = (portion, checks.as_mut_slice());
         while !rest.is_empty() {
-            let checked = self.state()?.precheck(rest, checks, now, turn_steps);
+            let checked = self.read_state()?.precheck(rest, checks, now, turn_steps);
             let (documents, their_checks) = (&rest[..checked], &mut checks[..checked]);
             let count = self.admit_checked(documents, their_checks, now, admitted)?;
             (rest, checks) = (&rest[count..], &mut checks[count..]);
@@ -370,12 +400,12 @@ impl Collection {
     /// how many: at least one.
     fn admit_checked(
         &self,
-        documents: &[Prepared],
-        checks: &mut [Option<Result<Looked>>],
-        now: Time,
-        admitted: &mut Admitted,
+        documents: &[PendingInsert],
+        checks: &mut [Option<Result<PrecheckedDocument>>],
+        now: Timestamp,
+        admitted: &mut AdmittedDocuments,
     ) -> Result<usize> {
-        let mut state = self.state_mut()?;
+        let mut state = self.write_state()?;
         let most =
             (state.matcher.steps_taken()).saturating_add(self.options.verification.turn_steps);
         let mut count = 0;
@@ -383,28 +413,31 @@ impl Collection {
             if let (Some(document), Some(Some(check))) =
                 (documents.get(at + SOON), checks.get(at + SOON))
             {
-                state.prefetch(document, check);
+                state.prefetch_document(document, check);
             }
-            let check = checks[at].take().unwrap_or_else(|| Err(panicked()));
-            admitted.answers.push(state.admit(document, check, now));
+            let check = checks[at].take().unwrap_or_else(|| Err(thread_panicked()));
+            admitted
+                .answers
+                .push(state.admit_document(document, check, now));
             count += 1;
             if state.matcher.steps_taken() > most {
                 break;
             }
         }
-        admitted.last = state.last();
+        admitted.last = state.last_row();
         Ok(count)
     }
 
-    /// Answers a document as [`insert`](Self::insert) would, but does not insert it. A document that exists
-    /// with the same content gets its first answer. A document with other content is not compared with the
-    /// one that it would replace.
+    /// Answers a document as [`insert_documents`](Self::insert_documents) would, but does not insert it.
+    /// A document that exists with the same content gets its first answer. A document with other content
+    /// is not compared with the one that it would replace.
     ///
     /// # Errors
     /// If the text of a candidate cannot be read, or the id exists with other content and the collection does
     /// not replace documents.
-    pub fn query(&self, document: &Prepared) -> Result<Answer> {
-        self.state()?.answer(document, (self.options.clock)())
+    pub fn query_document(&self, document: &PendingInsert) -> Result<InsertAnswer> {
+        self.read_state()?
+            .answer_query(document, (self.options.clock)())
     }
 
     /// Returns the document with the given id, if there is one. If the window follows the wall clock, a
@@ -412,37 +445,37 @@ impl Collection {
     ///
     /// # Errors
     /// If a file is damaged.
-    pub fn get(&self, id: &str) -> Result<Option<Stored>> {
-        let state = self.state()?;
-        let Some(known) = self.find_now(&state, id)? else {
+    pub fn find_document(&self, id: &str) -> Result<Option<StoredDocument>> {
+        let state = self.read_state()?;
+        let Some(known) = self.find_in_window(&state, id)? else {
             return Ok(None);
         };
-        stored(&state, &known).map(Some)
+        stored_document(&state, &known).map(Some)
     }
 
     /// Deletes the document with the given id, so that it matches nothing any more. Answers that named it
     /// stay as they are. Returns `true` if the document existed. Its content leaves the disk with the next
-    /// compaction of its partition; see [`maintain`](Self::maintain).
+    /// compaction of its partition; see [`run_maintenance`](Self::run_maintenance).
     ///
     /// # Errors
     /// If a file is damaged, the disk has no room, or a write failed, now or earlier.
-    pub fn delete(&self, id: &str) -> Result<bool> {
+    pub fn delete_document(&self, id: &str) -> Result<bool> {
         self.check_running()
             .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
         let (found, last) = {
-            let mut state = self.state_mut()?;
-            let (known, now) = (find(&state, id)?, (self.options.clock)());
+            let mut state = self.write_state()?;
+            let (known, now) = (find_by_id(&state, id)?, (self.options.clock)());
             // A document that is past the window by the wall clock counts as not found, but is still deleted
             // from the disk.
             let found = known
                 .as_ref()
                 .is_some_and(|known| !state.has_passed_by(known, now));
             if let Some(known) = &known {
-                state.delete(known, now);
+                state.delete_document(known, now);
             }
-            (found, state.last())
+            (found, state.last_row())
         };
-        self.wait_for(last)?;
+        self.wait_for_row(last)?;
         Ok(found)
     }
 
@@ -452,9 +485,14 @@ impl Collection {
     ///
     /// # Errors
     /// If `after` is not a member, or a file is damaged.
-    pub fn cluster(&self, id: &str, after: Option<u64>, most: usize) -> Result<Option<Cluster>> {
-        let state = self.state()?;
-        let Some(known) = self.find_now(&state, id)? else {
+    pub fn find_cluster(
+        &self,
+        id: &str,
+        after: Option<u64>,
+        most: usize,
+    ) -> Result<Option<DocumentCluster>> {
+        let state = self.read_state()?;
+        let Some(known) = self.find_in_window(&state, id)? else {
             return Ok(None);
         };
         let Some(after) = after else {
@@ -462,13 +500,13 @@ impl Collection {
         };
         // A member that has left the window is the end of the list.
         let mut next = 0;
-        if after >= state.low() {
+        if after >= state.first_live_row() {
             next = previous_member(&state, &known, after)?.ok_or_else(|| {
                 let what = format!(
                     "number {after} is not a member of the cluster '{}'",
-                    shown(id)
+                    shorten_id(id)
                 );
-                Error::setting(what)
+                Error::setting_error(what)
             })?;
         }
         self.cluster_of(&state, &known, Some(next), most)
@@ -480,22 +518,27 @@ impl Collection {
     ///
     /// # Errors
     /// If a file is damaged.
-    pub fn clusters(&self, after: Option<Slot>, count: usize, most: usize) -> Result<ClusterPage> {
+    pub fn list_clusters(
+        &self,
+        after: Option<DocumentSlot>,
+        count: usize,
+        most: usize,
+    ) -> Result<ClusterPage> {
         let (mut page, mut looked_at) = (ClusterPage::default(), after);
         while page.clusters.len() < count {
             // The lock is released between two portions, so that writers get a turn.
-            let state = self.state()?;
+            let state = self.read_state()?;
             let mut slots = state.slots_after(looked_at).take(SLOTS).peekable();
             if slots.peek().is_none() {
                 break;
             }
             for slot in slots {
                 looked_at = Some(slot);
-                let Some(seq) = state.repeated(slot) else {
+                let Some(seq) = state.last_repeat(slot) else {
                     continue;
                 };
                 page.next = looked_at;
-                let known = state.known(state.number_of(seq))?;
+                let known = state.find_by_number(state.row_of_document(seq))?;
                 let found = known
                     .map(|known| self.cluster_of(&state, &known, None, most))
                     .transpose()?;
@@ -513,17 +556,17 @@ impl Collection {
     ///
     /// # Errors
     /// If a thread has panicked.
-    pub fn stats(&self) -> Result<Stats> {
-        let state = self.state()?;
-        let progress = self.group.progress();
+    pub fn collect_stats(&self) -> Result<CollectionStats> {
+        let state = self.read_state()?;
+        let progress = self.group.current_progress();
         let (rows, dead_rows) = state.count_rows();
-        Ok(Stats {
+        Ok(CollectionStats {
             rows,
             dead_rows,
             kept: state.matcher.len(),
-            partitions: state.homes.len() as u64,
+            partitions: state.partition_states.len() as u64,
             durable: progress.durable,
-            memory: state.memory(),
+            memory: state.memory_by_part(),
             stopped: progress.failed,
         })
     }
@@ -538,47 +581,47 @@ impl Collection {
     /// # Errors
     /// If an operation on either disk fails. If the other disk has no room, the copied files are removed
     /// before writers go on, because these may need the same room.
-    pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
-        let _files = self.upkeep();
-        let mut copier = Copier::new(to, self.options.headroom);
+    pub fn copy_to_snapshot(&self, to: &dyn Disk) -> Result<()> {
+        let _files = self.lock_maintenance();
+        let mut copier = FileCopier::new(to, self.options.headroom);
         let (begun, ends) = {
-            let writer = self.writer();
-            (writer.partitions().clone(), writer.ends())
+            let writer = self.lock_writer();
+            (writer.partitions().clone(), writer.newest_file_ends())
         };
-        let named: Vec<_> = begun.iter().map(|it| it.about.names()).collect();
-        let newest = self.copy_ahead(&mut copier, begun, ends);
+        let named: Vec<_> = begun.iter().map(|it| it.about.file_names()).collect();
+        let newest = self.copy_without_lock(&mut copier, begun, ends);
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
         let (copied, listed) = self.copy_rest(&mut copier, newest)?;
-        copied.iter().try_for_each(CopiedPartition::sync)?;
+        copied.iter().try_for_each(CopiedPartition::sync_files)?;
         // More partitions than those that expired meanwhile may have to be removed.
         for expired in named.into_iter().filter(|it| it.number < listed.first) {
-            partition::remove(to, expired)?;
+            partition::remove_partition_files(to, expired)?;
         }
-        listed.write(to, self.manifest.seal)?;
-        self.manifest.write(to)
+        listed.write_list(to, self.manifest.seal)?;
+        self.manifest.write_file(to)
     }
 
     /// Copies partitions as far as they will not change: the older ones completely, and the newest one up to
     /// the given ends of its files. Returns the unfinished copy of the newest one.
-    fn copy_ahead(
+    fn copy_without_lock(
         &self,
-        copier: &mut Copier<'_>,
-        mut partitions: VecDeque<Arc<Partition>>,
-        ends: Ends,
+        copier: &mut FileCopier<'_>,
+        mut partitions: VecDeque<Arc<PartitionFiles>>,
+        ends: FileEnds,
     ) -> Result<Option<CopiedPartition>> {
         for partition in &partitions {
-            copier.expect(bytes_of(partition, &*self.disk)?)?;
+            copier.reserve_bytes(partition_bytes(partition, &*self.disk)?)?;
         }
         let newest = partitions.pop_back();
         for partition in partitions {
-            let mut copy = CopiedPartition::begin(copier, &*self.disk, partition)?;
+            let mut copy = CopiedPartition::begin_copy(copier, &*self.disk, partition)?;
             copy.copy_rest(copier)?;
-            copy.sync()?;
+            copy.sync_files()?;
         }
         let Some(newest) = newest else {
             return Ok(None);
         };
-        let mut copy = CopiedPartition::begin(copier, &*self.disk, newest)?;
+        let mut copy = CopiedPartition::begin_copy(copier, &*self.disk, newest)?;
         copy.copy_up_to(copier, ends)?;
         Ok(Some(copy))
     }
@@ -587,18 +630,20 @@ impl Collection {
     /// nobody writes. Also returns the list of partitions at that moment.
     fn copy_rest(
         &self,
-        copier: &mut Copier<'_>,
+        copier: &mut FileCopier<'_>,
         newest: Option<CopiedPartition>,
-    ) -> Result<(Vec<CopiedPartition>, Listed)> {
-        let writer = self.writer();
+    ) -> Result<(Vec<CopiedPartition>, PartitionList)> {
+        let writer = self.lock_writer();
         self.check_running()?;
-        let last = newest.as_ref().map_or(0, |newest| newest.names().number);
+        let last = newest
+            .as_ref()
+            .map_or(0, |newest| newest.file_names().number);
         let begun = writer.partitions().iter();
         let begun = begun.filter(|it| it.about.number > last).cloned();
         let mut copied = Vec::from_iter(newest);
         let copy = || {
             for partition in begun {
-                copied.push(CopiedPartition::begin(copier, &*self.disk, partition)?);
+                copied.push(CopiedPartition::begin_copy(copier, &*self.disk, partition)?);
             }
             copied.iter_mut().try_for_each(|it| it.copy_rest(copier))
         };
@@ -608,13 +653,13 @@ impl Collection {
             copier.make_room_after(&error);
             return Err(error);
         }
-        Ok((copied, Listed::of(writer.partitions())))
+        Ok((copied, PartitionList::from_partitions(writer.partitions())))
     }
 
     /// Returns the document with the given id, unless the window follows the wall clock and has passed it.
-    fn find_now(&self, state: &State, id: &str) -> Result<Option<Known>> {
+    fn find_in_window(&self, state: &CollectionState, id: &str) -> Result<Option<KnownDocument>> {
         let now = (self.options.clock)();
-        let known = find(state, id)?;
+        let known = find_by_id(state, id)?;
         Ok(known.filter(|known| !state.has_passed_by(known, now)))
     }
 
@@ -622,59 +667,61 @@ impl Collection {
     /// one. Leaves out documents that are past the window, if the window follows the wall clock.
     fn cluster_of(
         &self,
-        state: &State,
-        known: &Known,
+        state: &CollectionState,
+        known: &KnownDocument,
         from: Option<u64>,
         most: usize,
-    ) -> Result<Option<Cluster>> {
+    ) -> Result<Option<DocumentCluster>> {
         let now = (self.options.clock)();
         let Some(slot) = state
-            .slot_of(known)
+            .document_slot(known)
             .filter(|_| !state.has_passed_by(known, now))
         else {
             return Ok(None);
         };
         let mut members = Vec::new();
-        let mut next = from.unwrap_or_else(|| state.last_of(slot));
-        while next >= state.low() && next != 0 && members.len() <= most {
-            let Some((previous, found)) = member(state, next)? else {
+        let mut next = from.unwrap_or_else(|| state.last_repeat_of(slot));
+        while next >= state.first_live_row() && next != 0 && members.len() <= most {
+            let Some((previous, found)) = read_member(state, next)? else {
                 break;
             };
             let found = found.filter(|member| !state.has_passed_by(member, now));
-            members.extend(found.map(|member| member.answer(false)));
+            members.extend(found.map(|member| member.to_answer(false)));
             next = previous;
         }
         let more = members.len() > most;
         members.truncate(most);
-        Ok(Some(Cluster {
-            kept: known.answer(false),
+        Ok(Some(DocumentCluster {
+            kept: known.to_answer(false),
             members,
             more,
         }))
     }
 
     /// Locks compaction and copying, which exclude each other.
-    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Vec<FileNames>> {
+    pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, Vec<FileNames>> {
         // A panic leaves file names in the list; they are removed later.
-        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+        self.maintenance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, StoreWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn state(&self) -> Result<RwLockReadGuard<'_, State>> {
-        self.state.read().ok_or_else(panicked)
+    pub(crate) fn read_state(&self) -> Result<RwLockReadGuard<'_, CollectionState>> {
+        self.state.read().ok_or_else(thread_panicked)
     }
 
-    pub(crate) fn state_mut(&self) -> Result<WriteGuard<'_, State>> {
-        self.state.write().ok_or_else(panicked)
+    pub(crate) fn write_state(&self) -> Result<WriteGuard<'_, CollectionState>> {
+        self.state.write().ok_or_else(thread_panicked)
     }
 
     pub(crate) fn check_running(&self) -> Result<()> {
-        match self.group.progress().failed {
+        match self.group.current_progress().failed {
             None => Ok(()),
-            Some(why) => Err(stopped(&why)),
+            Some(why) => Err(stopped_error(&why)),
         }
     }
 
@@ -684,14 +731,19 @@ impl Collection {
 
     /// Checks that there is room for documents. Documents that expire a partition may use half of the
     /// headroom, because a disk full of expired data could otherwise never be freed.
-    fn check_room_for(&self, documents: &[Prepared]) -> Result<()> {
-        let bytes = documents.iter().map(|document| document.bytes() as u64);
+    fn check_room_for(&self, documents: &[PendingInsert]) -> Result<()> {
+        let bytes = documents
+            .iter()
+            .map(|document| document.memory_bytes() as u64);
         let bytes = bytes.sum();
         let refused = match self.check_room(bytes) {
             Err(error) if error.kind() == ErrorKind::Full => error,
             checked => return checked,
         };
-        if self.state()?.lets_go(documents, (self.options.clock)()) {
+        if self
+            .read_state()?
+            .expires_partition(documents, (self.options.clock)())
+        {
             return check_room(&*self.disk, self.options.headroom / 2, bytes);
         }
         Err(refused)
@@ -701,7 +753,7 @@ impl Collection {
     ///
     /// # Errors
     /// If the disk cannot report its free space.
-    pub fn full(&self) -> Result<Option<Error>> {
+    pub fn disk_full_error(&self) -> Result<Option<Error>> {
         match self.check_room(ROW_OF_A_DELETION) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == ErrorKind::Full => Ok(Some(error)),
@@ -709,31 +761,31 @@ impl Collection {
         }
     }
 
-    /// Why a read fails that the disk has refused before: it is made again now. `None` if no read was refused,
-    /// or those that were succeed again. Of each partition the last refused read is remembered.
+    /// Why a read fails that the disk has refused before: it is made again now. `None` if no read was
+    /// refused, or those that were succeed again. Of each partition the last refused read is remembered.
     ///
     /// # Errors
     /// If a thread has panicked.
     pub fn failing_read(&self) -> Result<Option<Error>> {
-        let partitions: Vec<_> = self.state()?.partitions().cloned().collect();
+        let partitions: Vec<_> = self.read_state()?.partitions().cloned().collect();
         let mut retried = partitions.iter().map(|it| it.retry_failed_read());
         Ok(retried.find_map(|error| error))
     }
 
     /// Waits until a row is on disk. The first waiting thread writes for all others.
-    pub(crate) fn wait_for(&self, last: u64) -> Result<()> {
-        let write = || self.write().map_err(|error| error.to_string());
+    pub(crate) fn wait_for_row(&self, last: u64) -> Result<()> {
+        let write = || self.write_pending().map_err(|error| error.to_string());
         self.group
-            .wait_for(last, write)
-            .map_err(|why| stopped(&why))
+            .wait_for_row(last, write)
+            .map_err(|why| stopped_error(&why))
     }
 
     /// Writes everything that is waiting; returns the number of the last row on disk.
-    pub(crate) fn write(&self) -> Result<u64> {
-        let mut writer = self.writer.lock().map_err(|_| panicked())?;
-        let work = self.state_mut()?.take_work();
-        let begun = writer.work(&work)?;
-        self.state_mut()?.written(&work, begun);
+    pub(crate) fn write_pending(&self) -> Result<u64> {
+        let mut writer = self.writer.lock().map_err(|_| thread_panicked())?;
+        let work = self.write_state()?.take_pending_work();
+        let begun = writer.write_pending(&work)?;
+        self.write_state()?.mark_written(&work, begun);
         Ok(work.last)
     }
 }
@@ -742,43 +794,46 @@ impl Collection {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterPage {
     /// The clusters of this page.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<DocumentCluster>,
     /// Place of the last kept document that was searched, to be passed as `after`.
-    pub next: Option<Slot>,
+    pub next: Option<DocumentSlot>,
 }
 
-/// Checks that writing `bytes` leaves the headroom. Four times as much is required, because the database adds
-/// an amount of the same order.
+/// Checks that writing `memory_bytes` leaves the headroom. Four times as much is required, because the
+/// database adds an amount of the same order.
 fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
     check_free(disk, headroom.saturating_add(bytes.saturating_mul(4)))
 }
 
-fn panicked() -> Error {
-    stopped("a thread has panicked")
+fn thread_panicked() -> Error {
+    stopped_error("a thread has panicked")
 }
 
-pub(crate) fn stopped(why: &str) -> Error {
+pub(crate) fn stopped_error(why: &str) -> Error {
     Error::new(
         ErrorKind::Stopped,
         format!("the collection accepts no more writes until it is opened again: {why}"),
     )
 }
 
-fn find(state: &State, id: &str) -> Result<Option<Known>> {
-    state.find(id, id_hash(id))
+fn find_by_id(state: &CollectionState, id: &str) -> Result<Option<KnownDocument>> {
+    state.find_by_id(id, hash_id(id))
 }
 
-pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
+pub(crate) fn stored_document(
+    state: &CollectionState,
+    known: &KnownDocument,
+) -> Result<StoredDocument> {
     let of_is_gone = match known.document.verdict {
         RowVerdict::Kept { .. } => false,
-        RowVerdict::Duplicate { seq, slot, .. } => !state.is_there(seq, slot),
+        RowVerdict::Duplicate { seq, slot, .. } => !state.is_still_kept(seq, slot),
     };
     let content = match known.document.fingerprint {
-        Some(fingerprint) => Content::Fingerprint(fingerprint),
-        None => Content::Text(state.text_of(known)?),
+        Some(fingerprint) => DocumentContent::Fingerprint(fingerprint),
+        None => DocumentContent::Text(state.document_text(known)?),
     };
-    Ok(Stored {
-        answer: known.answer(false),
+    Ok(StoredDocument {
+        answer: known.to_answer(false),
         content,
         meta: known.document.meta.clone(),
         of_is_gone,
@@ -786,94 +841,104 @@ pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
 }
 
 /// Returns the number of the cluster member before row `number`, or 0; `None` if that row is not a member.
-fn previous_member(state: &State, kept: &Known, number: u64) -> Result<Option<u64>> {
-    if number > state.last() {
+fn previous_member(
+    state: &CollectionState,
+    kept: &KnownDocument,
+    number: u64,
+) -> Result<Option<u64>> {
+    if number > state.last_row() {
         return Ok(None);
     }
-    Ok(match state.row(number)? {
-        Row::Document(document) => match document.verdict {
+    Ok(match state.read_row(number)? {
+        PartitionRow::Document(document) => match document.verdict {
             RowVerdict::Duplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
             _ => None,
         },
-        Row::ErasedDuplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
+        PartitionRow::ErasedDuplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
         // The erased row may have been a member: the list continues with the newest member before it.
-        Row::Erased { .. } => Some(newest_member_before(state, kept, number)?),
+        PartitionRow::Erased { .. } => Some(newest_member_before(state, kept, number)?),
         _ => None,
     })
 }
 
 /// Returns the number of the newest member of a cluster before a row, or 0.
-fn newest_member_before(state: &State, kept: &Known, number: u64) -> Result<u64> {
-    let mut next = state.slot_of(kept).map_or(0, |slot| state.last_of(slot));
-    while next > number && next >= state.low() {
-        next = member(state, next)?.map_or(0, |(previous, _)| previous);
+fn newest_member_before(state: &CollectionState, kept: &KnownDocument, number: u64) -> Result<u64> {
+    let mut next = state
+        .document_slot(kept)
+        .map_or(0, |slot| state.last_repeat_of(slot));
+    while next > number && next >= state.first_live_row() {
+        next = read_member(state, next)?.map_or(0, |(previous, _)| previous);
     }
     Ok(next)
 }
 
 /// Reads a cluster member from a row. Returns the number of the previous member, and the member itself unless
 /// its document is gone. Returns `None` at the end of the list.
-fn member(state: &State, number: u64) -> Result<Option<(u64, Option<Known>)>> {
-    let row = state.row(number)?;
-    if let Row::ErasedDuplicate { previous, .. } = row {
+fn read_member(
+    state: &CollectionState,
+    number: u64,
+) -> Result<Option<(u64, Option<KnownDocument>)>> {
+    let row = state.read_row(number)?;
+    if let PartitionRow::ErasedDuplicate { previous, .. } = row {
         return Ok(Some((previous, None)));
     }
-    let Some((document, seq)) = row.document(number) else {
+    let Some((document, seq)) = row.into_document(number) else {
         return Ok(None);
     };
     let RowVerdict::Duplicate { previous, .. } = document.verdict else {
         return Ok(None);
     };
-    let member = Known {
+    let member = KnownDocument {
         number,
         seq,
         document,
     };
-    let is_there = !state.is_gone(number);
+    let is_there = !state.is_row_gone(number);
     Ok(Some((previous, is_there.then_some(member))))
 }
 
 /// Returns all partitions in the order of their numbers, if none is missing. Removes partitions whose
 /// creation or removal was interrupted.
-fn whole_partitions(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<FileNames>> {
-    let inventory = Inventory::take(disk, manifest)?;
+fn whole_partitions(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Vec<FileNames>> {
+    let inventory = DiskInventory::take_inventory(disk, manifest)?;
     if let Some(finding) = inventory.findings.first() {
         return Err(finding.clone());
     }
-    inventory.tidy(disk)?;
+    inventory.remove_leftovers(disk)?;
     Ok(inventory.partitions)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Folder;
+    use crate::disk::DiskFolder;
 
     /// Content hashes can be made to collide, so equal hashes do not mean equal contents.
     #[test]
     fn contents_of_equal_hash_are_not_equal() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Folder::open(folder.path()).unwrap());
-        let options = Options {
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let options = CollectionOptions {
             headroom: 0,
-            ..Options::default()
+            ..CollectionOptions::default()
         };
-        let collection = Collection::create(disk, &Settings::default(), options).unwrap();
+        let collection =
+            Collection::create_empty(disk, &CollectionSettings::default(), options).unwrap();
         let prepare = |text: &str, meta: Option<&str>| {
-            let document = Document {
+            let document = NewDocument {
                 id: "one".to_owned(),
-                content: Content::Text(text.to_owned()),
+                content: DocumentContent::Text(text.to_owned()),
                 time: None,
                 meta: meta.map(str::to_owned),
             };
-            let prepared = collection.prepare(document, &mut Scratch::default());
+            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
             let content = 7;
-            Prepared {
+            PendingInsert {
                 content,
                 ..prepared.unwrap()
             }
         };
-        let insert = |document| collection.insert(&[document]).remove(0);
+        let insert = |document| collection.insert_documents(&[document]).remove(0);
         assert!(!insert(prepare("some text", None)).unwrap().again);
         assert!(insert(prepare("some text", None)).unwrap().again);
         for other in [prepare("other text", None), prepare("some text", Some("m"))] {

@@ -15,16 +15,17 @@
 //!    wait for that last step alone, which exchanges two lists.
 //! 5. The files before are removed.
 //!
-//! Steps 2 and 3 are done in pieces of at most 512 KiB, between which the caller says whether to go on and may rest
-//! ([`MaintenancePace`]). No more than a piece waits to be written to the disk, because commits of others wait for
-//! what the system writes before them. Nearly all is synced before step 4, which costs about what a commit costs.
+//! Steps 2 and 3 are done in pieces of at most 512 KiB, between which the caller says whether to go on
+//! and may rest ([`MaintenancePace`]). No more than a piece waits to be written to the disk, because
+//! commits of others wait for what the system writes before them. Nearly all is synced before step 4,
+//! which costs about what a commit costs.
 //!
 //! # What does not change
 //!
 //! The numbers of rows, and with them sequence numbers; the places of kept documents by index; verdicts,
 //! answers and the order of cluster members; the clock. Records move, but records that are written meanwhile
 //! keep their places, because the compacted records end exactly where those begin. The place of the first
-//! record is therefore stored with the file (`base`).
+//! record is therefore stored with the file (`first_place`).
 //!
 //! ```text
 //! old  [ live | dead | live | dead ][ written meanwhile ]
@@ -44,18 +45,18 @@ use std::io;
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use lookalike::online::{Slot, Time};
+use lookalike::online::{DocumentSlot, Timestamp};
 
-use crate::collection::{Collection, stopped};
-use crate::copying::check_free;
+use crate::chunked_vec::ChunkedVec;
+use crate::collection::{Collection, stopped_error};
 use crate::disk::Disk;
-use crate::document::Known;
+use crate::document::KnownDocument;
 use crate::error::{Error, Result};
-use crate::leaves::Leaves;
-use crate::partition::{About, Compacted, FileNames, Partition};
-use crate::rows::{self, Row, Rows, UNIT, Verdict, numbered};
+use crate::partition::{CompactionState, FileNames, PartitionFiles, PartitionHeader};
+use crate::rows::{self, EncodedRows, PartitionRow, RowVerdict, UNIT, number_rows};
 use crate::settings::NEW;
-use crate::sketches::{Entries, Reading, Sketches};
+use crate::sketches::{SketchEntries, SketchFile, SketchFileReader};
+use crate::snapshot_copy::check_free;
 use crate::state::{NOWHERE, ToCompact};
 
 /// Bytes that are read or written between two questions whether to go on.
@@ -65,8 +66,8 @@ const PIECE: usize = 512 << 10;
 const ROWS_READ: usize = PIECE / 4;
 const ROWS_COMMITTED: usize = PIECE / 2;
 
-/// Bytes of texts or sketches that may wait to be written to the disk, so that commits of others do not wait for
-/// many.
+/// Bytes of texts or sketches that may wait to be written to the disk, so that commits of others do not
+/// wait for many.
 const UNSYNCED: u64 = PIECE as u64;
 
 /// Rows that may be left for the last step, in which others wait for the disk.
@@ -84,8 +85,8 @@ const ROUNDS: usize = 8;
 /// Pieces that are copied without a rest while it is caught up.
 const STEPS_WITHOUT_REST: usize = 16;
 
-/// Rests between pieces of the work of [`Collection::maintain`], so that the work takes a quarter of the time and
-/// others have the disk and the processors for the rest.
+/// Rests between pieces of the work of [`Collection::run_maintenance`], so that the work takes a quarter
+/// of the time and others have the disk and the processors for the rest.
 #[derive(Debug)]
 pub struct MaintenancePace {
     worked_since: Instant,
@@ -112,9 +113,9 @@ impl MaintenancePace {
     }
 }
 
-/// Work done by a call of [`Collection::maintain`].
+/// Work done by a call of [`Collection::run_maintenance`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Upkeep {
+pub struct MaintenanceReport {
     /// Partitions that were compacted.
     pub compacted: u64,
     /// Partitions that left the window by the wall clock.
@@ -134,43 +135,43 @@ impl Collection {
     /// If a file is damaged, the disk has no room for the compacted files, or a disk operation fails. Then
     /// everything is as it was, with one exception: if the list of partitions could not be written, the
     /// collection accepts no more writes.
-    pub fn maintain(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Upkeep> {
+    pub fn run_maintenance(&self, go_on: &mut dyn FnMut() -> bool) -> Result<MaintenanceReport> {
         self.check_running()?;
-        let mut upkeep = Upkeep {
-            expired: self.expire()?,
-            ..Upkeep::default()
+        let mut maintenance = MaintenanceReport {
+            expired: self.expire_by_clock()?,
+            ..MaintenanceReport::default()
         };
-        let Some(mut left_over) = self.try_upkeep() else {
-            return Ok(upkeep);
+        let Some(mut left_over) = self.try_lock_maintenance() else {
+            return Ok(maintenance);
         };
         self.remove_left_over(&mut left_over)?;
-        self.drop_late(go_on)?;
+        self.drop_late_documents(go_on)?;
         let (now, trigger) = ((self.options.clock)(), &self.options.compaction);
         let (mut from, mut refused) = (0, None);
         loop {
-            let due = self.state()?.to_compact(from, trigger, now)?;
+            let due = self.read_state()?.to_compact(from, trigger, now)?;
             let Some(number) = due else { break };
             // A partition that cannot be compacted does not keep others from being compacted.
             match self.compact_one(number, &mut left_over, go_on) {
-                Ok(compacted) => upkeep.compacted += u64::from(compacted),
+                Ok(compacted) => maintenance.compacted += u64::from(compacted),
                 Err(error) => refused = refused.or(Some(error)),
             }
             from = number + 1;
         }
-        refused.map_or(Ok(upkeep), Err)
+        refused.map_or(Ok(maintenance), Err)
     }
 
     /// Compacts every partition that has dead rows on disk, due or not. Returns the number of partitions
     /// compacted.
     ///
     /// # Errors
-    /// As for [`maintain`](Self::maintain).
-    pub fn compact(&self, go_on: &mut dyn FnMut() -> bool) -> Result<u64> {
+    /// As for [`run_maintenance`](Self::run_maintenance).
+    pub fn compact_all(&self, go_on: &mut dyn FnMut() -> bool) -> Result<u64> {
         self.check_running()?;
-        let mut left_over = self.upkeep();
+        let mut left_over = self.lock_maintenance();
         self.remove_left_over(&mut left_over)?;
         let mut compacted = 0;
-        let with_dead = self.state()?.with_dead();
+        let with_dead = self.read_state()?.partitions_with_dead();
         for number in with_dead {
             compacted += u64::from(self.compact_one(number, &mut left_over, go_on)?);
         }
@@ -178,8 +179,8 @@ impl Collection {
     }
 
     /// Locks compaction and copying, unless another thread holds the lock.
-    fn try_upkeep(&self) -> Option<MutexGuard<'_, Vec<FileNames>>> {
-        match self.upkeep.try_lock() {
+    fn try_lock_maintenance(&self) -> Option<MutexGuard<'_, Vec<FileNames>>> {
+        match self.maintenance.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -187,32 +188,34 @@ impl Collection {
     }
 
     /// Expires partitions that have left the window, if it follows the wall clock.
-    fn expire(&self) -> Result<u64> {
+    fn expire_by_clock(&self) -> Result<u64> {
         let now = (self.options.clock)();
-        if !self.state()?.can_expire(now) {
+        if !self.read_state()?.can_expire(now) {
             return Ok(0);
         }
-        let expired = self.state_mut()?.expire(now)?;
-        let write = || self.write().map_err(|error| error.to_string());
-        self.group.take_turn(write).map_err(|why| stopped(&why))?;
+        let expired = self.write_state()?.expire_partitions(now)?;
+        let write = || self.write_pending().map_err(|error| error.to_string());
+        self.group
+            .take_turn(write)
+            .map_err(|why| stopped_error(&why))?;
         Ok(expired as u64)
     }
 
     /// Drops documents that have left the window by the wall clock long before the rest of their partition,
     /// so that the partition becomes due for compaction.
-    fn drop_late(&self, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+    fn drop_late_documents(&self, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
         loop {
-            let number = self.state()?.with_late((self.options.clock)());
+            let number = self.read_state()?.late_partition((self.options.clock)());
             let Some(number) = number else { return Ok(()) };
             let (times, last) = {
-                let mut state = self.state_mut()?;
-                (state.take_times(number), state.last())
+                let mut state = self.write_state()?;
+                (state.take_times(number), state.last_row())
             };
             let Some(times) = times else { return Ok(()) };
-            let on_disk = self.wait_for(last);
+            let on_disk = self.wait_for_row(last);
             let dropped = on_disk.and_then(|()| self.drop_late_of(number, go_on));
             if !matches!(dropped, Ok(true)) {
-                self.state_mut()?.put_times(number, times);
+                self.write_state()?.put_time_range(number, times);
                 return dropped.map(drop);
             }
         }
@@ -220,7 +223,7 @@ impl Collection {
 
     /// Returns `true` if the whole partition was examined.
     fn drop_late_of(&self, number: u64, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
-        let partition = self.state()?.partition_on_disk(number);
+        let partition = self.read_state()?.partition_on_disk(number);
         let Some(partition) = partition else {
             return Ok(false);
         };
@@ -229,23 +232,25 @@ impl Collection {
             let blocks = partition.blocks_from(next_block, PIECE / 4)?;
             for (first, block) in &blocks {
                 let mut rows = partition.decode_block(*first, block)?;
-                let numbers: Vec<_> = numbered(*first, &rows).map(|(number, _)| number).collect();
+                let numbers: Vec<_> = number_rows(*first, &rows)
+                    .map(|(number, _)| number)
+                    .collect();
                 let now = (self.options.clock)();
-                let mut state = self.state_mut()?;
+                let mut state = self.write_state()?;
                 for (row_number, row) in numbers.into_iter().zip(rows.drain(..)) {
-                    let Some((document, seq)) = row.document(row_number) else {
+                    let Some((document, seq)) = row.into_document(row_number) else {
                         continue;
                     };
-                    let known = Known {
+                    let known = KnownDocument {
                         number: row_number,
                         seq,
                         document,
                     };
                     if state.has_passed_by(&known, now) {
-                        state.let_go(&known);
-                    } else if !state.is_gone(row_number) {
-                        let time = state.time_of(&known);
-                        state.put_times(number, (time, time));
+                        state.drop_expired(&known);
+                    } else if !state.is_row_gone(row_number) {
+                        let time = state.window_start(&known);
+                        state.put_time_range(number, (time, time));
                     }
                 }
                 next_block = first + 1;
@@ -261,7 +266,7 @@ impl Collection {
 
     fn remove_left_over(&self, left_over: &mut Vec<FileNames>) -> Result<()> {
         while let Some(&names) = left_over.last() {
-            remove(&*self.disk, names)?;
+            remove_unlisted_files(&*self.disk, names)?;
             left_over.pop();
         }
         Ok(())
@@ -274,13 +279,13 @@ impl Collection {
         left_over: &mut Vec<FileNames>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
-        let begun = self.state_mut()?.begin_compaction(number);
+        let begun = self.write_state()?.begin_compaction(number);
         let Some(begun) = begun else {
             return Ok(false);
         };
         let compacted = self.compact_begun(&begun, left_over, go_on);
         if !matches!(compacted, Ok(true)) {
-            self.state_mut()?.give_up_compaction(&begun);
+            self.write_state()?.give_up_compaction(&begun);
         }
         if compacted? {
             self.remove_left_over(left_over)?;
@@ -295,15 +300,15 @@ impl Collection {
         left_over: &mut Vec<FileNames>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
-        self.wait_for(begun.applied - 1)?;
+        self.wait_for_row(begun.applied - 1)?;
         let (from, has_sketches) = {
-            let state = self.state()?;
+            let state = self.read_state()?;
             (state.partition_on_disk(begun.number), state.has_sketches())
         };
         let Some(from) = from else {
             return Ok(false);
         };
-        let Some(survey) = self.survey(begun, &from, go_on)? else {
+        let Some(survey) = self.survey_rows(begun, &from, go_on)? else {
             return Ok(false);
         };
         let needed = survey.units * UNIT + from.bytes_of_rows()?;
@@ -311,13 +316,13 @@ impl Collection {
             &*self.disk,
             (self.options.headroom / 2).saturating_add(needed),
         )?;
-        let names = from.about.names();
+        let names = from.about.file_names();
         let made = names.next_generation();
-        let copy = PartitionCopy::create(&*self.disk, begun, survey, from, has_sketches);
+        let copy = PartitionCopy::create_copy(&*self.disk, begun, survey, from, has_sketches);
         let copied = copy.and_then(|mut copy| self.copy_and_replace(&mut copy, go_on));
         if matches!(copied, Ok(true)) {
             left_over.push(names);
-        } else if self.group.progress().failed.is_none() {
+        } else if self.group.current_progress().failed.is_none() {
             // No list names these files. If they cannot be removed now, they are removed later.
             left_over.push(made);
             let _ = self.remove_left_over(left_over);
@@ -335,9 +340,9 @@ impl Collection {
     ) -> Result<bool> {
         for round in 0..ROUNDS {
             let before = (copy.next, copy.place);
-            let durable = self.group.progress().durable;
+            let durable = self.group.current_progress().durable;
             for step in 1_usize.. {
-                if !copy.step(durable)? {
+                if !copy.copy_some_rows(durable)? {
                     break;
                 }
                 // While it catches up, it would have more to do after each rest.
@@ -346,7 +351,7 @@ impl Collection {
                     return Ok(false);
                 }
             }
-            copy.sync()?;
+            copy.sync_files()?;
             let units = copy.place - before.1;
             if copy.next - before.0 < LEFT && units * UNIT < BYTES_LEFT {
                 break;
@@ -354,14 +359,17 @@ impl Collection {
         }
         let mut replaced = Ok(None);
         let turn = || {
-            let durable = self.group.progress().durable;
-            replaced = self.replace(copy);
+            let durable = self.group.current_progress().durable;
+            replaced = self.replace_partition(copy);
             match &replaced {
                 Err(error) if copy.is_listed => Err(error.to_string()),
                 _ => Ok(durable),
             }
         };
-        let turned = self.group.take_turn(turn).map_err(|why| stopped(&why));
+        let turned = self
+            .group
+            .take_turn(turn)
+            .map_err(|why| stopped_error(&why));
         // The old lists and pages are freed here, where no other thread waits.
         let before = replaced?;
         turned?;
@@ -370,33 +378,36 @@ impl Collection {
 
     /// Copies the rest and replaces the old files by the new ones, while nobody else writes. Returns the
     /// replaced partition, or `None` if the partition no longer exists.
-    fn replace(&self, copy: &mut PartitionCopy<'_>) -> Result<Option<ReplacedPartition>> {
-        let mut writer = self.writer();
-        if !writer.has(&copy.from) {
+    fn replace_partition(&self, copy: &mut PartitionCopy<'_>) -> Result<Option<ReplacedPartition>> {
+        let mut writer = self.lock_writer();
+        if !writer.has_partition(&copy.from) {
             return Ok(None);
         }
-        while copy.step(u64::MAX)? {}
-        copy.sync()?;
+        while copy.copy_some_rows(u64::MAX)? {}
+        copy.sync_files()?;
         copy.check_survey()?;
         copy.is_listed = true;
-        writer.replace(&copy.to, copy.sketches.take())?;
+        writer.replace_partition(&copy.to, copy.sketches.take())?;
         let places = std::mem::take(&mut copy.places);
         let to = Arc::clone(&copy.to);
-        let before = self.state_mut()?.put_compacted(to, places, copy.erased);
+        let before = self.write_state()?.put_compacted(to, places, copy.erased);
         Ok(Some(before))
     }
 
     /// Reads the rows of a partition and collects what must be known before they are copied; `None` if
     /// abandoned.
-    fn survey(
+    fn survey_rows(
         &self,
         begun: &ToCompact,
-        from: &Partition,
+        from: &PartitionFiles,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<RowSurvey>> {
         let mut survey = RowSurvey {
             units: 0,
-            newest: from.about.compacted.map_or(Time::BEGINNING, |it| it.newest),
+            newest: from
+                .about
+                .compacted
+                .map_or(Timestamp::BEGINNING, |it| it.newest),
             tails: HashMap::new(),
             refreshed: HashMap::new(),
         };
@@ -405,9 +416,9 @@ impl Collection {
             let blocks = from.blocks_from(next_block, PIECE)?;
             for (first, block) in &blocks {
                 let rows = from.decode_block(*first, block)?;
-                for (number, row) in numbered(*first, &rows) {
+                for (number, row) in number_rows(*first, &rows) {
                     if number < begun.applied {
-                        survey.look_at(begun, number, row);
+                        survey.note_row(begun, number, row);
                     }
                 }
                 next_block = first + 1;
@@ -422,10 +433,10 @@ impl Collection {
         // If the representative is gone, nobody asks for its duplicates.
         let tails: Vec<_> = survey.tails.drain().collect();
         for some in tails.chunks(CLUSTERS) {
-            let state = self.state()?;
+            let state = self.read_state()?;
             let of_live = some
                 .iter()
-                .filter(|(seq, tail)| state.is_there(*seq, tail.slot));
+                .filter(|(seq, tail)| state.is_still_kept(*seq, tail.slot));
             survey.tails.extend(of_live.copied());
         }
         Ok(Some(survey))
@@ -433,26 +444,33 @@ impl Collection {
 }
 
 /// A replaced partition and the places of its kept documents, if the partition was in memory.
-type ReplacedPartition = Option<(Arc<Partition>, Leaves<u32>)>;
+type ReplacedPartition = Option<(Arc<PartitionFiles>, ChunkedVec<u32>)>;
 
 /// Removes partition files that no list names.
-fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
-    let begun = format!("{}{NEW}", names.rows());
-    for name in [names.rows(), begun, names.texts(), names.sketches()] {
-        match disk.remove(&name) {
+fn remove_unlisted_files(disk: &dyn Disk, names: FileNames) -> Result<()> {
+    let begun = format!("{}{NEW}", names.rows_file());
+    for name in [
+        names.rows_file(),
+        begun,
+        names.texts_file(),
+        names.sketches_file(),
+    ] {
+        match disk.remove_file(&name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            removed => removed.map_err(|error| Error::disk("cannot remove", &name, &error))?,
+            removed => {
+                removed.map_err(|error| Error::disk_error("cannot remove", &name, &error))?
+            }
         }
     }
     let synced = disk.sync_names();
-    synced.map_err(|error| Error::disk("cannot remove", &names.rows(), &error))
+    synced.map_err(|error| Error::disk_error("cannot remove", &names.rows_file(), &error))
 }
 
 /// The last row in a partition that is a duplicate of one kept document.
 #[derive(Clone, Copy)]
 struct ClusterTail {
     number: u64,
-    slot: Slot,
+    slot: DocumentSlot,
 }
 
 /// Facts about the rows of a partition, collected before the rows are copied.
@@ -460,24 +478,24 @@ struct RowSurvey {
     /// Total size of the live records, in units.
     units: u64,
     /// Newest time of a document, erased ones included.
-    newest: Time,
+    newest: Timestamp,
     /// Clusters whose last row in this partition is dead, by the sequence number of the representative. That
     /// row is kept in short form, because later rows name it as their predecessor.
     tails: HashMap<u64, ClusterTail>,
     /// Newest times of erased duplicates, by the index of their kept document in this partition.
-    refreshed: HashMap<u32, Time>,
+    refreshed: HashMap<u32, Timestamp>,
 }
 
 impl RowSurvey {
-    fn look_at(&mut self, begun: &ToCompact, number: u64, row: &Row) {
+    fn note_row(&mut self, begun: &ToCompact, number: u64, row: &PartitionRow) {
         match row {
-            Row::Document(document) | Row::Moved { document, .. } => {
-                let is_gone = begun.is_gone(number);
+            PartitionRow::Document(document) | PartitionRow::Moved { document, .. } => {
+                let is_gone = begun.is_removed_row(number);
                 self.newest = self.newest.max(document.time);
                 if !is_gone {
                     self.units += u64::from(document.place.units);
                 }
-                let Verdict::Duplicate { seq, slot, .. } = &document.verdict else {
+                let RowVerdict::Duplicate { seq, slot, .. } = &document.verdict else {
                     return;
                 };
                 self.look_at_repeat(
@@ -488,12 +506,12 @@ impl RowSurvey {
                     },
                     is_gone,
                 );
-                if is_gone && slot.section == begun.number {
+                if is_gone && slot.partition == begun.number {
                     let refreshed = self.refreshed.entry(slot.index).or_insert(document.time);
                     *refreshed = document.time.max(*refreshed);
                 }
             }
-            Row::ErasedDuplicate { seq, slot, .. } => {
+            PartitionRow::ErasedDuplicate { seq, slot, .. } => {
                 self.look_at_repeat(
                     *seq,
                     ClusterTail {
@@ -503,7 +521,9 @@ impl RowSurvey {
                     true,
                 );
             }
-            Row::Deleted { .. } | Row::Erased { .. } | Row::ErasedMove { .. } => {}
+            PartitionRow::Deleted { .. }
+            | PartitionRow::Erased { .. }
+            | PartitionRow::ErasedMove { .. } => {}
         }
     }
 
@@ -514,7 +534,7 @@ impl RowSurvey {
         };
     }
 
-    fn is_tail(&self, seq: u64, number: u64) -> bool {
+    fn is_cluster_tail(&self, seq: u64, number: u64) -> bool {
         self.tails
             .get(&seq)
             .is_some_and(|tail| tail.number == number)
@@ -525,15 +545,15 @@ impl RowSurvey {
 struct PartitionCopy<'a> {
     begun: &'a ToCompact,
     survey: RowSurvey,
-    from: Arc<Partition>,
-    to: Arc<Partition>,
+    from: Arc<PartitionFiles>,
+    to: Arc<PartitionFiles>,
     /// Blocks of rows from this one on are still to be read, and those that were read and not taken.
     next_block: u64,
     blocks: VecDeque<(u64, Vec<u8>)>,
     /// The number of the next row.
     next: u64,
     /// Rows not yet written, and the run of erased rows after them (rows, and kept documents among them).
-    rows: Rows,
+    rows: EncodedRows,
     run: (u64, u32),
     /// Number of the first row that is not yet written.
     first: u64,
@@ -545,45 +565,48 @@ struct PartitionCopy<'a> {
     /// Bytes of the records not yet copied, and bytes copied but not synced.
     waiting: u64,
     unsynced: u64,
-    places: Leaves<u32>,
+    places: ChunkedVec<u32>,
     /// Dead duplicates, with the number of the closest earlier row of their cluster that is live or in an
     /// earlier partition.
     before: HashMap<u64, u64>,
     /// Rows of which nothing remains, or only what other rows need.
     erased: u64,
-    reading: Option<Reading>,
-    sketches: Option<Sketches>,
-    entries: Entries,
+    reading: Option<SketchFileReader>,
+    sketches: Option<SketchFile>,
+    entries: SketchEntries,
     /// `true` if the list of partitions may name the new files.
     is_listed: bool,
 }
 
 impl<'a> PartitionCopy<'a> {
-    fn create(
+    fn create_copy(
         disk: &dyn Disk,
         begun: &'a ToCompact,
         survey: RowSurvey,
-        from: Arc<Partition>,
+        from: Arc<PartitionFiles>,
         has_sketches: bool,
     ) -> Result<Self> {
         let before = from.about;
         let base = begun.end.checked_sub(survey.units);
-        let base = base.filter(|&base| base >= before.base()).ok_or_else(|| {
-            let what = format!("its rows refer to {} units of texts", survey.units);
-            Error::damaged(&from.name(), what)
-        })?;
-        let about = About {
-            compacted: Some(Compacted {
-                generation: before.names().next_generation().generation,
+        let base = base
+            .filter(|&base| base >= before.first_place())
+            .ok_or_else(|| {
+                let what = format!("its rows refer to {} units of texts", survey.units);
+                Error::damaged_file(&from.rows_name(), what)
+            })?;
+        let about = PartitionHeader {
+            compacted: Some(CompactionState {
+                generation: before.file_names().next_generation().generation,
                 base,
                 applied: begun.applied,
                 newest: survey.newest,
             }),
             ..before
         };
-        let to = Arc::new(Partition::create(disk, about)?);
-        let reading = has_sketches.then(|| Reading::open(disk, before.seal, before.names()));
-        let sketches = || Sketches::create(disk, about.seal, about.names()).ok();
+        let to = Arc::new(PartitionFiles::create_files(disk, about)?);
+        let reading = has_sketches
+            .then(|| SketchFileReader::open_file(disk, before.seal, before.file_names()));
+        let sketches = || SketchFile::create_file(disk, about.seal, about.file_names()).ok();
         Ok(Self {
             begun,
             survey,
@@ -592,7 +615,7 @@ impl<'a> PartitionCopy<'a> {
             next_block: 0,
             blocks: VecDeque::new(),
             next: begun.first,
-            rows: Rows::default(),
+            rows: EncodedRows::default(),
             run: (0, 0),
             first: begun.first,
             place: base,
@@ -600,18 +623,18 @@ impl<'a> PartitionCopy<'a> {
             records_at: base,
             waiting: 0,
             unsynced: 0,
-            places: Leaves::default(),
+            places: ChunkedVec::default(),
             before: HashMap::new(),
             erased: 0,
             sketches: has_sketches.then(sketches).flatten(),
             reading,
-            entries: Entries::default(),
+            entries: SketchEntries::default(),
             is_listed: false,
         })
     }
 
     /// Copies a piece of the rows up to the one with a number; returns whether there may be more.
-    fn step(&mut self, last: u64) -> Result<bool> {
+    fn copy_some_rows(&mut self, last: u64) -> Result<bool> {
         let mut read = 0;
         while read < ROWS_READ && self.waiting < PIECE as u64 {
             let Some((first, block)) = self.next_block(last)? else {
@@ -620,12 +643,12 @@ impl<'a> PartitionCopy<'a> {
             read += block.len();
             self.from.check_next(first, self.next)?;
             for row in self.from.decode_block(first, &block)? {
-                self.take(row)?;
+                self.take_row(row)?;
             }
         }
         let goes_on = read > 0 || self.waiting > 0;
         self.write_records()?;
-        if self.rows.bytes() + self.entries.bytes() >= ROWS_COMMITTED {
+        if self.rows.byte_count() + self.entries.byte_count() >= ROWS_COMMITTED {
             self.write_rows()?;
         }
         Ok(goes_on)
@@ -648,90 +671,98 @@ impl<'a> PartitionCopy<'a> {
         })
     }
 
-    fn take(&mut self, row: Row) -> Result<()> {
-        let (number, count) = (self.next, row.count());
+    fn take_row(&mut self, row: PartitionRow) -> Result<()> {
+        let (number, count) = (self.next, row.number_count());
         let is_kept = match &row {
-            Row::Document(document) | Row::Moved { document, .. } => match document.verdict {
-                Verdict::Kept { .. } => Some(document.content),
-                Verdict::Duplicate { .. } => None,
-            },
+            PartitionRow::Document(document) | PartitionRow::Moved { document, .. } => {
+                match document.verdict {
+                    RowVerdict::Kept { .. } => Some(document.content),
+                    RowVerdict::Duplicate { .. } => None,
+                }
+            }
             _ => None,
         };
         let row = match number < self.begun.applied {
             true => self.without_dead(number, row),
             false => self.take_as_it_is(row)?,
         };
-        let counts = matches!(row, Row::Document(_) | Row::Moved { .. });
+        let counts = matches!(row, PartitionRow::Document(_) | PartitionRow::Moved { .. });
         if let Some(content) = is_kept {
             self.copy_sketches(content, counts);
         }
         self.next = number.saturating_add(count);
-        self.push(row);
+        self.push_row(row);
         Ok(())
     }
 
-    fn push(&mut self, row: Row) {
+    fn push_row(&mut self, row: PartitionRow) {
         match row {
-            Row::Erased { rows, kept } => {
+            PartitionRow::Erased { rows, kept } => {
                 self.erased += rows;
                 self.run.0 += rows;
                 self.run.1 += kept;
                 return;
             }
-            Row::ErasedMove { .. } | Row::ErasedDuplicate { .. } => self.erased += 1,
-            Row::Document(_) | Row::Moved { .. } | Row::Deleted { .. } => {}
+            PartitionRow::ErasedMove { .. } | PartitionRow::ErasedDuplicate { .. } => {
+                self.erased += 1
+            }
+            PartitionRow::Document(_)
+            | PartitionRow::Moved { .. }
+            | PartitionRow::Deleted { .. } => {}
         }
-        self.end_run();
-        self.rows.push(&row);
+        self.end_erased_run();
+        self.rows.push_row(&row);
     }
 
-    fn end_run(&mut self) {
+    fn end_erased_run(&mut self) {
         let (rows, kept) = std::mem::take(&mut self.run);
         if rows > 0 {
-            self.rows.push(&Row::Erased { rows, kept });
+            self.rows.push_row(&PartitionRow::Erased { rows, kept });
         }
     }
 
     /// Returns the compacted form of a row that was there before compaction began. Erases a dead row; copies
     /// the record of a live document.
-    fn without_dead(&mut self, number: u64, row: Row) -> Row {
-        let is_gone = self.begun.is_gone(number);
+    fn without_dead(&mut self, number: u64, row: PartitionRow) -> PartitionRow {
+        let is_gone = self.begun.is_removed_row(number);
         match row {
-            Row::Document(document) if is_gone => self.erase_document(number, document),
-            Row::Document(document) => Row::Document(self.copy_document(document)),
-            Row::Moved {
+            PartitionRow::Document(document) if is_gone => self.erase_document(number, document),
+            PartitionRow::Document(document) => {
+                PartitionRow::Document(self.copy_document(document))
+            }
+            PartitionRow::Moved {
                 from,
                 from_slot,
                 seq,
                 ..
             } if is_gone => self.erase_move(number, from, from_slot, seq),
-            Row::Moved {
+            PartitionRow::Moved {
                 document,
                 from,
                 from_slot,
                 seq,
                 last,
-            } => Row::Moved {
+            } => PartitionRow::Moved {
                 last: self.member_before(last),
                 document: self.copy_document(document),
                 from,
                 from_slot,
                 seq,
             },
-            Row::Deleted { number: of, .. } if !self.begun.is_needed(number, of) => {
-                Row::Erased { rows: 1, kept: 0 }
+            PartitionRow::Deleted { number: of, .. } if !self.begun.is_needed_row(number, of) => {
+                PartitionRow::Erased { rows: 1, kept: 0 }
             }
-            Row::Deleted { .. } => row,
-            Row::Erased { kept, .. } => {
+            PartitionRow::Deleted { .. } => row,
+            PartitionRow::Erased { kept, .. } => {
                 self.skip_places(kept);
                 row
             }
-            Row::ErasedMove {
+            PartitionRow::ErasedMove {
                 from,
                 from_slot,
                 seq,
             } => self.erase_move(number, from, from_slot, seq),
-            Row::ErasedDuplicate {
+            PartitionRow::ErasedDuplicate {
                 seq,
                 slot,
                 previous,
@@ -739,13 +770,13 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    fn erase_document(&mut self, number: u64, document: rows::Document) -> Row {
+    fn erase_document(&mut self, number: u64, document: rows::RowDocument) -> PartitionRow {
         match document.verdict {
-            Verdict::Kept { .. } => {
+            RowVerdict::Kept { .. } => {
                 self.skip_places(1);
-                Row::Erased { rows: 1, kept: 1 }
+                PartitionRow::Erased { rows: 1, kept: 1 }
             }
-            Verdict::Duplicate {
+            RowVerdict::Duplicate {
                 seq,
                 slot,
                 previous,
@@ -754,25 +785,37 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    fn erase_duplicate(&mut self, number: u64, seq: u64, slot: Slot, previous: u64) -> Row {
+    fn erase_duplicate(
+        &mut self,
+        number: u64,
+        seq: u64,
+        slot: DocumentSlot,
+        previous: u64,
+    ) -> PartitionRow {
         let previous = self.member_before(previous);
         self.before.insert(number, previous);
-        if !self.survey.is_tail(seq, number) {
-            return Row::Erased { rows: 1, kept: 0 };
+        if !self.survey.is_cluster_tail(seq, number) {
+            return PartitionRow::Erased { rows: 1, kept: 0 };
         }
-        Row::ErasedDuplicate {
+        PartitionRow::ErasedDuplicate {
             seq,
             slot,
             previous,
         }
     }
 
-    fn erase_move(&mut self, number: u64, from: u64, from_slot: Slot, seq: u64) -> Row {
+    fn erase_move(
+        &mut self,
+        number: u64,
+        from: u64,
+        from_slot: DocumentSlot,
+        seq: u64,
+    ) -> PartitionRow {
         self.skip_places(1);
-        if !self.begun.is_needed(number, from) {
-            return Row::Erased { rows: 1, kept: 1 };
+        if !self.begun.is_needed_row(number, from) {
+            return PartitionRow::Erased { rows: 1, kept: 1 };
         }
-        Row::ErasedMove {
+        PartitionRow::ErasedMove {
             from,
             from_slot,
             seq,
@@ -788,18 +831,18 @@ impl<'a> PartitionCopy<'a> {
         (0..count).for_each(|_| self.places.push(NOWHERE));
     }
 
-    fn copy_document(&mut self, mut document: rows::Document) -> rows::Document {
+    fn copy_document(&mut self, mut document: rows::RowDocument) -> rows::RowDocument {
         let (from, units) = (document.place.at, document.place.units);
         document.place.at = self.place as u32;
         self.copy_records(from.into(), units.into());
         match &mut document.verdict {
-            Verdict::Kept { index } => {
+            RowVerdict::Kept { index } => {
                 let refreshed = self.survey.refreshed.get(index).copied();
                 let refreshed = refreshed.filter(|&time| time > document.time);
                 document.refreshed = document.refreshed.max(refreshed);
                 self.places.push(document.place.at);
             }
-            Verdict::Duplicate { previous, .. } => {
+            RowVerdict::Duplicate { previous, .. } => {
                 *previous = self.before.get(previous).copied().unwrap_or(*previous);
             }
         }
@@ -807,14 +850,14 @@ impl<'a> PartitionCopy<'a> {
     }
 
     /// Copies a row that was added since compaction began. Its record keeps its place.
-    fn take_as_it_is(&mut self, row: Row) -> Result<Row> {
+    fn take_as_it_is(&mut self, row: PartitionRow) -> Result<PartitionRow> {
         self.check_survey()?;
-        if let Row::Document(document) | Row::Moved { document, .. } = &row {
-            let end = document.place.end();
+        if let PartitionRow::Document(document) | PartitionRow::Moved { document, .. } = &row {
+            let end = document.place.end_unit();
             if end > self.place {
                 self.copy_records(self.place, end - self.place);
             }
-            if matches!(document.verdict, Verdict::Kept { .. }) {
+            if matches!(document.verdict, RowVerdict::Kept { .. }) {
                 self.places.push(document.place.at);
             }
         }
@@ -827,7 +870,7 @@ impl<'a> PartitionCopy<'a> {
             return Ok(());
         }
         let what = format!("its records end at {}, not {}", self.place, self.begun.end);
-        Err(Error::damaged(&self.from.name(), what))
+        Err(Error::damaged_file(&self.from.rows_name(), what))
     }
 
     fn copy_records(&mut self, from: u64, units: u64) {
@@ -840,12 +883,12 @@ impl<'a> PartitionCopy<'a> {
     }
 
     fn copy_sketches(&mut self, content: u64, counts: bool) {
-        let entry = self.reading.as_mut().and_then(Reading::next);
+        let entry = self.reading.as_mut().and_then(SketchFileReader::next_entry);
         if self.sketches.is_none() || !counts {
             return;
         }
-        match entry.as_ref().and_then(|entry| entry.of(content)) {
-            Some(bytes) => self.entries.push(content, |into| into.extend(bytes)),
+        match entry.as_ref().and_then(|entry| entry.sketches_for(content)) {
+            Some(bytes) => self.entries.push_entry(content, |into| into.extend(bytes)),
             // A damaged cache is abandoned here and rebuilt when the collection is opened.
             None => self.sketches = None,
         }
@@ -857,8 +900,8 @@ impl<'a> PartitionCopy<'a> {
         self.sketches
             .take_if(|sketches| sketches.append_and_sync(&entries, UNSYNCED).is_err());
         if self.rows.len() > 0 {
-            self.to.commit(&self.rows, self.first)?;
-            self.rows = Rows::default();
+            self.to.commit_rows(&self.rows, self.first)?;
+            self.rows = EncodedRows::default();
         }
         // The open run of erased rows may still grow, so it is not written yet.
         self.first = self.next - self.run.0;
@@ -867,7 +910,8 @@ impl<'a> PartitionCopy<'a> {
 
     /// Writes a piece of the records of rows that were taken.
     fn write_records(&mut self) -> Result<()> {
-        let refused = |error: io::Error| Error::disk("cannot copy", &self.from.name(), &error);
+        let refused =
+            |error: io::Error| Error::disk_error("cannot copy", &self.from.rows_name(), &error);
         let mut bytes = vec![0; PIECE.min(self.waiting as usize)];
         let mut filled = 0;
         while filled < bytes.len()
@@ -875,7 +919,7 @@ impl<'a> PartitionCopy<'a> {
         {
             let count = ((*units * UNIT) as usize).min(bytes.len() - filled);
             let into = &mut bytes[filled..filled + count];
-            let at = self.from.offset(*from)?;
+            let at = self.from.record_offset(*from)?;
             self.from.texts_file.read_exact(into, at).map_err(refused)?;
             filled += count;
             let copied = count as u64 / UNIT;
@@ -887,7 +931,7 @@ impl<'a> PartitionCopy<'a> {
         if filled == 0 {
             return Ok(());
         }
-        let to = self.to.offset(self.records_at)?;
+        let to = self.to.record_offset(self.records_at)?;
         self.to
             .texts_file
             .write_at(&bytes[..filled], to)
@@ -906,16 +950,16 @@ impl<'a> PartitionCopy<'a> {
             return Ok(());
         }
         let synced = self.to.texts_file.sync();
-        synced.map_err(|error| Error::disk("cannot sync", &self.to.name(), &error))
+        synced.map_err(|error| Error::disk_error("cannot sync", &self.to.rows_name(), &error))
     }
 
     /// Writes all that was taken and makes it durable.
-    fn sync(&mut self) -> Result<()> {
+    fn sync_files(&mut self) -> Result<()> {
         while self.waiting > 0 {
             self.write_records()?;
         }
         self.sync_records()?;
-        self.end_run();
+        self.end_erased_run();
         self.write_rows()
     }
 }

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::overlaid::Overlaid;
+use crate::overlay_file::OverlayFile;
 
 /// A directory of files.
 pub trait Disk: Debug + Send + Sync {
@@ -20,31 +20,31 @@ pub trait Disk: Debug + Send + Sync {
     ///
     /// # Errors
     /// If the disk operation fails.
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Opens an existing file.
     ///
     /// # Errors
     /// If the file does not exist, or the disk operation fails.
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Returns the names of all files, in any order.
     ///
     /// # Errors
     /// If the disk operation fails.
-    fn names(&self) -> io::Result<Vec<String>>;
+    fn file_names(&self) -> io::Result<Vec<String>>;
 
     /// Renames a file, which replaces an existing one of the new name.
     ///
     /// # Errors
     /// If the disk operation fails.
-    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
     /// If the disk operation fails.
-    fn remove(&self, name: &str) -> io::Result<()>;
+    fn remove_file(&self, name: &str) -> io::Result<()>;
 
     /// Makes all names durable.
     ///
@@ -56,7 +56,7 @@ pub trait Disk: Debug + Send + Sync {
     ///
     /// # Errors
     /// If the disk operation fails.
-    fn free(&self) -> io::Result<u64>;
+    fn free_bytes(&self) -> io::Result<u64>;
 }
 
 /// A file.
@@ -115,7 +115,7 @@ impl dyn DiskFile {
 
 /// A directory of the operating system, locked by this process.
 #[derive(Debug)]
-pub struct Folder {
+pub struct DiskFolder {
     path: PathBuf,
     /// The open directory, for syncing.
     directory: File,
@@ -126,7 +126,7 @@ pub struct Folder {
 /// Name of the lock file.
 const LOCK: &str = "lock";
 
-impl Folder {
+impl DiskFolder {
     /// Opens a directory, and creates it if necessary.
     ///
     /// # Errors
@@ -139,7 +139,8 @@ impl Folder {
             .truncate(false)
             .write(true)
             .open(path.join(LOCK))?;
-        lock.try_lock().map_err(|error| is_open(path, &error))?;
+        lock.try_lock()
+            .map_err(|error| already_open(path, &error))?;
         Ok(Self {
             directory: File::open(path)?,
             path: path.to_owned(),
@@ -148,7 +149,7 @@ impl Folder {
     }
 }
 
-fn is_open(path: &Path, error: &TryLockError) -> io::Error {
+fn already_open(path: &Path, error: &TryLockError) -> io::Error {
     let path = path.display();
     io::Error::other(format!("another process has '{path}' open: {error}"))
 }
@@ -193,8 +194,8 @@ fn names_in(path: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-impl Disk for Folder {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+impl Disk for DiskFolder {
+    fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         let file = options
             .read(true)
@@ -202,24 +203,24 @@ impl Disk for Folder {
             .create(true)
             .truncate(true)
             .open(self.path.join(name))?;
-        Ok(Arc::new(Real(file)))
+        Ok(Arc::new(OsFile(file)))
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).open(self.path.join(name))?;
-        Ok(Arc::new(Real(file)))
+        Ok(Arc::new(OsFile(file)))
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         names_in(&self.path)
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
         std::fs::rename(self.path.join(from), self.path.join(to))
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
+    fn remove_file(&self, name: &str) -> io::Result<()> {
         std::fs::remove_file(self.path.join(name))
     }
 
@@ -227,14 +228,14 @@ impl Disk for Folder {
         self.directory.sync_all()
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         let status = rustix::fs::fstatvfs(&self.directory)?;
         Ok(status.f_bavail * status.f_frsize)
     }
 }
 
 #[derive(Debug)]
-struct Real(File);
+struct OsFile(File);
 
 /// A directory that is only read, so that it can be on a read-only disk. No lock file is created, and writes
 /// to its files stay in memory.
@@ -242,7 +243,7 @@ struct Real(File);
 pub struct ReadFolder {
     path: PathBuf,
     /// Held until this is dropped, if the lock file exists: meanwhile nobody can open the directory as a
-    /// [`Folder`].
+    /// [`DiskFolder`].
     _lock: Option<File>,
 }
 
@@ -258,7 +259,7 @@ impl ReadFolder {
         };
         if let Some(lock) = &lock {
             lock.try_lock_shared()
-                .map_err(|error| is_open(path, &error))?;
+                .map_err(|error| already_open(path, &error))?;
         }
         Ok(Self {
             path: path.to_owned(),
@@ -272,24 +273,24 @@ fn read_only() -> io::Error {
 }
 
 impl Disk for ReadFolder {
-    fn create(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn create_file(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
         Err(read_only())
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = Real(File::open(self.path.join(name))?);
-        Ok(Arc::new(Overlaid::new(Arc::new(file))?))
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OsFile(File::open(self.path.join(name))?);
+        Ok(Arc::new(OverlayFile::new(Arc::new(file))?))
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         names_in(&self.path)
     }
 
-    fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
+    fn rename_file(&self, _from: &str, _to: &str) -> io::Result<()> {
         Err(read_only())
     }
 
-    fn remove(&self, _name: &str) -> io::Result<()> {
+    fn remove_file(&self, _name: &str) -> io::Result<()> {
         Err(read_only())
     }
 
@@ -297,12 +298,12 @@ impl Disk for ReadFolder {
         Ok(())
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         Ok(0)
     }
 }
 
-impl DiskFile for Real {
+impl DiskFile for OsFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
@@ -378,22 +379,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "what is there").unwrap();
         let disk = ReadFolder::open(folder.path()).unwrap();
-        assert!(disk.create("new").is_err() && disk.remove("file").is_err());
-        let file = disk.open("file").unwrap();
+        assert!(disk.create_file("new").is_err() && disk.remove_file("file").is_err());
+        let file = disk.open_file("file").unwrap();
         file.write_at(b"WHAT", 0).unwrap();
         file.sync().unwrap();
         let mut read = [0; 4];
         file.read_exact(&mut read, 0).unwrap();
         assert_eq!(&read, b"WHAT");
-        assert_eq!(disk.names().unwrap(), ["file"]);
+        assert_eq!(disk.file_names().unwrap(), ["file"]);
         assert!(!folder.path().join(LOCK).exists());
         let there = std::fs::read(folder.path().join("file")).unwrap();
         assert_eq!(there, b"what is there");
-        let writing = Folder::open(folder.path()).unwrap();
+        let writing = DiskFolder::open(folder.path()).unwrap();
         assert!(ReadFolder::open(folder.path()).is_err());
         drop(writing);
         let _reading = ReadFolder::open(folder.path()).unwrap();
         assert!(ReadFolder::open(folder.path()).is_ok());
-        assert!(Folder::open(folder.path()).is_err());
+        assert!(DiskFolder::open(folder.path()).is_err());
     }
 }

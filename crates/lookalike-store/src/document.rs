@@ -1,15 +1,15 @@
 //! Documents as they are inserted, and the answers to them.
 
 use lookalike::matching::Route;
-use lookalike::online::{self, Preparer, Time};
-use lookalike::text::Scratch;
+use lookalike::online::{self, DocumentPreparer, Timestamp};
+use lookalike::text::AnalysisScratch;
 use lookalike::value_hash;
 
 use crate::error::{Error, Result};
-use crate::ids::id_hash;
+use crate::ids::hash_id;
 use crate::records;
-use crate::rows::{self, Verdict as RowVerdict};
-use crate::settings::Holds;
+use crate::rows::{self, RowVerdict};
+use crate::settings::CollectionContent;
 
 /// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
@@ -22,47 +22,48 @@ pub const LONGEST_META: usize = 64 << 10;
 
 /// A document to be inserted or queried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document {
+pub struct NewDocument {
     /// Name of the document; 1 to [`LONGEST_ID`] bytes.
     pub id: String,
     /// Content that is compared.
-    pub content: Content,
+    pub content: DocumentContent,
     /// Time of the document; without one, the time of its arrival.
-    pub time: Option<Time>,
+    pub time: Option<Timestamp>,
     /// Arbitrary metadata, returned with the document. It is part of the content.
     pub meta: Option<String>,
 }
 
 /// Content of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum DocumentContent {
     /// A text of up to [`LONGEST_TEXT`] bytes.
     Text(String),
     /// Only the fingerprint of a text.
     Fingerprint(u128),
 }
 
-/// A document prepared for its check; see [`Collection::prepare`](crate::Collection::prepare).
+/// A document prepared for its check; see
+/// [`Collection::prepare_document`](crate::Collection::prepare_document).
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PendingInsert {
     pub(crate) id: String,
     pub(crate) id_hash: u64,
-    pub(crate) time: Option<Time>,
+    pub(crate) time: Option<Timestamp>,
     pub(crate) meta: Option<String>,
     pub(crate) content: u64,
     pub(crate) fingerprint: Option<u128>,
-    pub(crate) online: online::Prepared,
+    pub(crate) online: online::SketchedDocument,
     pub(crate) record: Vec<u8>,
 }
 
-impl Prepared {
+impl PendingInsert {
     pub(crate) fn new(
-        document: Document,
-        holds: Holds,
-        preparer: &Preparer,
-        scratch: &mut Scratch,
+        document: NewDocument,
+        holds: CollectionContent,
+        preparer: &DocumentPreparer,
+        scratch: &mut AnalysisScratch,
     ) -> Result<Self> {
-        let Document {
+        let NewDocument {
             id,
             content,
             time,
@@ -72,29 +73,29 @@ impl Prepared {
         let meta_bytes = meta.as_ref().map_or(0, String::len);
         check_length("meta of", &id, meta_bytes, 0, LONGEST_META)?;
         let (online, said, fingerprint) = match (content, holds) {
-            (Content::Text(text), Holds::Texts) => {
+            (DocumentContent::Text(text), CollectionContent::Texts) => {
                 check_length("text of", &id, text.len(), 0, LONGEST_TEXT)?;
                 let said = value_hash(text.as_bytes());
-                (preparer.text(text, scratch), said, None)
+                (preparer.prepare_text(text, scratch), said, None)
             }
-            (Content::Fingerprint(code), Holds::Fingerprints) => {
+            (DocumentContent::Fingerprint(code), CollectionContent::Fingerprints) => {
                 let said = value_hash(&code.to_le_bytes());
                 (preparer.fingerprint(code)?, said, Some(code))
             }
-            (_, Holds::Texts) => {
-                let what = format!("document '{}' has no text", shown(&id));
-                return Err(Error::document(what));
+            (_, CollectionContent::Texts) => {
+                let what = format!("document '{}' has no text", shorten_id(&id));
+                return Err(Error::document_error(what));
             }
-            (_, Holds::Fingerprints) => {
-                let what = format!("document '{}' has no fingerprint", shown(&id));
-                return Err(Error::document(what));
+            (_, CollectionContent::Fingerprints) => {
+                let what = format!("document '{}' has no fingerprint", shorten_id(&id));
+                return Err(Error::document_error(what));
             }
         };
         let of_meta = meta.as_ref().map(|meta| value_hash(meta.as_bytes()));
         let content = [said, of_meta.unwrap_or(0)].map(u64::to_le_bytes);
         Ok(Self {
-            record: records::encode(&id, online.text().unwrap_or_default()),
-            id_hash: id_hash(&id),
+            record: records::encode_record(&id, online.text().unwrap_or_default()),
+            id_hash: hash_id(&id),
             content: value_hash(content.as_flattened()),
             id,
             time,
@@ -110,7 +111,7 @@ impl Prepared {
     }
 
     /// Returns the approximate bytes that the document occupies until it is on disk.
-    pub fn bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         let text = self.online.text().map_or(0, str::len);
         let meta = self.meta.as_ref().map_or(0, String::len);
         size_of::<Self>() + self.id.len() + meta + text + self.record.len()
@@ -118,7 +119,7 @@ impl Prepared {
 }
 
 /// Returns as much of an id as a message shows.
-pub(crate) fn shown(id: &str) -> String {
+pub(crate) fn shorten_id(id: &str) -> String {
     let mut shown: String = id.chars().take(60).collect();
     if shown.len() < id.len() {
         shown.push('…');
@@ -130,50 +131,50 @@ fn check_length(what: &str, id: &str, bytes: usize, least: usize, most: usize) -
     if (least..=most).contains(&bytes) {
         return Ok(());
     }
-    Err(Error::document(format!(
+    Err(Error::document_error(format!(
         "the {what} '{}' has {bytes} bytes: it must have {least} to {most}",
-        shown(id)
+        shorten_id(id)
     )))
 }
 
 /// The answer to a document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct InsertAnswer {
     /// Id of the document.
     pub id: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: StoredVerdict,
     /// Sequence number; `None` if the document was not stored.
     pub seq: Option<u64>,
     /// Effective time of the document.
-    pub time: Time,
+    pub time: Timestamp,
     /// `true` if the same document was answered before and this is that answer.
     pub again: bool,
 }
 
-impl Answer {
+impl InsertAnswer {
     /// Returns the id of its cluster, which is that of the representative.
-    pub fn cluster(&self) -> &str {
+    pub fn cluster_id(&self) -> &str {
         match &self.verdict {
-            Verdict::Kept => &self.id,
-            Verdict::Duplicate(evidence) => &evidence.of,
+            StoredVerdict::Kept => &self.id,
+            StoredVerdict::Duplicate(evidence) => &evidence.of,
         }
     }
 }
 
 /// Verdict on a document.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum StoredVerdict {
     /// No kept document in the window matches it.
     Kept,
     /// It is a duplicate of a kept document.
-    Duplicate(Evidence),
+    Duplicate(DuplicateEvidence),
 }
 
 /// The kept document that a duplicate matches: the most similar one, and the earliest of equally similar
 /// ones.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
+pub struct DuplicateEvidence {
     /// Id of the kept document.
     pub of: String,
     /// Sequence number of the kept document.
@@ -184,7 +185,7 @@ pub struct Evidence {
     pub route: Route,
 }
 
-impl From<&RowVerdict> for Verdict {
+impl From<&RowVerdict> for StoredVerdict {
     fn from(verdict: &RowVerdict) -> Self {
         match verdict {
             RowVerdict::Kept { .. } => Self::Kept,
@@ -194,7 +195,7 @@ impl From<&RowVerdict> for Verdict {
                 similarity,
                 route,
                 ..
-            } => Self::Duplicate(Evidence {
+            } => Self::Duplicate(DuplicateEvidence {
                 of: of.clone(),
                 seq: *seq,
                 similarity: *similarity,
@@ -206,11 +207,11 @@ impl From<&RowVerdict> for Verdict {
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredDocument {
     /// The answer to it.
-    pub answer: Answer,
+    pub answer: InsertAnswer,
     /// Its content.
-    pub content: Content,
+    pub content: DocumentContent,
     /// Its metadata.
     pub meta: Option<String>,
     /// `true` if the kept document that it duplicates no longer exists: deleted, replaced or past the window.
@@ -219,17 +220,17 @@ pub struct Stored {
 
 /// A document found in a row.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownDocument {
     pub(crate) number: u64,
     pub(crate) seq: u64,
-    pub(crate) document: rows::Document,
+    pub(crate) document: rows::RowDocument,
 }
 
-impl Known {
-    pub(crate) fn answer(&self, again: bool) -> Answer {
-        Answer {
+impl KnownDocument {
+    pub(crate) fn to_answer(&self, again: bool) -> InsertAnswer {
+        InsertAnswer {
             id: self.document.id.clone(),
-            verdict: Verdict::from(&self.document.verdict),
+            verdict: StoredVerdict::from(&self.document.verdict),
             seq: Some(self.seq),
             time: self.document.time,
             again,
@@ -239,11 +240,11 @@ impl Known {
 
 /// A kept document and its duplicates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cluster {
+pub struct DocumentCluster {
     /// The representative.
-    pub kept: Answer,
+    pub kept: InsertAnswer,
     /// Its duplicates, newest first, up to the requested number.
-    pub members: Vec<Answer>,
+    pub members: Vec<InsertAnswer>,
     /// `true` if there are more.
     pub more: bool,
 }

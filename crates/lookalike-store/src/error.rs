@@ -44,21 +44,21 @@ impl Error {
         }
     }
 
-    pub(crate) fn setting(message: impl Into<String>) -> Self {
+    pub(crate) fn setting_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Setting, message)
     }
 
-    pub(crate) fn document(message: impl Into<String>) -> Self {
+    pub(crate) fn document_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Document, message)
     }
 
     /// Returns the error of a damaged file.
-    pub(crate) fn damaged(file: &str, what: impl fmt::Display) -> Self {
+    pub(crate) fn damaged_file(file: &str, what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Damaged, format!("'{file}' is damaged: {what}"))
     }
 
     /// Returns the error of a failed disk operation on a file.
-    pub(crate) fn disk(doing: &str, file: &str, error: &io::Error) -> Self {
+    pub(crate) fn disk_error(doing: &str, file: &str, error: &io::Error) -> Self {
         Self::new(ErrorKind::Disk, format!("{doing} '{file}': {error}"))
     }
 

@@ -12,15 +12,15 @@ use std::sync::LazyLock;
 
 /// Returns the hash of an id. It is keyed with a secret of the process, so that nobody can choose ids with
 /// colliding hashes, and it is never written to disk.
-pub(crate) fn id_hash(id: &str) -> u64 {
+pub(crate) fn hash_id(id: &str) -> u64 {
     static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     SECRET.hash_one(id)
 }
 
 /// Hash table from ids to row numbers; see the [module](self).
 #[derive(Debug)]
-pub(crate) struct Ids {
-    shards: Vec<Shard>,
+pub(crate) struct IdTable {
+    shards: Vec<IdShard>,
     /// Insertions since the last sweep step.
     since: u32,
     /// Next shard to be swept.
@@ -28,7 +28,7 @@ pub(crate) struct Ids {
 }
 
 #[derive(Debug, Default)]
-struct Shard {
+struct IdShard {
     /// Hash and row number, or 0 if empty. The last entries are beyond the positions that hashes name.
     entries: Vec<u64>,
     /// Number of positions that hashes name.
@@ -45,10 +45,10 @@ const SHARD_BITS: u32 = 12;
 /// Insertions between two steps of the incremental sweep, which passes all shards in 2²² insertions.
 const STEP: u32 = 1024;
 
-impl Default for Ids {
+impl Default for IdTable {
     fn default() -> Self {
         Self {
-            shards: (0..1 << SHARD_BITS).map(|_| Shard::default()).collect(),
+            shards: (0..1 << SHARD_BITS).map(|_| IdShard::default()).collect(),
             since: 0,
             hand: 0,
         }
@@ -56,44 +56,44 @@ impl Default for Ids {
 }
 
 /// Splits a hash into the shard of an id and its hash there, which is not 0.
-fn split(hash: u64) -> (usize, u32) {
+fn split_hash(hash: u64) -> (usize, u32) {
     ((hash >> (64 - SHARD_BITS)) as usize, hash as u32 | 1)
 }
 
 /// Restores a row number from its lower half; `None` if it is before `low`.
-fn whole(entry: u64, low: u64) -> Option<u64> {
-    let ahead = (entry as u32).wrapping_sub(low as u32);
-    (ahead <= u32::MAX >> 1).then(|| low + u64::from(ahead))
+fn restore_number(entry: u64, low: u64) -> Option<u64> {
+    let precheck = (entry as u32).wrapping_sub(low as u32);
+    (precheck <= u32::MAX >> 1).then(|| low + u64::from(precheck))
 }
 
-fn tag(entry: u64) -> u32 {
+fn entry_tag(entry: u64) -> u32 {
     (entry >> 32) as u32
 }
 
-impl Ids {
+impl IdTable {
     /// Prefetches the memory that a look-up needs.
-    pub(crate) fn prefetch(&self, hash: u64) {
-        let (shard, wanted) = split(hash);
+    pub(crate) fn prefetch_id(&self, hash: u64) {
+        let (shard, wanted) = split_hash(hash);
         let shard = &self.shards[shard];
-        if let Some(entry) = shard.entries.get(shard.place(wanted)) {
+        if let Some(entry) = shard.entries.get(shard.home_place(wanted)) {
             lookalike::prefetch(entry);
         }
     }
 
-    /// Calls `visit` with the number of every row whose id has this hash, and of few others. Rows before
-    /// `low` are ignored.
-    pub(crate) fn visit(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {
-        let (shard, wanted) = split(hash);
+    /// Calls `visit_candidates` with the number of every row whose id has this hash, and of few others.
+    /// Rows before `low` are ignored.
+    pub(crate) fn visit_candidates(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {
+        let (shard, wanted) = split_hash(hash);
         let shard = &self.shards[shard];
         if shard.taken == 0 {
             return;
         }
-        for &entry in &shard.entries[shard.place(wanted)..] {
-            if entry == 0 || tag(entry) > wanted {
+        for &entry in &shard.entries[shard.home_place(wanted)..] {
+            if entry == 0 || entry_tag(entry) > wanted {
                 return;
             }
-            if tag(entry) == wanted
-                && let Some(number) = whole(entry, low)
+            if entry_tag(entry) == wanted
+                && let Some(number) = restore_number(entry, low)
             {
                 visit(number);
             }
@@ -101,35 +101,41 @@ impl Ids {
     }
 
     /// Adds a row whose number is greater than all before. `gone` returns `true` for dead rows.
-    pub(crate) fn insert(&mut self, hash: u64, number: u64, low: u64, gone: impl Fn(u64) -> bool) {
-        let (at, tag) = split(hash);
+    pub(crate) fn insert_id(
+        &mut self,
+        hash: u64,
+        number: u64,
+        low: u64,
+        gone: impl Fn(u64) -> bool,
+    ) {
+        let (at, tag) = split_hash(hash);
         let shard = &mut self.shards[at];
         if !shard.has_room() {
-            shard.rebuild(low, &gone);
+            shard.rebuild_shard(low, &gone);
         }
         if shard.taken == 0 {
             shard.oldest = number as u32;
         }
-        shard.insert(u64::from(tag) << 32 | u64::from(number as u32));
+        shard.insert_entry(u64::from(tag) << 32 | u64::from(number as u32));
         self.since += 1;
         if self.since >= STEP {
             self.since = 0;
-            self.sweep(low, gone);
+            self.sweep_shard(low, gone);
         }
     }
 
-    fn sweep(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
+    fn sweep_shard(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
         let shard = &mut self.shards[self.hand];
         self.hand = (self.hand + 1) % (1 << SHARD_BITS);
-        if shard.taken > 0 && whole(shard.oldest.into(), low).is_none() {
-            shard.rebuild(low, gone);
+        if shard.taken > 0 && restore_number(shard.oldest.into(), low).is_none() {
+            shard.rebuild_shard(low, gone);
         }
     }
 
     /// Returns bytes of memory.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let held: usize = self.shards.iter().map(|it| 8 * it.entries.capacity()).sum();
-        (held + size_of::<Shard>() * self.shards.len()) as u64
+        (held + size_of::<IdShard>() * self.shards.len()) as u64
     }
 }
 
@@ -139,8 +145,8 @@ const LEAST: usize = 8;
 /// Positions reserved after the last one that hashes name, for displaced entries.
 const SPARE: usize = 4;
 
-impl Shard {
-    fn place(&self, tag: u32) -> usize {
+impl IdShard {
+    fn home_place(&self, tag: u32) -> usize {
         ((u64::from(tag) * self.places as u64) >> 32) as usize
     }
 
@@ -149,15 +155,15 @@ impl Shard {
     }
 
     /// Inserts an entry. Entries with the same hash stay before it; those with greater hashes move back.
-    fn insert(&mut self, entry: u64) {
-        let mut at = self.place(tag(entry));
-        while self.entries[at] != 0 && tag(self.entries[at]) <= tag(entry) {
+    fn insert_entry(&mut self, entry: u64) {
+        let mut at = self.home_place(entry_tag(entry));
+        while self.entries[at] != 0 && entry_tag(self.entries[at]) <= entry_tag(entry) {
             at += 1;
-            self.lengthen(at);
+            self.make_place(at);
         }
         let mut pushed = entry;
         while pushed != 0 {
-            self.lengthen(at);
+            self.make_place(at);
             pushed = std::mem::replace(&mut self.entries[at], pushed);
             at += 1;
         }
@@ -165,7 +171,7 @@ impl Shard {
     }
 
     /// Makes sure that a position exists, if necessary after those that hashes name.
-    fn lengthen(&mut self, at: usize) {
+    fn make_place(&mut self, at: usize) {
         if at >= self.entries.len() {
             self.entries.reserve_exact(SPARE);
             self.entries.resize(at + 1, 0);
@@ -173,23 +179,26 @@ impl Shard {
     }
 
     /// Drops dead entries. The new size has room for an eighth more than the rest.
-    fn rebuild(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
+    fn rebuild_shard(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
         let before = std::mem::take(&mut self.entries);
-        let alive = before
-            .into_iter()
-            .filter(|&entry| entry != 0 && whole(entry, low).is_some_and(|number| !gone(number)));
+        let alive = before.into_iter().filter(|&entry| {
+            entry != 0 && restore_number(entry, low).is_some_and(|number| !gone(number))
+        });
         let alive: Vec<u64> = alive.collect();
         self.places = (alive.len() + alive.len() / 8) * 10 / 9 + LEAST;
         self.entries = Vec::with_capacity(self.places + SPARE);
         self.entries.resize(self.places, 0);
         self.taken = 0;
-        let oldest = alive.iter().filter_map(|&entry| whole(entry, low)).min();
+        let oldest = alive
+            .iter()
+            .filter_map(|&entry| restore_number(entry, low))
+            .min();
         self.oldest = oldest.unwrap_or(0) as u32;
         // The entries are ordered by hash, so each one goes after the one before.
         let mut next = 0;
         for &entry in &alive {
-            let at = next.max(self.place(tag(entry)));
-            self.lengthen(at);
+            let at = next.max(self.home_place(entry_tag(entry)));
+            self.make_place(at);
             self.entries[at] = entry;
             next = at + 1;
         }
@@ -205,9 +214,9 @@ mod tests {
         lookalike::value_hash(&value.to_le_bytes())
     }
 
-    fn found(ids: &Ids, hash: u64, low: u64) -> Vec<u64> {
+    fn found(ids: &IdTable, hash: u64, low: u64) -> Vec<u64> {
         let mut found = Vec::new();
-        ids.visit(hash, low, |number| found.push(number));
+        ids.visit_candidates(hash, low, |number| found.push(number));
         found.sort_unstable();
         found
     }
@@ -220,7 +229,7 @@ mod tests {
             (u64::from(u32::MAX) - 9000, 3),
             ((1 << 31) - 9, 1),
         ] {
-            let mut ids = Ids::default();
+            let mut ids = IdTable::default();
             let mut list: Vec<(u64, u64)> = Vec::new();
             let gone = |number: u64| number.is_multiple_of(7);
             let mut low = start;
@@ -232,7 +241,7 @@ mod tests {
                     _ => mix(mix(step) % 9000),
                 };
                 let hash = hash & u64::MAX >> 12 | (mix(hash) % shards) << 52;
-                ids.insert(hash, number, low, gone);
+                ids.insert_id(hash, number, low, gone);
                 list.push((hash, number));
                 if step % 500 == 499 {
                     low = number - 12_000.min(step);
@@ -248,7 +257,7 @@ mod tests {
                     found.retain(|&number| !gone(number));
                     let right = list
                         .iter()
-                        .filter(|(other, _)| split(*other) == split(hash));
+                        .filter(|(other, _)| split_hash(*other) == split_hash(hash));
                     let right: Vec<u64> = right.map(|&(_, number)| number).collect();
                     assert!(found.iter().all(|number| right.contains(number)));
                     assert!(
@@ -262,17 +271,21 @@ mod tests {
 
     #[test]
     fn a_row_takes_ten_bytes_and_none_once_it_is_gone() {
-        let mut ids = Ids::default();
-        let empty = ids.bytes();
+        let mut ids = IdTable::default();
+        let empty = ids.memory_bytes();
         for number in 0..2_000_000u64 {
-            ids.insert(mix(number), number, 0, |_| false);
+            ids.insert_id(mix(number), number, 0, |_| false);
         }
-        let each = (ids.bytes() - empty) as f64 / 2e6;
+        let each = (ids.memory_bytes() - empty) as f64 / 2e6;
         assert!((8.0..10.5).contains(&each), "{each}");
         // The incremental sweep removes them.
         for number in 2_000_000..2_000_000 + (u64::from(STEP) << SHARD_BITS) {
-            ids.insert(0, number, number, |_| false);
+            ids.insert_id(0, number, number, |_| false);
         }
-        assert!(ids.bytes() - empty < 1_000_000, "{}", ids.bytes());
+        assert!(
+            ids.memory_bytes() - empty < 1_000_000,
+            "{}",
+            ids.memory_bytes()
+        );
     }
 }

@@ -9,26 +9,26 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use lookalike::text::Scratch;
-//! use lookalike_store::{Collection, Content, Document, Folder, Options, Settings};
+//! use lookalike::text::AnalysisScratch;
+//! use lookalike_store::{Collection, DocumentContent, NewDocument, DiskFolder, CollectionOptions, CollectionSettings};
 //!
 //! let folder = tempfile::tempdir()?;
-//! let disk = Arc::new(Folder::open(folder.path())?);
-//! let collection = Collection::create(disk, &Settings::default(), Options::default())?;
+//! let disk = Arc::new(DiskFolder::open(folder.path())?);
+//! let collection = Collection::create_empty(disk, &CollectionSettings::default(), CollectionOptions::default())?;
 //!
-//! let mut scratch = Scratch::default();
+//! let mut scratch = AnalysisScratch::default();
 //! let mut documents = Vec::new();
 //! for (id, text) in [("a", "老船长解开了缆绳"), ("b", "別的事"), ("c", "老船長解開了纜繩！")] {
-//!     let document = Document {
+//!     let document = NewDocument {
 //!         id: id.to_owned(),
-//!         content: Content::Text(text.to_owned()),
+//!         content: DocumentContent::Text(text.to_owned()),
 //!         time: None,
 //!         meta: None,
 //!     };
-//!     documents.push(collection.prepare(document, &mut scratch)?);
+//!     documents.push(collection.prepare_document(document, &mut scratch)?);
 //! }
-//! let answers: Result<Vec<_>, _> = collection.insert(&documents).into_iter().collect();
-//! let clusters: Vec<_> = answers?.iter().map(|it| it.cluster().to_owned()).collect();
+//! let answers: Result<Vec<_>, _> = collection.insert_documents(&documents).into_iter().collect();
+//! let clusters: Vec<_> = answers?.iter().map(|it| it.cluster_id().to_owned()).collect();
 //! assert_eq!(clusters, ["a", "b", "a"]);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
@@ -50,40 +50,41 @@
 //!
 //! # Cost
 //!
-//! A batch contains every document that is waiting at that moment. It costs one sync of the texts and one
-//! commit of two syncs. [`Collection::prepare`] does most of the work and runs on any thread. Most of the
-//! checking runs in advance on all cores; the rest of it, and the insertion, run on one thread at a time.
-//! While one batch is written, the next one can be [admitted](Collection::admit). A document takes about 100
-//! bytes of memory with the default settings and short texts, and 60 bytes with SimHash.
+//! A batch contains every document that is waiting at that moment. It costs one sync of the texts and
+//! one commit of two syncs. [`Collection::prepare_document`] does most of the work and runs on any
+//! thread. Most of the checking runs in advance on all cores; the rest of it, and the insertion, run on
+//! one thread at a time. While one batch is written, the next one can be
+//! [admitted](Collection::admit_documents). A document takes about 100 bytes of memory with the default
+//! settings and short texts, and 60 bytes with SimHash.
 //!
 //! # Limits
 //!
-//! A collection has no thread of its own. Its owner calls [`Collection::maintain`] regularly, which compacts
-//! partitions with many deleted or replaced documents and, if the window follows the wall clock, expires
-//! documents. If the window does not follow the wall clock, a late document leaves the disk with the
-//! partition in which it arrived. A deleted document keeps about 50 bytes of memory until its partition
-//! expires.
+//! A collection has no thread of its own. Its owner calls [`Collection::run_maintenance`] regularly,
+//! which compacts partitions with many deleted or replaced documents and, if the window follows the wall
+//! clock, expires documents. If the window does not follow the wall clock, a late document leaves the
+//! disk with the partition in which it arrived. A deleted document keeps about 50 bytes of memory until
+//! its partition expires.
 
 mod bytes;
+mod chunked_vec;
 mod collection;
 mod compact;
-mod copying;
 mod disk;
 mod document;
 mod error;
 mod fair_lock;
-mod group;
+mod group_commit;
 mod ids;
 mod inventory;
-mod leaves;
 mod maintain;
-mod overlaid;
+mod overlay_file;
+mod parallel_map;
 mod partition;
 mod records;
 mod rows;
 mod settings;
-mod share;
 mod sketches;
+mod snapshot_copy;
 mod state;
 /// The synchronisation primitives that threads use; a test substitutes others.
 mod sync {
@@ -92,18 +93,20 @@ mod sync {
 mod writer;
 
 pub use collection::{
-    Admitted, Clock, ClusterPage, Collection, Options, Stats, VerificationLimits,
+    AdmittedDocuments, ClusterPage, Collection, CollectionOptions, CollectionStats,
+    VerificationLimits, WallClock,
 };
-pub use compact::{MaintenancePace, Upkeep};
-pub use disk::{Disk, DiskFile, Folder, ReadFolder, make_directory};
+pub use compact::{MaintenancePace, MaintenanceReport};
+pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
-    Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,
-    Stored, Verdict,
+    DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer, LONGEST_ID, LONGEST_META,
+    LONGEST_TEXT, NewDocument, PendingInsert, StoredDocument, StoredVerdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use maintain::{
-    Imported, Reject, Report, export, import, read_settings, repair, restore, verify,
+    ImportCounts, RejectDocument, VerifyReport, export_documents, import_documents, read_settings,
+    repair_collection, restore_collection, verify_collection,
 };
 pub use partition::is_guarded;
-pub use settings::{Expire, Holds, OnConflict, Settings};
+pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 pub use state::CompactionTrigger;

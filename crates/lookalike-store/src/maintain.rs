@@ -4,28 +4,29 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 
-use lookalike::online::Time;
-use lookalike::text::Scratch;
+use lookalike::online::Timestamp;
+use lookalike::text::AnalysisScratch;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::{Collection, Options, stored};
-use crate::copying::Copier;
+use crate::collection::{Collection, CollectionOptions, stored_document};
 use crate::disk::Disk;
 use crate::document::{
-    Content, Document, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Stored, Verdict, shown,
+    DocumentContent, LONGEST_ID, LONGEST_META, LONGEST_TEXT, NewDocument, StoredDocument,
+    StoredVerdict, shorten_id,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::id_hash;
-use crate::inventory::{Inventory, names};
-use crate::partition::{FileNames, Partition, is_of_collection};
-use crate::rows::{self, Row, count_rows, numbered};
-use crate::settings::{MANIFEST, Manifest, NEW, Settings};
-use crate::sketches::Reading;
-use crate::state::State;
+use crate::ids::hash_id;
+use crate::inventory::{DiskInventory, list_files};
+use crate::partition::{FileNames, PartitionFiles, is_of_collection};
+use crate::rows::{self, PartitionRow, count_rows, number_rows};
+use crate::settings::{CollectionManifest, CollectionSettings, MANIFEST, NEW};
+use crate::sketches::SketchFileReader;
+use crate::snapshot_copy::FileCopier;
+use crate::state::CollectionState;
 
 /// Result of checking every byte of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct VerifyReport {
     /// Partitions that were checked.
     pub partitions: u64,
     /// Intact rows.
@@ -45,47 +46,49 @@ pub struct Report {
 ///
 /// # Errors
 /// If the manifest cannot be read. All other damage is in the report.
-pub fn verify(disk: &dyn Disk) -> Result<Report> {
-    let mut report = Report::default();
-    let source = Source::of(disk, Manifest::read(disk)?)?;
-    source.walk(&mut report, &mut |_, _, _| Ok(()))?;
+pub fn verify_collection(disk: &dyn Disk) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    let source = OfflineCollection::open_offline(disk, CollectionManifest::read_file(disk)?)?;
+    source.visit_documents(&mut report, &mut |_, _, _| Ok(()))?;
     Ok(report)
 }
 
-/// Copies a collection that is not open, for example a [snapshot](Collection::snapshot), to a disk without
-/// one. The manifest is written last: a copy without it is incomplete and is not a collection. Checks nothing
-/// but the manifest; use [`verify`] for the rest.
+/// Copies a collection that is not open, for example a [snapshot](Collection::copy_to_snapshot), to a
+/// disk without one. The manifest is written last: a copy without it is incomplete and is not a
+/// collection. Checks nothing but the manifest; use [`verify_collection`] for the rest.
 ///
 /// # Errors
 /// If there is no collection to copy, the destination has one already, or an operation on either disk fails.
-pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
-    Manifest::read(from)?;
+pub fn restore_collection(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
+    CollectionManifest::read_file(from)?;
     let is_own = |name: &String| *name == MANIFEST || is_of_collection(name);
-    if let Some(name) = names(to)?.into_iter().find(is_own) {
+    if let Some(name) = list_files(to)?.into_iter().find(is_own) {
         let what = format!("there are files of a collection already: '{name}'");
-        return Err(Error::setting(what));
+        return Err(Error::setting_error(what));
     }
     let opened = |name: &str| {
-        from.open(name)
-            .map_err(|error| Error::disk("cannot open", name, &error))
+        from.open_file(name)
+            .map_err(|error| Error::disk_error("cannot open", name, &error))
     };
-    let mut copier = Copier::new(to, 0);
-    let names = names(from)?.into_iter();
+    let mut copier = FileCopier::new(to, 0);
+    let names = list_files(from)?.into_iter();
     let names: Vec<_> = names.filter(|name| is_of_collection(name)).collect();
     for name in &names {
         let length = opened(name)?.len();
-        copier.expect(length.map_err(|error| Error::disk("cannot read", name, &error))?)?;
+        copier.reserve_bytes(
+            length.map_err(|error| Error::disk_error("cannot read", name, &error))?,
+        )?;
     }
     for name in &names {
-        copier.copy(opened(name)?, name)?;
+        copier.copy_file(opened(name)?, name)?;
     }
     let new = format!("{MANIFEST}{NEW}");
-    copier.copy(opened(MANIFEST)?, &new)?;
+    copier.copy_file(opened(MANIFEST)?, &new)?;
     // All other names are made durable first, because a manifest marks a copy as complete.
     to.sync_names()
-        .and_then(|()| to.rename(&new, MANIFEST))
+        .and_then(|()| to.rename_file(&new, MANIFEST))
         .and_then(|()| to.sync_names())
-        .map_err(|error| Error::disk("cannot write", MANIFEST, &error))
+        .map_err(|error| Error::disk_error("cannot write", MANIFEST, &error))
 }
 
 /// Creates a new collection from all documents of a damaged one that can still be read, in their order.
@@ -98,63 +101,63 @@ pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
 /// # Errors
 /// If the manifest cannot be read and no settings are given, no partition belongs to a collection with the
 /// given settings, or the new disk fails.
-pub fn repair(
+pub fn repair_collection(
     from: &dyn Disk,
-    settings: Option<&Settings>,
+    settings: Option<&CollectionSettings>,
     to: Arc<dyn Disk>,
-    options: Options,
-) -> Result<(Report, Collection)> {
+    options: CollectionOptions,
+) -> Result<(VerifyReport, Collection)> {
     let manifest = match settings {
-        Some(settings) => Manifest::new(settings)?,
-        None => Manifest::read(from)?,
+        Some(settings) => CollectionManifest::new(settings)?,
+        None => CollectionManifest::read_file(from)?,
     };
-    let source = Source::of(from, manifest)?;
+    let source = OfflineCollection::open_offline(from, manifest)?;
     if settings.is_some() && source.partitions == 0 {
         let what = "no partition belongs to a collection with these settings";
-        return Err(Error::setting(what));
+        return Err(Error::setting_error(what));
     }
-    let collection = Collection::create(to, &source.manifest.settings, options)?;
+    let collection = Collection::create_empty(to, &source.manifest.settings, options)?;
     let mut findings = Vec::new();
     let mut reject = |_, error: &Error| {
         findings.push(error.to_string());
         Ok(())
     };
-    let mut import = Import {
+    let mut import = BulkImport {
         ids: Some(HashSet::new()),
-        ..Import::new(&collection, &mut reject)
+        ..BulkImport::new(&collection, &mut reject)
     };
-    let mut report = Report::default();
-    source.walk_in_order(&mut report, &mut |number, document| {
-        import.push(number, document)
+    let mut report = VerifyReport::default();
+    source.visit_in_order(&mut report, &mut |number, document| {
+        import.push_document(number, document)
     })?;
-    import.flush()?;
+    import.insert_waiting()?;
     report.findings.append(&mut findings);
     Ok((report, collection))
 }
 
 /// A collection that is not open.
-struct Source<'a> {
+struct OfflineCollection<'a> {
     disk: &'a dyn Disk,
-    manifest: Manifest,
+    manifest: CollectionManifest,
     /// Numbers of dead rows.
     deleted: HashSet<u64>,
     /// Destinations of moved documents, by sequence number: the row and the time.
-    moved: HashMap<u64, (u64, Time)>,
+    moved: HashMap<u64, (u64, Timestamp)>,
     /// Number of the first readable row.
     first: u64,
     /// Number of readable partitions.
     partitions: u64,
 }
 
-impl<'a> Source<'a> {
-    fn of(disk: &'a dyn Disk, manifest: Manifest) -> Result<Self> {
-        let (mut report, mut deleted) = (Report::default(), HashSet::new());
+impl<'a> OfflineCollection<'a> {
+    fn open_offline(disk: &'a dyn Disk, manifest: CollectionManifest) -> Result<Self> {
+        let (mut report, mut deleted) = (VerifyReport::default(), HashSet::new());
         let (mut moved, mut first) = (HashMap::new(), u64::MAX);
-        each_row(disk, &manifest, &mut report, &mut |_, number, row| {
+        visit_all_rows(disk, &manifest, &mut report, &mut |_, number, row| {
             first = first.min(number);
             match row {
-                Row::Deleted { number, .. } => drop(deleted.insert(*number)),
-                Row::Moved {
+                PartitionRow::Deleted { number, .. } => drop(deleted.insert(*number)),
+                PartitionRow::Moved {
                     from,
                     seq,
                     document,
@@ -163,11 +166,13 @@ impl<'a> Source<'a> {
                     deleted.insert(*from);
                     moved.insert(*seq, (number, document.time));
                 }
-                Row::ErasedMove { from, seq, .. } => {
+                PartitionRow::ErasedMove { from, seq, .. } => {
                     deleted.insert(*from);
                     moved.remove(seq);
                 }
-                Row::Document(_) | Row::Erased { .. } | Row::ErasedDuplicate { .. } => {}
+                PartitionRow::Document(_)
+                | PartitionRow::Erased { .. }
+                | PartitionRow::ErasedDuplicate { .. } => {}
             }
             Ok(())
         })?;
@@ -184,69 +189,74 @@ impl<'a> Source<'a> {
 
     /// Calls `visit` with every readable live document, in the order of sequence numbers. A document that was
     /// moved behind its duplicates comes in its old position, read from its old row if that is readable.
-    fn walk_in_order(
+    fn visit_in_order(
         &self,
-        report: &mut Report,
-        visit: &mut dyn FnMut(u64, Document) -> Result<()>,
+        report: &mut VerifyReport,
+        visit: &mut dyn FnMut(u64, NewDocument) -> Result<()>,
     ) -> Result<()> {
         let mut done = HashSet::new();
         if self.moved.keys().any(|&seq| seq < self.first) {
-            self.walk(&mut Report::default(), &mut |number, row, document| {
-                let Row::Moved { seq, .. } = row else {
-                    return Ok(());
-                };
-                if *seq >= self.first || !self.counts(number) {
-                    return Ok(());
-                }
-                done.insert(*seq);
-                visit(number, document)
-            })?;
+            self.visit_documents(
+                &mut VerifyReport::default(),
+                &mut |number, row, document| {
+                    let PartitionRow::Moved { seq, .. } = row else {
+                        return Ok(());
+                    };
+                    if *seq >= self.first || !self.is_counted(number) {
+                        return Ok(());
+                    }
+                    done.insert(*seq);
+                    visit(number, document)
+                },
+            )?;
         }
-        self.walk(report, &mut |number, row, mut document| match row {
-            Row::Document(_) => {
+        self.visit_documents(report, &mut |number, row, mut document| match row {
+            PartitionRow::Document(_) => {
                 if let Some(&(_, time)) = self.moved.get(&number) {
                     done.insert(number);
                     document.time = Some(time);
-                } else if !self.counts(number) {
+                } else if !self.is_counted(number) {
                     return Ok(());
                 }
                 visit(number, document)
             }
-            Row::Moved { seq, .. } if self.counts(number) && done.insert(*seq) => {
+            PartitionRow::Moved { seq, .. } if self.is_counted(number) && done.insert(*seq) => {
                 visit(number, document)
             }
             _ => Ok(()),
         })
     }
 
-    fn counts(&self, number: u64) -> bool {
+    fn is_counted(&self, number: u64) -> bool {
         !self.deleted.contains(&number)
     }
 
     /// Calls `visit` with every readable document, live or dead, and the number of its row.
-    fn walk(
+    fn visit_documents(
         &self,
-        report: &mut Report,
-        visit: &mut dyn FnMut(u64, &Row, Document) -> Result<()>,
+        report: &mut VerifyReport,
+        visit: &mut dyn FnMut(u64, &PartitionRow, NewDocument) -> Result<()>,
     ) -> Result<()> {
         let (mut documents, mut unreadable) = (0, Vec::new());
-        let mut cached = Cached::new(&self.manifest)?;
-        each_row(
+        let mut cached = SketchCacheCheck::new(&self.manifest)?;
+        visit_all_rows(
             self.disk,
             &self.manifest,
             report,
             &mut |partition, number, row| {
-                let (Row::Document(document) | Row::Moved { document, .. }) = row else {
+                let (PartitionRow::Document(document) | PartitionRow::Moved { document, .. }) = row
+                else {
                     return Ok(());
                 };
-                cached.check(self.disk, partition, document);
-                match read_again(partition, document) {
+                cached.check_document(self.disk, partition, document);
+                match reread_row(partition, document) {
                     Ok(again) => {
-                        documents += u64::from(self.counts(number));
+                        documents += u64::from(self.is_counted(number));
                         visit(number, row, again)
                     }
                     Err(error) => {
-                        unreadable.push(format!("document '{}': {error}", shown(&document.id)));
+                        unreadable
+                            .push(format!("document '{}': {error}", shorten_id(&document.id)));
                         Ok(())
                     }
                 }
@@ -260,54 +270,62 @@ impl<'a> Source<'a> {
 }
 
 /// Checks the cached sketches of kept documents, in their order.
-struct Cached {
+struct SketchCacheCheck {
     seal: u32,
     /// `true` if the collection has sketches.
     is_there: bool,
     /// Cache of the current partition, until an entry is wrong.
-    reading: Option<(FileNames, Option<Reading>)>,
+    reading: Option<(FileNames, Option<SketchFileReader>)>,
     /// Names of files with a wrong entry.
     wrong: Vec<String>,
 }
 
-impl Cached {
-    fn new(manifest: &Manifest) -> Result<Self> {
+impl SketchCacheCheck {
+    fn new(manifest: &CollectionManifest) -> Result<Self> {
         let seal = manifest.seal;
         Ok(Self {
             seal,
-            is_there: State::new(Arc::clone(&manifest.settings), seal)?.has_sketches(),
+            is_there: CollectionState::new(Arc::clone(&manifest.settings), seal)?.has_sketches(),
             reading: None,
             wrong: Vec::new(),
         })
     }
 
-    fn check(&mut self, disk: &dyn Disk, partition: &Partition, document: &rows::Document) {
-        if !self.is_there || !matches!(document.verdict, rows::Verdict::Kept { .. }) {
+    fn check_document(
+        &mut self,
+        disk: &dyn Disk,
+        partition: &PartitionFiles,
+        document: &rows::RowDocument,
+    ) {
+        if !self.is_there || !matches!(document.verdict, rows::RowVerdict::Kept { .. }) {
             return;
         }
-        let names = partition.about.names();
+        let names = partition.about.file_names();
         if self.reading.as_ref().is_none_or(|(of, _)| *of != names) {
-            self.reading = Some((names, Some(Reading::open(disk, self.seal, names))));
+            self.reading = Some((
+                names,
+                Some(SketchFileReader::open_file(disk, self.seal, names)),
+            ));
         }
         let Some((_, reading)) = &mut self.reading else {
             return;
         };
         let Some(file) = reading else { return };
-        let entry = file.next();
-        if entry.is_none_or(|entry| entry.of(document.content).is_none()) {
+        let entry = file.next_entry();
+        if entry.is_none_or(|entry| entry.sketches_for(document.content).is_none()) {
             *reading = None;
-            self.wrong.push(names.sketches());
+            self.wrong.push(names.sketches_file());
         }
     }
 }
 
-fn read_again(partition: &Partition, document: &rows::Document) -> Result<Document> {
+fn reread_row(partition: &PartitionFiles, document: &rows::RowDocument) -> Result<NewDocument> {
     partition.check_record(document.place, &document.id)?;
     let content = match document.fingerprint {
-        Some(fingerprint) => Content::Fingerprint(fingerprint),
-        None => Content::Text(partition.text(document.place.at, str::to_owned)?),
+        Some(fingerprint) => DocumentContent::Fingerprint(fingerprint),
+        None => DocumentContent::Text(partition.visit_text(document.place.at, str::to_owned)?),
     };
-    Ok(Document {
+    Ok(NewDocument {
         id: document.id.clone(),
         content,
         time: Some(document.time),
@@ -315,21 +333,21 @@ fn read_again(partition: &Partition, document: &rows::Document) -> Result<Docume
     })
 }
 
-type VisitRow<'a> = dyn FnMut(&Partition, u64, &Row) -> Result<()> + 'a;
+type VisitRow<'a> = dyn FnMut(&PartitionFiles, u64, &PartitionRow) -> Result<()> + 'a;
 
-fn each_row(
+fn visit_all_rows(
     disk: &dyn Disk,
-    manifest: &Manifest,
-    report: &mut Report,
+    manifest: &CollectionManifest,
+    report: &mut VerifyReport,
     visit: &mut VisitRow<'_>,
 ) -> Result<()> {
-    manifest.settings.plan()?;
-    let inventory = Inventory::take(disk, manifest)?;
+    manifest.settings.match_plan()?;
+    let inventory = DiskInventory::take_inventory(disk, manifest)?;
     let findings = inventory.findings.iter().map(ToString::to_string);
     report.findings.extend(findings);
     let mut expected = None;
     for names in inventory.partitions {
-        let partition = match Partition::open(disk, manifest.seal, names) {
+        let partition = match PartitionFiles::open_files(disk, manifest.seal, names) {
             Ok(partition) => partition,
             Err(error) => {
                 report.findings.push(error.to_string());
@@ -341,20 +359,20 @@ fn each_row(
         let first = partition.about.first;
         if expected.is_some_and(|expected| expected != first) {
             let expected = expected.unwrap_or_default();
-            let name = partition.name();
+            let name = partition.rows_name();
             report
                 .findings
                 .push(format!("'{name}' begins with row {first}, not {expected}"));
         }
-        expected = rows_of(&partition, report, visit)?;
+        expected = visit_partition_rows(&partition, report, visit)?;
     }
     Ok(())
 }
 
 /// Checks the rows of a partition. Returns the number after the last row, if that can be read.
-fn rows_of(
-    partition: &Partition,
-    report: &mut Report,
+fn visit_partition_rows(
+    partition: &PartitionFiles,
+    report: &mut VerifyReport,
     visit: &mut VisitRow<'_>,
 ) -> Result<Option<u64>> {
     let mut next = Some(partition.about.first);
@@ -376,7 +394,7 @@ fn rows_of(
         next = Some(first.saturating_add(count_rows(&rows)));
         report.rows += rows.len() as u64;
         refused =
-            numbered(first, &rows).try_for_each(|(number, row)| visit(partition, number, row));
+            number_rows(first, &rows).try_for_each(|(number, row)| visit(partition, number, row));
         refused.clone()
     });
     refused?;
@@ -390,7 +408,7 @@ fn rows_of(
 /// A line of an export.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ExportLine {
     id: String,
     /// Microseconds since 1970.
     time_us: i64,
@@ -410,49 +428,56 @@ struct Line {
 }
 
 /// Writes every document of a collection as one JSON object per line, in the order of sequence numbers, with
-/// the fields `id`, `time_us`, `text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
+/// the fields `id`, `time_us`, `visit_text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
 /// `similarity`. If windows are refreshed, the time of a document may be that of its last duplicate. Returns
 /// the number of documents.
 ///
 /// # Errors
 /// If a file is damaged, or writing to `out` fails.
-pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
+pub fn export_documents(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
     let (low, last, moved) = {
-        let state = collection.state()?;
-        (state.low(), state.last(), state.moved_from_before())
+        let state = collection.read_state()?;
+        (
+            state.first_live_row(),
+            state.last_row(),
+            state.moved_from_before(),
+        )
     };
     let mut count = 0;
     for seq in moved.into_iter().chain(low..=last) {
-        let state = collection.state()?;
-        let number = state.number_of(seq);
-        if state.is_gone(number) {
+        let state = collection.read_state()?;
+        let number = state.row_of_document(seq);
+        if state.is_row_gone(number) {
             continue;
         }
         // A moved document is exported at its sequence number, not at the row to which it was moved.
-        let Some(known) = state.known(number)?.filter(|known| known.seq == seq) else {
+        let Some(known) = state
+            .find_by_number(number)?
+            .filter(|known| known.seq == seq)
+        else {
             continue;
         };
-        let stored = stored(&state, &known)?;
+        let stored = stored_document(&state, &known)?;
         drop(state);
-        let line = Line::from(stored);
+        let line = ExportLine::from(stored);
         let written = serde_json::to_writer(&mut *out, &line).map_err(std::io::Error::from);
         written
             .and_then(|()| out.write_all(b"\n"))
-            .map_err(|error| Error::disk("cannot write", "export", &error))?;
+            .map_err(|error| Error::disk_error("cannot write", "export", &error))?;
         count += 1;
     }
     Ok(count)
 }
 
-impl From<Stored> for Line {
-    fn from(stored: Stored) -> Self {
+impl From<StoredDocument> for ExportLine {
+    fn from(stored: StoredDocument) -> Self {
         let evidence = match stored.answer.verdict {
-            Verdict::Kept => None,
-            Verdict::Duplicate(evidence) => Some(evidence),
+            StoredVerdict::Kept => None,
+            StoredVerdict::Duplicate(evidence) => Some(evidence),
         };
         let (text, fingerprint) = match stored.content {
-            Content::Text(text) => (Some(text), None),
-            Content::Fingerprint(code) => (None, Some(format!("{code:032x}"))),
+            DocumentContent::Text(text) => (Some(text), None),
+            DocumentContent::Fingerprint(code) => (None, Some(format!("{code:032x}"))),
         };
         Self {
             id: stored.answer.id,
@@ -469,7 +494,7 @@ impl From<Stored> for Line {
 
 /// Result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportCounts {
     /// Documents that are new to the collection.
     pub new: u64,
     /// Documents that existed already with the same content.
@@ -484,17 +509,18 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Largest line in bytes: JSON may write each byte of a string as six, and 64 KiB remain for the rest.
 const LONGEST_LINE: usize = 6 * (LONGEST_TEXT + LONGEST_META + 2 * LONGEST_ID) + (64 << 10);
 
-/// Reads the lines of an export and inserts their documents in order, with their times. Verdicts are decided
-/// again; they are the same if nothing was deleted or late and no document is past the window. Calls `reject`
-/// with the number of each line that is not part of an export or whose document is refused, and the reason.
+/// Reads the lines of an export and inserts their documents in order, with their times. Verdicts are
+/// decided again; they are the same if nothing was deleted or late and no document is past the window.
+/// Calls `reject_document` with the number of each line that is not part of an export or whose document
+/// is refused, and the reason.
 ///
 /// # Errors
-/// If the lines cannot be read or the collection accepts no more writes, and any error of `reject`.
-pub fn import(
+/// If the lines cannot be read or the collection accepts no more writes, and any error of `reject_document`.
+pub fn import_documents(
     collection: &Collection,
     lines: &mut dyn BufRead,
-    reject: &mut Reject<'_>,
-) -> Result<Imported> {
+    reject: &mut RejectDocument<'_>,
+) -> Result<ImportCounts> {
     import_lines(collection, lines, LONGEST_LINE, reject)
 }
 
@@ -502,19 +528,20 @@ fn import_lines(
     collection: &Collection,
     lines: &mut dyn BufRead,
     longest: usize,
-    reject: &mut Reject<'_>,
-) -> Result<Imported> {
-    let mut import = Import::new(collection, reject);
+    reject: &mut RejectDocument<'_>,
+) -> Result<ImportCounts> {
+    let mut import = BulkImport::new(collection, reject);
     let mut line = Vec::new();
     for number in 1.. {
         let is_whole = read_line(lines, &mut line, longest);
-        let is_whole = is_whole.map_err(|error| Error::disk("cannot read", "import", &error))?;
+        let is_whole =
+            is_whole.map_err(|error| Error::disk_error("cannot read", "import", &error))?;
         if line.is_empty() {
             break;
         }
         if !is_whole {
             let what = format!("the line has more than {longest} bytes, the limit for a document");
-            import.reject(number, &Error::document(what))?;
+            import.reject_document(number, &Error::document_error(what))?;
             continue;
         }
         let line = match number {
@@ -524,12 +551,12 @@ fn import_lines(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match Line::read(line) {
-            Ok(document) => import.push(number, document)?,
-            Err(error) => import.reject(number, &error)?,
+        match ExportLine::parse_line(line) {
+            Ok(document) => import.push_document(number, document)?,
+            Err(error) => import.reject_document(number, &error)?,
         }
     }
-    import.flush()?;
+    import.insert_waiting()?;
     Ok(import.imported)
 }
 
@@ -546,58 +573,58 @@ fn read_line(lines: &mut dyn BufRead, line: &mut Vec<u8>, longest: usize) -> io:
     Ok(false)
 }
 
-impl Line {
-    fn read(line: &[u8]) -> Result<Document> {
+impl ExportLine {
+    fn parse_line(line: &[u8]) -> Result<NewDocument> {
         let line: Self = serde_json::from_slice(line).map_err(|error| {
             // The caller reports the number of the line.
             let (told, column) = (error.to_string(), error.column());
             match told.strip_suffix(&format!(" at line 1 column {column}")) {
-                Some(what) => Error::document(format!("{what} at column {column}")),
-                None => Error::document(told),
+                Some(what) => Error::document_error(format!("{what} at column {column}")),
+                None => Error::document_error(told),
             }
         })?;
-        line.document()
+        line.to_document()
     }
 
-    fn document(self) -> Result<Document> {
+    fn to_document(self) -> Result<NewDocument> {
         let content = match (self.text, self.fingerprint) {
-            (Some(text), None) => Content::Text(text),
+            (Some(text), None) => DocumentContent::Text(text),
             (None, Some(digits)) => {
                 let code = u128::from_str_radix(&digits, 16);
-                let wrong = |_| Error::document(format!("'{digits}' is not a fingerprint"));
-                Content::Fingerprint(code.map_err(wrong)?)
+                let wrong = |_| Error::document_error(format!("'{digits}' is not a fingerprint"));
+                DocumentContent::Fingerprint(code.map_err(wrong)?)
             }
             _ => {
-                return Err(Error::document(
+                return Err(Error::document_error(
                     "it must have either 'text' or 'fingerprint'",
                 ));
             }
         };
-        Ok(Document {
+        Ok(NewDocument {
             id: self.id,
             content,
-            time: Some(Time(self.time_us)),
+            time: Some(Timestamp(self.time_us)),
             meta: self.meta,
         })
     }
 }
 
 /// Records a rejected document or line by its number, or stops the operation with an error.
-pub type Reject<'a> = dyn FnMut(u64, &Error) -> Result<()> + 'a;
+pub type RejectDocument<'a> = dyn FnMut(u64, &Error) -> Result<()> + 'a;
 
 /// Documents collected for insertion in batches.
-struct Import<'a, 'b> {
+struct BulkImport<'a, 'b> {
     collection: &'a Collection,
-    scratch: Scratch,
-    waiting: Vec<crate::Prepared>,
+    scratch: AnalysisScratch,
+    waiting: Vec<crate::PendingInsert>,
     /// Bytes of the waiting documents.
     bytes: usize,
     /// Their line or row numbers.
     numbers: Vec<u64>,
-    imported: Imported,
+    imported: ImportCounts,
     /// Hashes of the ids so far, if a later document replaces an earlier one with the same id.
     ids: Option<HashSet<u64>>,
-    reject: &'a mut Reject<'b>,
+    reject: &'a mut RejectDocument<'b>,
 }
 
 /// Largest number of documents in a batch.
@@ -606,89 +633,98 @@ const AT_A_TIME: usize = 1024;
 /// Number of bytes from which a batch is inserted.
 const BYTES_AT_A_TIME: usize = 8 << 20;
 
-impl<'a, 'b> Import<'a, 'b> {
-    fn new(collection: &'a Collection, reject: &'a mut Reject<'b>) -> Self {
+impl<'a, 'b> BulkImport<'a, 'b> {
+    fn new(collection: &'a Collection, reject: &'a mut RejectDocument<'b>) -> Self {
         Self {
             collection,
-            scratch: Scratch::default(),
+            scratch: AnalysisScratch::default(),
             waiting: Vec::new(),
             bytes: 0,
             numbers: Vec::new(),
-            imported: Imported::default(),
+            imported: ImportCounts::default(),
             ids: None,
             reject,
         }
     }
 
-    fn push(&mut self, number: u64, document: Document) -> Result<()> {
-        let prepared = match self.collection.prepare(document, &mut self.scratch) {
+    fn push_document(&mut self, number: u64, document: NewDocument) -> Result<()> {
+        let prepared = match self
+            .collection
+            .prepare_document(document, &mut self.scratch)
+        {
             Ok(prepared) => prepared,
-            Err(error) => return self.reject(number, &error),
+            Err(error) => return self.reject_document(number, &error),
         };
-        let hash = id_hash(prepared.id());
+        let hash = hash_id(prepared.id());
         let is_later = self.ids.as_mut().is_some_and(|ids| !ids.insert(hash));
         if is_later {
-            self.flush()?;
+            self.insert_waiting()?;
             return self.take_later(number, &prepared);
         }
-        self.bytes += prepared.bytes();
+        self.bytes += prepared.memory_bytes();
         self.waiting.push(prepared);
         self.numbers.push(number);
         if self.waiting.len() >= AT_A_TIME || self.bytes >= BYTES_AT_A_TIME {
-            self.flush()?;
+            self.insert_waiting()?;
         }
         Ok(())
     }
 
     /// Inserts a document whose id occurred before; it replaces the earlier document.
-    fn take_later(&mut self, number: u64, document: &crate::Prepared) -> Result<()> {
-        let mut answers = self.collection.insert(std::slice::from_ref(document));
-        let in_conflict = |answer: &Result<crate::Answer>| {
+    fn take_later(&mut self, number: u64, document: &crate::PendingInsert) -> Result<()> {
+        let mut answers = self
+            .collection
+            .insert_documents(std::slice::from_ref(document));
+        let in_conflict = |answer: &Result<crate::InsertAnswer>| {
             let error = answer.as_ref().err();
             error.is_some_and(|error| error.kind() == ErrorKind::Conflict)
         };
         if answers.iter().any(in_conflict) {
             let what = format!(
                 "document '{}' is repeated: the later one is used",
-                shown(document.id())
+                shorten_id(document.id())
             );
-            self.reject(number, &Error::document(what))?;
-            self.collection.delete(document.id())?;
-            answers = self.collection.insert(std::slice::from_ref(document));
+            self.reject_document(number, &Error::document_error(what))?;
+            self.collection.delete_document(document.id())?;
+            answers = self
+                .collection
+                .insert_documents(std::slice::from_ref(document));
         }
         self.take_answers(&[number], std::slice::from_ref(document), answers)
     }
 
-    fn reject(&mut self, number: u64, error: &Error) -> Result<()> {
+    fn reject_document(&mut self, number: u64, error: &Error) -> Result<()> {
         (self.reject)(number, error)?;
         self.imported.rejected += 1;
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn insert_waiting(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let numbers = std::mem::take(&mut self.numbers);
         self.bytes = 0;
-        let answers = self.collection.insert(&waiting);
+        let answers = self.collection.insert_documents(&waiting);
         self.take_answers(&numbers, &waiting, answers)
     }
 
     fn take_answers(
         &mut self,
         numbers: &[u64],
-        documents: &[crate::Prepared],
-        answers: Vec<Result<crate::Answer>>,
+        documents: &[crate::PendingInsert],
+        answers: Vec<Result<crate::InsertAnswer>>,
     ) -> Result<()> {
         for ((&number, document), answer) in numbers.iter().zip(documents).zip(answers) {
-            let id = shown(document.id());
+            let id = shorten_id(document.id());
             match answer {
                 Ok(answer) if answer.seq.is_none() => {
                     let what = format!("document '{id}' is older than the window");
-                    self.reject(number, &Error::document(what))?;
+                    self.reject_document(number, &Error::document_error(what))?;
                 }
                 Ok(answer) if answer.again => self.imported.again += 1,
                 Ok(_) => self.imported.new += 1,
-                Err(error) if error.kind() == ErrorKind::Conflict => self.reject(number, &error)?,
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    self.reject_document(number, &error)?
+                }
                 Err(error) => {
                     let what = format!("document '{id}': {error}");
                     return Err(Error::new(error.kind(), what));
@@ -703,26 +739,27 @@ impl<'a, 'b> Import<'a, 'b> {
 ///
 /// # Errors
 /// If the manifest cannot be read.
-pub fn read_settings(disk: &dyn Disk) -> Result<Settings> {
-    let settings = Manifest::read(disk)?.settings;
+pub fn read_settings(disk: &dyn Disk) -> Result<CollectionSettings> {
+    let settings = CollectionManifest::read_file(disk)?.settings;
     Ok(Arc::unwrap_or_clone(settings))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Folder;
+    use crate::disk::DiskFolder;
 
     /// Lines up to the limit are read; longer ones are skipped to their ends.
     #[test]
     fn lines_that_are_too_long_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Folder::open(folder.path()).unwrap());
-        let options = Options {
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let options = CollectionOptions {
             headroom: 0,
-            ..Options::default()
+            ..CollectionOptions::default()
         };
-        let collection = Collection::create(disk, &Settings::default(), options).unwrap();
+        let collection =
+            Collection::create_empty(disk, &CollectionSettings::default(), options).unwrap();
         let line = |id: &str, text: &str| format!(r#"{{"id":"{id}","time_us":0,"text":"{text}"}}"#);
         let longest = line("b", "22").len();
         let lines = ["a", "b", "c", "d", "e"].map(|id| {
@@ -741,7 +778,8 @@ mod tests {
             let what = format!("the line has more than {longest} bytes, the limit for a document");
             assert_eq!(rejected, [(3, what.clone()), (5, what)]);
         }
-        let is_there = ["a", "b", "c", "d", "e"].map(|id| collection.get(id).unwrap().is_some());
+        let is_there =
+            ["a", "b", "c", "d", "e"].map(|id| collection.find_document(id).unwrap().is_some());
         assert_eq!(is_there, [true, true, false, true, false]);
     }
 
@@ -749,25 +787,30 @@ mod tests {
     #[test]
     fn documents_wait_by_their_bytes() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Folder::open(folder.path()).unwrap());
-        let collection =
-            Collection::create(disk, &Settings::default(), Options::default()).unwrap();
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let collection = Collection::create_empty(
+            disk,
+            &CollectionSettings::default(),
+            CollectionOptions::default(),
+        )
+        .unwrap();
         let (text, mut sent) = ("long ".repeat(BYTES_AT_A_TIME / 20), 0);
-        let mut reject = |number, error: &Error| Err(Error::document(format!("{number}: {error}")));
-        let mut import = Import::new(&collection, &mut reject);
+        let mut reject =
+            |number, error: &Error| Err(Error::document_error(format!("{number}: {error}")));
+        let mut import = BulkImport::new(&collection, &mut reject);
         for number in 0..20 {
-            let document = Document {
+            let document = NewDocument {
                 id: number.to_string(),
-                content: Content::Text(format!("{number} {text}")),
+                content: DocumentContent::Text(format!("{number} {text}")),
                 time: None,
                 meta: None,
             };
-            import.push(number, document).unwrap();
+            import.push_document(number, document).unwrap();
             sent += 1;
-            let waiting = sent - collection.stats().unwrap().rows;
+            let waiting = sent - collection.collect_stats().unwrap().rows;
             assert!(waiting < 4, "{waiting} wait");
         }
-        import.flush().unwrap();
-        assert_eq!(collection.stats().unwrap().rows, 20);
+        import.insert_waiting().unwrap();
+        assert_eq!(collection.collect_stats().unwrap().rows, 20);
     }
 }

@@ -9,16 +9,16 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lookalike::online::Time;
+use lookalike::online::Timestamp;
 use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend};
 use redb::{ReadOnlyTable, TableDefinition};
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inventory::PARTITIONS;
-use crate::records::{self, FIRST_READ, Record};
-use crate::rows::{Place, Row, Rows, UNIT, open_block};
+use crate::records::{self, FIRST_READ, StoredRecord};
+use crate::rows::{EncodedRows, PartitionRow, RecordPlace, UNIT, open_block};
 use crate::settings::NEW;
 use crate::sketches::SKETCHES_END;
 
@@ -40,7 +40,7 @@ pub(crate) const CACHE: usize = 1 << 20;
 
 /// Description of a partition, fixed when its files are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
+pub(crate) struct PartitionHeader {
     /// Checksum of the manifest of its collection.
     pub(crate) seal: u32,
     /// Ascends with time.
@@ -48,14 +48,14 @@ pub(crate) struct About {
     /// Number of its first row.
     pub(crate) first: u64,
     /// Clock at its beginning.
-    pub(crate) began: Time,
+    pub(crate) began: Timestamp,
     /// Result of its last compaction.
-    pub(crate) compacted: Option<Compacted>,
+    pub(crate) compacted: Option<CompactionState>,
 }
 
 /// State of a compacted partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Compacted {
+pub(crate) struct CompactionState {
     /// Number of compactions so far.
     pub(crate) generation: u32,
     /// Place of the first record in the file, in units. It lets records written during the compaction keep
@@ -64,11 +64,11 @@ pub(crate) struct Compacted {
     /// Deletions and moves before this row were taken into account.
     pub(crate) applied: u64,
     /// Newest time of a document of the partition, erased ones included.
-    pub(crate) newest: Time,
+    pub(crate) newest: Timestamp,
 }
 
-impl About {
-    fn encode(self) -> Vec<u8> {
+impl PartitionHeader {
+    fn encode_header(self) -> Vec<u8> {
         let version = self.compacted.map_or(VERSION, |_| COMPACTED);
         let mut bytes = version.to_le_bytes().to_vec();
         bytes.extend(self.seal.to_le_bytes());
@@ -85,32 +85,32 @@ impl About {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode_header(bytes: &[u8]) -> Option<Self> {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
-        let mut reader = Reader(body);
+        let mut reader = ByteReader(body);
         let right = crc32fast::hash(body) == u32::from_le_bytes(*sum);
-        let version = reader.u32()?;
+        let version = reader.read_u32()?;
         if !right || !matches!(version, VERSION | COMPACTED) {
             return None;
         }
         Some(Self {
-            seal: reader.u32()?,
-            number: reader.u64()?,
-            first: reader.u64()?,
-            began: Time(reader.i64()?),
+            seal: reader.read_u32()?,
+            number: reader.read_u64()?,
+            first: reader.read_u64()?,
+            began: Timestamp(reader.read_i64()?),
             compacted: match version {
                 VERSION => None,
-                _ => Some(Compacted {
-                    generation: reader.u32()?,
-                    base: reader.u64()?,
-                    applied: reader.u64()?,
-                    newest: Time(reader.i64()?),
+                _ => Some(CompactionState {
+                    generation: reader.read_u32()?,
+                    base: reader.read_u64()?,
+                    applied: reader.read_u64()?,
+                    newest: Timestamp(reader.read_i64()?),
                 }),
             },
         })
     }
 
-    pub(crate) fn names(&self) -> FileNames {
+    pub(crate) fn file_names(&self) -> FileNames {
         FileNames {
             number: self.number,
             generation: self.compacted.map_or(0, |it| it.generation),
@@ -118,7 +118,7 @@ impl About {
     }
 
     /// Returns the place of the first record, in units.
-    pub(crate) fn base(&self) -> u64 {
+    pub(crate) fn first_place(&self) -> u64 {
         self.compacted.map_or(0, |it| it.base)
     }
 }
@@ -137,16 +137,16 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    pub(crate) fn rows(self) -> String {
-        self.with_end(ROWS_END)
+    pub(crate) fn rows_file(self) -> String {
+        self.with_extension(ROWS_END)
     }
 
-    pub(crate) fn texts(self) -> String {
-        self.with_end(TEXTS_END)
+    pub(crate) fn texts_file(self) -> String {
+        self.with_extension(TEXTS_END)
     }
 
-    pub(crate) fn sketches(self) -> String {
-        self.with_end(SKETCHES_END)
+    pub(crate) fn sketches_file(self) -> String {
+        self.with_extension(SKETCHES_END)
     }
 
     /// Returns the names after another compaction.
@@ -157,7 +157,7 @@ impl FileNames {
         }
     }
 
-    fn with_end(self, end: &str) -> String {
+    fn with_extension(self, end: &str) -> String {
         let Self { number, generation } = self;
         match generation {
             0 => format!("{number:016x}{end}"),
@@ -165,26 +165,26 @@ impl FileNames {
         }
     }
 
-    pub(crate) fn of_rows(name: &str) -> Option<Self> {
-        Self::read(name, ROWS_END)
+    pub(crate) fn from_rows_file(name: &str) -> Option<Self> {
+        Self::parse_name(name, ROWS_END)
     }
 
-    pub(crate) fn of_texts(name: &str) -> Option<Self> {
-        Self::read(name, TEXTS_END)
+    pub(crate) fn from_texts_file(name: &str) -> Option<Self> {
+        Self::parse_name(name, TEXTS_END)
     }
 
-    pub(crate) fn of_sketches(name: &str) -> Option<Self> {
-        Self::read(name, SKETCHES_END)
+    pub(crate) fn from_sketches_file(name: &str) -> Option<Self> {
+        Self::parse_name(name, SKETCHES_END)
     }
 
-    fn read(name: &str, end: &str) -> Option<Self> {
+    fn parse_name(name: &str, end: &str) -> Option<Self> {
         let stem = name.strip_suffix(end)?;
         let (number, generation) = stem.split_once('-').unwrap_or((stem, "0"));
         let names = Self {
             number: u64::from_str_radix(number, 16).ok()?,
             generation: u32::from_str_radix(generation, 16).ok()?,
         };
-        (names.with_end(end) == name).then_some(names)
+        (names.with_extension(end) == name).then_some(names)
     }
 }
 
@@ -200,9 +200,9 @@ pub(crate) fn is_of_collection(name: &str) -> bool {
 
 /// An open partition.
 #[derive(Debug)]
-pub(crate) struct Partition {
-    pub(crate) about: About,
-    database: Pages,
+pub(crate) struct PartitionFiles {
+    pub(crate) about: PartitionHeader,
+    database: GuardedDatabase,
     pub(crate) rows_file: Arc<dyn DiskFile>,
     pub(crate) texts_file: Arc<dyn DiskFile>,
     /// The last read that the disk refused, until the same read succeeds.
@@ -220,29 +220,31 @@ enum FailedRead {
     Record(u32),
 }
 
-impl Partition {
+impl PartitionFiles {
     /// Creates a partition. The database gets its final name once it is complete.
-    pub(crate) fn create(disk: &dyn Disk, about: About) -> Result<Self> {
-        let name = about.names().rows();
+    pub(crate) fn create_files(disk: &dyn Disk, about: PartitionHeader) -> Result<Self> {
+        let name = about.file_names().rows_file();
         let new = format!("{name}{NEW}");
-        let wrong = |error: io::Error| Error::disk("cannot make", &name, &error);
-        let texts_file = disk.create(&about.names().texts()).map_err(wrong)?;
+        let wrong = |error: io::Error| Error::disk_error("cannot make", &name, &error);
+        let texts_file = disk
+            .create_file(&about.file_names().texts_file())
+            .map_err(wrong)?;
         texts_file.sync().map_err(wrong)?;
-        let rows_file = disk.create(&new).map_err(wrong)?;
-        let database = database(&name, &rows_file)?;
-        guarded(&name, || {
-            let mut transaction = database.get()?.begin_write()?;
+        let rows_file = disk.create_file(&new).map_err(wrong)?;
+        let database = open_database(&name, &rows_file)?;
+        guard_database(&name, || {
+            let mut transaction = database.open_pages()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             transaction.open_table(ROWS)?;
             transaction
                 .open_table(ABOUT)?
-                .insert(SELF, &*about.encode())?;
+                .insert(SELF, &*about.encode_header())?;
             transaction.commit()?;
             Ok(())
         })?;
         rows_file.sync().map_err(wrong)?;
-        disk.rename(&new, &name).map_err(wrong)?;
+        disk.rename_file(&new, &name).map_err(wrong)?;
         disk.sync_names().map_err(wrong)?;
         Ok(Self {
             about,
@@ -254,33 +256,33 @@ impl Partition {
     }
 
     /// Opens a partition of the collection whose manifest has the checksum `seal`.
-    pub(crate) fn open(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
-        let name = names.rows();
+    pub(crate) fn open_files(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
+        let name = names.rows_file();
         let opened = |name: &str| {
-            disk.open(name)
-                .map_err(|error| Error::disk("cannot open", name, &error))
+            disk.open_file(name)
+                .map_err(|error| Error::disk_error("cannot open", name, &error))
         };
         let rows_file = opened(&name)?;
-        let texts_file = opened(&names.texts())?;
+        let texts_file = opened(&names.texts_file())?;
         let empty = rows_file.is_empty();
-        if empty.map_err(|error| Error::disk("cannot read", &name, &error))? {
-            return Err(Error::damaged(&name, "it is empty"));
+        if empty.map_err(|error| Error::disk_error("cannot read", &name, &error))? {
+            return Err(Error::damaged_file(&name, "it is empty"));
         }
-        let database = database(&name, &rows_file)?;
-        let about = guarded(&name, || {
-            let transaction = database.get()?.begin_read()?;
+        let database = open_database(&name, &rows_file)?;
+        let about = guard_database(&name, || {
+            let transaction = database.open_pages()?.begin_read()?;
             let table = transaction.open_table(ABOUT)?;
             let about = table.get(SELF)?;
-            Ok(about.and_then(|about| About::decode(about.value())))
+            Ok(about.and_then(|about| PartitionHeader::decode_header(about.value())))
         })?;
         let about = about.ok_or_else(|| {
-            Error::damaged(
+            Error::damaged_file(
                 &name,
                 format!("it is not a partition of version {VERSION} or {COMPACTED}"),
             )
         })?;
-        if (about.seal, about.names()) != (seal, names) {
-            return Err(Error::damaged(
+        if (about.seal, about.file_names()) != (seal, names) {
+            return Err(Error::damaged_file(
                 &name,
                 format!(
                     "it is partition {:x} of collection {:08x}",
@@ -329,25 +331,25 @@ impl Partition {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn name(&self) -> String {
-        self.about.names().rows()
+    pub(crate) fn rows_name(&self) -> String {
+        self.about.file_names().rows_file()
     }
 
     fn texts_name(&self) -> String {
-        self.about.names().texts()
+        self.about.file_names().texts_file()
     }
 
     /// Returns the bytes of the rows.
     pub(crate) fn bytes_of_rows(&self) -> Result<u64> {
         let length = self.rows_file.len();
-        length.map_err(|error| Error::disk("cannot read", &self.name(), &error))
+        length.map_err(|error| Error::disk_error("cannot read", &self.rows_name(), &error))
     }
 
     /// Returns the bytes of the rows and the texts.
-    pub(crate) fn bytes(&self) -> Result<u64> {
+    pub(crate) fn size_in_bytes(&self) -> Result<u64> {
         let texts = self.texts_file.len();
         let texts =
-            texts.map_err(|error| Error::disk("cannot read", &self.texts_name(), &error))?;
+            texts.map_err(|error| Error::disk_error("cannot read", &self.texts_name(), &error))?;
         Ok(self.bytes_of_rows()? + texts)
     }
 
@@ -356,32 +358,40 @@ impl Partition {
     /// # Errors
     /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) if the place is before the first record, because its
     /// record was erased.
-    pub(crate) fn offset(&self, at: u64) -> Result<u64> {
-        let erased = || Error::damaged(&self.texts_name(), format!("no record at place {at}"));
-        let behind = at.checked_sub(self.about.base()).ok_or_else(erased)?;
+    pub(crate) fn record_offset(&self, at: u64) -> Result<u64> {
+        let erased = || Error::damaged_file(&self.texts_name(), format!("no record at place {at}"));
+        let behind = at
+            .checked_sub(self.about.first_place())
+            .ok_or_else(erased)?;
         Ok(behind * UNIT)
     }
 
     /// Makes records durable, starting at place `at`, and then atomically the rows that refer to them.
-    pub(crate) fn write(&self, rows: &Rows, first: u64, texts: &[u8], at: u64) -> Result<()> {
+    pub(crate) fn write_rows_and_texts(
+        &self,
+        rows: &EncodedRows,
+        first: u64,
+        texts: &[u8],
+        at: u64,
+    ) -> Result<()> {
         if !texts.is_empty() {
-            let written = self.texts_file.write_at(texts, self.offset(at)?);
+            let written = self.texts_file.write_at(texts, self.record_offset(at)?);
             written
                 .and_then(|()| self.texts_file.sync())
-                .map_err(|error| Error::disk("cannot write", &self.texts_name(), &error))?;
+                .map_err(|error| Error::disk_error("cannot write", &self.texts_name(), &error))?;
         }
-        self.commit(rows, first)
+        self.commit_rows(rows, first)
     }
 
     /// Makes rows durable, atomically.
-    pub(crate) fn commit(&self, rows: &Rows, first: u64) -> Result<()> {
-        guarded(&self.name(), || {
-            let mut transaction = self.database.get()?.begin_write()?;
+    pub(crate) fn commit_rows(&self, rows: &EncodedRows, first: u64) -> Result<()> {
+        guard_database(&self.rows_name(), || {
+            let mut transaction = self.database.open_pages()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             {
                 let mut table = transaction.open_table(ROWS)?;
-                for (number, block) in rows.blocks(first) {
+                for (number, block) in rows.iter_blocks(first) {
                     table.insert(number, &*block)?;
                 }
             }
@@ -391,35 +401,36 @@ impl Partition {
     }
 
     /// Returns a row by its number.
-    pub(crate) fn row(&self, number: u64) -> Result<Row> {
+    pub(crate) fn read_row(&self, number: u64) -> Result<PartitionRow> {
         self.note_read(self.try_row(number), FailedRead::Row(number))
     }
 
-    fn try_row(&self, number: u64) -> Result<Row> {
-        let name = self.name();
-        let block = guarded(&name, || {
-            let transaction = self.database.get()?.begin_read()?;
+    fn try_row(&self, number: u64) -> Result<PartitionRow> {
+        let name = self.rows_name();
+        let block = guard_database(&name, || {
+            let transaction = self.database.open_pages()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let block = table.range(..=number)?.next_back().transpose()?;
             Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
         })?;
-        let missing = || Error::damaged(&name, format!("row {number} is missing"));
+        let missing = || Error::damaged_file(&name, format!("row {number} is missing"));
         let (first, block) = block.ok_or_else(missing)?;
-        let rows = open_block(first, &block).map_err(|what| Error::damaged(&name, what))?;
+        let rows = open_block(first, &block).map_err(|what| Error::damaged_file(&name, what))?;
         let mut next = first;
         for row in rows {
             // A row that stands for erased ones has several numbers.
             let row = match number - next {
-                0 => Row::decode(row),
-                _ if !Row::may_stand_for_several(row) => {
+                0 => PartitionRow::decode_row(row),
+                _ if !PartitionRow::may_stand_for_several(row) => {
                     next += 1;
                     continue;
                 }
-                _ => Row::decode(row),
+                _ => PartitionRow::decode_row(row),
             };
-            let row =
-                row.ok_or_else(|| Error::damaged(&name, format!("row {next} is not well formed")))?;
-            next = next.saturating_add(row.count());
+            let row = row.ok_or_else(|| {
+                Error::damaged_file(&name, format!("row {next} is not well formed"))
+            })?;
+            next = next.saturating_add(row.number_count());
             if number < next {
                 return Ok(row);
             }
@@ -427,15 +438,15 @@ impl Partition {
         Err(missing())
     }
 
-    /// Returns blocks of about `bytes` bytes in total, starting with the first block at or after row `from`,
-    /// with the numbers of their first rows.
+    /// Returns blocks of about `size_in_bytes` bytes in total, starting with the first block at or after
+    /// row `from`, with the numbers of their first rows.
     pub(crate) fn blocks_from(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         self.note_read(self.try_blocks(from, bytes), FailedRead::Blocks(from))
     }
 
     fn try_blocks(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
-        guarded(&self.name(), || {
-            let transaction = self.database.get()?.begin_read()?;
+        guard_database(&self.rows_name(), || {
+            let transaction = self.database.open_pages()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let (mut blocks, mut read) = (Vec::new(), 0);
             for block in table.range(from..)? {
@@ -454,7 +465,7 @@ impl Partition {
     /// it is damaged. An error from `visit` ends the iteration.
     pub(crate) fn for_each_block(
         &self,
-        mut visit: impl FnMut(u64, Result<Vec<Row>>) -> Result<()>,
+        mut visit: impl FnMut(u64, Result<Vec<PartitionRow>>) -> Result<()>,
     ) -> Result<()> {
         self.for_each_raw_block(|first, block| visit(first, self.decode_block(first, &block)))
     }
@@ -465,15 +476,15 @@ impl Partition {
         &self,
         mut visit: impl FnMut(u64, Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        let name = self.name();
-        let mut blocks = guarded(&name, || {
-            let transaction = self.database.get()?.begin_read()?;
+        let name = self.rows_name();
+        let mut blocks = guard_database(&name, || {
+            let transaction = self.database.open_pages()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             Ok(table.range::<u64>(..)?)
         })?;
         // `visit` does not touch the database, so its panics must not be caught.
         let mut next = || {
-            guarded(&name, || {
+            guard_database(&name, || {
                 let block = blocks.next().transpose()?;
                 Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
             })
@@ -489,7 +500,7 @@ impl Partition {
                 Err(error) => break Err(error),
             }
         };
-        guarded(&name, || {
+        guard_database(&name, || {
             drop(blocks);
             Ok(())
         })?;
@@ -502,37 +513,44 @@ impl Partition {
             return Ok(());
         }
         let what = format!("the block of row {expected} is missing before that of {first}");
-        Err(Error::damaged(&self.name(), what))
+        Err(Error::damaged_file(&self.rows_name(), what))
     }
 
     /// Decodes the rows of a block that begins with row `first`.
-    pub(crate) fn decode_block(&self, first: u64, block: &[u8]) -> Result<Vec<Row>> {
-        let name = self.name();
-        let rows = open_block(first, block).map_err(|what| Error::damaged(&name, what))?;
+    pub(crate) fn decode_block(&self, first: u64, block: &[u8]) -> Result<Vec<PartitionRow>> {
+        let name = self.rows_name();
+        let rows = open_block(first, block).map_err(|what| Error::damaged_file(&name, what))?;
         let mut number = first;
         let decoded = rows.into_iter().map(|row| {
-            let row = Row::decode(row)
-                .ok_or_else(|| Error::damaged(&name, format!("row {number} is not well formed")))?;
-            number = number.saturating_add(row.count());
+            let row = PartitionRow::decode_row(row).ok_or_else(|| {
+                Error::damaged_file(&name, format!("row {number} is not well formed"))
+            })?;
+            number = number.saturating_add(row.number_count());
             Ok(row)
         });
         decoded.collect()
     }
 
     /// Calls `visit` with the record at a place.
-    pub(crate) fn record<T>(&self, at: u32, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
+    pub(crate) fn visit_record<T>(
+        &self,
+        at: u32,
+        visit: impl FnOnce(&StoredRecord<'_>) -> T,
+    ) -> Result<T> {
         self.note_read(self.try_record(at, visit), FailedRead::Record(at))
     }
 
-    fn try_record<T>(&self, at: u32, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
-        let (name, offset) = (self.texts_name(), self.offset(at.into())?);
-        let wrong = |error: io::Error| Error::disk("cannot read", &name, &error);
+    fn try_record<T>(&self, at: u32, visit: impl FnOnce(&StoredRecord<'_>) -> T) -> Result<T> {
+        let (name, offset) = (self.texts_name(), self.record_offset(at.into())?);
+        let wrong = |error: io::Error| Error::disk_error("cannot read", &name, &error);
         let mut start = [0; FIRST_READ];
         let read = self.texts_file.read_at(&mut start, offset).map_err(wrong)?;
-        let damaged = || Error::damaged(&name, format!("the record at {offset}"));
-        let length = records::length(&start[..read]).ok_or_else(damaged)?;
+        let damaged = || Error::damaged_file(&name, format!("the record at {offset}"));
+        let length = records::record_length(&start[..read]).ok_or_else(damaged)?;
         if length <= read {
-            return Ok(visit(&Record::read(&start[..read]).ok_or_else(damaged)?));
+            return Ok(visit(
+                &StoredRecord::parse_record(&start[..read]).ok_or_else(damaged)?,
+            ));
         }
         // A damaged length must not cause an allocation that fails.
         let there = self.texts_file.len().map_err(wrong)?;
@@ -543,79 +561,83 @@ impl Partition {
         self.texts_file
             .read_exact(&mut record, offset)
             .map_err(wrong)?;
-        Ok(visit(&Record::read(&record).ok_or_else(damaged)?))
+        Ok(visit(
+            &StoredRecord::parse_record(&record).ok_or_else(damaged)?,
+        ))
     }
 
     /// Calls `visit` with the text of the record at a place.
-    pub(crate) fn text<T>(&self, at: u32, visit: impl FnOnce(&str) -> T) -> Result<T> {
-        let text = self.record(at, |record| record.text(visit))?;
-        text.ok_or_else(|| Error::damaged(&self.texts_name(), format!("the text at place {at}")))
+    pub(crate) fn visit_text<T>(&self, at: u32, visit: impl FnOnce(&str) -> T) -> Result<T> {
+        let text = self.visit_record(at, |record| record.visit_text(visit))?;
+        text.ok_or_else(|| {
+            Error::damaged_file(&self.texts_name(), format!("the text at place {at}"))
+        })
     }
 
     /// Checks that the file of texts has all records before the place `end`.
     pub(crate) fn check_length(&self, end: u64) -> Result<()> {
-        let (name, needed) = (self.texts_name(), self.offset(end)?);
+        let (name, needed) = (self.texts_name(), self.record_offset(end)?);
         let there = self.texts_file.len();
-        let there = there.map_err(|error| Error::disk("cannot read", &name, &error))?;
+        let there = there.map_err(|error| Error::disk_error("cannot read", &name, &error))?;
         if there >= needed {
             return Ok(());
         }
         let what = format!("it has {there} bytes, and its rows refer to {needed}");
-        Err(Error::damaged(&name, what))
+        Err(Error::damaged_file(&name, what))
     }
 
     /// Checks the record of a row.
-    pub(crate) fn check_record(&self, place: Place, id: &str) -> Result<()> {
-        let right = self.record(place.at, |record| {
-            record.id == id && record.text(|_| ()).is_some()
+    pub(crate) fn check_record(&self, place: RecordPlace, id: &str) -> Result<()> {
+        let right = self.visit_record(place.at, |record| {
+            record.id == id && record.visit_text(|_| ()).is_some()
         })?;
         if right {
             return Ok(());
         }
         let what = format!("the record at {} is not that of '{id}'", place.at);
-        Err(Error::damaged(&self.texts_name(), what))
+        Err(Error::damaged_file(&self.texts_name(), what))
     }
 }
 
 /// Removes the files of a partition, the database first. The removal is durable when this returns.
-pub(crate) fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
-    let name = names.rows();
-    disk.remove(&name)
-        .and_then(|()| disk.remove(&names.texts()))
-        .and_then(|()| match disk.remove(&names.sketches()) {
+pub(crate) fn remove_partition_files(disk: &dyn Disk, names: FileNames) -> Result<()> {
+    let name = names.rows_file();
+    disk.remove_file(&name)
+        .and_then(|()| disk.remove_file(&names.texts_file()))
+        .and_then(|()| match disk.remove_file(&names.sketches_file()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         })
         .and_then(|()| disk.sync_names())
-        .map_err(|error| Error::disk("cannot remove", &name, &error))
+        .map_err(|error| Error::disk_error("cannot remove", &name, &error))
 }
 
-fn database(name: &str, file: &Arc<dyn DiskFile>) -> Result<Pages> {
-    let backend = Backend(file.clone());
-    guarded(name, || {
+fn open_database(name: &str, file: &Arc<dyn DiskFile>) -> Result<GuardedDatabase> {
+    let backend = FileBackend(file.clone());
+    guard_database(name, || {
         let database = Builder::new()
             .set_cache_size(CACHE)
             .create_with_backend(backend)?;
-        Ok(Pages(Some(database)))
+        Ok(GuardedDatabase(Some(database)))
     })
 }
 
-/// A database that also closes under [`guarded`].
+/// A database that also closes under [`guard_database`].
 #[derive(Debug)]
-struct Pages(Option<Database>);
+struct GuardedDatabase(Option<Database>);
 
-impl Pages {
-    fn get(&self) -> Result<&Database, redb::Error> {
+impl GuardedDatabase {
+    fn open_pages(&self) -> Result<&Database, redb::Error> {
         let closed = || redb::Error::Corrupted("it is closed".to_owned());
         self.0.as_ref().ok_or_else(closed)
     }
 }
 
-impl Drop for Pages {
+impl Drop for GuardedDatabase {
     fn drop(&mut self) {
         let database = self.0.take();
         // Every commit is on disk, so nothing can be lost here.
-        let _ = guarded("", || {
+        let _ = guard_database("", || {
             drop(database);
             Ok(())
         });
@@ -634,28 +656,33 @@ pub fn is_guarded() -> bool {
 
 /// Runs an operation on a database. redb can panic on a damaged file; the panic becomes an error, because the
 /// operation changes none of our own state.
-fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
+fn guard_database<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
     let before = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(before);
     match done {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(redb::Error::Io(error))) => Err(Error::disk("cannot read or write", name, &error)),
+        Ok(Err(redb::Error::Io(error))) => {
+            Err(Error::disk_error("cannot read or write", name, &error))
+        }
         // After one error of the disk the database refuses everything until it is opened again.
         Ok(Err(redb::Error::PreviousIo)) => {
             let error = io::Error::other("the disk has refused before");
-            Err(Error::disk("cannot read or write", name, &error))
+            Err(Error::disk_error("cannot read or write", name, &error))
         }
-        Ok(Err(error)) => Err(Error::damaged(name, error)),
-        Err(_) => Err(Error::damaged(name, "its pages contradict one another")),
+        Ok(Err(error)) => Err(Error::damaged_file(name, error)),
+        Err(_) => Err(Error::damaged_file(
+            name,
+            "its pages contradict one another",
+        )),
     }
 }
 
 /// A file as the storage backend of redb.
 #[derive(Debug)]
-struct Backend(Arc<dyn DiskFile>);
+struct FileBackend(Arc<dyn DiskFile>);
 
-impl StorageBackend for Backend {
+impl StorageBackend for FileBackend {
     fn len(&self) -> io::Result<u64> {
         self.0.len()
     }

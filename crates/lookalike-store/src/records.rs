@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 
-use crate::bytes::{Reader, put_string};
+use crate::bytes::{ByteReader, put_string};
 use crate::rows::UNIT;
 
 const HEAD: usize = 12;
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 /// Returns the record of a document.
-pub(crate) fn encode(id: &str, text: &str) -> Vec<u8> {
+pub(crate) fn encode_record(id: &str, text: &str) -> Vec<u8> {
     let packed = compressed(text);
     let flag = if packed.is_some() { COMPRESSED } else { 0 };
     let mut record = vec![0; HEAD];
@@ -39,7 +39,7 @@ pub(crate) fn encode(id: &str, text: &str) -> Vec<u8> {
     let length = (record.len() - HEAD) as u32;
     record[..4].copy_from_slice(&length.to_le_bytes());
     record[4..8].copy_from_slice(&(text.len() as u32 | flag).to_le_bytes());
-    let sum = checksum(&record);
+    let sum = record_checksum(&record);
     record[8..HEAD].copy_from_slice(&sum.to_le_bytes());
     record.resize(record.len().next_multiple_of(UNIT as usize), 0);
     record
@@ -59,7 +59,7 @@ fn compressed(text: &str) -> Option<Vec<u8>> {
     })
 }
 
-fn checksum(record: &[u8]) -> u32 {
+fn record_checksum(record: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&record[..8]);
     hasher.update(&record[HEAD..]);
@@ -67,13 +67,13 @@ fn checksum(record: &[u8]) -> u32 {
 }
 
 /// Returns the length of a record without its padding, from its first bytes.
-pub(crate) fn length(start: &[u8]) -> Option<usize> {
-    let length = Reader(start).u32()?;
+pub(crate) fn record_length(start: &[u8]) -> Option<usize> {
+    let length = ByteReader(start).read_u32()?;
     Some(HEAD + length as usize)
 }
 
 /// A record that was read and verified.
-pub(crate) struct Record<'a> {
+pub(crate) struct StoredRecord<'a> {
     pub(crate) id: &'a str,
     text: &'a [u8],
     /// Length of the text in bytes.
@@ -81,17 +81,17 @@ pub(crate) struct Record<'a> {
     compressed: bool,
 }
 
-impl<'a> Record<'a> {
+impl<'a> StoredRecord<'a> {
     /// Parses a record; returns `None` if it is damaged.
-    pub(crate) fn read(record: &'a [u8]) -> Option<Self> {
-        let record = record.get(..length(record)?)?;
-        let mut reader = Reader(record);
-        let (_, whole, sum) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        if checksum(record) != sum {
+    pub(crate) fn parse_record(record: &'a [u8]) -> Option<Self> {
+        let record = record.get(..record_length(record)?)?;
+        let mut reader = ByteReader(record);
+        let (_, whole, sum) = (reader.read_u32()?, reader.read_u32()?, reader.read_u32()?);
+        if record_checksum(record) != sum {
             return None;
         }
         Some(Self {
-            id: reader.string()?,
+            id: reader.read_string()?,
             text: reader.0,
             whole: (whole & !COMPRESSED) as usize,
             compressed: whole & COMPRESSED != 0,
@@ -99,7 +99,7 @@ impl<'a> Record<'a> {
     }
 
     /// Calls `visit` with the text; returns `None` if it is damaged.
-    pub(crate) fn text<T>(&self, visit: impl FnOnce(&str) -> T) -> Option<T> {
+    pub(crate) fn visit_text<T>(&self, visit: impl FnOnce(&str) -> T) -> Option<T> {
         if !self.compressed {
             return Some(visit(std::str::from_utf8(self.text).ok()?));
         }
@@ -121,19 +121,23 @@ mod tests {
             &"compress me ".repeat(100),
             &"x".repeat(LEAST_COMPRESSED),
         ] {
-            let record = encode("an id", text);
+            let record = encode_record("an id", text);
             assert_eq!(record.len() % UNIT as usize, 0);
-            let read = Record::read(&record).unwrap();
+            let read = StoredRecord::parse_record(&record).unwrap();
             assert_eq!(read.id, "an id");
-            assert_eq!(read.text(str::to_owned).as_deref(), Some(text));
-            let filled = record.len() - length(&record).unwrap();
+            assert_eq!(read.visit_text(str::to_owned).as_deref(), Some(text));
+            let filled = record.len() - record_length(&record).unwrap();
             for at in 0..record.len() - filled {
                 let mut flipped = record.clone();
                 flipped[at] ^= 1 << (at % 8);
-                assert!(Record::read(&flipped).is_none(), "{at} of {}", record.len());
+                assert!(
+                    StoredRecord::parse_record(&flipped).is_none(),
+                    "{at} of {}",
+                    record.len()
+                );
             }
             for cut in 0..record.len() - filled {
-                assert!(Record::read(&record[..cut]).is_none());
+                assert!(StoredRecord::parse_record(&record[..cut]).is_none());
             }
         }
     }

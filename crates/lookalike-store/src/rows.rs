@@ -5,29 +5,29 @@
 //! bytes.
 //!
 //! Compaction replaces dead rows by what other rows still need of them, without ids, texts, metas and hashes:
-//! see [`Row::Erased`], [`Row::ErasedMove`] and [`Row::ErasedDuplicate`].
+//! see [`PartitionRow::Erased`], [`PartitionRow::ErasedMove`] and [`PartitionRow::ErasedDuplicate`].
 //!
 //! ```text
 //! block:  count: u32 │ length: u32, row │ length: u32, row │ … │ CRC-32: u32      (little-endian)
 //! ```
 
 use lookalike::matching::Route;
-use lookalike::online::{Slot, Time};
+use lookalike::online::{DocumentSlot, Timestamp};
 
-use crate::bytes::{Reader, put_string};
+use crate::bytes::{ByteReader, put_string};
 
 /// An event.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Row {
+pub(crate) enum PartitionRow {
     /// A document was inserted.
-    Document(Document),
+    Document(RowDocument),
     /// A kept document was refreshed by a duplicate in a later partition, and moved there. It keeps its
     /// sequence number.
     Moved {
-        document: Document,
+        document: RowDocument,
         /// Number of its previous row.
         from: u64,
-        from_slot: Slot,
+        from_slot: DocumentSlot,
         seq: u64,
         /// Number of its last duplicate; 0 if it has none.
         last: u64,
@@ -38,9 +38,9 @@ pub(crate) enum Row {
         number: u64,
         seq: u64,
         /// Its slot, if it was kept.
-        slot: Option<Slot>,
+        slot: Option<DocumentSlot>,
         /// Time of the deletion and bytes freed by it; rows of earlier versions do not have it.
-        removal: Option<Removal>,
+        removal: Option<DeletionRecord>,
     },
     /// Consecutive rows of which compaction left nothing.
     Erased {
@@ -51,14 +51,14 @@ pub(crate) enum Row {
     /// A dead move whose previous row is still on disk.
     ErasedMove {
         from: u64,
-        from_slot: Slot,
+        from_slot: DocumentSlot,
         seq: u64,
     },
     /// A dead duplicate that another row, or the kept document, names as the previous one of the cluster.
     ErasedDuplicate {
         /// Sequence number of the kept document.
         seq: u64,
-        slot: Slot,
+        slot: DocumentSlot,
         /// Number of the previous duplicate of the same document; 0 if there is none.
         previous: u64,
     },
@@ -66,40 +66,40 @@ pub(crate) enum Row {
 
 /// Time and size of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Removal {
+pub(crate) struct DeletionRecord {
     /// Wall clock.
-    pub(crate) at: Time,
+    pub(crate) at: Timestamp,
     /// Approximate bytes of the row and the record.
     pub(crate) bytes: u32,
 }
 
 /// A document that was inserted.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Document {
+pub(crate) struct RowDocument {
     pub(crate) id: String,
-    pub(crate) time: Time,
+    pub(crate) time: Timestamp,
     /// Hash of its content.
     pub(crate) content: u64,
     /// Place of its record.
-    pub(crate) place: Place,
+    pub(crate) place: RecordPlace,
     /// Its fingerprint, if the collection holds fingerprints.
     pub(crate) fingerprint: Option<u128>,
     pub(crate) meta: Option<String>,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: RowVerdict,
     /// Start of its window, if that is the time of an erased duplicate.
-    pub(crate) refreshed: Option<Time>,
+    pub(crate) refreshed: Option<Timestamp>,
 }
 
 /// Verdict on a document.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum RowVerdict {
     /// Kept, with this index in its section.
     Kept { index: u32 },
     /// A duplicate of a kept document.
     Duplicate {
         of: String,
         seq: u64,
-        slot: Slot,
+        slot: DocumentSlot,
         similarity: f64,
         route: Route,
         /// Number of the previous duplicate of the same document; 0 if there is none.
@@ -109,7 +109,7 @@ pub(crate) enum Verdict {
 
 /// Place of a record in the file of texts of its partition, in units of [`UNIT`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordPlace {
     pub(crate) at: u32,
     pub(crate) units: u32,
 }
@@ -120,16 +120,16 @@ pub(crate) const UNIT: u64 = 8;
 /// Largest number of rows in a window: tables keep only the lower half of each number.
 pub(crate) const MOST_ROWS: u64 = 1 << 31;
 
-impl Place {
+impl RecordPlace {
     /// Returns the place after it, in units.
-    pub(crate) fn end(self) -> u64 {
+    pub(crate) fn end_unit(self) -> u64 {
         u64::from(self.at) + u64::from(self.units)
     }
 }
 
 const DOCUMENT: u8 = 1;
 const MOVED: u8 = 2;
-/// Deletion without a [`Removal`].
+/// Deletion without a [`DeletionRecord`].
 const DELETED: u8 = 3;
 const REMOVED: u8 = 4;
 const ERASED: u8 = 5;
@@ -163,12 +163,12 @@ fn route_number(route: Route) -> u8 {
     }
 }
 
-impl Row {
-    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+impl PartitionRow {
+    pub(crate) fn encode_row(&self, into: &mut Vec<u8>) {
         match self {
             Self::Document(document) => {
                 into.push(DOCUMENT);
-                document.encode(into);
+                document.encode_document(into);
             }
             Self::Moved {
                 document,
@@ -179,10 +179,10 @@ impl Row {
             } => {
                 into.push(MOVED);
                 into.extend(from.to_le_bytes());
-                put_slot(*from_slot, into);
+                encode_slot(*from_slot, into);
                 into.extend(seq.to_le_bytes());
                 into.extend(last.to_le_bytes());
-                document.encode(into);
+                document.encode_document(into);
             }
             Self::Deleted {
                 number,
@@ -194,7 +194,7 @@ impl Row {
                 into.extend(number.to_le_bytes());
                 into.extend(seq.to_le_bytes());
                 into.push(u8::from(slot.is_some()));
-                slot.iter().for_each(|&slot| put_slot(slot, into));
+                slot.iter().for_each(|&slot| encode_slot(slot, into));
                 if let Some(removal) = removal {
                     into.extend(removal.at.0.to_le_bytes());
                     into.extend(removal.bytes.to_le_bytes());
@@ -212,7 +212,7 @@ impl Row {
             } => {
                 into.push(ERASED_MOVE);
                 into.extend(from.to_le_bytes());
-                put_slot(*from_slot, into);
+                encode_slot(*from_slot, into);
                 into.extend(seq.to_le_bytes());
             }
             Self::ErasedDuplicate {
@@ -222,40 +222,40 @@ impl Row {
             } => {
                 into.push(ERASED_DUPLICATE);
                 into.extend(seq.to_le_bytes());
-                put_slot(*slot, into);
+                encode_slot(*slot, into);
                 into.extend(previous.to_le_bytes());
             }
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
-        let row = match reader.u8()? {
-            DOCUMENT => Self::Document(Document::decode(&mut reader)?),
+    pub(crate) fn decode_row(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader(bytes);
+        let row = match reader.read_u8()? {
+            DOCUMENT => Self::Document(RowDocument::decode_document(&mut reader)?),
             MOVED => Self::Moved {
-                from: reader.u64()?,
-                from_slot: slot(&mut reader)?,
-                seq: reader.u64()?,
-                last: reader.u64()?,
-                document: Document::decode(&mut reader)?,
+                from: reader.read_u64()?,
+                from_slot: decode_slot(&mut reader)?,
+                seq: reader.read_u64()?,
+                last: reader.read_u64()?,
+                document: RowDocument::decode_document(&mut reader)?,
             },
             kind @ (DELETED | REMOVED) => Self::Deleted {
-                number: reader.u64()?,
-                seq: reader.u64()?,
-                slot: match reader.u8()? {
+                number: reader.read_u64()?,
+                seq: reader.read_u64()?,
+                slot: match reader.read_u8()? {
                     0 => None,
-                    _ => Some(slot(&mut reader)?),
+                    _ => Some(decode_slot(&mut reader)?),
                 },
                 removal: match kind {
                     DELETED => None,
-                    _ => Some(Removal {
-                        at: Time(reader.i64()?),
-                        bytes: reader.u32()?,
+                    _ => Some(DeletionRecord {
+                        at: Timestamp(reader.read_i64()?),
+                        bytes: reader.read_u32()?,
                     }),
                 },
             },
             ERASED => {
-                let (rows, kept) = (reader.u64()?, reader.u32()?);
+                let (rows, kept) = (reader.read_u64()?, reader.read_u32()?);
                 // A larger count than a window can have was never written.
                 if !(1..=MOST_ROWS).contains(&rows) || u64::from(kept) > rows {
                     return None;
@@ -263,18 +263,18 @@ impl Row {
                 Self::Erased { rows, kept }
             }
             ERASED_MOVE => Self::ErasedMove {
-                from: reader.u64()?,
-                from_slot: slot(&mut reader)?,
-                seq: reader.u64()?,
+                from: reader.read_u64()?,
+                from_slot: decode_slot(&mut reader)?,
+                seq: reader.read_u64()?,
             },
             ERASED_DUPLICATE => Self::ErasedDuplicate {
-                seq: reader.u64()?,
-                slot: slot(&mut reader)?,
-                previous: reader.u64()?,
+                seq: reader.read_u64()?,
+                slot: decode_slot(&mut reader)?,
+                previous: reader.read_u64()?,
             },
             _ => return None,
         };
-        reader.is_done().then_some(row)
+        reader.is_at_end().then_some(row)
     }
 
     /// Returns `true` if an encoded row may have several numbers.
@@ -283,7 +283,7 @@ impl Row {
     }
 
     /// Returns how many numbers the row has.
-    pub(crate) fn count(&self) -> u64 {
+    pub(crate) fn number_count(&self) -> u64 {
         match self {
             Self::Erased { rows, .. } => *rows,
             _ => 1,
@@ -291,7 +291,7 @@ impl Row {
     }
 
     /// Returns the document and its sequence number; `number` is that of the row.
-    pub(crate) fn document(self, number: u64) -> Option<(Document, u64)> {
+    pub(crate) fn into_document(self, number: u64) -> Option<(RowDocument, u64)> {
         match self {
             Self::Document(document) => Some((document, number)),
             Self::Moved { document, seq, .. } => Some((document, seq)),
@@ -304,18 +304,22 @@ impl Row {
 }
 
 /// Pairs rows with their numbers, which start at `first`.
-pub(crate) fn numbered(first: u64, rows: &[Row]) -> impl Iterator<Item = (u64, &Row)> {
+pub(crate) fn number_rows(
+    first: u64,
+    rows: &[PartitionRow],
+) -> impl Iterator<Item = (u64, &PartitionRow)> {
     rows.iter().scan(first, |next, row| {
         let number = *next;
-        *next = number.saturating_add(row.count());
+        *next = number.saturating_add(row.number_count());
         Some((number, row))
     })
 }
 
 /// Returns how many numbers rows have in total.
-pub(crate) fn count_rows(rows: &[Row]) -> u64 {
-    rows.iter()
-        .fold(0, |count: u64, row| count.saturating_add(row.count()))
+pub(crate) fn count_rows(rows: &[PartitionRow]) -> u64 {
+    rows.iter().fold(0, |count: u64, row| {
+        count.saturating_add(row.number_count())
+    })
 }
 
 /// Approximate bytes of a row without its strings.
@@ -324,22 +328,22 @@ const BYTES_OF_A_ROW: usize = 80;
 /// Approximate bytes of the row of a deletion.
 pub(crate) const BYTES_OF_A_DELETION: u64 = 48;
 
-impl Document {
+impl RowDocument {
     /// Returns the approximate bytes of the row and the record on disk.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
         let meta = self.meta.as_ref().map_or(0, String::len);
         let of = match &self.verdict {
-            Verdict::Kept { .. } => 0,
-            Verdict::Duplicate { of, .. } => of.len(),
+            RowVerdict::Kept { .. } => 0,
+            RowVerdict::Duplicate { of, .. } => of.len(),
         };
         let row = BYTES_OF_A_ROW + self.id.len() + meta + of;
         row as u64 + u64::from(self.place.units) * UNIT
     }
 
-    fn encode(&self, into: &mut Vec<u8>) {
+    fn encode_document(&self, into: &mut Vec<u8>) {
         let kind = match &self.verdict {
-            Verdict::Kept { .. } => KEPT,
-            Verdict::Duplicate { .. } => DUPLICATE,
+            RowVerdict::Kept { .. } => KEPT,
+            RowVerdict::Duplicate { .. } => DUPLICATE,
         };
         let fingerprint = u8::from(self.fingerprint.is_some()) * HAS_FINGERPRINT;
         let meta = u8::from(self.meta.is_some()) * HAS_META;
@@ -357,8 +361,8 @@ impl Document {
             put_string(meta, into);
         }
         match &self.verdict {
-            Verdict::Kept { index } => into.extend(index.to_le_bytes()),
-            Verdict::Duplicate {
+            RowVerdict::Kept { index } => into.extend(index.to_le_bytes()),
+            RowVerdict::Duplicate {
                 of,
                 seq,
                 slot,
@@ -368,7 +372,7 @@ impl Document {
             } => {
                 put_string(of, into);
                 into.extend(seq.to_le_bytes());
-                put_slot(*slot, into);
+                encode_slot(*slot, into);
                 into.extend(similarity.to_bits().to_le_bytes());
                 into.push(route_number(*route));
                 into.extend(previous.to_le_bytes());
@@ -379,46 +383,46 @@ impl Document {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        let flags = reader.u8()?;
+    fn decode_document(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let flags = reader.read_u8()?;
         let known = KEPT | DUPLICATE | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
         if flags & !known != 0 {
             return None;
         }
         Some(Self {
-            id: reader.string()?.to_owned(),
-            time: Time(reader.i64()?),
-            content: reader.u64()?,
-            place: Place {
-                at: reader.u32()?,
-                units: reader.u32()?,
+            id: reader.read_string()?.to_owned(),
+            time: Timestamp(reader.read_i64()?),
+            content: reader.read_u64()?,
+            place: RecordPlace {
+                at: reader.read_u32()?,
+                units: reader.read_u32()?,
             },
             fingerprint: if flags & HAS_FINGERPRINT != 0 {
-                Some(reader.u128()?)
+                Some(reader.read_u128()?)
             } else {
                 None
             },
             meta: if flags & HAS_META != 0 {
-                Some(reader.string()?.to_owned())
+                Some(reader.read_string()?.to_owned())
             } else {
                 None
             },
             verdict: match flags & (KEPT | DUPLICATE) {
-                KEPT => Verdict::Kept {
-                    index: reader.u32()?,
+                KEPT => RowVerdict::Kept {
+                    index: reader.read_u32()?,
                 },
-                DUPLICATE => Verdict::Duplicate {
-                    of: reader.string()?.to_owned(),
-                    seq: reader.u64()?,
-                    slot: slot(reader)?,
-                    similarity: f64::from_bits(reader.u64()?),
-                    route: *ROUTES.get(usize::from(reader.u8()?))?,
-                    previous: reader.u64()?,
+                DUPLICATE => RowVerdict::Duplicate {
+                    of: reader.read_string()?.to_owned(),
+                    seq: reader.read_u64()?,
+                    slot: decode_slot(reader)?,
+                    similarity: f64::from_bits(reader.read_u64()?),
+                    route: *ROUTES.get(usize::from(reader.read_u8()?))?,
+                    previous: reader.read_u64()?,
                 },
                 _ => return None,
             },
             refreshed: if flags & IS_REFRESHED != 0 {
-                Some(Time(reader.i64()?))
+                Some(Timestamp(reader.read_i64()?))
             } else {
                 None
             },
@@ -426,32 +430,32 @@ impl Document {
     }
 }
 
-fn put_slot(slot: Slot, into: &mut Vec<u8>) {
-    into.extend(slot.section.to_le_bytes());
+fn encode_slot(slot: DocumentSlot, into: &mut Vec<u8>) {
+    into.extend(slot.partition.to_le_bytes());
     into.extend(slot.index.to_le_bytes());
 }
 
-fn slot(reader: &mut Reader<'_>) -> Option<Slot> {
-    Some(Slot {
-        section: reader.u64()?,
-        index: reader.u32()?,
+fn decode_slot(reader: &mut ByteReader<'_>) -> Option<DocumentSlot> {
+    Some(DocumentSlot {
+        partition: reader.read_u64()?,
+        index: reader.read_u32()?,
     })
 }
 
 /// Encoded rows.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct EncodedRows {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     /// Positions of the rows with more than one number, and how many numbers each has.
     counts: Vec<(usize, u64)>,
 }
 
-impl Rows {
-    pub(crate) fn push(&mut self, row: &Row) {
-        row.encode(&mut self.bytes);
-        if row.count() != 1 {
-            self.counts.push((self.ends.len(), row.count()));
+impl EncodedRows {
+    pub(crate) fn push_row(&mut self, row: &PartitionRow) {
+        row.encode_row(&mut self.bytes);
+        if row.number_count() != 1 {
+            self.counts.push((self.ends.len(), row.number_count()));
         }
         self.ends.push(self.bytes.len() as u32);
     }
@@ -460,25 +464,25 @@ impl Rows {
         self.ends.len()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         self.bytes.len()
     }
 
-    fn get(&self, at: usize) -> &[u8] {
+    fn row_bytes(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start as usize..self.ends[at] as usize]
     }
 
-    pub(crate) fn row(&self, at: usize) -> Option<Row> {
-        Row::decode(self.get(at))
+    pub(crate) fn decode_row_at(&self, at: usize) -> Option<PartitionRow> {
+        PartitionRow::decode_row(self.row_bytes(at))
     }
 
     /// Returns the rows as blocks, each with the number of its first row; the first number is `first`.
-    pub(crate) fn blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
+    pub(crate) fn iter_blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
         let (mut number, mut counts) = (first, self.counts.iter().peekable());
         (0..self.len()).step_by(ROWS_OF_A_BLOCK).map(move |start| {
             let end = (start + ROWS_OF_A_BLOCK).min(self.len());
-            let rows = (start..end).map(|at| self.get(at));
+            let rows = (start..end).map(|at| self.row_bytes(at));
             let block = (number, seal_block(number, rows));
             number = number.saturating_add((end - start) as u64);
             while let Some((_, count)) = counts.next_if(|&&(at, _)| at < end) {
@@ -500,11 +504,11 @@ fn seal_block<'a>(first: u64, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> 
         block.extend((row.len() as u32).to_le_bytes());
         block.extend(row);
     }
-    block.extend(checksum(first, &block).to_le_bytes());
+    block.extend(block_checksum(first, &block).to_le_bytes());
     block
 }
 
-fn checksum(first: u64, bytes: &[u8]) -> u32 {
+fn block_checksum(first: u64, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&first.to_le_bytes());
     hasher.update(bytes);
@@ -517,18 +521,18 @@ pub(crate) fn open_block(first: u64, block: &[u8]) -> Result<Vec<&[u8]>, String>
     let (bytes, sum) = block
         .split_last_chunk::<4>()
         .ok_or_else(|| what("is too short"))?;
-    if checksum(first, bytes) != u32::from_le_bytes(*sum) {
+    if block_checksum(first, bytes) != u32::from_le_bytes(*sum) {
         return Err(what("does not have its checksum"));
     }
-    let mut reader = Reader(bytes);
+    let mut reader = ByteReader(bytes);
     let mut rows = || {
-        let count = reader.u32()?;
+        let count = reader.read_u32()?;
         let rows = (0..count).map(|_| {
-            let length = reader.u32()?;
-            reader.take(length as usize)
+            let length = reader.read_u32()?;
+            reader.take_bytes(length as usize)
         });
         let rows: Option<Vec<_>> = rows.collect();
-        rows.filter(|_| reader.is_done())
+        rows.filter(|_| reader.is_at_end())
     };
     rows().ok_or_else(|| what("is not well formed"))
 }
@@ -539,11 +543,14 @@ mod tests {
 
     use super::*;
 
-    fn slots() -> impl Strategy<Value = Slot> {
-        (any::<u64>(), any::<u32>()).prop_map(|(section, index)| Slot { section, index })
+    fn slots() -> impl Strategy<Value = DocumentSlot> {
+        (any::<u64>(), any::<u32>()).prop_map(|(section, index)| DocumentSlot {
+            partition: section,
+            index,
+        })
     }
 
-    fn verdicts() -> impl Strategy<Value = Verdict> {
+    fn verdicts() -> impl Strategy<Value = RowVerdict> {
         let duplicate = (
             ".{0,9}",
             any::<u64>(),
@@ -553,10 +560,10 @@ mod tests {
             any::<u64>(),
         );
         prop_oneof![
-            any::<u32>().prop_map(|index| Verdict::Kept { index }),
+            any::<u32>().prop_map(|index| RowVerdict::Kept { index }),
             duplicate.prop_map(|(of, seq, slot, similarity, route, previous)| {
                 let route = ROUTES[route];
-                Verdict::Duplicate {
+                RowVerdict::Duplicate {
                     of,
                     seq,
                     slot,
@@ -568,7 +575,7 @@ mod tests {
         ]
     }
 
-    fn documents() -> impl Strategy<Value = Document> {
+    fn documents() -> impl Strategy<Value = RowDocument> {
         let said = (
             any::<Option<u128>>(),
             proptest::option::of(".{0,9}"),
@@ -577,32 +584,34 @@ mod tests {
         let rest = (any::<i64>(), any::<u64>(), any::<u32>(), any::<u32>());
         let refreshed = any::<Option<i64>>();
         (".{1,9}", rest, said, refreshed).prop_map(
-            |(id, rest, (fingerprint, meta, verdict), refreshed)| Document {
+            |(id, rest, (fingerprint, meta, verdict), refreshed)| RowDocument {
                 id,
-                time: Time(rest.0),
+                time: Timestamp(rest.0),
                 content: rest.1,
-                place: Place {
+                place: RecordPlace {
                     at: rest.2,
                     units: rest.3,
                 },
                 fingerprint,
                 meta,
                 verdict,
-                refreshed: refreshed.map(Time),
+                refreshed: refreshed.map(Timestamp),
             },
         )
     }
 
-    fn rows() -> impl Strategy<Value = Row> {
+    fn rows() -> impl Strategy<Value = PartitionRow> {
         let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
         prop_oneof![
-            documents().prop_map(Row::Document),
-            (documents(), slots(), numbers).prop_map(|(document, from_slot, numbers)| Row::Moved {
-                document,
-                from: numbers.0,
-                from_slot,
-                seq: numbers.1,
-                last: numbers.2,
+            documents().prop_map(PartitionRow::Document),
+            (documents(), slots(), numbers).prop_map(|(document, from_slot, numbers)| {
+                PartitionRow::Moved {
+                    document,
+                    from: numbers.0,
+                    from_slot,
+                    seq: numbers.1,
+                    last: numbers.2,
+                }
             }),
             (
                 any::<u64>(),
@@ -610,28 +619,28 @@ mod tests {
                 proptest::option::of(slots()),
                 any::<Option<(i64, u32)>>()
             )
-                .prop_map(|(number, seq, slot, removal)| Row::Deleted {
+                .prop_map(|(number, seq, slot, removal)| PartitionRow::Deleted {
                     number,
                     seq,
                     slot,
-                    removal: removal.map(|(at, bytes)| Removal {
-                        at: Time(at),
+                    removal: removal.map(|(at, bytes)| DeletionRecord {
+                        at: Timestamp(at),
                         bytes
                     }),
                 }),
-            (1u64..1 << 30, any::<u32>()).prop_map(|(rows, kept)| Row::Erased {
+            (1u64..1 << 30, any::<u32>()).prop_map(|(rows, kept)| PartitionRow::Erased {
                 rows,
                 kept: kept % (rows as u32 + 1),
             }),
             (any::<u64>(), slots(), any::<u64>()).prop_map(|(from, from_slot, seq)| {
-                Row::ErasedMove {
+                PartitionRow::ErasedMove {
                     from,
                     from_slot,
                     seq,
                 }
             }),
             (any::<u64>(), slots(), any::<u64>()).prop_map(|(seq, slot, previous)| {
-                Row::ErasedDuplicate {
+                PartitionRow::ErasedDuplicate {
                     seq,
                     slot,
                     previous,
@@ -643,14 +652,14 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(rows in proptest::collection::vec(rows(), 1..150), first in 1u64..1 << 40) {
-            let mut encoded = Rows::default();
-            rows.iter().for_each(|row| encoded.push(row));
+            let mut encoded = EncodedRows::default();
+            rows.iter().for_each(|row| encoded.push_row(row));
             let mut decoded = Vec::new();
-            for (number, block) in encoded.blocks(first) {
+            for (number, block) in encoded.iter_blocks(first) {
                 prop_assert_eq!(number, first.saturating_add(count_rows(&decoded)));
                 prop_assert!(open_block(number ^ 1, &block).is_err());
                 for row in open_block(number, &block).unwrap() {
-                    decoded.push(Row::decode(row).unwrap());
+                    decoded.push(PartitionRow::decode_row(row).unwrap());
                 }
             }
             prop_assert_eq!(decoded, rows);
@@ -658,31 +667,31 @@ mod tests {
 
         #[test]
         fn any_bytes_are_refused_or_a_row(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(row) = Row::decode(&bytes) {
+            if let Some(row) = PartitionRow::decode_row(&bytes) {
                 let mut again = Vec::new();
-                row.encode(&mut again);
-                prop_assert_eq!(Row::decode(&again).map(|it| format!("{it:?}")), Some(format!("{row:?}")));
+                row.encode_row(&mut again);
+                prop_assert_eq!(PartitionRow::decode_row(&again).map(|it| format!("{it:?}")), Some(format!("{row:?}")));
             }
             let _ = open_block(1, &bytes);
-            let _ = crate::records::Record::read(&bytes);
+            let _ = crate::records::StoredRecord::parse_record(&bytes);
         }
     }
 
     /// Existing files must stay readable, so these bytes never change.
     #[test]
     fn a_row_is_what_it_was() {
-        let row = Row::Document(Document {
+        let row = PartitionRow::Document(RowDocument {
             id: "a".to_owned(),
-            time: Time(2),
+            time: Timestamp(2),
             content: 3,
-            place: Place { at: 4, units: 5 },
+            place: RecordPlace { at: 4, units: 5 },
             fingerprint: None,
             meta: Some("m".to_owned()),
-            verdict: Verdict::Duplicate {
+            verdict: RowVerdict::Duplicate {
                 of: "b".to_owned(),
                 seq: 6,
-                slot: Slot {
-                    section: 7,
+                slot: DocumentSlot {
+                    partition: 7,
                     index: 8,
                 },
                 similarity: 1.0,
@@ -692,7 +701,7 @@ mod tests {
             refreshed: None,
         });
         let mut bytes = Vec::new();
-        row.encode(&mut bytes);
+        row.encode_row(&mut bytes);
         let expected = [
             "010a",
             "0100000061",
@@ -715,15 +724,15 @@ mod tests {
     /// The same for the rows that deletion and compaction leave.
     #[test]
     fn what_is_left_of_a_row_is_what_it_was() {
-        let slot = Slot {
-            section: 7,
+        let slot = DocumentSlot {
+            partition: 7,
             index: 8,
         };
-        let removal = Some(Removal {
-            at: Time(3),
+        let removal = Some(DeletionRecord {
+            at: Timestamp(3),
             bytes: 4,
         });
-        let deleted = |removal| Row::Deleted {
+        let deleted = |removal| PartitionRow::Deleted {
             number: 1,
             seq: 2,
             slot: None,
@@ -738,11 +747,11 @@ mod tests {
                 format!("04{}{}00{}04000000", number(1), number(2), number(3)),
             ),
             (
-                Row::Erased { rows: 9, kept: 5 },
+                PartitionRow::Erased { rows: 9, kept: 5 },
                 format!("05{}05000000", number(9)),
             ),
             (
-                Row::ErasedMove {
+                PartitionRow::ErasedMove {
                     from: 1,
                     from_slot: slot,
                     seq: 2,
@@ -750,7 +759,7 @@ mod tests {
                 format!("06{}{place}{}", number(1), number(2)),
             ),
             (
-                Row::ErasedDuplicate {
+                PartitionRow::ErasedDuplicate {
                     seq: 1,
                     slot,
                     previous: 2,
@@ -759,10 +768,10 @@ mod tests {
             ),
         ] {
             let mut bytes = Vec::new();
-            row.encode(&mut bytes);
+            row.encode_row(&mut bytes);
             let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(digits, expected);
-            assert_eq!(Row::decode(&bytes), Some(row));
+            assert_eq!(PartitionRow::decode_row(&bytes), Some(row));
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lookalike::online::Window;
-use lookalike::plan::{self, Candidates, Measure, Method, Plan, Unit};
+use lookalike::online::StreamWindow;
+use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, MatchPlan, SimilarityMeasure};
 use lookalike::{Recipe, Threshold};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// Kind of content that a collection holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Holds {
+pub enum CollectionContent {
     /// Documents with their texts.
     #[default]
     Texts,
@@ -36,7 +36,7 @@ pub enum OnConflict {
 /// Clock by which documents leave the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Expire {
+pub enum ExpiryClock {
     /// The clock of the documents: the newest time of a stored document.
     #[default]
     Documents,
@@ -45,9 +45,9 @@ pub enum Expire {
     Wall,
 }
 
-impl Expire {
+impl ExpiryClock {
     /// Returns the clock of a window.
-    pub fn of(window: &Window) -> Self {
+    pub fn from_window(window: &StreamWindow) -> Self {
         match window.follows_wall_clock() {
             true => Self::Wall,
             false => Self::Documents,
@@ -64,84 +64,84 @@ impl Expire {
 /// ```
 /// use std::time::Duration;
 ///
-/// use lookalike::online::Window;
-/// use lookalike_store::Settings;
+/// use lookalike::online::StreamWindow;
+/// use lookalike_store::CollectionSettings;
 ///
 /// let (two_days, skew) = (Duration::from_secs(2 * 24 * 3600), Duration::from_secs(60));
-/// let window = Some(Window::new(two_days, skew, false)?);
-/// let settings = Settings { window, ..Settings::default() };
-/// assert!(settings.plan().is_ok());
+/// let window = Some(StreamWindow::new(two_days, skew, false)?);
+/// let settings = CollectionSettings { window, ..CollectionSettings::default() };
+/// assert!(settings.match_plan().is_ok());
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct CollectionSettings {
     /// Determines tokens, features and sketches.
     pub recipe: Recipe,
     /// Match options.
-    pub matching: plan::Settings,
+    pub matching: plan::MatchSettings,
     /// Window in time within which documents can match, and its clock; `None` means that all documents are
     /// kept for ever.
-    pub window: Option<Window>,
+    pub window: Option<StreamWindow>,
     /// Kind of content.
-    pub holds: Holds,
+    pub holds: CollectionContent,
     /// Treatment of other content under an existing id.
     pub on_conflict: OnConflict,
 }
 
-impl Default for Settings {
+impl Default for CollectionSettings {
     fn default() -> Self {
         Self {
             recipe: Recipe::default(),
-            matching: plan::Settings::default(),
+            matching: plan::MatchSettings::default(),
             window: None,
-            holds: Holds::Texts,
+            holds: CollectionContent::Texts,
             on_conflict: OnConflict::Refuse,
         }
     }
 }
 
-impl Settings {
+impl CollectionSettings {
     /// Returns the match plan.
     ///
     /// # Errors
     /// If the settings contradict one another, or the recipe names files, for which a collection has no
     /// place.
-    pub fn plan(&self) -> Result<Plan> {
+    pub fn match_plan(&self) -> Result<MatchPlan> {
         if let Some((what, file)) = self.recipe.file_names().first() {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "the recipe names the file '{file}' ({what}): a collection takes recipes without files"
             )));
         }
-        let by_fingerprint =
-            self.matching.method == Method::SimHash && self.matching.measure == Measure::Sketch;
-        if self.holds == Holds::Fingerprints && !by_fingerprint {
-            return Err(Error::setting(
+        let by_fingerprint = self.matching.method == MatchMethod::SimHash
+            && self.matching.measure == SimilarityMeasure::Sketch;
+        if self.holds == CollectionContent::Fingerprints && !by_fingerprint {
+            return Err(Error::setting_error(
                 "a collection of fingerprints compares nothing else: its method must be 'simhash' \
                  without a measure",
             ));
         }
-        Ok(Plan::new(&self.recipe, self.matching)?)
+        Ok(MatchPlan::new(&self.recipe, self.matching)?)
     }
 }
 
 /// The settings as they are written in the manifest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ManifestSettings {
     recipe: String,
     #[serde(with = "MethodName")]
-    method: Method,
+    method: MatchMethod,
     threshold: f64,
     distance: u32,
     #[serde(with = "MeasureName")]
-    measure: Measure,
+    measure: SimilarityMeasure,
     #[serde(with = "UnitName")]
-    unit: Unit,
+    unit: EditUnit,
     #[serde(with = "CandidatesName")]
-    candidates: Candidates,
+    candidates: CandidateRule,
     sentences: usize,
     window: Option<WrittenWindow>,
-    holds: Holds,
+    holds: CollectionContent,
     on_conflict: OnConflict,
 }
 
@@ -152,12 +152,12 @@ struct WrittenWindow {
     skew_us: u64,
     refresh: bool,
     /// Omitted if it is the default, so that manifests of earlier versions stay the same.
-    #[serde(default, skip_serializing_if = "Expire::is_documents")]
-    expire: Expire,
+    #[serde(default, skip_serializing_if = "ExpiryClock::is_documents")]
+    expire: ExpiryClock,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Method", rename_all = "lowercase")]
+#[serde(remote = "MatchMethod", rename_all = "lowercase")]
 enum MethodName {
     Auto,
     MinHash,
@@ -169,7 +169,7 @@ enum MethodName {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Measure", rename_all = "lowercase")]
+#[serde(remote = "SimilarityMeasure", rename_all = "lowercase")]
 enum MeasureName {
     Jaccard,
     Containment,
@@ -183,14 +183,14 @@ enum MeasureName {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Unit", rename_all = "lowercase")]
+#[serde(remote = "EditUnit", rename_all = "lowercase")]
 enum UnitName {
     Characters,
     Words,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Candidates", rename_all = "lowercase")]
+#[serde(remote = "CandidateRule", rename_all = "lowercase")]
 enum CandidatesName {
     Distance,
     Blocks,
@@ -212,8 +212,8 @@ pub(crate) const NEW: &str = ".new";
 
 /// The manifest of a collection.
 #[derive(Debug)]
-pub(crate) struct Manifest {
-    pub(crate) settings: Arc<Settings>,
+pub(crate) struct CollectionManifest {
+    pub(crate) settings: Arc<CollectionSettings>,
     /// The settings as they are written.
     body: String,
     /// Checksum of the settings, by which the other files of the collection refer to it.
@@ -222,10 +222,10 @@ pub(crate) struct Manifest {
     pub(crate) lists_partitions: bool,
 }
 
-impl Manifest {
+impl CollectionManifest {
     /// Returns the manifest of a new collection.
-    pub(crate) fn new(settings: &Settings) -> Result<Self> {
-        let body = encode(settings)?;
+    pub(crate) fn new(settings: &CollectionSettings) -> Result<Self> {
+        let body = encode_settings(settings)?;
         Ok(Self {
             settings: Arc::new(settings.clone()),
             seal: crc32fast::hash(body.as_bytes()),
@@ -236,41 +236,41 @@ impl Manifest {
 
     /// Writes the manifest of a collection with a list of partitions. It gets its final name once it is
     /// complete.
-    pub(crate) fn write(&self, disk: &dyn Disk) -> Result<()> {
+    pub(crate) fn write_file(&self, disk: &dyn Disk) -> Result<()> {
         let text = format!("{}\n{}", first_line(VERSION, self.seal), self.body);
         let name = format!("{MANIFEST}{NEW}");
         let write = || {
-            let file = disk.create(&name)?;
+            let file = disk.create_file(&name)?;
             file.write_at(text.as_bytes(), 0)?;
             file.sync()?;
-            disk.rename(&name, MANIFEST)?;
+            disk.rename_file(&name, MANIFEST)?;
             disk.sync_names()
         };
-        write().map_err(|error| Error::disk("cannot write", MANIFEST, &error))
+        write().map_err(|error| Error::disk_error("cannot write", MANIFEST, &error))
     }
 
-    pub(crate) fn read(disk: &dyn Disk) -> Result<Self> {
+    pub(crate) fn read_file(disk: &dyn Disk) -> Result<Self> {
         let read = || {
-            let file = disk.open(MANIFEST)?;
+            let file = disk.open_file(MANIFEST)?;
             let mut bytes = vec![0; file.len()? as usize];
             file.read_exact(&mut bytes, 0)?;
             Ok(bytes)
         };
-        let bytes = read().map_err(|error| Error::disk("cannot read", MANIFEST, &error))?;
-        let text =
-            String::from_utf8(bytes).map_err(|_| Error::damaged(MANIFEST, "it is not text"))?;
+        let bytes = read().map_err(|error| Error::disk_error("cannot read", MANIFEST, &error))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::damaged_file(MANIFEST, "it is not text"))?;
         let (head, body) = text
             .split_once('\n')
-            .ok_or_else(|| Error::damaged(MANIFEST, "it has no second line"))?;
+            .ok_or_else(|| Error::damaged_file(MANIFEST, "it has no second line"))?;
         let seal = crc32fast::hash(body.as_bytes());
         let lists_partitions = head == first_line(VERSION, seal);
         if !lists_partitions && head != first_line(WITHOUT_LIST, seal) {
-            let (head, expected) = (beginning(head), first_line(VERSION, seal));
+            let (head, expected) = (line_beginning(head), first_line(VERSION, seal));
             let what = format!("its first line '{head}' is not '{expected}'");
-            return Err(Error::damaged(MANIFEST, what));
+            return Err(Error::damaged_file(MANIFEST, what));
         }
         Ok(Self {
-            settings: Arc::new(decode(body)?),
+            settings: Arc::new(decode_settings(body)?),
             body: body.to_owned(),
             seal,
             lists_partitions,
@@ -282,14 +282,14 @@ fn first_line(version: u32, seal: u32) -> String {
     format!("{MAGIC} {version} {seal:08x}")
 }
 
-fn beginning(line: &str) -> String {
+fn line_beginning(line: &str) -> String {
     line.chars().take(60).collect()
 }
 
-fn encode(settings: &Settings) -> Result<String> {
+fn encode_settings(settings: &CollectionSettings) -> Result<String> {
     let matching = settings.matching;
     let microseconds = |duration: Duration| duration.as_micros() as u64;
-    let written = Written {
+    let written = ManifestSettings {
         recipe: settings.recipe.to_toml(),
         method: matching.method,
         threshold: matching.threshold.get(),
@@ -301,31 +301,31 @@ fn encode(settings: &Settings) -> Result<String> {
         window: settings.window.map(|window| WrittenWindow {
             width_us: microseconds(window.width()),
             skew_us: microseconds(window.skew()),
-            refresh: window.refreshes(),
-            expire: Expire::of(&window),
+            refresh: window.is_refreshing(),
+            expire: ExpiryClock::from_window(&window),
         }),
         holds: settings.holds,
         on_conflict: settings.on_conflict,
     };
-    serde_json::to_string_pretty(&written).map_err(|error| Error::setting(error.to_string()))
+    serde_json::to_string_pretty(&written).map_err(|error| Error::setting_error(error.to_string()))
 }
 
-fn decode(body: &str) -> Result<Settings> {
-    let written: Written =
-        serde_json::from_str(body).map_err(|error| Error::damaged(MANIFEST, error))?;
-    let recipe = Recipe::read(&written.recipe, &|_, file| file.into())?;
+fn decode_settings(body: &str) -> Result<CollectionSettings> {
+    let written: ManifestSettings =
+        serde_json::from_str(body).map_err(|error| Error::damaged_file(MANIFEST, error))?;
+    let recipe = Recipe::read_recipe(&written.recipe, &|_, file| file.into())?;
     let window = written.window.map(|window| {
         let duration = Duration::from_micros;
-        Window::new(
+        StreamWindow::new(
             duration(window.width_us),
             duration(window.skew_us),
             window.refresh,
         )
-        .map(|made| made.with_wall_clock(window.expire == Expire::Wall))
+        .map(|made| made.with_wall_clock(window.expire == ExpiryClock::Wall))
     });
-    Ok(Settings {
+    Ok(CollectionSettings {
         recipe,
-        matching: plan::Settings {
+        matching: plan::MatchSettings {
             method: written.method,
             threshold: Threshold::new(written.threshold)?,
             distance: written.distance,

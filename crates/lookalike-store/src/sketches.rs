@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::bytes::Reader;
+use crate::bytes::ByteReader;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::partition::FileNames;
@@ -37,7 +37,7 @@ const UNSYNCED: u64 = 4 << 20;
 /// Bytes before the sketch of an entry: content hash and length.
 const ENTRY_HEAD: usize = 12;
 
-fn head(seal: u32, number: u64) -> Vec<u8> {
+fn file_header(seal: u32, number: u64) -> Vec<u8> {
     let mut head = MAGIC.to_vec();
     head.extend(VERSION.to_le_bytes());
     head.extend(seal.to_le_bytes());
@@ -48,14 +48,14 @@ fn head(seal: u32, number: u64) -> Vec<u8> {
 
 /// Entries of documents, to be written as a block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entries {
+pub(crate) struct SketchEntries {
     bytes: Vec<u8>,
     count: u32,
 }
 
-impl Entries {
+impl SketchEntries {
     /// Adds the entry of a document with this content hash.
-    pub(crate) fn push(&mut self, content: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn push_entry(&mut self, content: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.extend(content.to_le_bytes());
         let at = self.bytes.len();
         self.bytes.extend([0; 4]);
@@ -65,20 +65,20 @@ impl Entries {
         self.count += 1;
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn byte_count(&self) -> usize {
         self.bytes.len()
     }
 
-    fn block(&self) -> Vec<u8> {
+    fn encode_block(&self) -> Vec<u8> {
         let mut block = (self.bytes.len() as u32).to_le_bytes().to_vec();
         block.extend(self.count.to_le_bytes());
-        block.extend(checksum(&block, &self.bytes).to_le_bytes());
+        block.extend(block_checksum(&block, &self.bytes).to_le_bytes());
         block.extend(&self.bytes);
         block
     }
 }
 
-fn checksum(numbers: &[u8], entries: &[u8]) -> u32 {
+fn block_checksum(numbers: &[u8], entries: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(numbers);
     hasher.update(entries);
@@ -87,7 +87,7 @@ fn checksum(numbers: &[u8], entries: &[u8]) -> u32 {
 
 /// The file, open for appending.
 #[derive(Debug)]
-pub(crate) struct Sketches {
+pub(crate) struct SketchFile {
     name: String,
     file: Arc<dyn DiskFile>,
     end: u64,
@@ -95,16 +95,16 @@ pub(crate) struct Sketches {
     synced: u64,
 }
 
-impl Sketches {
+impl SketchFile {
     /// Creates the file for a partition.
-    pub(crate) fn create(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
-        let name = names.sketches();
+    pub(crate) fn create_file(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
+        let name = names.sketches_file();
         let made = || {
-            let file = disk.create(&name)?;
-            file.write_at(&head(seal, names.number), 0)?;
+            let file = disk.create_file(&name)?;
+            file.write_at(&file_header(seal, names.number), 0)?;
             Ok(file)
         };
-        let file = made().map_err(|error| Error::disk("cannot make", &name, &error))?;
+        let file = made().map_err(|error| Error::disk_error("cannot make", &name, &error))?;
         Ok(Self {
             name,
             file,
@@ -114,27 +114,28 @@ impl Sketches {
     }
 
     /// Returns the offset of the next block.
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn end_offset(&self) -> u64 {
         self.end
     }
 
     /// Appends entries as a block.
-    pub(crate) fn append(&mut self, entries: &Entries) -> Result<()> {
+    pub(crate) fn append_entries(&mut self, entries: &SketchEntries) -> Result<()> {
         self.append_and_sync(entries, UNSYNCED)
     }
 
-    /// Adds entries as a block, and syncs the file where at least so many bytes wait to be written to the disk.
-    pub(crate) fn append_and_sync(&mut self, entries: &Entries, most: u64) -> Result<()> {
+    /// Adds entries as a block, and syncs the file where at least so many bytes wait to be written to
+    /// the disk.
+    pub(crate) fn append_and_sync(&mut self, entries: &SketchEntries, most: u64) -> Result<()> {
         if entries.count == 0 {
             return Ok(());
         }
-        let block = entries.block();
+        let block = entries.encode_block();
         let written = self.file.write_at(&block, self.end);
-        written.map_err(|error| Error::disk("cannot write", &self.name, &error))?;
+        written.map_err(|error| Error::disk_error("cannot write", &self.name, &error))?;
         self.end += block.len() as u64;
         if self.end - self.synced >= most {
             let synced = self.file.sync();
-            synced.map_err(|error| Error::disk("cannot sync", &self.name, &error))?;
+            synced.map_err(|error| Error::disk_error("cannot sync", &self.name, &error))?;
             self.synced = self.end;
         }
         Ok(())
@@ -143,23 +144,23 @@ impl Sketches {
 
 /// An entry that was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SketchEntry {
     block: Arc<Vec<u8>>,
     start: usize,
     end: usize,
     content: u64,
 }
 
-impl Entry {
+impl SketchEntry {
     /// Returns the sketch, if the entry belongs to this content hash.
-    pub(crate) fn of(&self, content: u64) -> Option<&[u8]> {
+    pub(crate) fn sketches_for(&self, content: u64) -> Option<&[u8]> {
         (self.content == content).then(|| &self.block[self.start..self.end])
     }
 }
 
 /// The file, open for reading its intact entries in order. A clone remembers the position.
 #[derive(Clone, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct SketchFileReader {
     /// `None` after an entry was damaged or missing.
     file: Option<Arc<dyn DiskFile>>,
     /// Offset of the current block.
@@ -171,15 +172,15 @@ pub(crate) struct Reading {
     count: u32,
 }
 
-impl Reading {
+impl SketchFileReader {
     /// Opens the file of a partition. If it does not exist or belongs to another partition, it has no
     /// entries.
-    pub(crate) fn open(disk: &dyn Disk, seal: u32, names: FileNames) -> Self {
+    pub(crate) fn open_file(disk: &dyn Disk, seal: u32, names: FileNames) -> Self {
         let open = || {
-            let file = disk.open(&names.sketches()).ok()?;
+            let file = disk.open_file(&names.sketches_file()).ok()?;
             let mut bytes = [0; HEAD as usize];
             file.read_exact(&mut bytes, 0).ok()?;
-            (bytes[..] == head(seal, names.number)).then_some(file)
+            (bytes[..] == file_header(seal, names.number)).then_some(file)
         };
         Self {
             file: open(),
@@ -191,7 +192,7 @@ impl Reading {
     }
 
     /// Returns the entry of the next kept document, if it is intact.
-    pub(crate) fn next(&mut self) -> Option<Entry> {
+    pub(crate) fn next_entry(&mut self) -> Option<SketchEntry> {
         let entry = self.next_of_block();
         if entry.is_none() {
             self.file = None;
@@ -199,17 +200,17 @@ impl Reading {
         entry
     }
 
-    fn next_of_block(&mut self) -> Option<Entry> {
+    fn next_of_block(&mut self) -> Option<SketchEntry> {
         while self.read == self.block.len() {
             self.next_block()?;
         }
-        let mut reader = Reader(&self.block[self.read..]);
-        let (content, length) = (reader.u64()?, reader.u32()? as usize);
-        reader.take(length)?;
+        let mut reader = ByteReader(&self.block[self.read..]);
+        let (content, length) = (reader.read_u64()?, reader.read_u32()? as usize);
+        reader.take_bytes(length)?;
         let start = self.read + ENTRY_HEAD;
         self.read = start + length;
         self.count += 1;
-        Some(Entry {
+        Some(SketchEntry {
             block: self.block.clone(),
             start,
             end: start + length,
@@ -219,11 +220,11 @@ impl Reading {
 
     fn next_block(&mut self) -> Option<()> {
         let file = self.file.as_ref()?;
-        let at = self.at + self.length();
+        let at = self.at + self.block_length();
         let mut bytes = [0; BLOCK_HEAD];
         file.read_exact(&mut bytes, at).ok()?;
-        let mut reader = Reader(&bytes);
-        let (length, count, sum) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let mut reader = ByteReader(&bytes);
+        let (length, count, sum) = (reader.read_u32()?, reader.read_u32()?, reader.read_u32()?);
         // A damaged length must not cause an allocation that fails.
         let end = at + BLOCK_HEAD as u64 + u64::from(length);
         if count == 0 || end > file.len().ok()? {
@@ -231,7 +232,7 @@ impl Reading {
         }
         let mut entries = vec![0; length as usize];
         file.read_exact(&mut entries, at + BLOCK_HEAD as u64).ok()?;
-        if checksum(&bytes[..8], &entries) != sum {
+        if block_checksum(&bytes[..8], &entries) != sum {
             return None;
         }
         self.at = at;
@@ -242,7 +243,7 @@ impl Reading {
     }
 
     /// Returns the bytes of the current block in the file.
-    fn length(&self) -> u64 {
+    fn block_length(&self) -> u64 {
         match self.block.len() {
             0 => 0,
             entries => (BLOCK_HEAD + entries) as u64,
@@ -251,23 +252,28 @@ impl Reading {
 
     /// Ends reading, and opens the file for appending after the entries read so far. Anything after them is
     /// damaged, or belongs to inserts that were not committed.
-    pub(crate) fn end(self, disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Sketches> {
-        let name = names.sketches();
+    pub(crate) fn into_writer(
+        self,
+        disk: &dyn Disk,
+        seal: u32,
+        names: FileNames,
+    ) -> Result<SketchFile> {
+        let name = names.sketches_file();
         let Some(file) = self.file.clone() else {
-            return Sketches::create(disk, seal, names);
+            return SketchFile::create_file(disk, seal, names);
         };
-        let mut sketches = Sketches {
+        let mut sketches = SketchFile {
             name,
             file,
             end: self.at,
             synced: self.at,
         };
         if self.read == self.block.len() {
-            sketches.end += self.length();
+            sketches.end += self.block_length();
         } else {
             let bytes = self.block[..self.read].to_vec();
             let count = self.count;
-            sketches.append(&Entries { bytes, count })?;
+            sketches.append_entries(&SketchEntries { bytes, count })?;
         }
         Ok(sketches)
     }
@@ -276,32 +282,32 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Folder;
+    use crate::disk::DiskFolder;
 
     const ONE: FileNames = FileNames {
         number: 1,
         generation: 0,
     };
 
-    fn entries(from: u64, count: u64) -> Entries {
-        let mut entries = Entries::default();
+    fn entries(from: u64, count: u64) -> SketchEntries {
+        let mut entries = SketchEntries::default();
         for content in from..from + count {
-            entries.push(content, |into| {
+            entries.push_entry(content, |into| {
                 into.extend(vec![content as u8; content as usize % 9])
             });
         }
         entries
     }
 
-    fn right(reading: &mut Reading, contents: std::ops::Range<u64>) -> u64 {
+    fn right(reading: &mut SketchFileReader, contents: std::ops::Range<u64>) -> u64 {
         let mut right = 0;
         for content in contents {
-            let entry = reading.next();
-            let written = entry.as_ref().and_then(|entry| entry.of(content));
+            let entry = reading.next_entry();
+            let written = entry.as_ref().and_then(|entry| entry.sketches_for(content));
             if written != Some(&vec![content as u8; content as usize % 9][..]) {
                 break;
             }
-            assert!(entry.is_some_and(|entry| entry.of(content + 1).is_none()));
+            assert!(entry.is_some_and(|entry| entry.sketches_for(content + 1).is_none()));
             right += 1;
         }
         right
@@ -312,36 +318,45 @@ mod tests {
     #[test]
     fn entries_come_back_as_far_as_they_are_right() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = Folder::open(folder.path()).unwrap();
-        let mut sketches = Sketches::create(&disk, 7, ONE).unwrap();
+        let disk = DiskFolder::open(folder.path()).unwrap();
+        let mut sketches = SketchFile::create_file(&disk, 7, ONE).unwrap();
         for (from, count) in [(0, 5), (5, 1), (6, 0), (6, 30)] {
-            sketches.append(&entries(from, count)).unwrap();
+            sketches.append_entries(&entries(from, count)).unwrap();
         }
-        assert_eq!(right(&mut Reading::open(&disk, 7, ONE), 0..40), 36);
-        assert_eq!(right(&mut Reading::open(&disk, 8, ONE), 0..40), 0);
+        assert_eq!(
+            right(&mut SketchFileReader::open_file(&disk, 7, ONE), 0..40),
+            36
+        );
+        assert_eq!(
+            right(&mut SketchFileReader::open_file(&disk, 8, ONE), 0..40),
+            0
+        );
         assert_eq!(
             right(
-                &mut Reading::open(&disk, 7, FileNames { number: 2, ..ONE }),
+                &mut SketchFileReader::open_file(&disk, 7, FileNames { number: 2, ..ONE }),
                 0..40
             ),
             0
         );
         for keep in [0, 3, 5, 6, 20, 36] {
-            let mut reading = Reading::open(&disk, 7, ONE);
+            let mut reading = SketchFileReader::open_file(&disk, 7, ONE);
             assert_eq!(right(&mut reading, 0..keep), keep);
             let before = reading.clone();
-            reading.next();
-            let mut sketches = before.end(&disk, 7, ONE).unwrap();
-            sketches.append(&entries(keep, 50)).unwrap();
-            assert_eq!(right(&mut Reading::open(&disk, 7, ONE), 0..90), keep + 50);
+            reading.next_entry();
+            let mut sketches = before.into_writer(&disk, 7, ONE).unwrap();
+            sketches.append_entries(&entries(keep, 50)).unwrap();
+            assert_eq!(
+                right(&mut SketchFileReader::open_file(&disk, 7, ONE), 0..90),
+                keep + 50
+            );
         }
-        let file = disk.open(&ONE.sketches()).unwrap();
+        let file = disk.open_file(&ONE.sketches_file()).unwrap();
         let length = file.len().unwrap();
         for at in (0..length).rev().step_by(13) {
             let mut byte = [0];
             file.read_exact(&mut byte, at).unwrap();
             file.write_at(&[byte[0] ^ 4], at).unwrap();
-            assert!(right(&mut Reading::open(&disk, 7, ONE), 0..90) < 86);
+            assert!(right(&mut SketchFileReader::open_file(&disk, 7, ONE), 0..90) < 86);
         }
     }
 }

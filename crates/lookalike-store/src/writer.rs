@@ -3,35 +3,35 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::copying::Ends;
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::inventory::Listed;
-use crate::partition::{self, Partition};
-use crate::sketches::Sketches;
-use crate::state::{Batch, Work};
+use crate::inventory::PartitionList;
+use crate::partition::{self, PartitionFiles};
+use crate::sketches::SketchFile;
+use crate::snapshot_copy::FileEnds;
+use crate::state::{PendingRows, PendingWork};
 
 /// The only writer of a collection.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct StoreWriter {
     disk: Arc<dyn Disk>,
     /// Checksum of the manifest.
     seal: u32,
     /// Partitions on disk; rows are added to the newest.
-    partitions: VecDeque<Arc<Partition>>,
+    partitions: VecDeque<Arc<PartitionFiles>>,
     /// Place after the texts of the newest partition, in units.
     texts: u64,
     /// File of sketches of the newest partition, if the collection has sketches and they could be written.
-    sketches: Option<Sketches>,
+    sketches: Option<SketchFile>,
 }
 
-impl Writer {
+impl StoreWriter {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         seal: u32,
-        partitions: VecDeque<Arc<Partition>>,
+        partitions: VecDeque<Arc<PartitionFiles>>,
         texts: u64,
-        sketches: Option<Sketches>,
+        sketches: Option<SketchFile>,
     ) -> Self {
         Self {
             disk,
@@ -43,68 +43,68 @@ impl Writer {
     }
 
     /// Returns the partitions on disk.
-    pub(crate) fn partitions(&self) -> &VecDeque<Arc<Partition>> {
+    pub(crate) fn partitions(&self) -> &VecDeque<Arc<PartitionFiles>> {
         &self.partitions
     }
 
     /// Returns the ends of the append-only files of the newest partition.
-    pub(crate) fn ends(&self) -> Ends {
+    pub(crate) fn newest_file_ends(&self) -> FileEnds {
         let newest = self.partitions.back();
-        let texts = newest.map_or(Ok(0), |newest| newest.offset(self.texts));
-        Ends {
+        let texts = newest.map_or(Ok(0), |newest| newest.record_offset(self.texts));
+        FileEnds {
             texts: texts.unwrap_or(0),
-            sketches: self.sketches.as_ref().map_or(0, Sketches::end),
+            sketches: self.sketches.as_ref().map_or(0, SketchFile::end_offset),
         }
     }
 
     /// Does all of the work; returns the partitions that began. After an error the content of the disk is
     /// unknown, and this must not be called again.
-    pub(crate) fn work(&mut self, work: &Work) -> Result<Vec<Arc<Partition>>> {
+    pub(crate) fn write_pending(&mut self, work: &PendingWork) -> Result<Vec<Arc<PartitionFiles>>> {
         let mut begun = Vec::new();
         for batch in &work.batches {
-            begun.extend(self.write(batch)?);
+            begun.extend(self.write_batch(batch)?);
         }
-        self.forget(&work.expired)?;
+        self.remove_expired(&work.expired)?;
         Ok(begun)
     }
 
     /// Removes the files of expired partitions, after taking them off the list.
-    fn forget(&mut self, expired: &[u64]) -> Result<()> {
+    fn remove_expired(&mut self, expired: &[u64]) -> Result<()> {
         let Some(&newest) = expired.last() else {
             return Ok(());
         };
-        let stays = |it: &Arc<Partition>| it.about.number > newest;
+        let stays = |it: &Arc<PartitionFiles>| it.about.number > newest;
         let (stay, go): (Vec<_>, Vec<_>) = self.partitions.drain(..).partition(stays);
         self.partitions = stay.into();
-        self.list()?;
+        self.write_partition_list()?;
         for partition in go.iter().filter(|it| expired.contains(&it.about.number)) {
-            partition::remove(&*self.disk, partition.about.names())?;
+            partition::remove_partition_files(&*self.disk, partition.about.file_names())?;
         }
         Ok(())
     }
 
     /// Writes the list of partitions.
-    fn list(&self) -> Result<()> {
-        Listed::of(&self.partitions).write(&*self.disk, self.seal)
+    fn write_partition_list(&self) -> Result<()> {
+        PartitionList::from_partitions(&self.partitions).write_list(&*self.disk, self.seal)
     }
 
     /// Returns `true` if a partition is on disk and was not replaced.
-    pub(crate) fn has(&self, partition: &Arc<Partition>) -> bool {
+    pub(crate) fn has_partition(&self, partition: &Arc<PartitionFiles>) -> bool {
         self.partitions.iter().any(|it| Arc::ptr_eq(it, partition))
     }
 
     /// Replaces a partition by its compacted version, all of whose files are on disk, and its sketches if it
     /// is the newest. After an error the content of the disk is unknown.
-    pub(crate) fn replace(
+    pub(crate) fn replace_partition(
         &mut self,
-        partition: &Arc<Partition>,
-        sketches: Option<Sketches>,
+        partition: &Arc<PartitionFiles>,
+        sketches: Option<SketchFile>,
     ) -> Result<()> {
-        let names = partition.about.names();
-        let listed = Listed::of(&self.partitions).with(names);
-        listed.write(&*self.disk, self.seal)?;
+        let names = partition.about.file_names();
+        let listed = PartitionList::from_partitions(&self.partitions).with_generation(names);
+        listed.write_list(&*self.disk, self.seal)?;
         let is_newest = self.partitions.back().map(|it| it.about.number) == Some(names.number);
-        let same = |it: &&mut Arc<Partition>| it.about.number == names.number;
+        let same = |it: &&mut Arc<PartitionFiles>| it.about.number == names.number;
         if let Some(before) = self.partitions.iter_mut().find(same) {
             *before = Arc::clone(partition);
         }
@@ -115,26 +115,27 @@ impl Writer {
     }
 
     /// Writes a batch; returns the partition if it begins with this batch.
-    fn write(&mut self, batch: &Batch) -> Result<Option<Arc<Partition>>> {
+    fn write_batch(&mut self, batch: &PendingRows) -> Result<Option<Arc<PartitionFiles>>> {
         let begun = match batch.begins {
-            Some(about) => Some(Arc::new(Partition::create(&*self.disk, about)?)),
+            Some(about) => Some(Arc::new(PartitionFiles::create_files(&*self.disk, about)?)),
             None => None,
         };
         if let Some(partition) = &begun {
             self.partitions.push_back(partition.clone());
             // The list is written before the first row, so a partition that is not listed is empty.
-            self.list()?;
+            self.write_partition_list()?;
             let about = partition.about;
-            let sketches = || Sketches::create(&*self.disk, about.seal, about.names()).ok();
+            let sketches =
+                || SketchFile::create_file(&*self.disk, about.seal, about.file_names()).ok();
             self.sketches = batch.with_sketches.then(sketches).flatten();
         }
         if let Some(newest) = self.partitions.back() {
-            newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
-            self.texts = batch.texts_end();
+            newest.write_rows_and_texts(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
+            self.texts = batch.texts_end_unit();
         }
         // A cache that cannot be written is abandoned and rebuilt when the collection is opened.
         self.sketches
-            .take_if(|sketches| sketches.append(&batch.sketches).is_err());
+            .take_if(|sketches| sketches.append_entries(&batch.sketches).is_err());
         Ok(begun)
     }
 }

@@ -7,10 +7,10 @@
 
 use std::error::Error;
 
-use lookalike::matching::{Corpus, Removal, Texts, find_verdicts};
-use lookalike::plan::{Plan, Settings};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::{Cpu, DocId, Recipe, Result, Sketcher, Threshold};
+use lookalike::matching::{DocumentRemoval, DocumentSource, MatchCorpus, find_verdicts};
+use lookalike::plan::{MatchPlan, MatchSettings};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocId, DocumentSketcher, Recipe, Result, Threshold};
 
 const TEXTS: [&str; 8] = [
     "Heavy rain closed the coast road between the two harbours on Monday morning.",
@@ -30,53 +30,53 @@ const TEXTS: [&str; 8] = [
 
 /// Provides texts again, because candidate pairs are verified on their features.
 struct SliceOfTexts<'a> {
-    analyzer: &'a Analyzer,
+    analyzer: &'a TextAnalyzer,
     texts: &'a [&'a str],
 }
 
-impl Texts for SliceOfTexts<'_> {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+impl DocumentSource for SliceOfTexts<'_> {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
         let text = self.texts[document.index()];
         self.analyzer
-            .analyze(text, &mut Scratch::default())
-            .features(into);
+            .analyze_text(text, &mut AnalysisScratch::default())
+            .append_features(into);
         Ok(())
     }
 }
 
 /// Returns the removed documents with the kept ones that they repeat, in the order of the slice.
-fn deduplicate(texts: &[&str], threshold: Threshold) -> Result<Vec<Removal>> {
+fn deduplicate(texts: &[&str], threshold: Threshold) -> Result<Vec<DocumentRemoval>> {
     // The recipe defines which features a text has: here pairs of adjacent words, and in Chinese pairs of
     // adjacent characters, after case, punctuation and Chinese script are made equal.
-    let recipe = Recipe::named("default")?;
+    let recipe = Recipe::built_in("default")?;
     // The plan defines how candidate pairs are found and from which similarity on they match.
-    let settings = Settings {
+    let settings = MatchSettings {
         threshold,
-        ..Settings::default()
+        ..MatchSettings::default()
     };
-    let plan = Plan::new(&recipe, settings)?;
+    let plan = MatchPlan::new(&recipe, settings)?;
 
     // Each text is analysed once. Only its sketches stay in memory, with up to 2^20 features of short
     // texts, so that few texts are analysed again.
-    let analyzer = Analyzer::new(&recipe);
-    let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
-    let mut sketches = sketcher.sketches(1 << 20);
-    let mut scratch = Scratch::default();
+    let analyzer = TextAnalyzer::new(&recipe);
+    let sketcher = DocumentSketcher::new(&recipe, &plan, Cpu::detect_best());
+    let mut sketches = sketcher.new_sketches(1 << 20);
+    let mut scratch = AnalysisScratch::default();
     for text in texts {
-        sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+        sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
     }
 
-    let corpus = Corpus {
+    let corpus = MatchCorpus {
         plan: &plan,
         sketches: &sketches,
         texts: &SliceOfTexts {
             analyzer: &analyzer,
             texts,
         },
-        order: None,  // Of two similar texts, the one that comes first is kept.
-        parts: None,  // Every text may match every other one,
-        window: None, // whatever their times are.
-        given: 0,     // No text is known to be kept before the run.
+        order: None,      // Of two similar texts, the one that comes first is kept.
+        partitions: None, // Every text may match every other one,
+        window: None,     // whatever their times are.
+        known_prefix: 0,  // No text is known to be kept before the run.
     };
     Ok(find_verdicts(&corpus, &|_| {})?.removals)
 }

@@ -9,7 +9,7 @@ use lookalike::Cpu;
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let path = vectors::path("vectors.jsonl");
-    let made = vectors::lines(Cpu::best())?.join("\n") + "\n";
+    let made = vectors::lines(Cpu::detect_best())?.join("\n") + "\n";
     let differs = || Ok::<_, std::io::Error>(std::fs::read_to_string(&path)? != made);
     match std::env::args().nth(1).as_deref() {
         None => std::fs::write(&path, made)?,

@@ -7,8 +7,8 @@
 
 use std::error::Error;
 
-use lookalike::hamming::scan::scan;
-use lookalike::hamming::{Plan, Request, Search, Segment};
+use lookalike::hamming::scan::scan_within;
+use lookalike::hamming::{HammingPlan, HammingSegment, PlanRequest, SearchLimits};
 use lookalike::{Distance, value_hash};
 
 const BITS: u32 = 64;
@@ -31,34 +31,38 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The plan cuts fingerprints into blocks, so that two within distance 3 nearly agree in some block.
     let distance = Distance::new(3, BITS)?;
-    let plan = Plan::choose(&Request {
+    let plan = HammingPlan::choose_plan(&PlanRequest {
         count: FINGERPRINTS,
         bits: BITS,
         distance,
         memory: None,
     })?;
-    let index: Segment<u64> = Segment::build(&plan, &fingerprints[..])?;
+    let index: HammingSegment<u64> = HammingSegment::build_index(&plan, &fingerprints[..])?;
     println!(
         "{} fingerprints, blocks {}, {:.1} bytes each",
         index.len(),
-        plan.shape(),
-        index.bytes() as f64 / index.len() as f64
+        plan.plan_shape(),
+        index.size_in_bytes() as f64 / index.len() as f64
     );
     println!(
         "a look-up compares about {:.0} of them",
-        plan.predict(FINGERPRINTS).candidates
+        plan.predict_cost(FINGERPRINTS).candidates
     );
 
     // All queries are answered at once, because their memory accesses then overlap.
     let mut found = vec![Vec::new(); queries.len()];
-    index.search(&queries, &Search::within(distance), |query, near| {
-        found[query].push((near.row as usize, near.distance));
-    });
+    index.search_queries(
+        &queries,
+        &SearchLimits::within_distance(distance),
+        |query, near| {
+            found[query].push((near.row as usize, near.distance));
+        },
+    );
 
     for (changed, (query, mut by_index)) in (0u32..).zip(queries.iter().zip(found)) {
         // The scan compares with every fingerprint: it is the definition of the answer.
         let mut by_scan = Vec::new();
-        scan(&fingerprints, *query, distance, |row, distance| {
+        scan_within(&fingerprints, *query, distance, |row, distance| {
             by_scan.push((row, distance));
         });
         by_index.sort_unstable();

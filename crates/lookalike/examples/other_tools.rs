@@ -11,8 +11,8 @@
 use std::error::Error;
 
 use lookalike::sketch::{MinHasher, SimHasher, equal_slots};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::verify::jaccard;
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::verify::jaccard_index;
 use lookalike::{Cpu, Recipe, Result};
 
 const TEXTS: [&str; 4] = [
@@ -24,11 +24,12 @@ const TEXTS: [&str; 4] = [
 
 /// Returns the fingerprint of `Simhash(text).value` for every text. Its features are four characters each.
 fn simhashes(texts: &[&str]) -> Result<Vec<u128>> {
-    let recipe = Recipe::named("1e0ng")?;
-    let analyzer = Analyzer::new(&recipe);
-    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
-    let mut scratch = Scratch::default();
-    let fingerprint = |text: &&str| hasher.original(&analyzer.analyze(text, &mut scratch));
+    let recipe = Recipe::built_in("1e0ng")?;
+    let analyzer = TextAnalyzer::new(&recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::detect_best());
+    let mut scratch = AnalysisScratch::default();
+    let fingerprint =
+        |text: &&str| hasher.original_fingerprint(&analyzer.analyze_text(text, &mut scratch));
     // The package gives a fingerprint to every text, so none is missing here.
     Ok(texts.iter().filter_map(fingerprint).collect())
 }
@@ -42,16 +43,16 @@ struct Signed {
 /// Returns the signature of `MinHash(num_perm=128, seed=1)` for every text, with the parts between white
 /// space as its features.
 fn signatures(texts: &[&str]) -> Result<Vec<Signed>> {
-    let recipe = Recipe::named("datasketch-affine32")?;
-    let analyzer = Analyzer::new(&recipe);
-    let hasher = MinHasher::new(&recipe.minhash, Cpu::best());
-    let mut scratch = Scratch::default();
+    let recipe = Recipe::built_in("datasketch-affine32")?;
+    let analyzer = TextAnalyzer::new(&recipe);
+    let hasher = MinHasher::new(&recipe.minhash, Cpu::detect_best());
+    let mut scratch = AnalysisScratch::default();
     let signed = texts.iter().map(|text| {
-        let analysis = analyzer.analyze(text, &mut scratch);
-        let mut signature = vec![0; hasher.slots()];
-        hasher.original(&analysis, &mut signature);
+        let analysis = analyzer.analyze_text(text, &mut scratch);
+        let mut signature = vec![0; hasher.slot_count()];
+        hasher.original_signature(&analysis, &mut signature);
         let mut features = Vec::new();
-        analysis.features(&mut features);
+        analysis.append_features(&mut features);
         Signed {
             signature,
             features,
@@ -93,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!(
             "datasketch: texts 0 and {other} share {equal} of {slots} slots, estimate {:.3}, Jaccard {:.3}",
             equal as f64 / slots as f64,
-            jaccard(&a.features, &b.features).get()
+            jaccard_index(&a.features, &b.features).get()
         );
     }
     assert_eq!(
@@ -104,12 +105,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(equal_slots(&signed[0].signature, &signed[3].signature), 3);
     // The first two texts have 15 words each and share 14 of them.
     assert_eq!(
-        jaccard(&signed[0].features, &signed[1].features).get(),
+        jaccard_index(&signed[0].features, &signed[1].features).get(),
         14.0 / 16.0
     );
 
     // Fingerprints of different recipes are never compared: the identity of the recipe tells them apart.
-    let [own, other] = ["default", "1e0ng"].map(|name| Recipe::named(name).map(|it| it.id()));
+    let [own, other] =
+        ["default", "1e0ng"].map(|name| Recipe::built_in(name).map(|it| it.recipe_id()));
     assert_ne!(own?, other?);
     Ok(())
 }

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
-use lookalike::online::{Matcher, Slot, Texts, Time, Window};
-use lookalike::plan::{Plan, Settings};
-use lookalike::text::Scratch;
+use lookalike::online::{DocumentSlot, StreamMatcher, StreamTexts, StreamWindow, Timestamp};
+use lookalike::plan::{MatchPlan, MatchSettings};
+use lookalike::text::AnalysisScratch;
 use lookalike::{Recipe, Result};
 
 /// A post with the minute in which it arrives and the minute in which it was written.
@@ -74,33 +74,33 @@ enum Verdict {
     Late,
 }
 
-fn minute(minute: i64) -> Time {
-    Time(minute * 60 * 1_000_000)
+fn minute(minute: i64) -> Timestamp {
+    Timestamp(minute * 60 * 1_000_000)
 }
 
 /// The texts of kept posts, which the matcher asks for where it verifies a candidate.
 #[derive(Default)]
-struct KeptTexts(HashMap<Slot, &'static str>);
+struct KeptTexts(HashMap<DocumentSlot, &'static str>);
 
-impl Texts for KeptTexts {
-    fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+impl StreamTexts for KeptTexts {
+    fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
         visit(self.0[&slot]);
         Ok(())
     }
 }
 
 struct Stream {
-    matcher: Matcher,
+    matcher: StreamMatcher,
     texts: KeptTexts,
     next_section: u64,
 }
 
 impl Stream {
-    fn new(window: Window) -> Result<Self> {
-        let recipe = Recipe::named("default")?;
-        let plan = Plan::new(&recipe, Settings::default())?;
+    fn new(window: StreamWindow) -> Result<Self> {
+        let recipe = Recipe::built_in("default")?;
+        let plan = MatchPlan::new(&recipe, MatchSettings::default())?;
         Ok(Self {
-            matcher: Matcher::new(&recipe, &plan, Some(window))?,
+            matcher: StreamMatcher::new(&recipe, &plan, Some(window))?,
             texts: KeptTexts::default(),
             next_section: 0,
         })
@@ -110,41 +110,45 @@ impl Stream {
     fn insert(&mut self, post: &Post, order: u64) -> Result<Verdict> {
         let matcher = &mut self.matcher;
         // Preparing takes nearly all of the time. A service does it on many threads.
-        let document = matcher.preparer().text(post.text, &mut Scratch::default());
-        let arrival = matcher.arrival(Some(minute(post.written)), minute(post.arrived));
+        let document = matcher
+            .document_preparer()
+            .prepare_text(post.text, &mut AnalysisScratch::default());
+        let arrival = matcher.resolve_arrival(Some(minute(post.written)), minute(post.arrived));
         if arrival.late {
             return Ok(Verdict::Late);
         }
 
         // Kept posts are stored in sections of a 24th of the window. A section whose posts have all expired
         // is dropped as a whole, and its texts with it.
-        if matcher.is_section_due(&arrival) {
-            matcher.begin_section(self.next_section, arrival.clock)?;
+        if matcher.is_partition_due(&arrival) {
+            matcher.begin_partition(self.next_section, arrival.clock)?;
             self.next_section += 1;
         }
-        while let Some(expired) = matcher.expired_section(&arrival) {
-            matcher.drop_section();
-            self.texts.0.retain(|slot, _| slot.section != expired);
+        while let Some(expired) = matcher.expired_partition(&arrival) {
+            matcher.drop_partition();
+            self.texts.0.retain(|slot, _| slot.partition != expired);
         }
 
-        Ok(match matcher.check(&document, &arrival, &self.texts)? {
-            None => {
-                let slot = matcher.keep(&document, order, arrival.time)?;
-                self.texts.0.insert(slot, post.text);
-                Verdict::Kept
-            }
-            Some(found) => {
-                // The clock of the window follows all stored posts, and so duplicates too.
-                matcher.note(arrival.time);
-                Verdict::DuplicateOf(found.order)
-            }
-        })
+        Ok(
+            match matcher.find_match(&document, &arrival, &self.texts)? {
+                None => {
+                    let slot = matcher.keep_document(&document, order, arrival.time)?;
+                    self.texts.0.insert(slot, post.text);
+                    Verdict::Kept
+                }
+                Some(found) => {
+                    // The clock of the window follows all stored posts, and so duplicates too.
+                    matcher.note_time(arrival.time);
+                    Verdict::DuplicateOf(found.order)
+                }
+            },
+        )
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (one_hour, no_skew, refresh) = (Duration::from_secs(3600), Duration::ZERO, false);
-    let mut stream = Stream::new(Window::new(one_hour, no_skew, refresh)?)?;
+    let mut stream = Stream::new(StreamWindow::new(one_hour, no_skew, refresh)?)?;
 
     let mut verdicts = Vec::new();
     for (order, post) in (0..).zip(&POSTS) {

@@ -24,7 +24,7 @@ pub fn find_either<'r>(bytes: &[u8], wanted: [u8; 2], room: &'r mut Vec<u32>) ->
     if room.len() < MOST + BLOCK {
         room.resize(MOST + BLOCK, 0);
     }
-    let count = Cpu::best().run(FindEither {
+    let count = Cpu::detect_best().run(FindEither {
         bytes,
         wanted,
         places: room,
@@ -52,14 +52,14 @@ impl Kernel for FindEither<'_> {
         let (blocks, rest) = bytes.as_chunks::<BLOCK>();
         for (at, block) in blocks.iter().enumerate() {
             let found = arch.either(block, wanted);
-            count += arch.positions(found, (at * BLOCK) as u32, behind(places, count));
+            count += arch.positions(found, (at * BLOCK) as u32, unused_places(places, count));
         }
         if !rest.is_empty() {
             let mut block = [0; BLOCK];
             block[..rest.len()].copy_from_slice(rest);
             let found = arch.either(&block, wanted) & u64::MAX >> (BLOCK - rest.len());
             let base = (blocks.len() * BLOCK) as u32;
-            count += arch.positions(found, base, behind(places, count));
+            count += arch.positions(found, base, unused_places(places, count));
         }
         count
     }
@@ -67,7 +67,7 @@ impl Kernel for FindEither<'_> {
 
 /// Returns the buffer behind the first `count` positions.
 #[inline(always)]
-fn behind(places: &mut [u32], count: usize) -> &mut [u32; BLOCK] {
+fn unused_places(places: &mut [u32], count: usize) -> &mut [u32; BLOCK] {
     let room = places[count..].first_chunk_mut();
     room.expect("there is room for a block behind all places")
 }
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn finds_what_a_plain_search_finds_at_every_length_and_alignment() {
         let bytes: Vec<u8> = (0..MOST as u64 + 64)
-            .map(|at| crate::hash::mix(at) as u8 % 7)
+            .map(|at| crate::hash::mix_bits(at) as u8 % 7)
             .collect();
         let mut room = vec![1; 9];
         for length in (0..300).chain([MOST - 1, MOST]) {

@@ -40,16 +40,16 @@ impl Error {
         }
     }
 
-    pub(crate) fn setting(message: impl Into<String>) -> Self {
+    pub(crate) fn setting_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Setting, message)
     }
 
-    pub(crate) fn recipe(message: impl Into<String>) -> Self {
+    pub(crate) fn recipe_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Recipe, message)
     }
 
     /// Wraps the error with which a caller's text source failed to return a document again.
-    pub fn text(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn text_error(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = source.into();
         Self {
             kind: ErrorKind::Text,

@@ -1,10 +1,10 @@
 //! Document frequencies: in how many documents each term of a corpus occurs.
 //!
-//! Any number of threads count, each with its own [`Tally`], into shards by hash. The sums do not depend on
-//! which thread counted a document. Memory is proportional to the vocabulary: 24 to 48 bytes per distinct
-//! term, plus its spelling. Terms of at most three characters need no spelling, because their code points are
-//! the key. Each thread takes about 20 MB more. A document costs one look-up in a small table for each
-//! feature, and one in a shard for each distinct term.
+//! Any number of threads count, each with its own [`FrequencyTally`], into shards by hash. The sums do
+//! not depend on which thread counted a document. Memory is proportional to the vocabulary: 24 to 48
+//! bytes per distinct term, plus its spelling. Terms of at most three characters need no spelling,
+//! because their code points are the key. Each thread takes about 20 MB more. A document costs one
+//! look-up in a small table for each feature, and one in a shard for each distinct term.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -14,9 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rayon::prelude::*;
 
 use crate::arch::prefetch;
-use crate::hash::mix;
-use crate::recipe::{Recipe, Tokens};
-use crate::text::{Analyzer, Scratch, join_tokens, shingle};
+use crate::hash::mix_bits;
+use crate::recipe::{Recipe, TokenKind};
+use crate::text::{AnalysisScratch, TextAnalyzer, hash_shingles, join_tokens};
 
 const SHARDS: usize = 256;
 
@@ -38,8 +38,8 @@ const PACKED: u64 = 1 << 63;
 
 /// Document frequencies of a corpus while it is read.
 #[derive(Debug)]
-pub struct Frequencies {
-    shards: Vec<Mutex<Shard>>,
+pub struct DocumentFrequencies {
+    shards: Vec<Mutex<CountShard>>,
     /// Spellings of terms whose keys are hashes. Two terms with the same hash are counted as one, with the
     /// smaller spelling.
     spellings: Mutex<HashMap<u64, Box<str>>>,
@@ -51,9 +51,9 @@ pub struct Frequencies {
 
 /// Counts documents on one thread.
 #[derive(Debug)]
-pub struct Tally {
+pub struct FrequencyTally {
     waiting: Vec<Vec<u64>>,
-    distinct: Distinct,
+    distinct: DistinctFeatures,
     known: HashSet<u64, BuildHasherDefault<FeatureHasher>>,
     /// Some of the known features, each at the index given by its lowest bits.
     recent: Vec<u64>,
@@ -66,12 +66,12 @@ pub struct Tally {
 }
 
 /// A term and the number of documents that contain it.
-pub type Counted = (String, u64);
+pub type CountedTerm = (String, u64);
 
-impl Frequencies {
+impl DocumentFrequencies {
     /// Creates empty counts for the terms of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
-        let characters = recipe.tokens == Tokens::Characters;
+        let characters = recipe.tokens == TokenKind::Characters;
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             spellings: Mutex::default(),
@@ -82,11 +82,11 @@ impl Frequencies {
         }
     }
 
-    /// Creates a tally for a thread. Its counts are added to the sums by [`add_up`](Self::add_up).
-    pub fn tally(&self) -> Tally {
-        Tally {
+    /// Creates a tally for a thread. Its counts are added to the sums by [`merge_tally`](Self::merge_tally).
+    pub fn new_tally(&self) -> FrequencyTally {
+        FrequencyTally {
             waiting: (0..SHARDS).map(|_| Vec::new()).collect(),
-            distinct: Distinct::default(),
+            distinct: DistinctFeatures::default(),
             known: HashSet::default(),
             recent: vec![0; RECENT],
             spelled: Vec::new(),
@@ -99,36 +99,42 @@ impl Frequencies {
     }
 
     /// Counts a document. A document without terms is not counted.
-    pub fn count(&self, analyzer: &Analyzer, text: &str, scratch: &mut Scratch, tally: &mut Tally) {
+    pub fn count_document(
+        &self,
+        analyzer: &TextAnalyzer,
+        text: &str,
+        scratch: &mut AnalysisScratch,
+        tally: &mut FrequencyTally,
+    ) {
         if self.packed {
-            let analysis = analyzer.analyze(text, scratch);
-            pack(analysis.tokens(), self.ngram, &mut tally.features);
+            let analysis = analyzer.analyze_text(text, scratch);
+            pack_terms(analysis.token_values(), self.ngram, &mut tally.features);
         } else {
-            tally.spell(analyzer, text, scratch);
+            tally.spell_terms(analyzer, text, scratch);
             let count = (tally.tokens.len() + 1).saturating_sub(self.ngram);
             tally.features.clear();
             tally.features.resize(count, 0);
-            shingle(self.ngram, &tally.tokens, &mut tally.features);
+            hash_shingles(self.ngram, &tally.tokens, &mut tally.features);
         }
         tally.documents += u64::from(!tally.features.is_empty());
-        self.take(tally);
+        self.take_tally(tally);
     }
 
-    fn take(&self, tally: &mut Tally) {
+    fn take_tally(&self, tally: &mut FrequencyTally) {
         let features = std::mem::take(&mut tally.features);
-        tally.distinct.begin(features.len());
+        tally.distinct.begin_document(features.len());
         for (at, &feature) in features.iter().enumerate() {
-            if !tally.distinct.insert(feature) {
+            if !tally.distinct.insert_feature(feature) {
                 continue;
             }
-            if !self.packed && tally.is_new(feature) {
-                tally.remember(feature, at, self.ngram, self.characters);
+            if !self.packed && tally.is_new_feature(feature) {
+                tally.remember_spelling(feature, at, self.ngram, self.characters);
             }
-            let shard = shard_of(feature);
+            let shard = shard_index(feature);
             let waiting = &mut tally.waiting[shard];
             waiting.push(feature);
             if waiting.len() == COLLECTED {
-                lock(&self.shards[shard]).count(waiting);
+                lock_ignoring_poison(&self.shards[shard]).count_keys(waiting);
                 waiting.clear();
             }
         }
@@ -136,40 +142,44 @@ impl Frequencies {
     }
 
     /// Adds the counts of a tally.
-    pub fn add_up(&self, tally: Tally) {
+    pub fn merge_tally(&self, tally: FrequencyTally) {
         for (shard, waiting) in self.shards.iter().zip(&tally.waiting) {
-            lock(shard).count(waiting);
+            lock_ignoring_poison(shard).count_keys(waiting);
         }
-        let mut spellings = lock(&self.spellings);
+        let mut spellings = lock_ignoring_poison(&self.spellings);
         for (feature, term) in tally.spelled {
             let known = spellings.entry(feature).or_insert_with(|| term.clone());
             if term < *known {
                 *known = term;
             }
         }
-        *lock(&self.documents) += tally.documents;
+        *lock_ignoring_poison(&self.documents) += tally.documents;
     }
 
     /// Returns the terms that occur in at least `least` documents, most frequent first, and equally frequent
     /// ones ordered by their bytes. `top` limits their number. `before` contains earlier counts, which are
     /// added.
-    pub fn finish(
+    pub fn finish_counting(
         self,
         (before_documents, before): (u64, HashMap<String, u64>),
         least: u64,
         top: Option<usize>,
-    ) -> Learned {
-        let documents = before_documents + unlocked(self.documents);
-        let shards: Vec<_> = self.shards.into_iter().map(unlocked).collect();
+    ) -> LearnedFrequencies {
+        let documents = before_documents + into_inner_ignoring_poison(self.documents);
+        let shards: Vec<_> = self
+            .shards
+            .into_iter()
+            .map(into_inner_ignoring_poison)
+            .collect();
         // If earlier counts are added, a term that is rare here may still reach `least`.
         let enough = if before.is_empty() { least } else { 1 };
         let mut counted: Vec<(u64, u64)> = shards
             .into_par_iter()
             .flat_map_iter(|shard| shard.into_counted(enough))
             .collect();
-        let spellings = unlocked(self.spellings);
+        let spellings = into_inner_ignoring_poison(self.spellings);
         let spelled = |key: u64| match self.packed {
-            true => unpacked(key, self.ngram),
+            true => unpack_to_string(key, self.ngram),
             false => String::from(&*spellings[&key]),
         };
         if !before.is_empty() {
@@ -178,44 +188,44 @@ impl Frequencies {
                 *sum.entry(spelled(key)).or_default() += count;
             }
             let rows = sum.into_iter().filter(|&(_, count)| count >= least);
-            let terms = Terms::Spelled(sorted(rows.collect(), top));
-            return Learned { documents, terms };
+            let terms = LearnedTerms::Spelled(sort_terms(rows.collect(), top));
+            return LearnedFrequencies { documents, terms };
         }
         if !self.packed {
             let rows = counted.into_par_iter();
             let rows = rows.map(|(key, count)| (spelled(key), count)).collect();
-            let terms = Terms::Spelled(sorted(rows, top));
-            return Learned { documents, terms };
+            let terms = LearnedTerms::Spelled(sort_terms(rows, top));
+            return LearnedFrequencies { documents, terms };
         }
         // The order of packed terms of one length equals the order of their bytes.
         counted
             .par_sort_unstable_by_key(|&(key, count)| u128::from(!count) << 64 | u128::from(key));
         counted.truncate(top.unwrap_or(usize::MAX));
-        let terms = Terms::Packed(counted, self.ngram);
-        Learned { documents, terms }
+        let terms = LearnedTerms::Packed(counted, self.ngram);
+        LearnedFrequencies { documents, terms }
     }
 }
 
 /// The terms of a corpus with their document frequencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Learned {
+pub struct LearnedFrequencies {
     /// Number of documents that have terms.
     pub documents: u64,
-    terms: Terms,
+    terms: LearnedTerms,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Terms {
-    Spelled(Vec<Counted>),
+enum LearnedTerms {
+    Spelled(Vec<CountedTerm>),
     Packed(Vec<(u64, u64)>, usize),
 }
 
-impl Learned {
+impl LearnedFrequencies {
     /// Returns the number of terms.
     pub fn len(&self) -> usize {
         match &self.terms {
-            Terms::Spelled(terms) => terms.len(),
-            Terms::Packed(terms, _) => terms.len(),
+            LearnedTerms::Spelled(terms) => terms.len(),
+            LearnedTerms::Packed(terms, _) => terms.len(),
         }
     }
 
@@ -225,16 +235,16 @@ impl Learned {
     }
 
     /// Calls `visit` with a range of terms and their numbers of documents, most frequent first.
-    pub fn terms(&self, range: Range<usize>, mut visit: impl FnMut(&str, u64)) {
+    pub fn visit_terms(&self, range: Range<usize>, mut visit: impl FnMut(&str, u64)) {
         match &self.terms {
-            Terms::Spelled(terms) => terms[range]
+            LearnedTerms::Spelled(terms) => terms[range]
                 .iter()
                 .for_each(|(term, count)| visit(term, *count)),
-            Terms::Packed(terms, ngram) => {
+            LearnedTerms::Packed(terms, ngram) => {
                 let mut term = String::new();
                 for &(key, count) in &terms[range] {
                     term.clear();
-                    unpack(key, *ngram, &mut term);
+                    unpack_term(key, *ngram, &mut term);
                     visit(&term, count);
                 }
             }
@@ -242,18 +252,18 @@ impl Learned {
     }
 }
 
-fn sorted(mut rows: Vec<Counted>, top: Option<usize>) -> Vec<Counted> {
+fn sort_terms(mut rows: Vec<CountedTerm>, top: Option<usize>) -> Vec<CountedTerm> {
     rows.par_sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
     rows.truncate(top.unwrap_or(usize::MAX));
     rows
 }
 
-impl Tally {
-    fn spell(&mut self, analyzer: &Analyzer, text: &str, scratch: &mut Scratch) {
+impl FrequencyTally {
+    fn spell_terms(&mut self, analyzer: &TextAnalyzer, text: &str, scratch: &mut AnalysisScratch) {
         self.text.clear();
         self.ends.clear();
         self.tokens.clear();
-        analyzer.terms(text, scratch, false, &mut |term| {
+        analyzer.visit_terms(text, scratch, false, &mut |term| {
             self.text.push_str(term.text);
             self.ends.push(self.text.len());
             self.tokens.push(term.value);
@@ -262,7 +272,7 @@ impl Tally {
 
     /// Returns `true` if this thread has not seen the feature in any document.
     #[inline]
-    fn is_new(&mut self, feature: u64) -> bool {
+    fn is_new_feature(&mut self, feature: u64) -> bool {
         let recent = &mut self.recent[feature as usize % RECENT];
         if *recent == feature && feature != 0 {
             return false;
@@ -273,7 +283,7 @@ impl Tally {
 
     /// Stores the spelling of the term of the window at `at`.
     #[cold]
-    fn remember(&mut self, feature: u64, at: usize, ngram: usize, characters: bool) {
+    fn remember_spelling(&mut self, feature: u64, at: usize, ngram: usize, characters: bool) {
         let start = |token: usize| token.checked_sub(1).map_or(0, |before| self.ends[before]);
         let tokens = (at..at + ngram).map(|token| &self.text[start(token)..self.ends[token]]);
         let term = join_tokens(tokens, characters);
@@ -282,7 +292,7 @@ impl Tally {
 }
 
 /// Writes the packed term of every window of `n` characters.
-fn pack(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
+fn pack_terms(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
     into.clear();
     let mask = (1 << (n as u32 * POINT)) - 1;
     let mut term = 0;
@@ -294,22 +304,22 @@ fn pack(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
     }
 }
 
-fn unpacked(key: u64, n: usize) -> String {
+fn unpack_to_string(key: u64, n: usize) -> String {
     let mut term = String::new();
-    unpack(key, n, &mut term);
+    unpack_term(key, n, &mut term);
     term
 }
 
 /// Appends the characters of a packed term.
-fn unpack(key: u64, n: usize, into: &mut String) {
+fn unpack_term(key: u64, n: usize, into: &mut String) {
     let point = |at: u32| (key >> (at * POINT)) as u32 & ((1 << POINT) - 1);
     let points = (0..n as u32).rev().map(point);
     into.extend(points.filter_map(char::from_u32));
 }
 
 #[inline]
-fn shard_of(key: u64) -> usize {
-    (mix(key) >> 56) as usize
+fn shard_index(key: u64) -> usize {
+    (mix_bits(key) >> 56) as usize
 }
 
 /// A hasher that leaves features unchanged, because they are hashes already.
@@ -334,15 +344,15 @@ impl Hasher for FeatureHasher {
 
 /// The set of distinct features of a document.
 #[derive(Debug, Default)]
-struct Distinct {
+struct DistinctFeatures {
     slots: Vec<(u64, u32)>,
     mask: usize,
     document: u32,
 }
 
-impl Distinct {
+impl DistinctFeatures {
     /// Makes room for at most `most` features of a new document.
-    fn begin(&mut self, most: usize) {
+    fn begin_document(&mut self, most: usize) {
         let size = (2 * most).next_power_of_two().max(16);
         self.document = self.document.wrapping_add(1);
         if self.slots.len() < size || self.document == 0 {
@@ -355,8 +365,8 @@ impl Distinct {
 
     /// Adds a feature. Returns `true` if it is new to the document.
     #[inline]
-    fn insert(&mut self, feature: u64) -> bool {
-        let mut at = mix(feature) as usize & self.mask;
+    fn insert_feature(&mut self, feature: u64) -> bool {
+        let mut at = mix_bits(feature) as usize & self.mask;
         loop {
             let slot = &mut self.slots[at];
             if slot.1 != self.document {
@@ -374,37 +384,37 @@ impl Distinct {
 /// Counts by key, in a hash table with open addressing, at most three quarters full. A count of 0 marks an
 /// empty slot.
 #[derive(Debug, Default)]
-struct Shard {
+struct CountShard {
     keys: Vec<u64>,
     counts: Vec<u32>,
     used: usize,
 }
 
-impl Shard {
-    fn count(&mut self, keys: &[u64]) {
+impl CountShard {
+    fn count_keys(&mut self, keys: &[u64]) {
         let room = (self.used + keys.len()) * 4 / 3 + 16;
         if room > self.keys.len() {
             // Most keys are in the table already, but there must be room even if all are new.
-            self.grow(room.next_power_of_two());
+            self.resize_table(room.next_power_of_two());
         }
         for (at, &key) in keys.iter().enumerate() {
             if let Some(&later) = keys.get(at + AHEAD) {
-                let home = self.home(later);
+                let home = self.home_slot(later);
                 prefetch(&self.keys[home]);
                 prefetch(&self.counts[home]);
             }
-            let at = self.place(key);
+            let at = self.find_slot(key);
             self.used += usize::from(self.counts[at] == 0);
             self.keys[at] = key;
             self.counts[at] = self.counts[at].saturating_add(1);
         }
     }
 
-    fn grow(&mut self, size: usize) {
+    fn resize_table(&mut self, size: usize) {
         let keys = std::mem::replace(&mut self.keys, vec![0; size]);
         let counts = std::mem::replace(&mut self.counts, vec![0; size]);
         for (key, count) in keys.into_iter().zip(counts).filter(|&(_, count)| count > 0) {
-            let at = self.place(key);
+            let at = self.find_slot(key);
             self.keys[at] = key;
             self.counts[at] = count;
         }
@@ -412,14 +422,14 @@ impl Shard {
 
     /// Returns the preferred position of a key.
     #[inline]
-    fn home(&self, key: u64) -> usize {
-        mix(key) as usize & (self.keys.len() - 1)
+    fn home_slot(&self, key: u64) -> usize {
+        mix_bits(key) as usize & (self.keys.len() - 1)
     }
 
     #[inline]
-    fn place(&self, key: u64) -> usize {
+    fn find_slot(&self, key: u64) -> usize {
         let mask = self.keys.len() - 1;
-        let mut at = self.home(key);
+        let mut at = self.home_slot(key);
         while self.counts[at] != 0 && self.keys[at] != key {
             at = (at + 1) & mask;
         }
@@ -434,12 +444,12 @@ impl Shard {
     }
 }
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic in another thread is propagated at the end of the run.
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn unlocked<T>(value: Mutex<T>) -> T {
+fn into_inner_ignoring_poison<T>(value: Mutex<T>) -> T {
     value.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -462,7 +472,7 @@ mod tests {
             "缆绳解开",
         ];
         let text = |at: u64| {
-            let word = |k: u64| words[(mix(at * 64 + k) % words.len() as u64) as usize];
+            let word = |k: u64| words[(mix_bits(at * 64 + k) % words.len() as u64) as usize];
             (0..at % 60)
                 .map(word)
                 .collect::<Vec<_>>()
@@ -472,16 +482,16 @@ mod tests {
     }
 
     /// Returns the same counts by the simplest method.
-    fn plain(recipe: &Recipe, texts: &[String]) -> (u64, Vec<Counted>) {
-        let analyzer = Analyzer::new(recipe);
+    fn plain(recipe: &Recipe, texts: &[String]) -> (u64, Vec<CountedTerm>) {
+        let analyzer = TextAnalyzer::new(recipe);
         let mut counts = BTreeMap::new();
         let mut documents = 0;
         for text in texts {
             let mut tokens = Vec::new();
-            analyzer.terms(text, &mut Scratch::default(), false, &mut |term| {
+            analyzer.visit_terms(text, &mut AnalysisScratch::default(), false, &mut |term| {
                 tokens.push(term.text.to_owned());
             });
-            let between = if recipe.tokens == Tokens::Characters {
+            let between = if recipe.tokens == TokenKind::Characters {
                 ""
             } else {
                 " "
@@ -493,29 +503,29 @@ mod tests {
                 *counts.entry(term).or_default() += 1;
             }
         }
-        (documents, sorted(counts.into_iter().collect(), None))
+        (documents, sort_terms(counts.into_iter().collect(), None))
     }
 
-    fn all(learned: &Learned) -> (u64, Vec<Counted>) {
+    fn all(learned: &LearnedFrequencies) -> (u64, Vec<CountedTerm>) {
         let mut terms = Vec::new();
-        learned.terms(0..learned.len(), |term, count| {
+        learned.visit_terms(0..learned.len(), |term, count| {
             terms.push((term.to_owned(), count))
         });
         (learned.documents, terms)
     }
 
-    fn counted(recipe: &Recipe, texts: &[String], threads: usize) -> Frequencies {
-        let analyzer = Analyzer::new(recipe);
-        let frequencies = Frequencies::new(recipe);
+    fn counted(recipe: &Recipe, texts: &[String], threads: usize) -> DocumentFrequencies {
+        let analyzer = TextAnalyzer::new(recipe);
+        let frequencies = DocumentFrequencies::new(recipe);
         let (analyzer, all) = (&analyzer, &frequencies);
         std::thread::scope(|scope| {
             for part in texts.chunks(texts.len().div_ceil(threads)) {
                 scope.spawn(move || {
-                    let (mut tally, mut scratch) = (all.tally(), Scratch::default());
+                    let (mut tally, mut scratch) = (all.new_tally(), AnalysisScratch::default());
                     for text in part {
-                        all.count(analyzer, text, &mut scratch, &mut tally);
+                        all.count_document(analyzer, text, &mut scratch, &mut tally);
                     }
-                    all.add_up(tally);
+                    all.merge_tally(tally);
                 });
             }
         });
@@ -532,10 +542,11 @@ mod tests {
             "jieba",
             "jieba-search",
         ] {
-            let recipe = Recipe::named(name).unwrap();
+            let recipe = Recipe::built_in(name).unwrap();
             let expected = plain(&recipe, &texts);
             for threads in [1, 3] {
-                let found = counted(&recipe, &texts, threads).finish(Default::default(), 1, None);
+                let found =
+                    counted(&recipe, &texts, threads).finish_counting(Default::default(), 1, None);
                 assert_eq!(all(&found), expected, "{name}");
             }
         }
@@ -545,7 +556,7 @@ mod tests {
     fn pruning_and_merging() {
         let texts = texts();
         for name in ["characters-3", "default"] {
-            let recipe = Recipe::named(name).unwrap();
+            let recipe = Recipe::built_in(name).unwrap();
             let (documents, terms) = plain(&recipe, &texts);
             for least in [1, 2, 40] {
                 let expected: Vec<_> = terms
@@ -553,14 +564,16 @@ mod tests {
                     .filter(|(_, count)| *count >= least)
                     .cloned()
                     .collect();
-                let found = counted(&recipe, &texts, 1).finish(Default::default(), least, None);
+                let found =
+                    counted(&recipe, &texts, 1).finish_counting(Default::default(), least, None);
                 assert_eq!(all(&found), (documents, expected.clone()));
-                let top = counted(&recipe, &texts, 1).finish(Default::default(), least, Some(7));
+                let top =
+                    counted(&recipe, &texts, 1).finish_counting(Default::default(), least, Some(7));
                 assert_eq!(all(&top).1, expected[..expected.len().min(7)]);
                 let (first, second) = texts.split_at(300);
                 let (earlier, counts) = plain(&recipe, first);
                 let before = (earlier, counts.into_iter().collect());
-                let found = counted(&recipe, second, 1).finish(before, least, None);
+                let found = counted(&recipe, second, 1).finish_counting(before, least, None);
                 assert_eq!(all(&found), (documents, expected));
             }
         }
@@ -572,9 +585,9 @@ mod tests {
             let point = u64::from(text.chars().next().unwrap() as u32);
             for n in 1..=3 {
                 let mut packed = Vec::new();
-                pack(&vec![point; n], n, &mut packed);
+                pack_terms(&vec![point; n], n, &mut packed);
                 assert_eq!(packed.len(), 1);
-                assert_eq!(unpacked(packed[0], n), text.repeat(n));
+                assert_eq!(unpack_to_string(packed[0], n), text.repeat(n));
             }
         }
     }

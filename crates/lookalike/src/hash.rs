@@ -15,7 +15,7 @@ pub(crate) const POSITION: [u64; 32] = {
     let mut multipliers = [0; 32];
     let mut at = 0;
     while at < 32 {
-        multipliers[at] = mix(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(at as u64 + 1)) | 1;
+        multipliers[at] = mix_bits(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(at as u64 + 1)) | 1;
         at += 1;
     }
     multipliers
@@ -23,7 +23,7 @@ pub(crate) const POSITION: [u64; 32] = {
 
 /// Returns the high and low half of the 128-bit product, xored.
 #[inline(always)]
-pub(crate) const fn fold(a: u64, b: u64) -> u64 {
+pub(crate) const fn fold_product(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     (product as u64) ^ ((product >> 64) as u64)
 }
@@ -31,44 +31,44 @@ pub(crate) const fn fold(a: u64, b: u64) -> u64 {
 /// A bijection of 64 bits in which every input bit reaches every output bit (the finaliser of
 /// MurmurHash3 with the constants of David Stafford's variant 13).
 #[inline(always)]
-pub(crate) const fn mix(mut value: u64) -> u64 {
+pub(crate) const fn mix_bits(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
 }
 
-/// Bytes that a buffer given to [`word_in`] must hold from the start of the word on.
+/// Bytes that a buffer given to [`hash_word_in`] must hold from the start of the word on.
 pub(crate) const WORD_PADDING: usize = 16;
 
 /// Returns the hash of the word of `length` bytes at `at` in `buffer`. The buffer must hold at least
 /// [`WORD_PADDING`] bytes from `at` on; the bytes behind the word do not affect the hash.
 #[inline(always)]
-pub(crate) fn word_in(buffer: &[u8], at: usize, length: usize) -> u64 {
+pub(crate) fn hash_word_in(buffer: &[u8], at: usize, length: usize) -> u64 {
     if length > WORD_PADDING {
-        return long_word(&buffer[at..at + length]);
+        return hash_long_word(&buffer[at..at + length]);
     }
-    let (low, high) = halves(&buffer[at..at + WORD_PADDING]);
+    let (low, high) = split_halves(&buffer[at..at + WORD_PADDING]);
     let [low_mask, high_mask] = MASKS[length];
-    fold(
+    fold_product(
         low & low_mask ^ SECRET[0],
         high & high_mask ^ SECRET[1] ^ ((length as u64) << 56),
     )
 }
 
 /// Returns the hash of a word.
-pub(crate) fn word(bytes: &[u8]) -> u64 {
+pub(crate) fn hash_word(bytes: &[u8]) -> u64 {
     if bytes.len() > WORD_PADDING {
-        return long_word(bytes);
+        return hash_long_word(bytes);
     }
     let mut padded = [0; WORD_PADDING];
     padded[..bytes.len()].copy_from_slice(bytes);
-    word_in(&padded, 0, bytes.len())
+    hash_word_in(&padded, 0, bytes.len())
 }
 
 /// Returns the frozen 64-bit hash of a byte string, for example of a document's id or as a checksum. Equal
 /// byte strings have equal hashes.
 pub fn value_hash(bytes: &[u8]) -> u64 {
-    mix(word(bytes))
+    mix_bits(hash_word(bytes))
 }
 
 /// `MASKS[n]` keeps the first n of 16 bytes.
@@ -84,7 +84,7 @@ static MASKS: [[u64; 2]; WORD_PADDING + 1] = {
 };
 
 #[inline(always)]
-fn halves(bytes: &[u8]) -> (u64, u64) {
+fn split_halves(bytes: &[u8]) -> (u64, u64) {
     let (low, high) = bytes.split_at(8);
     let read = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("a half is eight bytes"));
     (read(low), read(high))
@@ -92,11 +92,11 @@ fn halves(bytes: &[u8]) -> (u64, u64) {
 
 /// Hashes 16 bytes at a time. The last step takes the last 16 bytes, which overlap the previous ones.
 #[cold]
-fn long_word(bytes: &[u8]) -> u64 {
-    let mut state = mix(bytes.len() as u64);
+fn hash_long_word(bytes: &[u8]) -> u64 {
+    let mut state = mix_bits(bytes.len() as u64);
     let mut absorb = |chunk: &[u8]| {
-        let (low, high) = halves(chunk);
-        state = fold(low ^ SECRET[0], high ^ SECRET[1] ^ state);
+        let (low, high) = split_halves(chunk);
+        state = fold_product(low ^ SECRET[0], high ^ SECRET[1] ^ state);
     };
     let before_last = (bytes.len() - 1) / WORD_PADDING * WORD_PADDING;
     bytes[..before_last]
@@ -111,39 +111,39 @@ fn long_word(bytes: &[u8]) -> u64 {
 ///
 /// Four chains are independent, so that the multiplications overlap and the cost is their throughput, not
 /// their latency.
-pub(crate) fn sequence<T: Copy + Into<u64>>(domain: u64, values: &[T]) -> u128 {
+pub(crate) fn hash_sequence<T: Copy + Into<u64>>(domain: u64, values: &[T]) -> u128 {
     let mut chains = POSITION_SEEDS;
     let mut blocks = values.chunks_exact(4);
     for block in &mut blocks {
         for (chain, &value) in chains.iter_mut().zip(block) {
             let value = value.into();
-            *chain = fold(*chain ^ value, POSITION[0]).wrapping_add(value);
+            *chain = fold_product(*chain ^ value, POSITION[0]).wrapping_add(value);
         }
     }
     for (chain, &value) in chains.iter_mut().zip(blocks.remainder()) {
         let value = value.into();
-        *chain = fold(*chain ^ value, POSITION[1]).wrapping_add(value);
+        *chain = fold_product(*chain ^ value, POSITION[1]).wrapping_add(value);
     }
-    let [a, b, c, d] = chains.map(mix);
-    let length = mix(values.len() as u64 ^ domain);
-    let low =
-        mix(a ^ b.rotate_left(21) ^ length).wrapping_add(mix(c.wrapping_add(d.rotate_left(43))));
-    let high = mix(a.wrapping_add(c.rotate_left(13)) ^ POSITION[2])
-        .wrapping_add(mix(b ^ d.rotate_left(33) ^ length.rotate_left(32)));
+    let [a, b, c, d] = chains.map(mix_bits);
+    let length = mix_bits(values.len() as u64 ^ domain);
+    let low = mix_bits(a ^ b.rotate_left(21) ^ length)
+        .wrapping_add(mix_bits(c.wrapping_add(d.rotate_left(43))));
+    let high = mix_bits(a.wrapping_add(c.rotate_left(13)) ^ POSITION[2])
+        .wrapping_add(mix_bits(b ^ d.rotate_left(33) ^ length.rotate_left(32)));
     u128::from(low) | (u128::from(high) << 64)
 }
 
 const POSITION_SEEDS: [u64; 4] = [POSITION[4], POSITION[5], POSITION[6], POSITION[7]];
 
 /// Returns the 128-bit hash of a byte string in `domain`.
-pub(crate) fn bytes(domain: u64, bytes: &[u8]) -> u128 {
+pub(crate) fn hash_bytes(domain: u64, bytes: &[u8]) -> u128 {
     let mut values = Vec::with_capacity(bytes.len() / 8 + 2);
     let mut chunks = bytes.chunks_exact(8);
     values.extend((&mut chunks).map(|chunk| u64::from_le_bytes(chunk.try_into().expect("eight"))));
     let mut last = [0; 8];
     last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
     values.extend([u64::from_le_bytes(last), bytes.len() as u64]);
-    sequence(domain, &values)
+    hash_sequence(domain, &values)
 }
 
 #[cfg(test)]
@@ -157,7 +157,10 @@ mod tests {
         let text: Vec<u8> = (0..200).map(|at| b'a' + (at * 7 % 26) as u8).collect();
         for length in 1..80 {
             for at in 0..20 {
-                assert_eq!(word_in(&text, at, length), word(&text[at..at + length]));
+                assert_eq!(
+                    hash_word_in(&text, at, length),
+                    hash_word(&text[at..at + length])
+                );
             }
         }
     }
@@ -166,11 +169,11 @@ mod tests {
     fn words_do_not_collide() {
         let mut seen = HashSet::new();
         for number in 0..300_000u32 {
-            assert!(seen.insert(word(number.to_string().as_bytes())));
-            assert!(seen.insert(word(format!("word{number:020}").as_bytes())));
+            assert!(seen.insert(hash_word(number.to_string().as_bytes())));
+            assert!(seen.insert(hash_word(format!("word{number:020}").as_bytes())));
         }
         for length in 0..40 {
-            assert!(seen.insert(word(&vec![0; length])));
+            assert!(seen.insert(hash_word(&vec![0; length])));
         }
     }
 
@@ -178,11 +181,11 @@ mod tests {
     fn every_byte_of_a_word_counts() {
         for length in 1..100 {
             let word_of = vec![b'a'; length];
-            let mut seen = HashSet::from([word(&word_of)]);
+            let mut seen = HashSet::from([hash_word(&word_of)]);
             for at in 0..length {
                 let mut other = word_of.clone();
                 other[at] = b'b';
-                assert!(seen.insert(word(&other)), "byte {at} of {length}");
+                assert!(seen.insert(hash_word(&other)), "byte {at} of {length}");
             }
         }
     }
@@ -193,8 +196,8 @@ mod tests {
         for bit in 0..64 {
             let mut flips = [0u32; 64];
             for sample in 0..1000u64 {
-                let base = mix(sample.wrapping_mul(77_777));
-                let difference = mix(base) ^ mix(base ^ (1 << bit));
+                let base = mix_bits(sample.wrapping_mul(77_777));
+                let difference = mix_bits(base) ^ mix_bits(base ^ (1 << bit));
                 (0..64).for_each(|out| flips[out] += (difference >> out & 1) as u32);
             }
             least = least.min(*flips.iter().min().unwrap());
@@ -207,19 +210,19 @@ mod tests {
         let mut seen = HashSet::new();
         for length in 0..40 {
             let values: Vec<u64> = (0..length).collect();
-            assert!(seen.insert(sequence(0, &values)));
-            assert!(seen.insert(sequence(1, &values)));
+            assert!(seen.insert(hash_sequence(0, &values)));
+            assert!(seen.insert(hash_sequence(1, &values)));
             for at in 0..values.len() {
                 let mut other = values.clone();
                 other[at] += 1000;
-                assert!(seen.insert(sequence(0, &other)));
+                assert!(seen.insert(hash_sequence(0, &other)));
                 if at > 0 {
                     let mut swapped = values.clone();
                     swapped.swap(at - 1, at);
-                    assert!(seen.insert(sequence(0, &swapped)));
+                    assert!(seen.insert(hash_sequence(0, &swapped)));
                 }
             }
         }
-        assert_ne!(bytes(0, b"a"), bytes(0, b"a\0"));
+        assert_ne!(hash_bytes(0, b"a"), hash_bytes(0, b"a\0"));
     }
 }

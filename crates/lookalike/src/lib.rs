@@ -12,10 +12,10 @@
 //! # Example
 //!
 //! ```
-//! use lookalike::matching::{Corpus, Texts, find_verdicts};
-//! use lookalike::plan::{Plan, Settings};
-//! use lookalike::text::{Analyzer, Scratch};
-//! use lookalike::{Cpu, DocId, Recipe, Result, Sketcher, Threshold};
+//! use lookalike::matching::{MatchCorpus, DocumentSource, find_verdicts};
+//! use lookalike::plan::{MatchPlan, MatchSettings};
+//! use lookalike::text::{TextAnalyzer, AnalysisScratch};
+//! use lookalike::{Cpu, DocId, Recipe, Result, DocumentSketcher, Threshold};
 //!
 //! let texts = [
 //!     "The ferry leaves at seven, and nobody on the island misses it.",
@@ -27,38 +27,38 @@
 //! ];
 //!
 //! // The recipe defines the features of a text; the plan, how candidates are found and verified.
-//! let recipe = Recipe::named("default")?;
+//! let recipe = Recipe::built_in("default")?;
 //! let threshold = Threshold::new(0.75)?;
-//! let plan = Plan::new(&recipe, Settings { threshold, ..Settings::default() })?;
+//! let plan = MatchPlan::new(&recipe, MatchSettings { threshold, ..MatchSettings::default() })?;
 //!
 //! // Every text is analysed once, and only its sketches are stored.
-//! let analyzer = Analyzer::new(&recipe);
-//! let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
-//! let mut sketches = sketcher.sketches(1 << 20);
-//! let mut scratch = Scratch::default();
+//! let analyzer = TextAnalyzer::new(&recipe);
+//! let sketcher = DocumentSketcher::new(&recipe, &plan, Cpu::detect_best());
+//! let mut sketches = sketcher.new_sketches(1 << 20);
+//! let mut scratch = AnalysisScratch::default();
 //! for text in texts {
-//!     sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+//!     sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
 //! }
 //!
 //! // Candidate pairs are verified on their features, so the engine asks for some texts again.
-//! struct Again<'a>(&'a Analyzer, &'a [&'a str]);
+//! struct Again<'a>(&'a TextAnalyzer, &'a [&'a str]);
 //!
-//! impl Texts for Again<'_> {
-//!     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+//! impl DocumentSource for Again<'_> {
+//!     fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
 //!         let text = self.1[document.index()];
-//!         self.0.analyze(text, &mut Scratch::default()).features(into);
+//!         self.0.analyze_text(text, &mut AnalysisScratch::default()).append_features(into);
 //!         Ok(())
 //!     }
 //! }
 //!
-//! let corpus = Corpus {
+//! let corpus = MatchCorpus {
 //!     plan: &plan,
 //!     sketches: &sketches,
 //!     texts: &Again(&analyzer, &texts),
 //!     order: None,
-//!     parts: None,
+//!     partitions: None,
 //!     window: None,
-//!     given: 0,
+//!     known_prefix: 0,
 //! };
 //! let outcome = find_verdicts(&corpus, &|_| {})?;
 //!
@@ -98,8 +98,8 @@
 //! 2. [`text`]: normalises a text, cuts it into tokens, and hashes n-grams of tokens to 64-bit features. A
 //!    text that is too short to have a feature has its own [`State`](text::State) and matches only equal
 //!    texts. [`weight`] computes the weights of features; [`frequencies`] learns them from a corpus.
-//! 3. [`sketch`]: reduces many features to a few numbers (SimHash, MinHash, bottom-k). [`Sketcher`] computes
-//!    the sketches that a plan needs, and [`Sketches`] stores them.
+//! 3. [`sketch`]: reduces many features to a few numbers (SimHash, MinHash, bottom-k). [`DocumentSketcher`] computes
+//!    the sketches that a plan needs, and [`DocumentSketches`] stores them.
 //! 4. [`plan`]: derives from recipe, threshold and method which pairs are candidates, and with what recall. A
 //!    plan never depends on the corpus.
 //! 5. [`matching`]: finds candidate pairs by shared bucket keys, [verifies](verify) them and decides:
@@ -146,5 +146,5 @@ pub use arch::{Cpu, prefetch};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::value_hash;
 pub use recipe::{Recipe, RecipeId};
-pub use sketches::{Sketcher, Sketches};
+pub use sketches::{DocumentSketcher, DocumentSketches};
 pub use types::{Distance, DocId, Similarity, Threshold};

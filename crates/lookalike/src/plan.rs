@@ -1,6 +1,6 @@
 //! The match plan: how candidates are found, and which of them match.
 //!
-//! A [`Plan`] follows from recipe, method, threshold, measure and distance alone, and never from the
+//! A [`MatchPlan`] follows from recipe, method, threshold, measure and distance alone, and never from the
 //! size of a corpus. So a batch, a service and a cluster agree on every pair.
 //!
 //! The method `auto` has one predicate, the similarity at the threshold, and two ways to find
@@ -18,7 +18,7 @@
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::types::{Distance, Similarity, Threshold};
-use crate::verify::OfSequences;
+use crate::verify::SequenceMeasure;
 
 /// Least predicted recall of pairs whose similarity is the threshold.
 pub const RECALL: f64 = 0.99;
@@ -32,7 +32,7 @@ pub const SHORT: usize = 64;
 
 /// The method of finding candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
+pub enum MatchMethod {
     /// The exact join for short documents, and MinHash for all others.
     #[default]
     Auto,
@@ -52,7 +52,7 @@ pub enum Method {
 
 /// The similarity measure by which candidates are verified. In the formulas, t is the threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Measure {
+pub enum SimilarityMeasure {
     /// |A ∩ B| / |A ∪ B| on the sets of features.
     #[default]
     Jaccard,
@@ -77,7 +77,7 @@ pub enum Measure {
 
 /// The unit of edits and lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unit {
+pub enum EditUnit {
     /// Characters of the normalised text.
     #[default]
     Characters,
@@ -87,7 +87,7 @@ pub enum Unit {
 
 /// The rule by which SimHash fingerprints are candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Candidates {
+pub enum CandidateRule {
     /// Fingerprints within the distance.
     #[default]
     Distance,
@@ -98,37 +98,37 @@ pub enum Candidates {
 /// The match options that a user chooses.
 ///
 /// ```
-/// use lookalike::plan::{Measure, Method, Plan, Settings};
+/// use lookalike::plan::{SimilarityMeasure, MatchMethod, MatchPlan, MatchSettings};
 /// use lookalike::{Recipe, Threshold};
 ///
 /// // SimHash fingerprints within distance 6, verified by containment at the default threshold.
-/// let settings = Settings {
-///     method: Method::SimHash,
+/// let settings = MatchSettings {
+///     method: MatchMethod::SimHash,
 ///     distance: 6,
-///     measure: Measure::Containment,
-///     ..Settings::default()
+///     measure: SimilarityMeasure::Containment,
+///     ..MatchSettings::default()
 /// };
-/// let plan = Plan::new(&Recipe::named("default")?, settings)?;
+/// let plan = MatchPlan::new(&Recipe::built_in("default")?, settings)?;
 /// assert_eq!(plan.threshold(), Threshold::DEFAULT);
 /// assert!(plan.distance().is_some_and(|distance| distance.get() == 6));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct MatchSettings {
     /// Method of finding candidates.
-    pub method: Method,
+    pub method: MatchMethod,
     /// Least similarity of a match. A plan replaces it where something else decides: by 1 with
-    /// [`Method::Exact`]; with [`Measure::Sketch`], by 1 − distance/bits for SimHash and by 1 for
-    /// sentences.
+    /// [`MatchMethod::Exact`]; with [`SimilarityMeasure::Sketch`], by 1 − distance/bits for SimHash and
+    /// by 1 for sentences.
     pub threshold: Threshold,
     /// Largest Hamming distance of SimHash candidates.
     pub distance: u32,
     /// Measure by which candidates are verified.
-    pub measure: Measure,
+    pub measure: SimilarityMeasure,
     /// Unit of edits and lengths.
-    pub unit: Unit,
+    pub unit: EditUnit,
     /// Rule by which SimHash fingerprints are candidates.
-    pub candidates: Candidates,
+    pub candidates: CandidateRule,
     /// Number of longest sentences that represent a document; at least 1.
     pub sentences: usize,
 }
@@ -136,15 +136,15 @@ pub struct Settings {
 /// Default number of longest sentences that represent a document.
 pub const SENTENCES: usize = 3;
 
-impl Default for Settings {
+impl Default for MatchSettings {
     fn default() -> Self {
         Self {
-            method: Method::Auto,
+            method: MatchMethod::Auto,
             threshold: Threshold::DEFAULT,
             distance: 3,
-            measure: Measure::Jaccard,
-            unit: Unit::Characters,
-            candidates: Candidates::Distance,
+            measure: SimilarityMeasure::Jaccard,
+            unit: EditUnit::Characters,
+            candidates: CandidateRule::Distance,
             sentences: SENTENCES,
         }
     }
@@ -152,7 +152,7 @@ impl Default for Settings {
 
 /// The division of a signature into bands of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bands {
+pub struct BandPlan {
     /// Number of bands.
     pub bands: usize,
     /// Slots in a band.
@@ -163,7 +163,7 @@ pub struct Bands {
 
 /// The exact join of short documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Join {
+pub struct JoinPlan {
     /// Largest number of features of a short document. Short documents have no signature.
     pub short: usize,
     /// Largest number of features of a document that takes part.
@@ -174,24 +174,24 @@ pub struct Join {
 /// multiple, the first blocks have one bit more.
 ///
 /// ```
-/// use lookalike::plan::Blocks;
+/// use lookalike::plan::BlockPlan;
 ///
 /// // Two fingerprints of 64 bits with 3 different bits agree in at least one of 4 blocks.
-/// let blocks = Blocks { count: 4, bits: 64 };
-/// assert!(blocks.share(0, 1 << 40 | 1 << 20 | 1));
-/// assert!(!blocks.share(0, 1 << 60 | 1 << 40 | 1 << 20 | 1));
+/// let blocks = BlockPlan { count: 4, bits: 64 };
+/// assert!(blocks.share_block(0, 1 << 40 | 1 << 20 | 1));
+/// assert!(!blocks.share_block(0, 1 << 60 | 1 << 40 | 1 << 20 | 1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocks {
+pub struct BlockPlan {
     /// Number of blocks.
     pub count: u32,
     /// Bits of a fingerprint.
     pub bits: u32,
 }
 
-impl Blocks {
+impl BlockPlan {
     /// Returns a mask of the bits of each block.
-    pub fn masks(self) -> impl Iterator<Item = u128> {
+    pub fn block_masks(self) -> impl Iterator<Item = u128> {
         let Self { count, bits } = self;
         (0..count).map(move |at| {
             let start = bits / count * at + at.min(bits % count);
@@ -201,14 +201,14 @@ impl Blocks {
     }
 
     /// Returns `true` if two fingerprints have at least one block in common.
-    pub fn share(self, a: u128, b: u128) -> bool {
-        self.masks().any(|mask| (a ^ b) & mask == 0)
+    pub fn share_block(self, a: u128, b: u128) -> bool {
+        self.block_masks().any(|mask| (a ^ b) & mask == 0)
     }
 }
 
 /// The bottom-k sketch: the smallest hashes of a document's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Smallest {
+pub struct BottomKPlan {
     /// Number of each document's smallest hashes that are bucket keys. Two documents are candidates
     /// only if they have one of these in common.
     pub meeting: usize,
@@ -219,20 +219,20 @@ pub struct Smallest {
     pub least_equal: usize,
 }
 
-impl Smallest {
+impl BottomKPlan {
     /// Returns the sketch with the fewest bucket keys that find a pair at the threshold with
     /// probability [`RECALL`].
     fn for_recall(kept: usize, threshold: Threshold) -> Result<Self> {
-        let least_equal = cutoff(kept, threshold.get());
+        let least_equal = slot_cutoff(kept, threshold.get());
         (1..=kept)
             .map(|meeting| Self {
                 meeting,
                 kept,
                 least_equal,
             })
-            .find(|smallest| smallest.recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
+            .find(|smallest| smallest.expected_recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
             .ok_or_else(|| {
-                Error::setting(format!(
+                Error::setting_error(format!(
                     "sketches of {kept} smallest hashes do not find pairs at the threshold \
                      {threshold} with probability {RECALL}: give a higher threshold or more slots, \
                      or use the exact join",
@@ -244,7 +244,7 @@ impl Smallest {
     /// Returns a lower bound of the probability that a pair with this Jaccard index J shares a bucket
     /// key. Each of the smallest hashes of the union is in both documents with probability J, and then
     /// it is among the smallest of both.
-    pub fn recall(&self, jaccard: f64) -> f64 {
+    pub fn expected_recall(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard).powi(self.meeting as i32)
     }
 }
@@ -252,73 +252,76 @@ impl Smallest {
 /// A match plan: how candidates are found and checked.
 ///
 /// ```
-/// use lookalike::plan::{Plan, RECALL, Settings};
+/// use lookalike::plan::{MatchPlan, RECALL, MatchSettings};
 /// use lookalike::{Recipe, Threshold};
 ///
 /// let threshold = Threshold::new(0.8)?;
-/// let plan = Plan::new(&Recipe::named("default")?, Settings { threshold, ..Settings::default() })?;
+/// let plan = MatchPlan::new(&Recipe::built_in("default")?, MatchSettings { threshold, ..MatchSettings::default() })?;
 /// // Two long documents are candidates if 6 slots of a band are equal.
-/// let bands = plan.bands().unwrap();
+/// let bands = plan.band_plan().unwrap();
 /// assert_eq!(bands.rows, 6);
-/// assert!(bands.recall(0.8) >= RECALL);
-/// // Short documents are joined exactly.
-/// assert_eq!(plan.join().unwrap().short, 64);
+/// assert!(bands.expected_recall(0.8) >= RECALL);
+/// // ShortMessage documents are joined exactly.
+/// assert_eq!(plan.join_plan().unwrap().short, 64);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
-    settings: Settings,
+pub struct MatchPlan {
+    settings: MatchSettings,
     candidate_threshold: Threshold,
-    join: Option<Join>,
-    bands: Option<Bands>,
-    smallest: Option<Smallest>,
+    join: Option<JoinPlan>,
+    bands: Option<BandPlan>,
+    smallest: Option<BottomKPlan>,
     distance: Option<Distance>,
     bits: u32,
     slots: usize,
 }
 
-impl Plan {
+impl MatchPlan {
     /// Returns the plan for a recipe and settings.
     ///
     /// # Errors
     /// Fails if the distance is not below the bits of the recipe's SimHash, if no bands of the recipe's
     /// signature or no smallest hashes reach [`RECALL`] at the threshold, or if the number of sentences
-    /// is 0 with [`Method::Sentences`].
-    pub fn new(recipe: &Recipe, settings: Settings) -> Result<Self> {
+    /// is 0 with [`MatchMethod::Sentences`].
+    pub fn new(recipe: &Recipe, settings: MatchSettings) -> Result<Self> {
         let bits = recipe.simhash.bits;
-        let distance = if settings.method == Method::SimHash {
+        let distance = if settings.method == MatchMethod::SimHash {
             Some(Distance::new(settings.distance, bits)?)
         } else {
             None
         };
-        let settings = Settings {
+        let settings = MatchSettings {
             threshold: deciding_threshold(&settings, bits)?,
             ..settings
         };
         let candidate_threshold = candidate_threshold(&settings, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
         let (short, signs) = match settings.method {
-            Method::Auto => (Some(SHORT), true),
-            Method::MinHash => (None, true),
-            Method::Join => (Some(usize::MAX), false),
-            Method::SimHash | Method::Exact | Method::Sentences | Method::BottomK => (None, false),
+            MatchMethod::Auto => (Some(SHORT), true),
+            MatchMethod::MinHash => (None, true),
+            MatchMethod::Join => (Some(usize::MAX), false),
+            MatchMethod::SimHash
+            | MatchMethod::Exact
+            | MatchMethod::Sentences
+            | MatchMethod::BottomK => (None, false),
         };
-        let join = short.map(|short| Join {
+        let join = short.map(|short| JoinPlan {
             short,
             reach: ((short as f64 / candidate_threshold.get()) as usize).saturating_add(1),
         });
         let bands = if signs {
-            Some(Bands::for_recall(slots, candidate_threshold)?)
+            Some(BandPlan::for_recall(slots, candidate_threshold)?)
         } else {
             None
         };
-        let smallest = if settings.method == Method::BottomK {
-            Some(Smallest::for_recall(slots, candidate_threshold)?)
+        let smallest = if settings.method == MatchMethod::BottomK {
+            Some(BottomKPlan::for_recall(slots, candidate_threshold)?)
         } else {
             None
         };
-        if settings.method == Method::Sentences && settings.sentences == 0 {
-            return Err(Error::setting(
+        if settings.method == MatchMethod::Sentences && settings.sentences == 0 {
+            return Err(Error::setting_error(
                 "0 sentences cannot represent a document: give 1 or more",
             ));
         }
@@ -335,7 +338,7 @@ impl Plan {
     }
 
     /// Returns the settings. Their threshold is the one that decides.
-    pub fn settings(&self) -> &Settings {
+    pub fn match_settings(&self) -> &MatchSettings {
         &self.settings
     }
 
@@ -353,17 +356,20 @@ impl Plan {
     /// it are not compared, however similar they are by that measure.
     pub fn candidates_from(&self) -> Option<Threshold> {
         let measure = self.settings.measure;
-        let decides = !matches!(measure, Measure::Jaccard | Measure::Sketch);
+        let decides = !matches!(
+            measure,
+            SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch
+        );
         (decides && self.finds_by_features()).then_some(self.candidate_threshold)
     }
 
     /// Returns the exact join, if the plan has one.
-    pub fn join(&self) -> Option<Join> {
+    pub fn join_plan(&self) -> Option<JoinPlan> {
         self.join
     }
 
     /// Returns the bands, if the plan compares signatures.
-    pub fn bands(&self) -> Option<Bands> {
+    pub fn band_plan(&self) -> Option<BandPlan> {
         self.bands
     }
 
@@ -373,32 +379,35 @@ impl Plan {
     }
 
     /// Returns the blocks of bits, if candidates are found by these instead of the distance.
-    pub fn blocks(&self) -> Option<Blocks> {
+    pub fn block_plan(&self) -> Option<BlockPlan> {
         let count = self.distance?.get() + 1;
         let bits = self.bits;
-        (self.settings.candidates == Candidates::Blocks).then_some(Blocks { count, bits })
+        (self.settings.candidates == CandidateRule::Blocks).then_some(BlockPlan { count, bits })
     }
 
     /// Returns the number of longest sentences, if the plan compares sentences.
-    pub fn sentences(&self) -> Option<usize> {
-        (self.settings.method == Method::Sentences).then_some(self.settings.sentences)
+    pub fn sentence_count(&self) -> Option<usize> {
+        (self.settings.method == MatchMethod::Sentences).then_some(self.settings.sentences)
     }
 
     /// Returns the bottom-k sketch, if the plan compares it.
-    pub fn smallest(&self) -> Option<Smallest> {
+    pub fn bottom_k_plan(&self) -> Option<BottomKPlan> {
         self.smallest
     }
 
     /// Returns the similarity of sequences by which candidates are verified, if the measure is one.
-    pub fn of_sequences(&self) -> Option<OfSequences> {
-        if self.settings.method == Method::Exact {
+    pub fn of_sequences(&self) -> Option<SequenceMeasure> {
+        if self.settings.method == MatchMethod::Exact {
             return None;
         }
         match self.settings.measure {
-            Measure::Levenshtein => Some(OfSequences::Levenshtein),
-            Measure::Indel => Some(OfSequences::Indel),
-            Measure::Substring => Some(OfSequences::Substring),
-            Measure::Jaccard | Measure::Containment | Measure::Cosine | Measure::Sketch => None,
+            SimilarityMeasure::Levenshtein => Some(SequenceMeasure::Levenshtein),
+            SimilarityMeasure::Indel => Some(SequenceMeasure::Indel),
+            SimilarityMeasure::Substring => Some(SequenceMeasure::Substring),
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Cosine
+            | SimilarityMeasure::Sketch => None,
         }
     }
 
@@ -412,20 +421,20 @@ impl Plan {
     /// one without relying on sketches. It is [`candidate_threshold`](Self::candidate_threshold).
     pub(crate) fn least_jaccard(&self) -> Option<Threshold> {
         let reach = match self.settings.measure {
-            Measure::Sketch => false,
-            Measure::Jaccard => true,
+            SimilarityMeasure::Sketch => false,
+            SimilarityMeasure::Jaccard => true,
             _ => self.finds_by_features(),
         };
         reach.then_some(self.candidate_threshold)
     }
 
     /// Returns the number of bits of the recipe's fingerprints.
-    pub fn bits(&self) -> u32 {
+    pub fn fingerprint_bits(&self) -> u32 {
         self.bits
     }
 
     /// Returns the number of slots of the recipe's signatures.
-    pub fn slots(&self) -> usize {
+    pub fn signature_slots(&self) -> usize {
         self.slots
     }
 
@@ -438,7 +447,7 @@ impl Plan {
             16
         } else if let Some(smallest) = self.smallest {
             8 * smallest.kept + 8
-        } else if self.sentences().is_some() {
+        } else if self.sentence_count().is_some() {
             8
         } else {
             0
@@ -453,12 +462,14 @@ pub const LEAST_CANDIDATES: f64 = 0.2;
 
 /// Returns the threshold that decides: the chosen one, or the one that follows from the method and
 /// measure.
-fn deciding_threshold(settings: &Settings, bits: u32) -> Result<Threshold> {
+fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> {
     match (settings.method, settings.measure) {
-        (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => Threshold::new(1.0),
-        (Method::SimHash, Measure::Sketch) => {
+        (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {
+            Threshold::new(1.0)
+        }
+        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
             let equal = bits - settings.distance;
-            Threshold::new(Similarity::ratio(equal as usize, bits as usize).get())
+            Threshold::new(Similarity::from_ratio(equal as usize, bits as usize).get())
         }
         _ => Ok(settings.threshold),
     }
@@ -470,30 +481,30 @@ fn deciding_threshold(settings: &Settings, bits: u32) -> Result<Threshold> {
 /// length have a Levenshtein similarity of 1 − x, they have a Jaccard index of at least (1 − n·x)/(1 +
 /// n·x). With Indel, 2n − 1 takes the place of n, because an insertion in one place and a deletion in
 /// another cost as much as one substitution.
-fn candidate_threshold(settings: &Settings, ngram: u32) -> Result<Threshold> {
+fn candidate_threshold(settings: &MatchSettings, ngram: u32) -> Result<Threshold> {
     let threshold = settings.threshold.get();
     let after_edits = |features: u32| {
         let changed = f64::from(features) * (1.0 - threshold);
         ((1.0 - changed) / (1.0 + changed)).max(LEAST_CANDIDATES)
     };
     let least = match settings.measure {
-        Measure::Containment | Measure::Cosine | Measure::Substring => {
-            threshold / (2.0 - threshold)
-        }
-        Measure::Levenshtein => after_edits(ngram).min(threshold),
-        Measure::Indel => after_edits(2 * ngram - 1).min(threshold),
-        Measure::Jaccard | Measure::Sketch => return Ok(settings.threshold),
+        SimilarityMeasure::Containment
+        | SimilarityMeasure::Cosine
+        | SimilarityMeasure::Substring => threshold / (2.0 - threshold),
+        SimilarityMeasure::Levenshtein => after_edits(ngram).min(threshold),
+        SimilarityMeasure::Indel => after_edits(2 * ngram - 1).min(threshold),
+        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => return Ok(settings.threshold),
     };
     // Lowered by more than all rounding errors, because for example 80 of 120 must reach the bound of
     // 0.8.
     Threshold::new(least * (1.0 - 8.0 * f64::EPSILON))
 }
 
-impl Bands {
+impl BandPlan {
     /// Returns the bands with the most rows that find a pair at the threshold with probability
     /// [`RECALL`].
     fn for_recall(slots: usize, threshold: Threshold) -> Result<Self> {
-        let least_equal = cutoff(slots, threshold.get());
+        let least_equal = slot_cutoff(slots, threshold.get());
         (1..=slots)
             .rev()
             .map(|rows| Self {
@@ -501,9 +512,9 @@ impl Bands {
                 rows,
                 least_equal,
             })
-            .find(|bands| bands.recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
+            .find(|bands| bands.expected_recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
             .ok_or_else(|| {
-                Error::setting(format!(
+                Error::setting_error(format!(
                     "no bands of {slots} slots find pairs at the threshold {threshold} with \
                      probability {RECALL}: give a higher threshold or more slots, or use the exact \
                      join",
@@ -514,14 +525,14 @@ impl Bands {
 
     /// Returns the probability that a pair with this Jaccard index shares a band: 1 − (1 −
     /// J^rows)^bands.
-    pub fn recall(&self, jaccard: f64) -> f64 {
+    pub fn expected_recall(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard.powi(self.rows as i32)).powi(self.bands as i32)
     }
 }
 
 /// Returns the largest number of equal slots below which a pair at the threshold falls with a
 /// probability of at most [`CUTOFF_LOSS`].
-fn cutoff(slots: usize, threshold: f64) -> usize {
+fn slot_cutoff(slots: usize, threshold: f64) -> usize {
     if threshold == 1.0 {
         return slots;
     }
@@ -543,13 +554,13 @@ fn cutoff(slots: usize, threshold: f64) -> usize {
 mod tests {
     use super::*;
 
-    fn plan(threshold: f64) -> Plan {
+    fn plan(threshold: f64) -> MatchPlan {
         let threshold = Threshold::new(threshold).unwrap();
-        Plan::new(
+        MatchPlan::new(
             &Recipe::default(),
-            Settings {
+            MatchSettings {
                 threshold,
-                ..Settings::default()
+                ..MatchSettings::default()
             },
         )
         .unwrap()
@@ -558,29 +569,29 @@ mod tests {
     #[test]
     fn bands_are_the_most_selective_that_keep_the_recall() {
         for (threshold, bands, rows) in [(0.8, 21, 6), (0.9, 12, 10), (0.6, 42, 3), (0.5, 42, 3)] {
-            let chosen = plan(threshold).bands().unwrap();
+            let chosen = plan(threshold).band_plan().unwrap();
             assert_eq!((chosen.bands, chosen.rows), (bands, rows), "at {threshold}");
-            assert!(chosen.recall(threshold) >= RECALL);
-            let next = Bands {
+            assert!(chosen.expected_recall(threshold) >= RECALL);
+            let next = BandPlan {
                 bands: 128 / (rows + 1),
                 rows: rows + 1,
                 ..chosen
             };
-            assert!(next.recall(threshold) < RECALL + CUTOFF_LOSS);
+            assert!(next.expected_recall(threshold) < RECALL + CUTOFF_LOSS);
         }
     }
 
     #[test]
     fn the_cutoff_loses_no_more_than_it_may() {
         for threshold in [0.3, 0.5, 0.8, 0.9, 0.99, 0.996, 0.9965, 0.999, 0.99999] {
-            let least = cutoff(128, threshold);
+            let least = slot_cutoff(128, threshold);
             let mut rng = 1u64;
             let mut lost = 0;
             let rounds = 20_000;
             for _ in 0..rounds {
                 let equal = (0..128)
                     .filter(|_| {
-                        rng = crate::hash::mix(rng.wrapping_add(0x9e37_79b9));
+                        rng = crate::hash::mix_bits(rng.wrapping_add(0x9e37_79b9));
                         (rng >> 11) as f64 / (1u64 << 53) as f64 <= threshold
                     })
                     .count();
@@ -592,7 +603,7 @@ mod tests {
             );
             assert!((least as f64) < 128.0 * threshold);
         }
-        assert_eq!(cutoff(128, 1.0), 128);
+        assert_eq!(slot_cutoff(128, 1.0), 128);
     }
 
     #[test]
@@ -605,7 +616,7 @@ mod tests {
                         .map(|equal| binomial(slots, equal, threshold))
                         .sum()
                 };
-                let least = cutoff(slots, threshold);
+                let least = slot_cutoff(slots, threshold);
                 let (lost, with_one_more): (f64, f64) = (below(least), below(least + 1));
                 assert!(
                     lost <= CUTOFF_LOSS + 1e-9,
@@ -640,10 +651,10 @@ mod tests {
     #[test]
     fn around_a_border_one_feature_decides() {
         let plan = plan(0.8);
-        let Join { short, reach } = plan.join().unwrap();
+        let JoinPlan { short, reach } = plan.join_plan().unwrap();
         assert_eq!((short, reach), (64, 81));
         // 64 of 80 is the largest match of a short document.
-        assert!(plan.threshold().admits(64, 80) && !plan.threshold().admits(64, 81));
+        assert!(plan.threshold().admits_ratio(64, 80) && !plan.threshold().admits_ratio(64, 81));
         for (part, whole, admitted) in [
             (7, 10, false),
             (8, 10, true),
@@ -652,7 +663,7 @@ mod tests {
             (80, 100, true),
         ] {
             assert_eq!(
-                plan.threshold().admits(part, whole),
+                plan.threshold().admits_ratio(part, whole),
                 admitted,
                 "{part} of {whole}"
             );
@@ -663,36 +674,43 @@ mod tests {
 
     #[test]
     fn containment_finds_candidates_at_the_jaccard_index_of_equal_sizes() {
-        let settings = Settings {
-            measure: Measure::Containment,
+        let settings = MatchSettings {
+            measure: SimilarityMeasure::Containment,
             threshold: Threshold::new(0.8).unwrap(),
-            ..Settings::default()
+            ..MatchSettings::default()
         };
-        let plan = Plan::new(&Recipe::default(), settings).unwrap();
+        let plan = MatchPlan::new(&Recipe::default(), settings).unwrap();
         let least = plan.candidate_threshold();
         // Two sets of 100 that share 80 have a union of 120.
-        assert!(least.admits(81, 119) && least.admits(80, 120) && !least.admits(79, 121));
-        assert!(!least.admits(plan.join().unwrap().short, plan.join().unwrap().reach + 1));
-        assert!(plan.bands().unwrap().recall(least.get()) >= RECALL);
+        assert!(
+            least.admits_ratio(81, 119)
+                && least.admits_ratio(80, 120)
+                && !least.admits_ratio(79, 121)
+        );
+        assert!(!least.admits_ratio(
+            plan.join_plan().unwrap().short,
+            plan.join_plan().unwrap().reach + 1
+        ));
+        assert!(plan.band_plan().unwrap().expected_recall(least.get()) >= RECALL);
         for hundredths in 1..=100 {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
-            let settings = Settings {
+            let settings = MatchSettings {
                 threshold,
-                method: Method::Join,
+                method: MatchMethod::Join,
                 ..settings
             };
-            let least = Plan::new(&Recipe::default(), settings)
+            let least = MatchPlan::new(&Recipe::default(), settings)
                 .unwrap()
                 .candidate_threshold();
             for size in 1..300 {
                 let shared = threshold.least_part(size);
                 let at_the_threshold = shared * 100 == size * hundredths as usize;
                 assert!(
-                    least.admits(shared, 2 * size - shared),
+                    least.admits_ratio(shared, 2 * size - shared),
                     "{shared} of {size}"
                 );
                 if at_the_threshold {
-                    assert!(!least.admits(shared - 1, 2 * size - shared + 1));
+                    assert!(!least.admits_ratio(shared - 1, 2 * size - shared + 1));
                 }
             }
         }
@@ -701,41 +719,41 @@ mod tests {
     #[test]
     fn edits_leave_so_much_of_the_features() {
         let least = |measure, threshold, ngram| {
-            let settings = Settings {
+            let settings = MatchSettings {
                 measure,
                 threshold: Threshold::new(threshold).unwrap(),
-                method: Method::Join,
-                ..Settings::default()
+                method: MatchMethod::Join,
+                ..MatchSettings::default()
             };
             let recipe = Recipe {
                 ngram,
                 ..Recipe::default()
             };
-            let plan = Plan::new(&recipe, settings).unwrap();
+            let plan = MatchPlan::new(&recipe, settings).unwrap();
             plan.candidate_threshold()
         };
         // 10 substitutions change 20 of 100 features: 80 of 120 remain.
-        let pairs = least(Measure::Levenshtein, 0.9, 2);
-        assert!(pairs.admits(80, 120) && !pairs.admits(79, 121));
-        let single = least(Measure::Levenshtein, 0.8, 1);
-        assert!(single.admits(80, 120) && !single.admits(79, 121));
+        let pairs = least(SimilarityMeasure::Levenshtein, 0.9, 2);
+        assert!(pairs.admits_ratio(80, 120) && !pairs.admits_ratio(79, 121));
+        let single = least(SimilarityMeasure::Levenshtein, 0.8, 1);
+        assert!(single.admits_ratio(80, 120) && !single.admits_ratio(79, 121));
         // 5 insertions and 5 deletions in 100 tokens: 10 and 5 features of one text, and 5 and 10 of
         // the other.
-        let indel = least(Measure::Indel, 0.95, 2);
-        assert!(indel.admits(85, 115) && !indel.admits(84, 116));
-        assert!(least(Measure::Levenshtein, 1.0, 2).admits(100, 100));
-        assert!(least(Measure::Levenshtein, 0.5, 2).admits(20, 100));
-        assert!(!least(Measure::Levenshtein, 0.5, 2).admits(19, 100));
-        assert!(least(Measure::Levenshtein, 0.1, 2).admits(10, 100));
-        assert!(least(Measure::Cosine, 0.8, 2).admits(80, 120));
-        assert!(least(Measure::Substring, 0.8, 2).admits(80, 120));
+        let indel = least(SimilarityMeasure::Indel, 0.95, 2);
+        assert!(indel.admits_ratio(85, 115) && !indel.admits_ratio(84, 116));
+        assert!(least(SimilarityMeasure::Levenshtein, 1.0, 2).admits_ratio(100, 100));
+        assert!(least(SimilarityMeasure::Levenshtein, 0.5, 2).admits_ratio(20, 100));
+        assert!(!least(SimilarityMeasure::Levenshtein, 0.5, 2).admits_ratio(19, 100));
+        assert!(least(SimilarityMeasure::Levenshtein, 0.1, 2).admits_ratio(10, 100));
+        assert!(least(SimilarityMeasure::Cosine, 0.8, 2).admits_ratio(80, 120));
+        assert!(least(SimilarityMeasure::Substring, 0.8, 2).admits_ratio(80, 120));
     }
 
     #[test]
     fn blocks_part_all_bits() {
         for (count, bits) in [(4, 64), (1, 64), (7, 64), (8, 8), (5, 127), (128, 128)] {
-            let blocks = Blocks { count, bits };
-            let masks: Vec<u128> = blocks.masks().collect();
+            let blocks = BlockPlan { count, bits };
+            let masks: Vec<u128> = blocks.block_masks().collect();
             assert_eq!(masks.len(), count as usize);
             let all = masks.iter().fold(0, |all, mask| {
                 assert_eq!(all & mask, 0);
@@ -745,31 +763,31 @@ mod tests {
             let widths = masks.iter().map(|mask| mask.count_ones());
             assert!(widths.clone().max().unwrap() <= widths.min().unwrap() + 1);
             for mask in &masks {
-                assert!(blocks.share(!mask & all, 0) && blocks.share(0, !mask & all));
+                assert!(blocks.share_block(!mask & all, 0) && blocks.share_block(0, !mask & all));
             }
             let one_of_each = masks
                 .iter()
                 .fold(0, |bits, mask| bits | mask & mask.wrapping_neg());
-            assert!(!blocks.share(one_of_each, 0));
+            assert!(!blocks.share_block(one_of_each, 0));
         }
     }
 
     #[test]
     fn as_few_smallest_hashes_meet_as_keep_the_recall() {
         for (threshold, meeting) in [(0.8, 3), (0.9, 3), (0.95, 2), (0.5, 7), (1.0, 1)] {
-            let settings = Settings {
+            let settings = MatchSettings {
                 threshold: Threshold::new(threshold).unwrap(),
-                method: Method::BottomK,
-                ..Settings::default()
+                method: MatchMethod::BottomK,
+                ..MatchSettings::default()
             };
-            let plan = Plan::new(&Recipe::default(), settings).unwrap();
-            let smallest = plan.smallest().unwrap();
+            let plan = MatchPlan::new(&Recipe::default(), settings).unwrap();
+            let smallest = plan.bottom_k_plan().unwrap();
             assert_eq!(
                 (smallest.meeting, smallest.kept),
                 (meeting, 128),
                 "{threshold}"
             );
-            assert!(smallest.recall(threshold) >= RECALL);
+            assert!(smallest.expected_recall(threshold) >= RECALL);
         }
     }
 
@@ -780,11 +798,11 @@ mod tests {
             recipe.minhash.slots = slots;
             for thousandths in 1..=1000 {
                 let threshold = Threshold::new(f64::from(thousandths) / 1000.0).unwrap();
-                let settings = Settings {
+                let settings = MatchSettings {
                     threshold,
-                    ..Settings::default()
+                    ..MatchSettings::default()
                 };
-                let Ok(plan) = Plan::new(&recipe, settings) else {
+                let Ok(plan) = MatchPlan::new(&recipe, settings) else {
                     let needed = 1.0 - (1.0 - threshold.get()).powi(slots as i32);
                     assert!(
                         needed < RECALL + CUTOFF_LOSS,
@@ -792,35 +810,39 @@ mod tests {
                     );
                     continue;
                 };
-                let bands = plan.bands().unwrap();
+                let bands = plan.band_plan().unwrap();
                 assert!(bands.bands * bands.rows <= slots as usize);
-                assert!(bands.recall(threshold.get()) >= RECALL);
+                assert!(bands.expected_recall(threshold.get()) >= RECALL);
             }
         }
     }
 
     #[test]
     fn what_no_plan_can_do_is_refused() {
-        let settings = |threshold, method, distance| Settings {
+        let settings = |threshold, method, distance| MatchSettings {
             threshold: Threshold::new(threshold).unwrap(),
             method,
             distance,
-            ..Settings::default()
+            ..MatchSettings::default()
         };
-        let refused = Plan::new(&Recipe::default(), settings(0.01, Method::MinHash, 3));
+        let refused = MatchPlan::new(&Recipe::default(), settings(0.01, MatchMethod::MinHash, 3));
         assert!(refused.unwrap_err().to_string().contains("0.01"));
-        assert!(Plan::new(&Recipe::default(), settings(0.01, Method::Join, 3)).is_ok());
-        assert!(Plan::new(&Recipe::default(), settings(0.8, Method::SimHash, 64)).is_err());
-        assert!(Plan::new(&Recipe::default(), settings(0.8, Method::SimHash, 63)).is_ok());
+        assert!(MatchPlan::new(&Recipe::default(), settings(0.01, MatchMethod::Join, 3)).is_ok());
+        assert!(
+            MatchPlan::new(&Recipe::default(), settings(0.8, MatchMethod::SimHash, 64)).is_err()
+        );
+        assert!(
+            MatchPlan::new(&Recipe::default(), settings(0.8, MatchMethod::SimHash, 63)).is_ok()
+        );
     }
 
     #[test]
     fn the_join_reaches_as_far_as_a_short_match_can() {
         for threshold in [0.5, 0.6, 0.7, 0.8, 0.9, 1.0] {
             let plan = plan(threshold);
-            let join = plan.join().unwrap();
+            let join = plan.join_plan().unwrap();
             assert!(
-                !plan.threshold().admits(join.short, join.reach + 1),
+                !plan.threshold().admits_ratio(join.short, join.reach + 1),
                 "at {threshold}"
             );
         }

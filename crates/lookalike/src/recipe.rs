@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::hash;
 
-pub use files::Files;
-pub(crate) use files::{Loaded, UserWord};
+pub use files::RecipeFiles;
+pub(crate) use files::{LoadedFiles, UserWord};
 
 /// One step of normalisation. The order in which a recipe lists the steps does not matter. The steps apply in
 /// the order of this list, character by character, and composition comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum NormalizationStep {
     /// Unicode compatibility composition (NFKC): ligatures, circled digits, full and half width,
     /// precomposed and combining accents become one form.
     Nfkc,
@@ -48,7 +48,7 @@ pub enum Step {
 /// Markup that is removed before any other step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Markup {
+pub enum MarkupKind {
     /// The text is plain.
     #[default]
     None,
@@ -61,7 +61,7 @@ pub enum Markup {
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tokens {
+pub enum TokenKind {
     /// Runs of letters, digits and marks; single characters in scripts written without spaces.
     Words,
     /// Every character.
@@ -72,7 +72,7 @@ pub enum Tokens {
     Jieba,
 }
 
-impl Tokens {
+impl TokenKind {
     /// Returns the name in recipes.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Tokens {
 /// The words that jieba cuts a text into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum SegmentationMode {
     /// The most probable words, one after the other.
     #[default]
     Precise,
@@ -106,10 +106,10 @@ pub struct SegmentRecipe {
     pub dictionary: String,
     /// Words to cut the text into.
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: SegmentationMode,
     /// `true` if a hidden Markov model finds words that are not in the dictionary. Must be `false` in the
     /// full mode, which uses the dictionary alone.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub hmm: bool,
     /// Name of a file with the user's own words: `word [frequency] [part of speech]` on a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ fn dictionary() -> String {
     DICTIONARY.into()
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -131,7 +131,7 @@ impl Default for SegmentRecipe {
     fn default() -> Self {
         Self {
             dictionary: dictionary(),
-            mode: Mode::Precise,
+            mode: SegmentationMode::Precise,
             hmm: true,
             user: None,
         }
@@ -203,7 +203,7 @@ impl FilterRecipe {
     }
 
     /// Returns the names of the stopword files.
-    fn files(&self) -> impl Iterator<Item = &str> {
+    fn stopword_files(&self) -> impl Iterator<Item = &str> {
         let names = self.stopwords.iter().map(String::as_str);
         names.filter(|name| !STOPWORD_LISTS.contains(name))
     }
@@ -212,7 +212,7 @@ impl FilterRecipe {
 /// Weight of a feature in a weighted sketch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Weights {
+pub enum WeightScheme {
     /// The number of its occurrences.
     #[default]
     Frequency,
@@ -230,7 +230,7 @@ pub enum Weights {
     Given,
 }
 
-impl Weights {
+impl WeightScheme {
     /// Returns `true` if the weights come from a table.
     pub fn needs_table(self) -> bool {
         matches!(self, Self::Levels | Self::Tfidf | Self::Given)
@@ -241,7 +241,7 @@ impl Weights {
 /// text and its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scheme {
+pub enum CompatScheme {
     /// The Python package `simhash`.
     #[serde(rename = "1e0ng")]
     E0ng,
@@ -260,7 +260,7 @@ pub enum Scheme {
     Yanyiwu,
 }
 
-impl Scheme {
+impl CompatScheme {
     /// The schemes that are built-in recipes: all that need no tables.
     pub const BUILT_IN: [Self; 6] = [
         Self::E0ng,
@@ -285,7 +285,7 @@ impl Scheme {
     }
 
     /// Returns the MinHash family of the tool, or `None` if its fingerprints are SimHashes.
-    pub fn family(self) -> Option<MinHashFamily> {
+    pub fn minhash_family(self) -> Option<MinHashFamily> {
         match self {
             Self::DatasketchLegacy => Some(MinHashFamily::DatasketchLegacy),
             Self::DatasketchAffine32 => Some(MinHashFamily::DatasketchAffine32),
@@ -294,7 +294,7 @@ impl Scheme {
     }
 
     /// Returns the range of fingerprint sizes in bits, and a number that the size must be a multiple of.
-    fn bits(self) -> (std::ops::RangeInclusive<u32>, u32) {
+    fn allowed_bits(self) -> (std::ops::RangeInclusive<u32>, u32) {
         match self {
             Self::E0ng => (8..=128, 8),
             Self::Seomoz | Self::Yanyiwu => (64..=64, 1),
@@ -326,7 +326,7 @@ pub struct YanyiwuRecipe {
 
 impl YanyiwuRecipe {
     /// Returns the names of the files, each with the recipe key that contains it.
-    fn files(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    fn named_files(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let user = self.user.as_deref();
         [("yanyiwu.dictionary", &*self.dictionary)]
             .into_iter()
@@ -338,7 +338,7 @@ impl YanyiwuRecipe {
             ])
     }
 
-    fn names(&mut self) -> impl Iterator<Item = &mut String> {
+    fn file_names_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let Self {
             dictionary,
             user,
@@ -404,7 +404,7 @@ pub struct SimHashRecipe {
     pub bits: u32,
     /// Weights of the features in the vote.
     #[serde(default)]
-    pub weights: Weights,
+    pub weights: WeightScheme,
     /// Name of the file with the weights, if they come from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
@@ -418,7 +418,7 @@ impl Default for SimHashRecipe {
     fn default() -> Self {
         Self {
             bits: 64,
-            weights: Weights::Frequency,
+            weights: WeightScheme::Frequency,
             table: None,
             top: None,
         }
@@ -446,10 +446,10 @@ pub struct MinHashRecipe {
 ///
 /// use lookalike::Recipe;
 ///
-/// let pairs_of_words = Recipe::named("default")?;
-/// let single_words = Recipe { ngram: 1, ..pairs_of_words.clone() }.validated()?;
-/// // Fingerprints of recipes with different identities are never compared.
-/// assert_ne!(single_words.id(), pairs_of_words.id());
+/// let pairs_of_words = Recipe::built_in("default")?;
+/// let single_words = Recipe { ngram: 1, ..pairs_of_words.clone() }.validate()?;
+/// // FingerprintColumn of recipes with different identities are never compared.
+/// assert_ne!(single_words.recipe_id(), pairs_of_words.recipe_id());
 ///
 /// // The TOML form contains everything, so reading it gives the same recipe.
 /// assert_eq!(Recipe::from_str(&single_words.to_toml())?, single_words);
@@ -465,20 +465,20 @@ pub struct Recipe {
     /// Another tool, which determines every step from the text to its features. The fields from `markup` to
     /// `filter` then have no effect and are not in the TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheme: Option<Scheme>,
+    pub scheme: Option<CompatScheme>,
     /// Tables of the scheme `yanyiwu`.
     #[serde(skip)]
     pub yanyiwu: Option<YanyiwuRecipe>,
     /// Markup to remove.
     #[serde(default)]
-    pub markup: Markup,
+    pub markup: MarkupKind,
     /// Normalisation steps.
-    pub normalize: Vec<Step>,
+    pub normalize: Vec<NormalizationStep>,
     /// Kind of the tokens.
-    pub tokens: Tokens,
+    pub tokens: TokenKind,
     /// Number of tokens in a feature, 1–32.
     pub ngram: u32,
-    /// Segmentation of Chinese, only with [`Tokens::Jieba`]; by default [`SegmentRecipe::default`].
+    /// Segmentation of Chinese, only with [`TokenKind::Jieba`]; by default [`SegmentRecipe::default`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<SegmentRecipe>,
     /// Filters of tokens.
@@ -489,8 +489,8 @@ pub struct Recipe {
     /// Settings of MinHash.
     pub minhash: MinHashRecipe,
     /// The files that the recipe names, with digests of their contents.
-    #[serde(default, skip_serializing_if = "Files::is_empty")]
-    pub files: Files,
+    #[serde(default, skip_serializing_if = "RecipeFiles::is_empty")]
+    pub files: RecipeFiles,
 }
 
 /// The TOML form of a recipe with a scheme.
@@ -499,13 +499,13 @@ pub struct Recipe {
 struct SchemeRecipe {
     name: String,
     version: u32,
-    scheme: Scheme,
+    scheme: CompatScheme,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     yanyiwu: Option<YanyiwuRecipe>,
     simhash: SimHashRecipe,
     minhash: MinHashRecipe,
-    #[serde(default, skip_serializing_if = "Files::is_empty")]
-    files: Files,
+    #[serde(default, skip_serializing_if = "RecipeFiles::is_empty")]
+    files: RecipeFiles,
 }
 
 impl From<SchemeRecipe> for Recipe {
@@ -526,7 +526,7 @@ impl From<SchemeRecipe> for Recipe {
             yanyiwu,
             files,
             normalize: Vec::new(),
-            tokens: Tokens::Whitespace,
+            tokens: TokenKind::Whitespace,
             ngram: 1,
             simhash,
             minhash,
@@ -553,15 +553,15 @@ const VERSION: u32 = 1;
 
 impl Default for Recipe {
     fn default() -> Self {
-        use Step::{Fold, Nfkc, Punctuation, Simplified, Whitespace, ZeroWidth};
+        use NormalizationStep::{Fold, Nfkc, Punctuation, Simplified, Whitespace, ZeroWidth};
         Self {
             name: "default-1".into(),
             version: VERSION,
             scheme: None,
             yanyiwu: None,
-            markup: Markup::None,
+            markup: MarkupKind::None,
             normalize: vec![Nfkc, Fold, ZeroWidth, Simplified, Punctuation, Whitespace],
-            tokens: Tokens::Words,
+            tokens: TokenKind::Words,
             ngram: 2,
             segment: None,
             filter: FilterRecipe::default(),
@@ -571,13 +571,13 @@ impl Default for Recipe {
                 slots: 128,
                 seed: None,
             },
-            files: Files::default(),
+            files: RecipeFiles::default(),
         }
     }
 }
 
 impl Recipe {
-    /// The names that [`named`](Self::named) accepts.
+    /// The names that [`built_in`](Self::built_in) accepts.
     pub const NAMES: [&str; 15] = [
         "default-1",
         "default",
@@ -600,10 +600,10 @@ impl Recipe {
     ///
     /// # Errors
     /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if no built-in recipe has this name.
-    pub fn named(name: &str) -> Result<Self> {
-        let mut schemes = Scheme::BUILT_IN.into_iter();
+    pub fn built_in(name: &str) -> Result<Self> {
+        let mut schemes = CompatScheme::BUILT_IN.into_iter();
         if let Some(scheme) = schemes.find(|scheme| scheme.name() == name) {
-            return Ok(Self::of_scheme(scheme));
+            return Ok(Self::from_scheme(scheme));
         }
         let words = |ngram| Self {
             name: name.into(),
@@ -611,10 +611,10 @@ impl Recipe {
             ..Self::default()
         };
         let jieba = |mode| Self {
-            tokens: Tokens::Jieba,
+            tokens: TokenKind::Jieba,
             segment: Some(SegmentRecipe {
                 mode,
-                hmm: mode != Mode::Full,
+                hmm: mode != SegmentationMode::Full,
                 ..SegmentRecipe::default()
             }),
             ..words(1)
@@ -625,14 +625,14 @@ impl Recipe {
             "words-3" => Ok(words(3)),
             "words-5" => Ok(words(5)),
             "characters-3" => Ok(Self {
-                tokens: Tokens::Characters,
+                tokens: TokenKind::Characters,
                 ..words(3)
             }),
-            "jieba" => Ok(jieba(Mode::Precise)),
-            "jieba-full" => Ok(jieba(Mode::Full)),
-            "jieba-search" => Ok(jieba(Mode::Search)),
+            "jieba" => Ok(jieba(SegmentationMode::Precise)),
+            "jieba-full" => Ok(jieba(SegmentationMode::Full)),
+            "jieba-search" => Ok(jieba(SegmentationMode::Search)),
             "yanyiwu" => Err(Self::needs_tables()),
-            _ => Err(Error::recipe(format!(
+            _ => Err(Error::recipe_error(format!(
                 "there is no recipe named '{name}': give one of {}, or a TOML file",
                 Self::NAMES.join(", ")
             ))),
@@ -645,26 +645,26 @@ impl Recipe {
             name: "mine".into(),
             yanyiwu: Some(YanyiwuRecipe::default()),
             simhash: SimHashRecipe {
-                weights: Weights::Tfidf,
+                weights: WeightScheme::Tfidf,
                 ..SimHashRecipe::default()
             },
-            ..Self::of_scheme(Scheme::Yanyiwu)
+            ..Self::from_scheme(CompatScheme::Yanyiwu)
         };
-        Error::recipe(format!(
+        Error::recipe_error(format!(
             "yanyiwu is not built in, because its tables are files, which come with cppjieba. Give \
              a TOML file beside them:\n\n{}",
             example.to_toml()
         ))
     }
 
-    fn of_scheme(scheme: Scheme) -> Self {
+    fn from_scheme(scheme: CompatScheme) -> Self {
         let Self {
             version,
             simhash,
             minhash,
             ..
         } = Self::default();
-        let family = scheme.family();
+        let family = scheme.minhash_family();
         SchemeRecipe {
             name: scheme.name().into(),
             version,
@@ -676,7 +676,7 @@ impl Recipe {
                 seed: family.map(|_| DEFAULT_SEED),
                 ..minhash
             },
-            files: Files::default(),
+            files: RecipeFiles::default(),
         }
         .into()
     }
@@ -686,7 +686,7 @@ impl Recipe {
     /// # Errors
     /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if a value is out of range, or if values contradict
     /// one another. The message names the value and its range.
-    pub fn validated(mut self) -> Result<Self> {
+    pub fn validate(mut self) -> Result<Self> {
         self.check_numbers()?;
         self.check_scheme()?;
         if self.minhash.family.is_seeded() {
@@ -694,7 +694,7 @@ impl Recipe {
         }
         self.normalize.sort_unstable();
         self.normalize.dedup();
-        if self.tokens == Tokens::Jieba {
+        if self.tokens == TokenKind::Jieba {
             self.segment.get_or_insert_default();
         }
         self.check_segment()?;
@@ -708,8 +708,8 @@ impl Recipe {
             if range.contains(&value) {
                 return Ok(());
             }
-            let range = in_words(range);
-            Err(self.refusal(format!("{what} is {value}, but must be {range}")))
+            let range = describe_range(range);
+            Err(self.recipe_error(format!("{what} is {value}, but must be {range}")))
         };
         within("version", self.version, VERSION..=VERSION)?;
         within("ngram", self.ngram, 1..=crate::hash::POSITION.len() as u32)?;
@@ -728,18 +728,18 @@ impl Recipe {
         let Some(segment) = &self.segment else {
             return Ok(());
         };
-        if self.tokens != Tokens::Jieba {
-            return Err(self.refusal("[segment] is for tokens = \"jieba\""));
+        if self.tokens != TokenKind::Jieba {
+            return Err(self.recipe_error("[segment] is for tokens = \"jieba\""));
         }
         if segment.dictionary != DICTIONARY {
-            return Err(self.refusal(format!(
+            return Err(self.recipe_error(format!(
                 "segment.dictionary is '{}', but this program has {DICTIONARY}: put your own words \
                  into segment.user",
                 segment.dictionary
             )));
         }
-        if segment.mode == Mode::Full && segment.hmm {
-            return Err(self.refusal(
+        if segment.mode == SegmentationMode::Full && segment.hmm {
+            return Err(self.recipe_error(
                 "segment.hmm is true, but the full mode uses only the words of the dictionary: set \
                  segment.hmm = false",
             ));
@@ -749,27 +749,27 @@ impl Recipe {
 
     fn check_filter(&self) -> Result<()> {
         let filter = &self.filter;
-        if self.tokens == Tokens::Characters && !filter.is_empty() {
-            return Err(self.refusal(
+        if self.tokens == TokenKind::Characters && !filter.is_empty() {
+            return Err(self.recipe_error(
                 "[filter] is for words, but the tokens are characters: filter.least_characters, \
                  filter.stopwords and filter.parts go with other tokens",
             ));
         }
-        if !filter.parts.is_empty() && self.mode() != Some(Mode::Precise) {
-            return Err(self.refusal(
+        if !filter.parts.is_empty() && self.segmentation_mode() != Some(SegmentationMode::Precise) {
+            return Err(self.recipe_error(
                 "filter.parts needs parts of speech, which only tokens = \"jieba\" with \
                  segment.mode = \"precise\" has",
             ));
         }
         if filter.parts.iter().any(String::is_empty) {
-            return Err(self.refusal("filter.parts has an empty part of speech"));
+            return Err(self.recipe_error("filter.parts has an empty part of speech"));
         }
         // A user dictionary may contain any part of speech.
         let has_own = self.segment.as_ref().is_some_and(|it| it.user.is_some());
         let is_known =
             |part: &&String| *part == "content" || TAGS.iter().any(|tag| tag.starts_with(&***part));
         if let Some(part) = filter.parts.iter().find(|part| !has_own && !is_known(part)) {
-            return Err(self.refusal(format!(
+            return Err(self.recipe_error(format!(
                 "filter.parts has '{part}', but no part of speech of jieba begins so: give {}, or \
                  content, which means {}",
                 TAGS.join(" "),
@@ -781,15 +781,15 @@ impl Recipe {
 
     fn check_weights(&self) -> Result<()> {
         let SimHashRecipe { weights, table, .. } = &self.simhash;
-        if self.scheme == Some(Scheme::Yanyiwu) {
+        if self.scheme == Some(CompatScheme::Yanyiwu) {
             return self.check_tables();
         }
         match (weights.needs_table(), table) {
-            (true, None) => Err(self.refusal(format!(
+            (true, None) => Err(self.recipe_error(format!(
                 "simhash.weights = \"{}\" needs simhash.table = \"FILE\"",
                 weights.name()
             ))),
-            (false, Some(table)) => Err(self.refusal(format!(
+            (false, Some(table)) => Err(self.recipe_error(format!(
                 "simhash.table is '{table}', but simhash.weights = \"{}\" does not use it: set \
                  tfidf, levels or given",
                 weights.name()
@@ -801,38 +801,39 @@ impl Recipe {
     /// Checks that the weights are those of the scheme `yanyiwu`.
     fn check_tables(&self) -> Result<()> {
         let SimHashRecipe { weights, table, .. } = &self.simhash;
-        if *weights != Weights::Tfidf {
-            return Err(self.refusal(format!(
+        if *weights != WeightScheme::Tfidf {
+            return Err(self.recipe_error(format!(
                 "simhash.weights is {}, but the scheme yanyiwu weighs words by tf-idf: set \
                  simhash.weights = \"tfidf\"",
                 weights.name()
             )));
         }
         if let Some(table) = table {
-            return Err(self.refusal(format!(
+            return Err(self.recipe_error(format!(
                 "simhash.table is '{table}', but the scheme yanyiwu has its weights in yanyiwu.idf"
             )));
         }
         Ok(())
     }
 
-    fn refusal(&self, what: impl fmt::Display) -> Error {
-        Error::recipe(format!("recipe '{}': {what}", self.name))
+    fn recipe_error(&self, what: impl fmt::Display) -> Error {
+        Error::recipe_error(format!("recipe '{}': {what}", self.name))
     }
 
     /// Returns the mode of jieba, or `None` if the tokens are not jieba's.
-    pub fn mode(&self) -> Option<Mode> {
+    pub fn segmentation_mode(&self) -> Option<SegmentationMode> {
         let segment = self.segment.as_ref();
-        (self.tokens == Tokens::Jieba).then(|| segment.map_or(Mode::default(), |it| it.mode))
+        (self.tokens == TokenKind::Jieba)
+            .then(|| segment.map_or(SegmentationMode::default(), |it| it.mode))
     }
 
     /// Refuses values that the scheme forbids, and values that need a scheme where there is none.
     fn check_scheme(&self) -> Result<()> {
-        let refuse = |what: String| Err(self.refusal(what));
+        let refuse = |what: String| Err(self.recipe_error(what));
         let Self {
             simhash, minhash, ..
         } = self;
-        let wanted = self.scheme.and_then(Scheme::family);
+        let wanted = self.scheme.and_then(CompatScheme::minhash_family);
         if wanted.is_some_and(|family| family != minhash.family)
             || wanted.is_none() && minhash.family.is_seeded()
         {
@@ -851,12 +852,12 @@ impl Recipe {
         let Some(scheme) = self.scheme else {
             return Ok(());
         };
-        if self.yanyiwu.is_some() != (scheme == Scheme::Yanyiwu) {
+        if self.yanyiwu.is_some() != (scheme == CompatScheme::Yanyiwu) {
             return refuse("[yanyiwu] and scheme = \"yanyiwu\" need each other".into());
         }
-        let (bits, divisor) = scheme.bits();
+        let (bits, divisor) = scheme.allowed_bits();
         if !bits.contains(&simhash.bits) || !simhash.bits.is_multiple_of(divisor) {
-            let range = in_words(bits);
+            let range = describe_range(bits);
             let multiples = if divisor == 1 {
                 String::new()
             } else {
@@ -868,8 +869,8 @@ impl Recipe {
                 scheme.name()
             ));
         }
-        let is_plain = simhash.weights == Weights::Frequency && simhash.top.is_none();
-        if scheme != Scheme::Yanyiwu && !is_plain {
+        let is_plain = simhash.weights == WeightScheme::Frequency && simhash.top.is_none();
+        if scheme != CompatScheme::Yanyiwu && !is_plain {
             return refuse(format!(
                 "simhash.weights is {}{}, but the scheme {} counts every feature as often as it occurs",
                 simhash.weights.name(),
@@ -883,7 +884,7 @@ impl Recipe {
     }
 
     /// Returns `true` if the recipe contains a step.
-    pub fn has(&self, step: Step) -> bool {
+    pub fn has_step(&self, step: NormalizationStep) -> bool {
         self.normalize.contains(&step)
     }
 
@@ -905,13 +906,13 @@ impl Recipe {
     }
 
     /// Returns the identity. Files count by their contents, not by their names.
-    pub fn id(&self) -> RecipeId {
+    pub fn recipe_id(&self) -> RecipeId {
         let mut bare = Self {
             name: String::new(),
             ..self.clone()
         };
         bare.name_files_by_content();
-        bare.hashed()
+        bare.hash_content()
     }
 
     /// Returns the identity of the part that makes terms of a text: everything except sketches and weights.
@@ -925,11 +926,11 @@ impl Recipe {
             ..self.clone()
         };
         bare.name_files_by_content();
-        bare.hashed()
+        bare.hash_content()
     }
 
-    fn hashed(&self) -> RecipeId {
-        RecipeId(hash::bytes(u64::from(VERSION), self.to_toml().as_bytes()) as u64)
+    fn hash_content(&self) -> RecipeId {
+        RecipeId(hash::hash_bytes(u64::from(VERSION), self.to_toml().as_bytes()) as u64)
     }
 
     /// Reads a TOML document and the files that it names. `locate` returns the path of a file, given the key
@@ -938,21 +939,24 @@ impl Recipe {
     /// # Errors
     /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the document is not a recipe, or if a file cannot
     /// be read, has invalid content (with the line), or has a digest other than the one in the recipe.
-    pub fn read(text: &str, locate: &dyn Fn(&str, &str) -> std::path::PathBuf) -> Result<Self> {
-        let mut recipe = Self::parse(text)?.without_stray_files()?;
-        recipe.load(locate)?;
+    pub fn read_recipe(
+        text: &str,
+        locate: &dyn Fn(&str, &str) -> std::path::PathBuf,
+    ) -> Result<Self> {
+        let mut recipe = Self::parse_toml(text)?.without_stray_files()?;
+        recipe.load_files(locate)?;
         Ok(recipe)
     }
 
-    /// Reads a recipe like [`read`](Self::read), with file names relative to `directory`.
+    /// Reads a recipe like [`read_recipe`](Self::read_recipe), with file names relative to `directory`.
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
-    pub fn read_in(text: &str, directory: &Path) -> Result<Self> {
-        Self::read(text, &|_, name| directory.join(name))
+    /// As for [`read_recipe`](Self::read_recipe).
+    pub fn read_in_directory(text: &str, directory: &Path) -> Result<Self> {
+        Self::read_recipe(text, &|_, name| directory.join(name))
     }
 
-    fn parse(text: &str) -> Result<Self> {
+    fn parse_toml(text: &str) -> Result<Self> {
         let table: toml::Table = text.parse().unwrap_or_default();
         let recipe = if let Some(scheme) = table.get("scheme") {
             refuse_replaced(scheme, &table)?;
@@ -961,9 +965,9 @@ impl Recipe {
             // This also reports text that is not TOML at all.
             toml::from_str(text)
         };
-        let recipe: Self =
-            recipe.map_err(|error| Error::recipe(format!("this is not a recipe: {error}")))?;
-        recipe.validated()
+        let recipe: Self = recipe
+            .map_err(|error| Error::recipe_error(format!("this is not a recipe: {error}")))?;
+        recipe.validate()
     }
 }
 
@@ -978,7 +982,7 @@ const REPLACED: [&str; 6] = [
 ];
 
 /// Formats the range of a number for a message.
-fn in_words(range: std::ops::RangeInclusive<u32>) -> String {
+fn describe_range(range: std::ops::RangeInclusive<u32>) -> String {
     match range.into_inner() {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
@@ -993,15 +997,15 @@ fn refuse_replaced(scheme: &toml::Value, table: &toml::Table) -> Result<()> {
     if said.is_empty() {
         return Ok(());
     }
-    Err(Error::recipe(format!(
+    Err(Error::recipe_error(format!(
         "scheme = {scheme} decides over all between a text and its features, but the recipe has {} \
          as well: leave the one or the others out; built-in recipes with a scheme are {}",
         said.join(", "),
-        Scheme::BUILT_IN.map(Scheme::name).join(", ")
+        CompatScheme::BUILT_IN.map(CompatScheme::name).join(", ")
     )))
 }
 
-impl Weights {
+impl WeightScheme {
     /// Returns the name in a recipe.
     pub fn name(self) -> &'static str {
         match self {
@@ -1017,11 +1021,11 @@ impl Weights {
 impl FromStr for Recipe {
     type Err = Error;
 
-    /// Reads a TOML document that names no files. For one that names files, use [`Recipe::read`].
+    /// Reads a TOML document that names no files. For one that names files, use [`Recipe::read_recipe`].
     fn from_str(text: &str) -> Result<Self> {
-        let recipe = Self::parse(text)?;
+        let recipe = Self::parse_toml(text)?;
         if let Some((key, name)) = recipe.file_names().first() {
-            return Err(recipe.refusal(format!(
+            return Err(recipe.recipe_error(format!(
                 "{key} names the file {name}, but a recipe without a directory cannot name files"
             )));
         }
@@ -1036,26 +1040,29 @@ mod tests {
     #[test]
     fn toml_round_trips_and_identity_ignores_name_and_order() {
         for name in Recipe::NAMES {
-            let recipe = Recipe::named(name).unwrap();
+            let recipe = Recipe::built_in(name).unwrap();
             let read: Recipe = recipe.to_toml().parse().unwrap();
             assert_eq!(read, recipe);
-            assert_eq!(read.id(), recipe.id());
+            assert_eq!(read.recipe_id(), recipe.recipe_id());
         }
         let mut renamed = Recipe {
             name: "mine".into(),
             ..Recipe::default()
         };
         renamed.normalize.reverse();
-        assert_eq!(renamed.validated().unwrap().id(), Recipe::default().id());
+        assert_eq!(
+            renamed.validate().unwrap().recipe_id(),
+            Recipe::default().recipe_id()
+        );
         assert_ne!(
-            Recipe::named("words-3").unwrap().id(),
-            Recipe::default().id()
+            Recipe::built_in("words-3").unwrap().recipe_id(),
+            Recipe::default().recipe_id()
         );
     }
 
     #[test]
     fn recipes_with_a_scheme_say_only_what_the_scheme_leaves_open() {
-        let toml = |name: &str| Recipe::named(name).unwrap().to_toml();
+        let toml = |name: &str| Recipe::built_in(name).unwrap().to_toml();
         assert!(!toml("1e0ng").contains("ngram"));
         for (name, from, to, said) in [
             (
@@ -1145,13 +1152,16 @@ mod tests {
             ("datasketch-affine32", "seed = 1", "seed = 4294967295"),
         ] {
             let changed: Recipe = toml(name).replacen(from, to, 1).parse().unwrap();
-            assert_ne!(changed.id(), Recipe::named(name).unwrap().id());
+            assert_ne!(
+                changed.recipe_id(),
+                Recipe::built_in(name).unwrap().recipe_id()
+            );
         }
         let unseeded: Recipe = toml("datasketch-legacy")
             .replace("seed = 1", "")
             .parse()
             .unwrap();
-        assert_eq!(unseeded, Recipe::named("datasketch-legacy").unwrap());
+        assert_eq!(unseeded, Recipe::built_in("datasketch-legacy").unwrap());
     }
 
     #[test]

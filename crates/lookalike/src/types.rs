@@ -27,7 +27,7 @@ impl Similarity {
     pub const ONE: Self = Self(1.0);
 
     /// Returns `part / whole`; 0 if `whole` is 0.
-    pub fn ratio(part: usize, whole: usize) -> Self {
+    pub fn from_ratio(part: usize, whole: usize) -> Self {
         debug_assert!(part <= whole);
         if whole == 0 {
             Self(0.0)
@@ -37,7 +37,7 @@ impl Similarity {
     }
 
     /// Returns `part / whole` of two positive numbers, at most 1 because rounding may make `whole` too small.
-    pub(crate) fn quotient(part: f64, whole: f64) -> Self {
+    pub(crate) fn from_quotient(part: f64, whole: f64) -> Self {
         Self((part / whole).min(1.0))
     }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Similarity {
 /// use lookalike::Threshold;
 ///
 /// let threshold = Threshold::new(0.8)?;
-/// assert!(threshold.admits(8, 10) && !threshold.admits(79, 100));
+/// assert!(threshold.admits_ratio(8, 10) && !threshold.admits_ratio(79, 100));
 /// assert!(Threshold::new(1.5).is_err());
 /// # Ok::<_, lookalike::Error>(())
 /// ```
@@ -74,12 +74,13 @@ impl Threshold {
     /// Creates a threshold.
     ///
     /// # Errors
-    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if the value is not above 0 and at most 1.
+    /// [`ErrorKind::EvaluatedSetting`](crate::ErrorKind::EvaluatedSetting) if the value is not above 0
+    /// and at most 1.
     pub fn new(value: f64) -> Result<Self> {
         if value > 0.0 && value <= 1.0 {
             Ok(Self(value))
         } else {
-            Err(Error::setting(format!(
+            Err(Error::setting_error(format!(
                 "the threshold {value} is not above 0 and at most 1: give a similarity such as 0.8"
             )))
         }
@@ -96,29 +97,30 @@ impl Threshold {
     }
 
     /// Returns `true` if `part / whole` reaches the threshold.
-    pub fn admits(self, part: usize, whole: usize) -> bool {
-        Similarity::ratio(part, whole).get() >= self.0
+    pub fn admits_ratio(self, part: usize, whole: usize) -> bool {
+        Similarity::from_ratio(part, whole).get() >= self.0
     }
 
     /// Returns the smallest `part` with `part / whole ≥ threshold`. It is exact, because it uses the same
-    /// division as [`admits`](Self::admits). `whole` must not be 0.
+    /// division as [`admits_ratio`](Self::admits_ratio). `whole` must not be 0.
     pub fn least_part(self, whole: usize) -> usize {
         let mut part = ((self.0 * whole as f64) as usize).min(whole);
-        while part > 0 && self.admits(part - 1, whole) {
+        while part > 0 && self.admits_ratio(part - 1, whole) {
             part -= 1;
         }
-        while !self.admits(part, whole) {
+        while !self.admits_ratio(part, whole) {
             part += 1;
         }
         part
     }
 
-    /// Returns the smallest number of shared features with which two sets of `both` features together reach
-    /// the threshold in Jaccard index: ⌈t / (1 + t) · both⌉. It is exact, because it uses the same division
-    /// as [`admits`](Self::admits). The result is more than half of `both`, which no two sets can share, if
-    /// no number reaches the threshold. `both` must not be 0.
+    /// Returns the smallest number of shared features with which two sets of `both` features together
+    /// reach the threshold in Jaccard index: ⌈t / (1 + t) · both⌉. It is exact, because it uses the same
+    /// division as [`admits_ratio`](Self::admits_ratio). The result is more than half of `both`, which
+    /// no two sets can share, if no number reaches the threshold. `both` must not be 0.
     pub fn least_shared(self, both: usize) -> usize {
-        let reaches = |shared: usize| 2 * shared >= both || self.admits(shared, both - shared);
+        let reaches =
+            |shared: usize| 2 * shared >= both || self.admits_ratio(shared, both - shared);
         let mut shared = ((self.0 / (1.0 + self.0) * both as f64) as usize).min(both / 2);
         while shared > 0 && reaches(shared - 1) {
             shared -= 1;
@@ -146,12 +148,13 @@ impl Distance {
     /// Creates a Hamming distance for fingerprints of `bits` bits.
     ///
     /// # Errors
-    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if the distance is not below the number of bits.
+    /// [`ErrorKind::EvaluatedSetting`](crate::ErrorKind::EvaluatedSetting) if the distance is not below
+    /// the number of bits.
     pub fn new(value: u32, bits: u32) -> Result<Self> {
         if value < bits {
             Ok(Self(value))
         } else {
-            Err(Error::setting(format!(
+            Err(Error::setting_error(format!(
                 "the distance {value} is not below the {bits} bits of the fingerprint"
             )))
         }
@@ -170,17 +173,21 @@ mod tests {
     #[test]
     fn thresholds_are_inclusive_and_exact() {
         let threshold = Threshold::new(0.8).unwrap();
-        assert!(threshold.admits(4, 5) && threshold.admits(8, 10) && !threshold.admits(79, 100));
+        assert!(
+            threshold.admits_ratio(4, 5)
+                && threshold.admits_ratio(8, 10)
+                && !threshold.admits_ratio(79, 100)
+        );
         for hundredths in 1..=100 {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
             for whole in 1..400 {
                 let least = threshold.least_part(whole);
-                assert!(threshold.admits(least, whole));
-                assert!(least == 0 || !threshold.admits(least - 1, whole));
+                assert!(threshold.admits_ratio(least, whole));
+                assert!(least == 0 || !threshold.admits_ratio(least - 1, whole));
                 let shared = threshold.least_shared(whole);
                 assert!(shared <= whole.div_ceil(2));
-                assert!(2 * shared > whole || threshold.admits(shared, whole - shared));
-                assert!(shared == 0 || !threshold.admits(shared - 1, whole - shared + 1));
+                assert!(2 * shared > whole || threshold.admits_ratio(shared, whole - shared));
+                assert!(shared == 0 || !threshold.admits_ratio(shared - 1, whole - shared + 1));
             }
         }
     }

@@ -85,7 +85,7 @@ pub(crate) fn file(classes: &[(char, Class)], mappings: &Mappings) -> String {
     source
 }
 
-const RUN: &str = "(u32, Class)";
+const RUN: &str = "(u32, CharacterClass)";
 const EXPANSION: &str = "(u32, u16, u8)";
 
 fn header() -> String {
@@ -98,7 +98,7 @@ fn header() -> String {
          //! the TSCharacters table of OpenCC (Apache-2.0) from ferrous-opencc 0.4.0, first alternatives,\n\
          //! followed to their end. The notices are in `NOTICE` at the root.\n\
          \n\
-         use super::Class::{{self, Character as C, Ignorable as I, Separator as P, Space as S, Word as W}};\n"
+         use super::CharacterClass::{{\n    self, Character as C, Ignorable as I, Separator as P, Space as S, Word as W,\n}};\n"
     )
 }
 

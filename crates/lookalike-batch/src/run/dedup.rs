@@ -4,51 +4,51 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-use lookalike::matching::{self, Outcome, Route};
-use lookalike::plan::Plan;
-use lookalike::text::State;
+use lookalike::matching::{self, DedupOutcome, Route};
+use lookalike::plan::MatchPlan;
+use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
 
-use super::audit::{AuditReport, Reported};
-use super::corpus::{Opened, ReadCorpus};
-use super::progress::{Progress, Stage};
-use super::rejected::Rejected;
-use super::settings::{DedupOutputs, RunInputs, Settings};
-use super::summary::{ByRoute, LargeCluster, States, Summary, Suspicion};
+use super::audit::{AuditReport, ReportedPairs};
+use super::progress::{ProgressListener, RunStage};
+use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::rejected::RejectedRows;
+use super::settings::{DedupOutputs, RunInputs, RunSettings};
+use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
 use crate::error::Result;
-use crate::rule::{measure_name, method_name};
+use crate::match_options::{measure_name, method_name};
 use crate::sink::{
-    Annotation, Cell, Column, Output, Prepared, RowSet, TableWriter, WriteOptions, check_kept,
-    check_output, check_table, commit_all, prepare_kept,
+    OutputRows, OutputTarget, RowAnnotation, StagedOutput, TableCell, TableColumn, TableWriter,
+    WriteOptions, check_kept, check_output, check_table, commit_all, prepare_kept,
 };
-use crate::source::Place;
+use crate::source::RowPlace;
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
 /// # Errors
 /// If something cannot be read or written, or if the settings contradict each other. The outputs are
 /// then unchanged.
-pub fn dedup(
+pub fn run_dedup(
     inputs: &RunInputs,
-    settings: &Settings,
+    settings: &RunSettings,
     outputs: &DedupOutputs,
-    progress: &dyn Progress,
-) -> Result<Summary> {
-    super::in_pool(settings.threads, || {
-        Run::start(settings)?.dedup(inputs, outputs, progress)
+    progress: &dyn ProgressListener,
+) -> Result<DedupSummary> {
+    super::run_in_pool(settings.threads, || {
+        DedupSession::start_run(settings)?.dedup_inputs(inputs, outputs, progress)
     })
 }
 
-struct Run<'a> {
-    settings: &'a Settings,
-    plan: Plan,
+struct DedupSession<'a> {
+    settings: &'a RunSettings,
+    plan: MatchPlan,
     started: Instant,
     stages: Vec<(&'static str, f64)>,
 }
 
-impl<'a> Run<'a> {
-    fn start(settings: &'a Settings) -> Result<Self> {
-        let plan = Plan::new(&settings.recipe, settings.matching)?;
+impl<'a> DedupSession<'a> {
+    fn start_run(settings: &'a RunSettings) -> Result<Self> {
+        let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         Ok(Self {
             settings,
             plan,
@@ -63,41 +63,41 @@ impl<'a> Run<'a> {
             .push((name, self.started.elapsed().as_secs_f64() - before));
     }
 
-    fn dedup(
+    fn dedup_inputs(
         mut self,
         paths: &RunInputs,
         outputs: &DedupOutputs,
-        progress: &dyn Progress,
-    ) -> Result<Summary> {
-        let opened = Opened::new(paths, self.settings)?;
+        progress: &dyn ProgressListener,
+    ) -> Result<DedupSummary> {
+        let opened = OpenInputs::new(paths, self.settings)?;
         check_outputs(&opened, outputs)?;
-        let rejected = Rejected::create(outputs.rejected.as_ref())?;
+        let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
         let plan = self.plan;
-        let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
-        let corpus = ReadCorpus::read(&opened, self.settings, &plan, &reject, progress)?;
+        let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
+        let corpus = ReadCorpus::read_all(&opened, self.settings, &plan, &reject, progress)?;
         corpus.tell_repeated_ids(self.settings, progress)?;
         self.stage_done("read");
-        progress.begin(Stage::Candidates, None);
+        progress.begin_stage(RunStage::Candidates, None);
         let total = corpus.len() as u64;
         let deciding = |done: usize| {
             if done == 0 {
-                progress.begin(Stage::Decide, Some(total));
+                progress.begin_stage(RunStage::Decide, Some(total));
             }
-            progress.advance(done as u64);
+            progress.advance_stage(done as u64);
         };
         // If verdicts are decided in row order, rows are copied while later verdicts are still open.
         let early = outputs.kept.as_ref().filter(|output| {
-            let in_order = corpus.corpus().order.is_none() && !outputs.annotate;
+            let in_order = corpus.match_corpus().order.is_none() && !outputs.annotate;
             in_order && self.settings.threads > 1 && output.appears_complete()
         });
         let verdicts_so_far = VerdictsSoFar::new(&corpus);
         let writing = AtomicBool::new(false);
         let copied = |rows| {
             if writing.load(Ordering::Relaxed) {
-                progress.advance(rows);
+                progress.advance_stage(rows);
             }
         };
-        let copy = |output: &Output| {
+        let copy = |output: &OutputTarget| {
             let options = WriteOptions {
                 annotate: None,
                 threads: self.settings.threads,
@@ -106,20 +106,21 @@ impl<'a> Run<'a> {
         };
         let (outcome, components, prepared) = std::thread::scope(|scope| -> Result<_> {
             let copying = early.map(|output| scope.spawn(|| copy(output)));
-            let ending = verdicts_so_far.ending();
-            let outcome = matching::follow_verdicts(&corpus.corpus(), &|decided, removals| {
-                deciding(decided);
-                verdicts_so_far.take(decided, removals);
-            })?;
+            let ending = verdicts_so_far.end_on_drop();
+            let outcome =
+                matching::follow_verdicts(&corpus.match_corpus(), &|decided, removals| {
+                    deciding(decided);
+                    verdicts_so_far.take_removals(decided, removals);
+                })?;
             drop(ending);
             let components = if outputs.components {
-                Some(matching::find_components(&corpus.corpus(), &outcome)?)
+                Some(matching::find_components(&corpus.match_corpus(), &outcome)?)
             } else {
                 None
             };
             self.stage_done("match");
             let prepared = copying.map(|copying| {
-                progress.begin(Stage::Write, Some(corpus.documents.len() as u64));
+                progress.begin_stage(RunStage::Write, Some(corpus.documents.len() as u64));
                 writing.store(true, Ordering::Relaxed);
                 copying
                     .join()
@@ -127,34 +128,34 @@ impl<'a> Run<'a> {
             });
             Ok((outcome, components, prepared.transpose()?))
         })?;
-        let verdicts = Verdicts::new(&corpus, &outcome, components);
+        let verdicts = DocumentVerdicts::new(&corpus, &outcome, components);
         // Kept rows come last, because standard output and pipes cannot take them back.
         let tables = verdicts.write_tables(outputs, &opened)?;
-        let (rejected, bad_rows) = rejected.prepare()?;
+        let (rejected, bad_rows) = rejected.prepare_output()?;
         let kept = match prepared {
             Some(kept) => Some(kept),
             None => verdicts.write_kept(&opened, outputs, self.settings, progress)?,
         };
         commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
         self.stage_done("write");
-        self.summary(&corpus, &outcome, &verdicts, rejected)
+        self.make_summary(&corpus, &outcome, &verdicts, rejected)
     }
 
-    fn summary(
+    fn make_summary(
         self,
         corpus: &ReadCorpus<'_>,
-        outcome: &Outcome,
-        verdicts: &Verdicts<'_>,
+        outcome: &DedupOutcome,
+        verdicts: &DocumentVerdicts<'_>,
         rejected: u64,
-    ) -> Result<Summary> {
+    ) -> Result<DedupSummary> {
         let documents = corpus.documents.len() as u64;
-        let audit = verdicts.audited()?;
+        let audit = verdicts.audit_report()?;
         let removed = outcome.removals.len() as u64;
-        let id: RecipeId = self.settings.recipe.id();
-        let clusters = verdicts.clusters();
-        Ok(Summary {
+        let id: RecipeId = self.settings.recipe.recipe_id();
+        let clusters = verdicts.list_clusters();
+        Ok(DedupSummary {
             documents,
-            against: corpus.given() as u64,
+            against: corpus.known_count() as u64,
             repeated_ids: corpus.repeated_ids(),
             shared_ids: corpus.shared_ids(),
             mixed_values: corpus.documents.mixed_values(),
@@ -164,15 +165,15 @@ impl<'a> Run<'a> {
             components: verdicts.component_count(),
             rejected,
             bytes: corpus.documents.bytes,
-            method: method_name(self.plan.settings().method),
-            measure: measure_name(self.plan.settings().measure),
+            method: method_name(self.plan.match_settings().method),
+            measure: measure_name(self.plan.match_settings().measure),
             candidates_from: self.plan.candidates_from().map(Threshold::get),
             threshold: self.plan.threshold().get(),
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),
-            by_route: by_route(outcome),
-            states: states(corpus),
-            largest: largest(corpus, &clusters)?,
+            by_route: count_by_route(outcome),
+            states: count_text_states(corpus),
+            largest: largest_clusters(corpus, &clusters)?,
             suspicious: suspicious(corpus, &clusters, verdicts)?,
             histogram: similarities(outcome).collect(),
             audit,
@@ -182,7 +183,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn check_outputs(opened: &Opened, outputs: &DedupOutputs) -> Result<()> {
+fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
     if let Some(output) = &outputs.kept {
         check_kept(&opened.inputs, output, outputs.annotate)?;
     }
@@ -205,9 +206,9 @@ fn check_outputs(opened: &Opened, outputs: &DedupOutputs) -> Result<()> {
 }
 
 /// The verdicts of all documents, by document.
-struct Verdicts<'a> {
+struct DocumentVerdicts<'a> {
     corpus: &'a ReadCorpus<'a>,
-    outcome: &'a Outcome,
+    outcome: &'a DedupOutcome,
     /// Index of each document's removal in the outcome, or [`KEPT`].
     removal: Vec<u32>,
     components: Option<Vec<DocId>>,
@@ -218,16 +219,16 @@ const KEPT: u32 = u32::MAX;
 
 /// A kept document and the documents that were removed for it.
 #[derive(Clone, Copy)]
-struct Cluster {
+struct VerdictCluster {
     kept: DocId,
     removed: u64,
     least: f64,
 }
 
-impl<'a> Verdicts<'a> {
+impl<'a> DocumentVerdicts<'a> {
     fn new(
         corpus: &'a ReadCorpus<'a>,
-        outcome: &'a Outcome,
+        outcome: &'a DedupOutcome,
         components: Option<Vec<DocId>>,
     ) -> Self {
         let mut removal = vec![KEPT; corpus.len()];
@@ -244,7 +245,7 @@ impl<'a> Verdicts<'a> {
         }
     }
 
-    fn removal(&self, document: DocId) -> Option<&matching::Removal> {
+    fn removal_of(&self, document: DocId) -> Option<&matching::DocumentRemoval> {
         match self.removal[document.index()] {
             KEPT => None,
             at => Some(&self.outcome.removals[at as usize]),
@@ -252,12 +253,12 @@ impl<'a> Verdicts<'a> {
     }
 
     /// Returns the documents of the inputs, without those of `--against`, in reading order.
-    fn documents(&self) -> impl Iterator<Item = DocId> + '_ {
-        (self.corpus.given()..self.corpus.len()).map(|at| DocId(at as u32))
+    fn judged_documents(&self) -> impl Iterator<Item = DocId> + '_ {
+        (self.corpus.known_count()..self.corpus.len()).map(|at| DocId(at as u32))
     }
 
     /// Returns the clusters by size, largest first, then in reading order.
-    fn clusters(&self) -> Vec<Cluster> {
+    fn list_clusters(&self) -> Vec<VerdictCluster> {
         let mut removed = vec![(0u64, 1.0f64); self.corpus.len()];
         for removal in &self.outcome.removals {
             let (count, least) = &mut removed[removal.kept.with.index()];
@@ -267,7 +268,7 @@ impl<'a> Verdicts<'a> {
         let mut clusters: Vec<_> = (0u32..)
             .zip(removed)
             .filter(|(_, (count, _))| *count > 0)
-            .map(|(at, (removed, least))| Cluster {
+            .map(|(at, (removed, least))| VerdictCluster {
                 kept: DocId(at),
                 removed,
                 least,
@@ -278,13 +279,13 @@ impl<'a> Verdicts<'a> {
     }
 
     /// Returns the report of the audit on these verdicts, if there is one.
-    fn audited(&self) -> Result<Option<AuditReport>> {
-        let mut reported = Reported::default();
+    fn audit_report(&self) -> Result<Option<AuditReport>> {
+        let mut reported = ReportedPairs::default();
         for removal in &self.outcome.removals {
-            reported.offer(removal.document, removal.kept.with);
+            reported.offer_pair(removal.document, removal.kept.with);
         }
-        let kept = |document| self.removal(document).is_none();
-        self.corpus.audited(reported, Some(&kept))
+        let kept = |document| self.removal_of(document).is_none();
+        self.corpus.audit_report(reported, Some(&kept))
     }
 
     fn component_count(&self) -> Option<u64> {
@@ -299,28 +300,32 @@ impl<'a> Verdicts<'a> {
         Some(firsts.len() as u64)
     }
 
-    fn write_tables(&self, outputs: &DedupOutputs, opened: &Opened) -> Result<Vec<Prepared>> {
+    fn write_tables(
+        &self,
+        outputs: &DedupOutputs,
+        opened: &OpenInputs,
+    ) -> Result<Vec<StagedOutput>> {
         let removed = outputs.removed.as_ref();
         let removed =
-            removed.map(|output| Prepared::even_if_unread(self.write_removed(output, opened)));
+            removed.map(|output| StagedOutput::even_if_unread(self.write_removed(output, opened)));
         let removed = removed.transpose()?;
         let clusters = outputs.clusters.as_ref();
-        let clusters =
-            clusters.map(|output| Prepared::even_if_unread(self.write_clusters(output, opened)));
+        let clusters = clusters
+            .map(|output| StagedOutput::even_if_unread(self.write_clusters(output, opened)));
         Ok(removed.into_iter().chain(clusters.transpose()?).collect())
     }
 
     fn write_kept(
         &self,
-        opened: &Opened,
+        opened: &OpenInputs,
         outputs: &DedupOutputs,
-        settings: &Settings,
-        progress: &dyn Progress,
-    ) -> Result<Option<Prepared>> {
+        settings: &RunSettings,
+        progress: &dyn ProgressListener,
+    ) -> Result<Option<StagedOutput>> {
         let Some(output) = &outputs.kept else {
             return Ok(None);
         };
-        progress.begin(Stage::Write, Some(self.corpus.documents.len() as u64));
+        progress.begin_stage(RunStage::Write, Some(self.corpus.documents.len() as u64));
         let annotate = |index: usize| self.annotation(index);
         let options = WriteOptions {
             annotate: if outputs.annotate {
@@ -330,63 +335,67 @@ impl<'a> Verdicts<'a> {
             },
             threads: settings.threads,
         };
-        let rows = Rows {
+        let rows = VerdictRows {
             verdicts: self,
             all: outputs.annotate,
         };
-        let advance = |done| progress.advance(done);
+        let advance = |done| progress.advance_stage(done);
         let prepared = prepare_kept(&opened.inputs, &rows, output, &options, &advance);
-        Prepared::even_if_unread(prepared).map(Some)
+        StagedOutput::even_if_unread(prepared).map(Some)
     }
 
-    fn write_removed(&self, output: &Output, opened: &Opened) -> Result<Prepared> {
+    fn write_removed(&self, output: &OutputTarget, opened: &OpenInputs) -> Result<StagedOutput> {
         let columns = [
-            Column::Text("id"),
-            Column::Text("kept"),
-            Column::Number("similarity"),
-            Column::Text("method"),
-            Column::Number("threshold"),
-            Column::Text("cluster"),
-            Column::Text("source"),
-            Column::Integer("row"),
-            Column::Text("kept_source"),
-            Column::Integer("kept_row"),
+            TableColumn::Text("id"),
+            TableColumn::Text("kept"),
+            TableColumn::Number("similarity"),
+            TableColumn::Text("method"),
+            TableColumn::Number("threshold"),
+            TableColumn::Text("cluster"),
+            TableColumn::Text("source"),
+            TableColumn::Integer("row"),
+            TableColumn::Text("kept_source"),
+            TableColumn::Integer("kept_row"),
         ];
-        let mut table = TableWriter::create(output, &columns, Some(&opened.inputs))?;
-        for document in self.documents() {
-            let Some(removal) = self.removal(document) else {
+        let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
+        for document in self.judged_documents() {
+            let Some(removal) = self.removal_of(document) else {
                 continue;
             };
-            let kept = self.corpus.id(removal.kept.with)?;
-            let (source, row) = self.corpus.source_of(document);
-            let (kept_source, kept_row) = self.corpus.source_of(removal.kept.with);
-            table.push(&[
-                Cell::Text(&self.corpus.id(document)?),
-                Cell::Text(&kept),
-                Cell::Number(removal.kept.similarity.get()),
-                Cell::Text(removal.kept.route.name()),
-                Cell::Number(self.threshold),
-                Cell::Text(&kept),
-                Cell::Text(source),
-                Cell::Integer(row),
-                Cell::Text(kept_source),
-                Cell::Integer(kept_row),
+            let kept = self.corpus.document_id(removal.kept.with)?;
+            let (source, row) = self.corpus.source_and_row(document);
+            let (kept_source, kept_row) = self.corpus.source_and_row(removal.kept.with);
+            table.push_row(&[
+                TableCell::Text(&self.corpus.document_id(document)?),
+                TableCell::Text(&kept),
+                TableCell::Number(removal.kept.similarity.get()),
+                TableCell::Text(removal.kept.route.name()),
+                TableCell::Number(self.threshold),
+                TableCell::Text(&kept),
+                TableCell::Text(source),
+                TableCell::Integer(row),
+                TableCell::Text(kept_source),
+                TableCell::Integer(kept_row),
             ])?;
         }
-        table.prepare()
+        table.prepare_table()
     }
 
-    fn write_clusters(&self, output: &Output, opened: &Opened) -> Result<Prepared> {
+    fn write_clusters(&self, output: &OutputTarget, opened: &OpenInputs) -> Result<StagedOutput> {
         let mut columns = vec![
-            Column::Text("id"),
-            Column::Text("cluster"),
-            Column::Text("representative"),
-            Column::Number("similarity"),
-            Column::Bool("kept"),
-            Column::Text("source"),
-            Column::Integer("row"),
+            TableColumn::Text("id"),
+            TableColumn::Text("cluster"),
+            TableColumn::Text("representative"),
+            TableColumn::Number("similarity"),
+            TableColumn::Bool("kept"),
+            TableColumn::Text("source"),
+            TableColumn::Integer("row"),
         ];
-        columns.extend(self.components.as_ref().map(|_| Column::Text("component")));
+        columns.extend(
+            self.components
+                .as_ref()
+                .map(|_| TableColumn::Text("component")),
+        );
         let mut represents = vec![false; self.corpus.len()];
         for removal in &self.outcome.removals {
             represents[removal.kept.with.index()] = true;
@@ -400,41 +409,44 @@ impl<'a> Verdicts<'a> {
             let component = self.components.as_ref().map(|it| it[document.index()]);
             component.is_some_and(|component| connected[component.index()] > 1)
         };
-        let mut table = TableWriter::create(output, &columns, Some(&opened.inputs))?;
+        let mut table = TableWriter::create_table(output, &columns, Some(&opened.inputs))?;
         for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
-            let removal = self.removal(document);
+            let removal = self.removal_of(document);
             if removal.is_none() && !represents[document.index()] && !is_connected(document) {
                 continue;
             }
             let kept = removal.map_or(document, |removal| removal.kept.with);
             let similarity = removal.map_or(1.0, |removal| removal.kept.similarity.get());
-            let (id, cluster) = (self.corpus.id(document)?, self.corpus.id(kept)?);
-            let (source, row) = self.corpus.source_of(document);
+            let (id, cluster) = (
+                self.corpus.document_id(document)?,
+                self.corpus.document_id(kept)?,
+            );
+            let (source, row) = self.corpus.source_and_row(document);
             let mut cells = vec![
-                Cell::Text(&id),
-                Cell::Text(&cluster),
-                Cell::Text(&cluster),
-                Cell::Number(similarity),
-                Cell::Bool(removal.is_none()),
-                Cell::Text(source),
-                Cell::Integer(row),
+                TableCell::Text(&id),
+                TableCell::Text(&cluster),
+                TableCell::Text(&cluster),
+                TableCell::Number(similarity),
+                TableCell::Bool(removal.is_none()),
+                TableCell::Text(source),
+                TableCell::Integer(row),
             ];
             let component = match &self.components {
-                Some(components) => Some(self.corpus.id(components[document.index()])?),
+                Some(components) => Some(self.corpus.document_id(components[document.index()])?),
                 None => None,
             };
-            cells.extend(component.as_deref().map(Cell::Text));
-            table.push(&cells)?;
+            cells.extend(component.as_deref().map(TableCell::Text));
+            table.push_row(&cells)?;
         }
-        table.prepare()
+        table.prepare_table()
     }
 
-    fn annotation(&self, index: usize) -> Result<Annotation> {
-        let document = DocId((self.corpus.given() + index) as u32);
-        let removal = self.removal(document);
+    fn annotation(&self, index: usize) -> Result<RowAnnotation> {
+        let document = DocId((self.corpus.known_count() + index) as u32);
+        let removal = self.removal_of(document);
         let kept = removal.map_or(document, |removal| removal.kept.with);
-        let cluster = self.corpus.id(kept)?.into_owned();
-        Ok(Annotation {
+        let cluster = self.corpus.document_id(kept)?.into_owned();
+        Ok(RowAnnotation {
             duplicate_of: removal.map(|_| cluster.clone()),
             similarity: removal.map(|removal| removal.kept.similarity.get()),
             cluster,
@@ -465,7 +477,7 @@ impl<'a> VerdictsSoFar<'a> {
         }
     }
 
-    fn take(&self, decided: usize, removals: &[matching::Removal]) {
+    fn take_removals(&self, decided: usize, removals: &[matching::DocumentRemoval]) {
         for removal in removals {
             self.removed[removal.document.index()].store(true, Ordering::Relaxed);
         }
@@ -476,32 +488,32 @@ impl<'a> VerdictsSoFar<'a> {
     }
 
     /// Returns a guard that ends all waiting when it is dropped, because no more verdicts follow.
-    fn ending(&self) -> impl Drop + '_ {
-        struct Ending<'a>(&'a VerdictsSoFar<'a>);
-        impl Drop for Ending<'_> {
+    fn end_on_drop(&self) -> impl Drop + '_ {
+        struct EndOnDrop<'a>(&'a VerdictsSoFar<'a>);
+        impl Drop for EndOnDrop<'_> {
             fn drop(&mut self) {
-                self.0.take(usize::MAX, &[]);
+                self.0.take_removals(usize::MAX, &[]);
             }
         }
-        Ending(self)
+        EndOnDrop(self)
     }
 }
 
-impl RowSet for VerdictsSoFar<'_> {
+impl OutputRows for VerdictsSoFar<'_> {
     fn len(&self) -> usize {
         self.corpus.documents.len()
     }
 
-    fn place(&self, index: usize) -> Place {
-        self.corpus.documents.place(index)
+    fn place_of(&self, index: usize) -> RowPlace {
+        self.corpus.documents.place_of(index)
     }
 
-    fn number(&self, index: usize) -> u64 {
-        self.corpus.documents.number(index)
+    fn row_number(&self, index: usize) -> u64 {
+        self.corpus.documents.row_number(index)
     }
 
-    fn kept(&self, index: usize) -> bool {
-        let document = self.corpus.given() + index;
+    fn is_kept(&self, index: usize) -> bool {
+        let document = self.corpus.known_count() + index;
         let undecided = || self.decided.load(Ordering::Acquire) <= document;
         if undecided() {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -517,30 +529,30 @@ impl RowSet for VerdictsSoFar<'_> {
 }
 
 /// The rows of the inputs with their final verdicts.
-struct Rows<'a> {
-    verdicts: &'a Verdicts<'a>,
+struct VerdictRows<'a> {
+    verdicts: &'a DocumentVerdicts<'a>,
     all: bool,
 }
 
-impl RowSet for Rows<'_> {
+impl OutputRows for VerdictRows<'_> {
     fn len(&self) -> usize {
         self.verdicts.corpus.documents.len()
     }
 
-    fn place(&self, index: usize) -> Place {
-        self.verdicts.corpus.documents.place(index)
+    fn place_of(&self, index: usize) -> RowPlace {
+        self.verdicts.corpus.documents.place_of(index)
     }
 
-    fn number(&self, index: usize) -> u64 {
-        self.verdicts.corpus.documents.number(index)
+    fn row_number(&self, index: usize) -> u64 {
+        self.verdicts.corpus.documents.row_number(index)
     }
 
-    fn kept(&self, index: usize) -> bool {
-        self.all || self.verdicts.removal[self.verdicts.corpus.given() + index] == KEPT
+    fn is_kept(&self, index: usize) -> bool {
+        self.all || self.verdicts.removal[self.verdicts.corpus.known_count() + index] == KEPT
     }
 }
 
-fn by_route(outcome: &Outcome) -> ByRoute {
+fn count_by_route(outcome: &DedupOutcome) -> ByRoute {
     let mut counts = ByRoute::default();
     for removal in &outcome.removals {
         match removal.kept.route {
@@ -555,14 +567,14 @@ fn by_route(outcome: &Outcome) -> ByRoute {
     counts
 }
 
-fn states(corpus: &ReadCorpus<'_>) -> States {
-    let mut states = States::default();
-    for at in corpus.given()..corpus.len() {
-        match corpus.sketches.state(DocId(at as u32)) {
-            State::Rich => {}
-            State::Poor => states.poor += 1,
-            State::Blank => states.blank += 1,
-            State::Empty => states.empty += 1,
+fn count_text_states(corpus: &ReadCorpus<'_>) -> TextStateCounts {
+    let mut states = TextStateCounts::default();
+    for at in corpus.known_count()..corpus.len() {
+        match corpus.sketches.text_state(DocId(at as u32)) {
+            TextState::Fingerprintable => {}
+            TextState::TooShort => states.poor += 1,
+            TextState::SymbolsOnly => states.blank += 1,
+            TextState::Empty => states.empty += 1,
         }
     }
     states
@@ -571,10 +583,13 @@ fn states(corpus: &ReadCorpus<'_>) -> States {
 /// Largest number of clusters that a summary names.
 const LARGEST: usize = 10;
 
-fn largest(corpus: &ReadCorpus<'_>, clusters: &[Cluster]) -> Result<Vec<LargeCluster>> {
+fn largest_clusters(
+    corpus: &ReadCorpus<'_>,
+    clusters: &[VerdictCluster],
+) -> Result<Vec<LargeCluster>> {
     let named = clusters.iter().take(LARGEST).map(|cluster| {
         Ok(LargeCluster {
-            cluster: corpus.id(cluster.kept)?.into_owned(),
+            cluster: corpus.document_id(cluster.kept)?.into_owned(),
             documents: cluster.removed + 1,
             least_similarity: cluster.least,
         })
@@ -588,15 +603,16 @@ const GIANT: u64 = 100;
 
 fn suspicious(
     corpus: &ReadCorpus<'_>,
-    clusters: &[Cluster],
-    verdicts: &Verdicts<'_>,
-) -> Result<Vec<Suspicion>> {
+    clusters: &[VerdictCluster],
+    verdicts: &DocumentVerdicts<'_>,
+) -> Result<Vec<SuspiciousCluster>> {
     let documents = corpus.documents.len() as u64;
-    let giant = |cluster: &&Cluster| cluster.removed >= GIANT && 50 * cluster.removed > documents;
+    let giant =
+        |cluster: &&VerdictCluster| cluster.removed >= GIANT && 50 * cluster.removed > documents;
     let mut found = Vec::new();
     for cluster in clusters.iter().filter(giant).take(LARGEST) {
-        found.push(Suspicion {
-            cluster: corpus.id(cluster.kept)?.into_owned(),
+        found.push(SuspiciousCluster {
+            cluster: corpus.document_id(cluster.kept)?.into_owned(),
             reason: format!(
                 "giant: {} of {documents} documents; most of their text may be a template or \
                  boilerplate",
@@ -604,9 +620,9 @@ fn suspicious(
             ),
         });
     }
-    for (component, chained) in verdicts.stretched().into_iter().take(LARGEST) {
-        found.push(Suspicion {
-            cluster: corpus.id(component)?.into_owned(),
+    for (component, chained) in verdicts.stretched_components().into_iter().take(LARGEST) {
+        found.push(SuspiciousCluster {
+            cluster: corpus.document_id(component)?.into_owned(),
             reason: format!(
                 "stretched: its component connects {chained} clusters by chains of matches, and \
                  their representatives are below the threshold with one another"
@@ -619,9 +635,9 @@ fn suspicious(
 /// Smallest number of kept documents in a component that is reported as stretched.
 const STRETCHED: u64 = 4;
 
-impl Verdicts<'_> {
+impl DocumentVerdicts<'_> {
     /// Returns components that connect many kept documents, largest first.
-    fn stretched(&self) -> Vec<(DocId, u64)> {
+    fn stretched_components(&self) -> Vec<(DocId, u64)> {
         let Some(components) = &self.components else {
             return Vec::new();
         };
@@ -638,7 +654,7 @@ impl Verdicts<'_> {
     }
 }
 
-fn similarities(outcome: &Outcome) -> impl Iterator<Item = lookalike::Similarity> {
+fn similarities(outcome: &DedupOutcome) -> impl Iterator<Item = lookalike::Similarity> {
     let removals = outcome.removals.iter();
     removals.map(|removal| removal.kept.similarity)
 }

@@ -3,29 +3,29 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use lookalike::{DocId, Sketches};
+use lookalike::{DocId, DocumentSketches};
 
-use super::ids::Ids;
-use super::settings::{Keep, Settings};
+use super::ids::DocumentIds;
+use super::settings::{KeepOrder, RunSettings};
 use super::summary::MixedValues;
 use crate::error::{Error, Result};
-use crate::source::{BadRow, Inputs, Place, Row, Scalar, shortest_digits};
+use crate::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
 /// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
 /// if the settings need it.
 #[derive(Debug, Default)]
-pub(super) struct Documents {
-    places: Vec<Place>,
+pub(super) struct ReadDocuments {
+    places: Vec<RowPlace>,
     numbers: Vec<u32>,
-    pub(super) ids: Ids,
+    pub(super) ids: DocumentIds,
     /// Values of the field of `--keep`.
     ranks: Vec<RankValue>,
     /// Times in seconds, with `--window`.
     pub(super) times: Vec<f64>,
     /// Hashes of the values of `--within`.
     pub(super) parts: Vec<u64>,
-    pub(super) sketches: Sketches,
-    /// For each of [`Extra::names`]: `true` if some row had the field.
+    pub(super) sketches: DocumentSketches,
+    /// For each of [`ExtraFields::names`]: `true` if some row had the field.
     had: Vec<bool>,
     /// Bad rows that have not been reported yet.
     pub(super) bad: Vec<BadRow>,
@@ -46,7 +46,7 @@ enum RankValue {
 
 impl RankValue {
     /// Converts a number given by its digits. NaN counts as a missing value.
-    fn number(literal: &str, value: f64) -> Self {
+    fn from_number(literal: &str, value: f64) -> Self {
         match literal.parse() {
             Ok(integer) => Self::Integer(integer),
             Err(_) if value.is_nan() => Self::Missing,
@@ -55,7 +55,7 @@ impl RankValue {
     }
 
     /// Compares two values; numbers come before texts.
-    fn compare(&self, other: &Self) -> Ordering {
+    fn compare_rank(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
             (Self::Integer(a), Self::Number(b)) => compare_exactly(*a, *b),
@@ -90,7 +90,7 @@ fn compare_exactly(integer: i64, number: f64) -> Ordering {
 
 /// The extra fields that a run reads from every row, with their indices in `names`.
 #[derive(Debug, Clone)]
-pub(super) struct Extra {
+pub(super) struct ExtraFields {
     rank: Option<usize>,
     rank_is_id: bool,
     longest: bool,
@@ -98,26 +98,26 @@ pub(super) struct Extra {
     part: Option<usize>,
     /// The text fields, if there are several. Each must occur in at least one row.
     texts: Range<usize>,
-    /// The names, as [`Fields::extra`](crate::source::Fields) expects them.
+    /// The names, as [`WantedFields::extra`](crate::source::WantedFields) expects them.
     pub(super) names: Vec<String>,
 }
 
-impl Extra {
+impl ExtraFields {
     /// Returns the fields for the documents of the run.
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &RunSettings) -> Self {
         let rank = match &settings.keep {
-            Keep::Max(field) | Keep::Min(field) => Some(field),
-            Keep::First | Keep::Last | Keep::Longest => None,
+            KeepOrder::Max(field) | KeepOrder::Min(field) => Some(field),
+            KeepOrder::First | KeepOrder::Last | KeepOrder::Longest => None,
         };
-        Self::with(settings, rank, settings.keep == Keep::Longest)
+        Self::with_rank(settings, rank, settings.keep == KeepOrder::Longest)
     }
 
     /// Returns the fields for the documents of `--against`, whose order does not matter.
-    pub(super) fn of_given(settings: &Settings) -> Self {
-        Self::with(settings, None, false)
+    pub(super) fn for_known(settings: &RunSettings) -> Self {
+        Self::with_rank(settings, None, false)
     }
 
-    fn with(settings: &Settings, rank: Option<&String>, longest: bool) -> Self {
+    fn with_rank(settings: &RunSettings, rank: Option<&String>, longest: bool) -> Self {
         let mut names = Vec::new();
         let mut wanted = |name: Option<&String>| {
             name.map(|name| {
@@ -148,8 +148,8 @@ impl Extra {
     }
 }
 
-impl Documents {
-    pub(super) fn with_sketches(sketches: Sketches) -> Self {
+impl ReadDocuments {
+    pub(super) fn with_sketches(sketches: DocumentSketches) -> Self {
         Self {
             sketches,
             ..Self::default()
@@ -161,32 +161,37 @@ impl Documents {
     }
 
     /// Returns the bytes of memory, without sketches and the values of `--keep`.
-    pub(super) fn memory(&self) -> u64 {
-        let fixed = self.places.len() * size_of::<Place>() + self.numbers.len() * size_of::<u32>();
-        (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory()) as u64
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let fixed =
+            self.places.len() * size_of::<RowPlace>() + self.numbers.len() * size_of::<u32>();
+        (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory_bytes()) as u64
     }
 
-    pub(super) fn place(&self, index: usize) -> Place {
+    pub(super) fn place_of(&self, index: usize) -> RowPlace {
         self.places[index]
     }
 
     /// Returns the row number, from 1.
-    pub(super) fn number(&self, index: usize) -> u64 {
+    pub(super) fn row_number(&self, index: usize) -> u64 {
         u64::from(self.numbers[index])
     }
 
     /// Returns the index of the document that was read from the row with this number.
-    pub(super) fn index_of(&self, number: u64) -> Option<usize> {
+    pub(super) fn index_of_row(&self, number: u64) -> Option<usize> {
         let number = u32::try_from(number).ok()?;
         self.numbers.binary_search(&number).ok()
     }
 
     /// Adds a row, whose sketch is added separately. The error is the reason why the row cannot be
     /// used.
-    pub(super) fn push(&mut self, row: &Row<'_>, extra: &Extra) -> Result<(), String> {
+    pub(super) fn push_row(
+        &mut self,
+        row: &InputRow<'_>,
+        extra: &ExtraFields,
+    ) -> Result<(), String> {
         let time = extra
             .time
-            .map(|at| seconds(row.extra[at]))
+            .map(|at| parse_seconds(row.extra[at]))
             .transpose()
             .map_err(|reason| {
                 let field = extra.time.map_or("", |at| &extra.names[at]);
@@ -201,13 +206,13 @@ impl Documents {
         })?;
         self.had.resize(extra.names.len(), false);
         for (had, value) in self.had.iter_mut().zip(row.extra) {
-            *had |= *value != Scalar::Missing;
+            *had |= *value != FieldValue::Missing;
         }
         self.times.extend(time);
         self.places.push(row.place);
         self.numbers.push(number);
         if let Some(id) = row.id {
-            self.ids.push(id);
+            self.ids.push_id(id);
         }
         if let Some(at) = extra.rank {
             self.ranks.push(rank_value(row.extra[at], extra.rank_is_id));
@@ -222,14 +227,14 @@ impl Documents {
         Ok(())
     }
 
-    pub(super) fn append(&mut self, other: &mut Self) {
+    pub(super) fn append_documents(&mut self, other: &mut Self) {
         self.places.append(&mut other.places);
         self.numbers.append(&mut other.numbers);
-        self.ids.append(&other.ids);
+        self.ids.append_ids(&other.ids);
         self.ranks.append(&mut other.ranks);
         self.times.append(&mut other.times);
         self.parts.append(&mut other.parts);
-        self.sketches.append(&other.sketches);
+        self.sketches.append_sketches(&other.sketches);
         self.had.resize(self.had.len().max(other.had.len()), false);
         for (had, other) in self.had.iter_mut().zip(&other.had) {
             *had |= other;
@@ -241,9 +246,9 @@ impl Documents {
     /// the setting would have no effect.
     pub(super) fn check_fields(
         &self,
-        inputs: &Inputs,
-        extra: &Extra,
-        settings: &Settings,
+        inputs: &InputSet,
+        extra: &ExtraFields,
+        settings: &RunSettings,
     ) -> Result<()> {
         let absent = self.had.iter().position(|had| !had);
         let Some(at) = absent.filter(|_| self.len() > 0) else {
@@ -251,21 +256,21 @@ impl Documents {
         };
         let field = &extra.names[at];
         let setting = match &settings.keep {
-            Keep::Max(_) if extra.rank == Some(at) => {
-                settings.spelling.with("keep", &format!("max:{field}"))
-            }
-            Keep::Min(_) if extra.rank == Some(at) => {
-                settings.spelling.with("keep", &format!("min:{field}"))
-            }
+            KeepOrder::Max(_) if extra.rank == Some(at) => settings
+                .spelling
+                .spell_choice("keep", &format!("max:{field}")),
+            KeepOrder::Min(_) if extra.rank == Some(at) => settings
+                .spelling
+                .spell_choice("keep", &format!("min:{field}")),
             _ if extra.texts.contains(&at) => {
                 let names = settings.read.fields.text.join(",");
-                settings.spelling.with("text", &names)
+                settings.spelling.spell_choice("text", &names)
             }
-            _ => settings.spelling.with("within", field),
+            _ => settings.spelling.spell_choice("within", field),
         };
         let there = inputs.describe_fields(field);
         let there = there.map_or_else(String::new, |there| format!(": {there}"));
-        Err(Error::usage(format!(
+        Err(Error::usage_error(format!(
             "{setting}: none of the {} documents has a field '{field}'{there}",
             self.len()
         )))
@@ -285,7 +290,7 @@ impl Documents {
 
     /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
     /// `given` documents, which have the first numbers, always come first.
-    pub(super) fn order(&self, keep: &Keep, given: usize) -> Option<Vec<DocId>> {
+    pub(super) fn total_order(&self, keep: &KeepOrder, given: usize) -> Option<Vec<DocId>> {
         let mut order: Vec<_> = (0..(given + self.len()) as u32).map(DocId).collect();
         let rest = &mut order[given..];
         let by_value = |descending: bool| {
@@ -295,73 +300,75 @@ impl Documents {
                     &self.ranks[b.index() - given],
                 );
                 let by_value = if descending {
-                    b.compare(a)
+                    b.compare_rank(a)
                 } else {
-                    a.compare(b)
+                    a.compare_rank(b)
                 };
                 a.is_missing().cmp(&b.is_missing()).then(by_value)
             }
         };
         match keep {
-            Keep::First => return None,
-            Keep::Last => rest.reverse(),
-            Keep::Longest | Keep::Max(_) => rest.sort_by(by_value(true)),
-            Keep::Min(_) => rest.sort_by(by_value(false)),
+            KeepOrder::First => return None,
+            KeepOrder::Last => rest.reverse(),
+            KeepOrder::Longest | KeepOrder::Max(_) => rest.sort_by(by_value(true)),
+            KeepOrder::Min(_) => rest.sort_by(by_value(false)),
         }
         Some(order)
     }
 }
 
-fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
+fn rank_value(value: FieldValue<'_>, always_text: bool) -> RankValue {
     match value {
-        Scalar::Missing | Scalar::Null => RankValue::Missing,
-        Scalar::Number { literal, .. } if always_text => {
+        FieldValue::Missing | FieldValue::Null => RankValue::Missing,
+        FieldValue::Number { literal, .. } if always_text => {
             RankValue::Text(shortest_digits(literal).into())
         }
-        Scalar::Number { literal, value } => RankValue::number(literal, value),
-        Scalar::Text(text) if always_text => RankValue::Text(text.into()),
-        Scalar::Text(text) if text.trim().is_empty() => RankValue::Missing,
+        FieldValue::Number { literal, value } => RankValue::from_number(literal, value),
+        FieldValue::Text(text) if always_text => RankValue::Text(text.into()),
+        FieldValue::Text(text) if text.trim().is_empty() => RankValue::Missing,
         // A CSV cell is text even if it contains a number.
-        Scalar::Text(text) => match text.trim().parse() {
-            Ok(number) => RankValue::number(text.trim(), number),
+        FieldValue::Text(text) => match text.trim().parse() {
+            Ok(number) => RankValue::from_number(text.trim(), number),
             Err(_) => RankValue::Text(text.into()),
         },
-        Scalar::Bool(truth) => RankValue::Integer(i64::from(truth)),
+        FieldValue::Bool(truth) => RankValue::Integer(i64::from(truth)),
     }
 }
 
-/// Returns the hash of a value of [`Settings::within`]. Equal values have equal hashes. Values are
+/// Returns the hash of a value of [`RunSettings::within`]. Equal values have equal hashes. Values are
 /// compared as text, as ids are: a number by its shortest digits, so that `1`, `1.0` and the string `1`
 /// are equal, and a Boolean by its word. Missing values and null are equal to each other and to nothing
 /// else.
-pub fn part_value(value: Scalar<'_>) -> u64 {
+pub fn part_value(value: FieldValue<'_>) -> u64 {
     let tagged = match value {
-        Scalar::Missing | Scalar::Null => return 0,
-        Scalar::Number { literal, .. } => shortest_digits(literal),
-        Scalar::Text(text) => text.into(),
-        Scalar::Bool(true) => "true".into(),
-        Scalar::Bool(false) => "false".into(),
+        FieldValue::Missing | FieldValue::Null => return 0,
+        FieldValue::Number { literal, .. } => shortest_digits(literal),
+        FieldValue::Text(text) => text.into(),
+        FieldValue::Bool(true) => "true".into(),
+        FieldValue::Bool(false) => "false".into(),
     };
     lookalike::value_hash(tagged.as_bytes()) | 1
 }
 
 /// Returns the time in seconds since 1970, or the reason why the value is not a time.
-fn seconds(value: Scalar<'_>) -> Result<f64, String> {
+fn parse_seconds(value: FieldValue<'_>) -> Result<f64, String> {
     match value {
-        Scalar::Missing => Err("is missing".into()),
-        Scalar::Null => Err("is null".into()),
-        Scalar::Bool(_) => Err("is a boolean, not a time".into()),
-        Scalar::Number { literal, .. } | Scalar::Text(literal) if is_compact_date(literal) => {
+        FieldValue::Missing => Err("is missing".into()),
+        FieldValue::Null => Err("is null".into()),
+        FieldValue::Bool(_) => Err("is a boolean, not a time".into()),
+        FieldValue::Number { literal, .. } | FieldValue::Text(literal)
+            if is_compact_date(literal) =>
+        {
             Err(format!(
                 "is {literal}, which may be a date or seconds since 1970: write the date with \
                  hyphens, or the seconds as {literal}.0"
             ))
         }
-        Scalar::Number { value, .. } if is_plausible(value) => Ok(value),
-        Scalar::Number { literal, .. } => Err(format!(
+        FieldValue::Number { value, .. } if is_plausible(value) => Ok(value),
+        FieldValue::Number { literal, .. } => Err(format!(
             "is {literal}, which is too large for seconds since 1970: divide milliseconds by 1000"
         )),
-        Scalar::Text(text) => parse_time(text.trim()).ok_or_else(|| {
+        FieldValue::Text(text) => parse_time(text.trim()).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
             format!("is '{shown}': give seconds since 1970 or an ISO 8601 date or date and time")
         }),

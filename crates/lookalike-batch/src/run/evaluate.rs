@@ -6,31 +6,34 @@ use std::time::Instant;
 
 use lookalike::Threshold;
 use lookalike::evaluate::{
-    Bootstrap, ClusterScores, Evaluation, Labelled, Options, Setting, compare_clusters,
+    BootstrapOptions, ClusterScores, EvaluatedSetting, Evaluation, EvaluationOptions,
+    LabelledTexts, compare_clusters,
 };
-use lookalike::plan::{Measure, Method, Unit};
+use lookalike::plan::{EditUnit, MatchMethod, SimilarityMeasure};
 use serde::Serialize;
 
-use super::labelled::{LabelledInputs, LabelledRows, Read, read_both_clusters, read_labelled};
-use super::progress::{Progress, Stage};
+use super::labelled::{
+    LabelledInputs, LabelledRows, ReadLabels, read_both_clusters, read_labelled,
+};
+use super::progress::{ProgressListener, RunStage};
 use crate::error::{Error, Result};
-use crate::rule::{Asked, measure_name, method_name};
+use crate::match_options::{MatchOptions, measure_name, method_name};
 use crate::source::ReadOptions;
 
 /// Settings of an evaluation.
 #[derive(Debug, Clone)]
 pub struct EvaluateSettings {
     /// The match settings to evaluate. The threshold of each is the lowest one evaluated.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<EvaluatedSetting>,
     /// Thresholds, and the options of confidence intervals.
-    pub options: Options,
+    pub options: EvaluationOptions,
     /// Number of threads, from 1.
     pub threads: usize,
 }
 
 /// Counts of the labels.
 #[derive(Debug, Clone, Serialize)]
-pub struct Truth {
+pub struct LabelSummary {
     /// Labelled texts; in pairs, equal texts count once.
     pub texts: u64,
     /// Similar pairs.
@@ -49,17 +52,17 @@ pub struct Truth {
     pub like_ids: bool,
 }
 
-impl Truth {
-    pub(super) fn new(read: &Read) -> Self {
+impl LabelSummary {
+    pub(super) fn new(read: &ReadLabels) -> Self {
         let labelled = &read.labelled;
         Self {
             texts: labelled.texts().len() as u64,
-            similar: labelled.similar(),
-            different: labelled.different(),
+            similar: labelled.count_similar_pairs(),
+            different: labelled.count_different_pairs(),
             ungraded: read.ungraded,
             repeated: read.repeated,
             contradictory: read.contradictory,
-            units: labelled.units() as u64,
+            units: labelled.unit_count() as u64,
             like_ids: labelled.texts().iter().all(|text| is_like_id(text)),
         }
     }
@@ -73,7 +76,7 @@ fn is_like_id(text: &str) -> bool {
 #[derive(Debug, Clone, Serialize)]
 pub struct EvaluateSummary {
     /// The labels.
-    pub labelled: Truth,
+    pub labelled: LabelSummary,
     /// The results of the settings, in the given order.
     pub settings: Vec<SettingSummary>,
     /// Number of resamples behind each confidence interval.
@@ -107,13 +110,13 @@ pub struct SettingSummary {
 }
 
 impl SettingSummary {
-    fn new(setting: &Setting, evaluation: Evaluation) -> Self {
+    fn new(setting: &EvaluatedSetting, evaluation: Evaluation) -> Self {
         let matching = &setting.matching;
-        let is_checked = evaluation.sweep == lookalike::evaluate::Sweep::Threshold;
-        let by_fingerprints = matching.method == lookalike::plan::Method::SimHash;
+        let is_checked = evaluation.sweep == lookalike::evaluate::SweptParameter::Threshold;
+        let by_fingerprints = matching.method == lookalike::plan::MatchMethod::SimHash;
         Self {
             recipe: setting.recipe.name.clone(),
-            recipe_id: setting.recipe.id().to_string(),
+            recipe_id: setting.recipe.recipe_id().to_string(),
             method: method_name(matching.method),
             measure: measure_name(matching.measure),
             unit: unit_name(setting),
@@ -124,12 +127,12 @@ impl SettingSummary {
 }
 
 /// Returns the unit in which edits are counted, if the measure counts edits.
-pub(super) fn unit_name(setting: &Setting) -> Option<&'static str> {
-    use lookalike::plan::Measure::{Indel, Levenshtein, Substring};
+pub(super) fn unit_name(setting: &EvaluatedSetting) -> Option<&'static str> {
+    use lookalike::plan::SimilarityMeasure::{Indel, Levenshtein, Substring};
     let counts = matches!(setting.matching.measure, Levenshtein | Indel | Substring);
     counts.then_some(match setting.matching.unit {
-        Unit::Characters => "characters",
-        Unit::Words => "words",
+        EditUnit::Characters => "characters",
+        EditUnit::Words => "words",
     })
 }
 
@@ -157,10 +160,10 @@ pub fn thresholds_from(lowest: Threshold) -> Vec<f64> {
 }
 
 /// Returns the default measure of a method in an evaluation.
-pub fn usual_measure(method: Method) -> Measure {
+pub fn usual_measure(method: MatchMethod) -> SimilarityMeasure {
     match method {
-        Method::SimHash | Method::Sentences => Measure::Sketch,
-        _ => Measure::Jaccard,
+        MatchMethod::SimHash | MatchMethod::Sentences => SimilarityMeasure::Sketch,
+        _ => SimilarityMeasure::Jaccard,
     }
 }
 
@@ -168,30 +171,30 @@ pub fn usual_measure(method: Method) -> Measure {
 /// `lowest` on or up to a largest distance. Of the other options in `asked`, only those that apply are
 /// kept.
 #[must_use]
-pub fn measured(asked: &Asked, lowest: Threshold) -> Asked {
+pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptions {
     let method = asked.method.unwrap_or_default();
     let measure = asked.measure.unwrap_or_else(|| usual_measure(method));
-    let by_sketch = measure == Measure::Sketch;
+    let by_sketch = measure == SimilarityMeasure::Sketch;
     let has_threshold = match method {
-        Method::Exact => false,
-        Method::SimHash | Method::Sentences => !by_sketch,
+        MatchMethod::Exact => false,
+        MatchMethod::SimHash | MatchMethod::Sentences => !by_sketch,
         _ => true,
     };
     let is = |one| method == one;
-    let all_distances = (is(Method::SimHash) && by_sketch).then_some(MOST_DISTANCE);
+    let all_distances = (is(MatchMethod::SimHash) && by_sketch).then_some(MOST_DISTANCE);
     let counts = matches!(
         measure,
-        Measure::Levenshtein | Measure::Indel | Measure::Substring
+        SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel | SimilarityMeasure::Substring
     );
-    Asked {
+    MatchOptions {
         method: Some(method),
         threshold: has_threshold.then_some(lowest),
         distance: asked
             .distance
             .or(all_distances)
-            .filter(|_| is(Method::SimHash)),
+            .filter(|_| is(MatchMethod::SimHash)),
         candidates: None,
-        sentences: asked.sentences.filter(|_| is(Method::Sentences)),
+        sentences: asked.sentences.filter(|_| is(MatchMethod::Sentences)),
         measure: Some(measure),
         unit: asked.unit.filter(|_| counts),
     }
@@ -201,22 +204,22 @@ pub fn measured(asked: &Asked, lowest: Threshold) -> Asked {
 ///
 /// # Errors
 /// The errors of [`read_labelled`], and settings that have no match plan.
-pub fn evaluate(
+pub fn run_evaluation(
     inputs: &LabelledInputs,
     settings: &EvaluateSettings,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<EvaluateSummary> {
-    super::in_pool(settings.threads, || {
+    super::run_in_pool(settings.threads, || {
         let started = Instant::now();
         let read = read_labelled(inputs, progress)?;
-        let summaries = measure(&read.labelled, settings, progress)?;
-        let Bootstrap {
+        let summaries = measure_settings(&read.labelled, settings, progress)?;
+        let BootstrapOptions {
             resamples,
             seed,
             confidence,
         } = settings.options.bootstrap;
         Ok(EvaluateSummary {
-            labelled: Truth::new(&read),
+            labelled: LabelSummary::new(&read),
             settings: summaries,
             resamples,
             seed,
@@ -226,22 +229,22 @@ pub fn evaluate(
     })
 }
 
-fn measure(
-    labelled: &Labelled,
+fn measure_settings(
+    labelled: &LabelledTexts,
     settings: &EvaluateSettings,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<Vec<SettingSummary>> {
-    progress.begin(Stage::Measure, Some(settings.settings.len() as u64));
+    progress.begin_stage(RunStage::Measure, Some(settings.settings.len() as u64));
     let mut summaries = Vec::new();
     for setting in &settings.settings {
         let evaluation = Evaluation::new(labelled, setting, &settings.options)?;
         summaries.push(SettingSummary::new(setting, evaluation));
-        progress.advance(summaries.len() as u64);
+        progress.advance_stage(summaries.len() as u64);
     }
     Ok(summaries)
 }
 
-/// Two tables of clusters with the columns `id` and `cluster`.
+/// Two tables of clusters with the columns `recipe_id` and `cluster`.
 #[derive(Debug, Clone)]
 pub struct ClusterFiles {
     /// The table of predicted clusters.
@@ -253,7 +256,7 @@ pub struct ClusterFiles {
     /// Total number of documents, including those in neither table.
     pub documents: Option<u64>,
     /// Options of confidence intervals.
-    pub bootstrap: Bootstrap,
+    pub bootstrap: BootstrapOptions,
     /// Number of threads, from 1.
     pub threads: usize,
 }
@@ -284,8 +287,11 @@ pub struct ClusterSummary {
 /// # Errors
 /// If a table cannot be read or is empty, if a row has no id or cluster, if an id is repeated, or if
 /// the total number of documents is smaller than that in the tables.
-pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<ClusterSummary> {
-    super::in_pool(files.threads, || {
+pub fn evaluate_clusters(
+    files: &ClusterFiles,
+    progress: &dyn ProgressListener,
+) -> Result<ClusterSummary> {
+    super::run_in_pool(files.threads, || {
         let started = Instant::now();
         let tables = [&files.predicted, &files.truth];
         let [predicted, truth] = read_both_clusters(tables, &files.read, progress)?;
@@ -299,19 +305,19 @@ pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<Cluster
         let alone = match files.documents {
             None => 0,
             Some(documents) => documents.checked_sub(ids.len() as u64).ok_or_else(|| {
-                Error::usage(format!(
+                Error::usage_error(format!(
                     "the number of documents is {documents}, but the two tables have {}",
                     ids.len()
                 ))
             })?,
         };
         let scores = compare_clusters(
-            &numbered(&ids, &predicted),
-            &numbered(&ids, &truth),
+            &number_clusters(&ids, &predicted),
+            &number_clusters(&ids, &truth),
             alone,
             &files.bootstrap,
         )?;
-        let Bootstrap {
+        let BootstrapOptions {
             resamples,
             seed,
             confidence,
@@ -329,7 +335,7 @@ pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<Cluster
 }
 
 /// Returns the cluster number of each document. Documents without a cluster have unique numbers.
-fn numbered(ids: &[&str], clusters: &HashMap<String, String>) -> Vec<u64> {
+fn number_clusters(ids: &[&str], clusters: &HashMap<String, String>) -> Vec<u64> {
     let mut numbers = HashMap::new();
     ids.iter()
         .zip(1 << 32..)

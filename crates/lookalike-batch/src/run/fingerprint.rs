@@ -4,27 +4,27 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
-use lookalike::text::{Analysis, Analyzer, Extras, Scratch, State};
+use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe};
 use serde::Serialize;
 
-use super::ordered::blocks_in_order;
-use super::progress::Progress;
-use super::read::analyze;
-use super::rejected::{BadRows, Rejected};
-use crate::digits::Digits;
+use super::ordered_pipeline::blocks_in_order;
+use super::progress::ProgressListener;
+use super::rejected::{BadRows, RejectedRows};
+use super::row_reader::analyze_row;
 use crate::error::Result;
-use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
-use crate::source::{BadRow, Inputs, ReadOptions, Row};
+use crate::fingerprint_notation::FingerprintNotation;
+use crate::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output};
+use crate::source::{BadRow, InputRow, InputSet, ReadOptions};
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
 
 /// The kind of sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sketch {
+pub enum SketchKind {
     /// A SimHash fingerprint, written in digits.
-    SimHash(Digits),
+    SimHash(FingerprintNotation),
     /// A MinHash signature: a list of numbers.
     MinHash,
     /// A bottom-k sketch: the smallest feature hashes, as many as the recipe has slots.
@@ -39,7 +39,7 @@ pub struct FingerprintSettings {
     /// Determines how texts become fingerprints.
     pub recipe: Recipe,
     /// The kind of sketch.
-    pub sketch: Sketch,
+    pub sketch: SketchKind,
     /// Options of reading.
     pub read: ReadOptions,
     /// Number of threads, from 1.
@@ -61,7 +61,7 @@ pub struct FingerprintSummary {
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
-    /// `simhash`, `minhash`, `bottomk` or `sentences`.
+    /// `simhash`, `minhash`, `bottomk` or `sentence_signature`.
     pub method: &'static str,
     /// Bits of a fingerprint, slots of a signature, number of hashes, or number of sentences.
     pub size: u32,
@@ -71,24 +71,24 @@ pub struct FingerprintSummary {
     pub recipe_id: String,
 }
 
-/// Writes a table `id, fingerprint` with one row per document. Memory does not grow with the input. Ids
-/// are written unchanged, even if they are repeated.
+/// Writes a table `recipe_id, fingerprint` with one row per document. Memory does not grow with the
+/// input. Ids are written unchanged, even if they are repeated.
 ///
 /// # Errors
 /// If something cannot be read or written. The outputs are then unchanged.
 pub fn fingerprint(
     paths: &[std::path::PathBuf],
     settings: &FingerprintSettings,
-    output: &Output,
-    rejected: Option<&Output>,
-    progress: &dyn Progress,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
 ) -> Result<FingerprintSummary> {
-    super::in_pool(settings.threads, || {
-        run(paths, settings, output, rejected, progress)
+    super::run_in_pool(settings.threads, || {
+        run_fingerprint(paths, settings, output, rejected, progress)
     })
 }
 
-struct Part {
+struct FingerprintedPart {
     rows: TableRows,
     bad: Vec<BadRow>,
     documents: u64,
@@ -97,29 +97,29 @@ struct Part {
 }
 
 #[derive(Default)]
-struct Worker {
-    scratch: Scratch,
+struct FingerprintWorker {
+    scratch: AnalysisScratch,
     number: String,
-    buffers: Buffers,
+    buffers: SketchBuffers,
 }
 
 #[derive(Default)]
-struct Buffers {
+struct SketchBuffers {
     digits: String,
     signature: Vec<u32>,
     hashes: Vec<u64>,
 }
 
 /// Computes the fingerprints of single texts.
-pub struct Fingerprinter {
-    analyzer: Analyzer,
-    hasher: Hasher,
+pub struct TextFingerprinter {
+    analyzer: TextAnalyzer,
+    hasher: SketchHasher,
 }
 
 /// A fingerprint or other sketch, as tables contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Fingerprint {
+pub enum SketchValue {
     /// The digits of a fingerprint or of a key of sentences.
     Digits(String),
     /// A MinHash signature.
@@ -128,52 +128,54 @@ pub enum Fingerprint {
     Hashes(Vec<u64>),
 }
 
-impl Fingerprinter {
+impl TextFingerprinter {
     /// Creates a fingerprinter for a recipe.
-    pub fn new(recipe: &Recipe, sketch: Sketch) -> Self {
-        let analyzer = Analyzer::new(recipe).with_extras(Extras {
+    pub fn new(recipe: &Recipe, sketch: SketchKind) -> Self {
+        let analyzer = TextAnalyzer::new(recipe).with_extras(AnalysisExtras {
             characters: false,
             sentences: match sketch {
-                Sketch::Sentences(count) => Some(count),
+                SketchKind::Sentences(count) => Some(count),
                 _ => None,
             },
         });
-        let hasher = Hasher::new(recipe, sketch);
+        let hasher = SketchHasher::new(recipe, sketch);
         Self { analyzer, hasher }
     }
 
     /// Returns the fingerprint of a text, or `None` if the text has none, for example because it is too
     /// short.
-    pub fn fingerprint(&self, text: &str, scratch: &mut Scratch) -> Option<Fingerprint> {
-        let analysis = self.analyzer.analyze(text, scratch);
-        let mut buffers = Buffers::default();
-        if !self.hasher.fill(&analysis, &mut buffers) {
+    pub fn fingerprint(&self, text: &str, scratch: &mut AnalysisScratch) -> Option<SketchValue> {
+        let analysis = self.analyzer.analyze_text(text, scratch);
+        let mut buffers = SketchBuffers::default();
+        if !self.hasher.fill_buffer(&analysis, &mut buffers) {
             return None;
         }
         Some(match self.hasher {
-            Hasher::SimHash(..) | Hasher::Sentences(_) => Fingerprint::Digits(buffers.digits),
-            Hasher::MinHash(_) => Fingerprint::Signature(buffers.signature),
-            Hasher::BottomK(_) => Fingerprint::Hashes(buffers.hashes),
+            SketchHasher::SimHash(..) | SketchHasher::Sentences(_) => {
+                SketchValue::Digits(buffers.digits)
+            }
+            SketchHasher::MinHash(_) => SketchValue::Signature(buffers.signature),
+            SketchHasher::BottomK(_) => SketchValue::Hashes(buffers.hashes),
         })
     }
 }
 
-enum Hasher {
-    SimHash(SimHasher, u32, Digits),
+enum SketchHasher {
+    SimHash(SimHasher, u32, FingerprintNotation),
     MinHash(MinHasher),
     BottomK(usize),
     Sentences(usize),
 }
 
-fn run(
+fn run_fingerprint(
     paths: &[std::path::PathBuf],
     settings: &FingerprintSettings,
-    output: &Output,
-    rejected: Option<&Output>,
-    progress: &dyn Progress,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
 ) -> Result<FingerprintSummary> {
     let started = Instant::now();
-    let inputs = Inputs::open(
+    let inputs = InputSet::open_paths(
         paths,
         &ReadOptions {
             again: rejected.is_some(),
@@ -183,7 +185,7 @@ fn run(
     for output in [Some(output), rejected].into_iter().flatten() {
         check_output(output, &inputs)?;
     }
-    let rejected = Rejected::create(rejected)?;
+    let rejected = RejectedRows::create_output(rejected)?;
     let bad_rows = BadRows {
         inputs: &inputs,
         rejected: &rejected,
@@ -192,12 +194,12 @@ fn run(
         tally: Mutex::default(),
     };
     let recipe = &settings.recipe;
-    let Fingerprinter { analyzer, hasher } = Fingerprinter::new(recipe, settings.sketch);
-    let columns = [Column::Text("id"), hasher.column()];
-    let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
-    let template = table.rows();
-    let part = || Part {
-        rows: template.empty(),
+    let TextFingerprinter { analyzer, hasher } = TextFingerprinter::new(recipe, settings.sketch);
+    let columns = [TableColumn::Text("id"), hasher.value_column()];
+    let mut table = TableWriter::create_table(output, &columns, Some(&inputs))?;
+    let template = table.new_rows();
+    let part = || FingerprintedPart {
+        rows: template.empty_like(),
         bad: Vec::new(),
         documents: 0,
         without: 0,
@@ -207,17 +209,17 @@ fn run(
     blocks_in_order(
         &inputs,
         progress,
-        |block, parse, worker: &mut Worker, emit| {
+        |block, parse, worker: &mut FingerprintWorker, emit| {
             let mut made = part();
-            inputs.parse(block, parse, &mut |row| {
+            inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.bytes += u64::from(bad.place.length());
+                        made.bytes += u64::from(bad.place.byte_length());
                         made.bad.push(bad);
                     }
-                    Ok(row) => hasher.push(&analyzer, &row, worker, &mut made)?,
+                    Ok(row) => hasher.push_document(&analyzer, &row, worker, &mut made)?,
                 }
-                if made.rows.bytes() >= PART_BYTES {
+                if made.rows.approximate_bytes() >= PART_BYTES {
                     emit(std::mem::replace(&mut made, part()))?;
                 }
                 Ok(())
@@ -225,47 +227,47 @@ fn run(
             Ok(made)
         },
         |made| {
-            bad_rows.tell(&made.bad, made.documents)?;
+            bad_rows.report_rows(&made.bad, made.documents)?;
             total.documents += made.documents;
             total.without += made.without;
             total.bytes += made.bytes;
-            table.append(made.rows)
+            table.append_rows(made.rows)
         },
     )?;
     bad_rows.refuse_useless()?;
-    table.finish()?;
+    table.finish_table()?;
     Ok(FingerprintSummary {
         documents: total.documents,
         without: total.without,
-        rejected: rejected.finish()?,
+        rejected: rejected.finish_output()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
         method: hasher.name(),
-        size: hasher.size(),
+        size: hasher.sketch_size(),
         recipe: recipe.name.clone(),
-        recipe_id: recipe.id().to_string(),
+        recipe_id: recipe.recipe_id().to_string(),
     })
 }
 
-impl Hasher {
-    fn new(recipe: &Recipe, sketch: Sketch) -> Self {
-        let cpu = Cpu::best();
+impl SketchHasher {
+    fn new(recipe: &Recipe, sketch: SketchKind) -> Self {
+        let cpu = Cpu::detect_best();
         match sketch {
-            Sketch::SimHash(digits) => {
+            SketchKind::SimHash(digits) => {
                 let hasher = SimHasher::new(&recipe.simhash, cpu);
                 Self::SimHash(hasher, recipe.simhash.bits, digits)
             }
-            Sketch::MinHash => Self::MinHash(MinHasher::new(&recipe.minhash, cpu)),
-            Sketch::BottomK => Self::BottomK(recipe.minhash.slots as usize),
-            Sketch::Sentences(count) => Self::Sentences(count),
+            SketchKind::MinHash => Self::MinHash(MinHasher::new(&recipe.minhash, cpu)),
+            SketchKind::BottomK => Self::BottomK(recipe.minhash.slots as usize),
+            SketchKind::Sentences(count) => Self::Sentences(count),
         }
     }
 
-    fn column(&self) -> Column<'static> {
+    fn value_column(&self) -> TableColumn<'static> {
         match self {
-            Self::SimHash(..) | Self::Sentences(_) => Column::Text("fingerprint"),
-            Self::MinHash(_) => Column::Numbers("fingerprint"),
-            Self::BottomK(_) => Column::LongNumbers("fingerprint"),
+            Self::SimHash(..) | Self::Sentences(_) => TableColumn::Text("fingerprint"),
+            Self::MinHash(_) => TableColumn::Numbers("fingerprint"),
+            Self::BottomK(_) => TableColumn::LongNumbers("fingerprint"),
         }
     }
 
@@ -278,63 +280,63 @@ impl Hasher {
         }
     }
 
-    fn size(&self) -> u32 {
+    fn sketch_size(&self) -> u32 {
         match self {
             Self::SimHash(_, bits, _) => *bits,
-            Self::MinHash(hasher) => hasher.slots() as u32,
+            Self::MinHash(hasher) => hasher.slot_count() as u32,
             Self::BottomK(count) | Self::Sentences(count) => *count as u32,
         }
     }
 
     /// Adds a document to a part.
-    fn push(
+    fn push_document(
         &self,
-        analyzer: &Analyzer,
-        row: &Row<'_>,
-        worker: &mut Worker,
-        made: &mut Part,
+        analyzer: &TextAnalyzer,
+        row: &InputRow<'_>,
+        worker: &mut FingerprintWorker,
+        made: &mut FingerprintedPart,
     ) -> Result<()> {
-        let analysis = analyze(analyzer, row, &mut worker.scratch);
+        let analysis = analyze_row(analyzer, row, &mut worker.scratch);
         let buffers = &mut worker.buffers;
-        let made_one = self.fill(&analysis, buffers);
+        let made_one = self.fill_buffer(&analysis, buffers);
         let cell = match (self, made_one) {
-            (Self::SimHash(..) | Self::Sentences(_), true) => Cell::Text(&buffers.digits),
+            (Self::SimHash(..) | Self::Sentences(_), true) => TableCell::Text(&buffers.digits),
             (Self::SimHash(..) | Self::Sentences(_), false) => {
-                Cell::Text(crate::digits::NO_FINGERPRINT)
+                TableCell::Text(crate::fingerprint_notation::NO_FINGERPRINT)
             }
-            (Self::MinHash(_), true) => Cell::Numbers(&buffers.signature),
-            (Self::BottomK(_), true) => Cell::LongNumbers(&buffers.hashes),
-            (Self::MinHash(_) | Self::BottomK(_), false) => Cell::Absent,
+            (Self::MinHash(_), true) => TableCell::Numbers(&buffers.signature),
+            (Self::BottomK(_), true) => TableCell::LongNumbers(&buffers.hashes),
+            (Self::MinHash(_) | Self::BottomK(_), false) => TableCell::Absent,
         };
         made.documents += 1;
         made.without += u64::from(!made_one);
-        made.bytes += u64::from(row.place.length());
+        made.bytes += u64::from(row.place.byte_length());
         let id = id_text(row, &mut worker.number);
-        made.rows.push(&[Cell::Text(id), cell])
+        made.rows.push_row(&[TableCell::Text(id), cell])
     }
 
     /// Computes the fingerprint of a document into the buffer for its kind. Returns `true` if it has
     /// one.
-    fn fill(&self, analysis: &Analysis<'_>, buffers: &mut Buffers) -> bool {
-        let Buffers {
+    fn fill_buffer(&self, analysis: &TextAnalysis<'_>, buffers: &mut SketchBuffers) -> bool {
+        let SketchBuffers {
             digits,
             signature,
             hashes,
         } = buffers;
         digits.clear();
         hashes.clear();
-        let rich = analysis.state == State::Rich;
+        let rich = analysis.state == TextState::Fingerprintable;
         match self {
             Self::SimHash(hasher, bits, notation) => {
-                let fingerprint = hasher.original(analysis);
+                let fingerprint = hasher.original_fingerprint(analysis);
                 if let Some(fingerprint) = fingerprint {
-                    notation.write(fingerprint, *bits, digits);
+                    notation.append_fingerprint(fingerprint, *bits, digits);
                 }
                 fingerprint.is_some()
             }
             Self::MinHash(hasher) => {
-                signature.resize(hasher.slots(), 0);
-                hasher.original(analysis, signature)
+                signature.resize(hasher.slot_count(), 0);
+                hasher.original_signature(analysis, signature)
             }
             Self::BottomK(kept) => {
                 if rich {
@@ -343,9 +345,9 @@ impl Hasher {
                 rich
             }
             Self::Sentences(_) => {
-                let name = analysis.sentences().filter(|_| rich);
+                let name = analysis.sentence_signature().filter(|_| rich);
                 if let Some(name) = name {
-                    Digits::Hex.write(name.into(), u64::BITS, digits);
+                    FingerprintNotation::Hex.append_fingerprint(name.into(), u64::BITS, digits);
                 }
                 name.is_some()
             }
@@ -354,7 +356,7 @@ impl Hasher {
 }
 
 /// Returns the id of a row, or its number if rows have no ids.
-pub(crate) fn id_text<'a>(row: &Row<'a>, number: &'a mut String) -> &'a str {
+pub(crate) fn id_text<'a>(row: &InputRow<'a>, number: &'a mut String) -> &'a str {
     use std::fmt::Write;
     if let Some(id) = row.id {
         return id;

@@ -11,15 +11,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lookalike::matching::{ComparedPairs, Route, Survey, SurveyLimits, Surveyed, survey};
-use lookalike::plan::Plan;
+use lookalike::matching::{
+    CandidateSurvey, ComparedPairs, Route, SurveyKind, SurveyLimits, survey_corpus,
+};
+use lookalike::plan::MatchPlan;
 use serde::Serialize;
 
-use super::corpus::{Opened, ReadCorpus};
-use super::progress::{Progress, Stage};
-use super::settings::{RunInputs, Settings};
+use super::progress::{ProgressListener, RunStage};
+use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::settings::{RunInputs, RunSettings};
 use crate::error::{Error, Result};
-use crate::source::Block;
+use crate::source::InputBlock;
 
 /// Approximate number of sampled documents.
 const WANTED: f64 = 10_000.0;
@@ -32,7 +34,7 @@ const WANTED_BYTES: f64 = 16e6;
 
 /// The expected comparisons, memory and time of a run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Forecast {
+pub struct RunForecast {
     /// Documents in the sample.
     pub sampled: u64,
     /// Rows read that cannot be used. The run will reject them, and possibly more among rows not read.
@@ -87,7 +89,7 @@ impl ForecastPairs {
 
 /// The selection of rows by their numbers.
 #[derive(Debug)]
-pub(super) struct Sampling {
+pub(super) struct RowSampling {
     /// Bytes on disk of all inputs.
     bytes: u64,
     /// Largest hash of a sampled row.
@@ -99,7 +101,7 @@ pub(super) struct Sampling {
     sketching: AtomicU64,
 }
 
-impl Sampling {
+impl RowSampling {
     fn new(bytes: u64) -> Self {
         Self {
             bytes,
@@ -113,8 +115,8 @@ impl Sampling {
 
     /// Records a block that was read. After the call the selection is known; it follows from the number
     /// of rows in the first block.
-    pub(super) fn begin(&self, block: &Block) {
-        let rows = block.rows();
+    pub(super) fn begin_block(&self, block: &InputBlock) {
+        let rows = block.row_numbers();
         let rows = rows.end - rows.start;
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.read
@@ -132,13 +134,13 @@ impl Sampling {
         });
     }
 
-    pub(super) fn takes(&self, row: u64) -> bool {
+    pub(super) fn takes_row(&self, row: u64) -> bool {
         let hash = lookalike::value_hash(&row.to_le_bytes());
         self.cut.get().is_some_and(|&cut| hash <= cut)
     }
 
     /// Counts a row that cannot be used.
-    pub(super) fn add_bad(&self) {
+    pub(super) fn count_bad_row(&self) {
         self.bad.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -172,62 +174,62 @@ impl Sampling {
 ///
 /// # Errors
 /// If an input cannot be read, or is standard input, because the run could not read it again.
-pub fn forecast(
+pub fn forecast_run(
     paths: &RunInputs,
-    settings: &Settings,
-    followed: Surveyed,
-    progress: &dyn Progress,
-) -> Result<Forecast> {
-    super::in_pool(settings.threads, || {
-        run(paths, settings, followed, progress)
+    settings: &RunSettings,
+    followed: SurveyKind,
+    progress: &dyn ProgressListener,
+) -> Result<RunForecast> {
+    super::run_in_pool(settings.threads, || {
+        sample_and_forecast(paths, settings, followed, progress)
     })
 }
 
-fn run(
+fn sample_and_forecast(
     paths: &RunInputs,
-    settings: &Settings,
-    followed: Surveyed,
-    progress: &dyn Progress,
-) -> Result<Forecast> {
-    let plan = Plan::new(&settings.recipe, settings.matching)?;
-    let opened = Opened::new(paths, settings)?;
-    let Some(bytes) = opened.bytes() else {
-        return Err(Error::usage(
+    settings: &RunSettings,
+    followed: SurveyKind,
+    progress: &dyn ProgressListener,
+) -> Result<RunForecast> {
+    let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+    let opened = OpenInputs::new(paths, settings)?;
+    let Some(bytes) = opened.size_on_disk() else {
+        return Err(Error::usage_error(
             "standard input can be read only once, so a prediction from it is not possible: leave \
              it out, or give a file",
         ));
     };
-    let sampling = Sampling::new(bytes);
+    let sampling = RowSampling::new(bytes);
     let begun = Instant::now();
-    let corpus = ReadCorpus::sample(&opened, settings, &plan, &sampling, progress)?;
+    let corpus = ReadCorpus::read_sample(&opened, settings, &plan, &sampling, progress)?;
     let reading = begun.elapsed().as_secs_f64();
-    progress.begin(Stage::Candidates, None);
+    progress.begin_stage(RunStage::Candidates, None);
     let begun = Instant::now();
-    let survey = survey(&corpus.corpus(), followed, SurveyLimits::default())?;
+    let survey = survey_corpus(&corpus.match_corpus(), followed, SurveyLimits::default())?;
     let matching = begun.elapsed().as_secs_f64();
-    Ok(Scale {
+    Ok(ForecastScale {
         sampling: &sampling,
         threads: settings.threads,
     }
-    .forecast(&corpus, &survey, (reading, matching)))
+    .scale_forecast(&corpus, &survey, (reading, matching)))
 }
 
 /// Scales figures of the sample to all documents.
-struct Scale<'a> {
-    sampling: &'a Sampling,
+struct ForecastScale<'a> {
+    sampling: &'a RowSampling,
     threads: usize,
 }
 
-impl Scale<'_> {
-    fn forecast(
+impl ForecastScale<'_> {
+    fn scale_forecast(
         &self,
         corpus: &ReadCorpus<'_>,
-        survey: &Survey,
+        survey: &CandidateSurvey,
         (reading, matching): (f64, f64),
-    ) -> Forecast {
+    ) -> RunForecast {
         let share = self.sampling.read_share() * self.sampling.chosen_share();
         let of_documents = 1.0 / share.max(f64::MIN_POSITIVE);
-        let of_pairs = survey.scale(of_documents);
+        let of_pairs = survey.scale_factor(of_documents);
         let rows = self.sampling.rows.load(Ordering::Relaxed);
         let bad = self.sampling.bad.load(Ordering::Relaxed);
         let documents =
@@ -237,7 +239,7 @@ impl Scale<'_> {
         let comparing = of_threads(survey.comparing);
         let finding = (matching - of_threads(survey.spent)).max(0.0);
         let by_route = survey.by_route.iter();
-        Forecast {
+        RunForecast {
             sampled: corpus.len() as u64,
             bad,
             share,
@@ -246,15 +248,15 @@ impl Scale<'_> {
             compared: by_route
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))
                 .collect(),
-            memory: (corpus.bytes() as f64 * of_documents) as u64,
-            seconds: self.reading(reading) + finding * of_documents + comparing * of_pairs,
+            memory: (corpus.memory_bytes() as f64 * of_documents) as u64,
+            seconds: self.scale_reading(reading) + finding * of_documents + comparing * of_pairs,
             threads: self.threads,
         }
     }
 
     /// Returns the time of reading. Sketching time grows with the sampled rows, all other time with the
     /// bytes read.
-    fn reading(&self, seconds: f64) -> f64 {
+    fn scale_reading(&self, seconds: f64) -> f64 {
         let nanoseconds = self.sampling.sketching.load(Ordering::Relaxed);
         let sketching = nanoseconds as f64 / 1e9 / self.threads as f64;
         let rest = (seconds - sketching).max(0.0);

@@ -9,18 +9,18 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
-use lookalike::frequencies::{Frequencies, Learned, Tally};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::weight::{Head, read_frequencies};
+use lookalike::frequencies::{DocumentFrequencies, FrequencyTally, LearnedFrequencies};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::weight::{FrequencyTableHeader, read_frequencies};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::ordered::blocks_in_order;
-use super::progress::Progress;
-use super::rejected::{BadRows, Rejected};
-use crate::error::{Error, Result, shown};
-use crate::sink::{ByteWriter, Output, check_output};
-use crate::source::{BadRow, Compression, Format, Inputs, ReadOptions, Source};
+use super::ordered_pipeline::blocks_in_order;
+use super::progress::ProgressListener;
+use super::rejected::{BadRows, RejectedRows};
+use crate::error::{Error, Result, display_path};
+use crate::sink::{ByteWriter, OutputTarget, check_output};
+use crate::source::{BadRow, CompressionKind, InputFormat, InputSet, ReadOptions, RowSource};
 use crate::source::{compression_by_extension, format_by_extension};
 
 /// Number of terms whose lines are formatted at a time.
@@ -74,42 +74,42 @@ pub struct IdfSummary {
 /// # Errors
 /// If something cannot be read or written, or if a table to merge was learned with another recipe. The
 /// outputs are then unchanged.
-pub fn idf(
-    source: &Source,
+pub fn write_frequencies(
+    source: &RowSource,
     settings: &IdfSettings,
-    output: &Output,
-    rejected: Option<&Output>,
-    progress: &dyn Progress,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
 ) -> Result<IdfSummary> {
-    super::in_pool(settings.threads, || {
-        run(source, settings, output, rejected, progress)
+    super::run_in_pool(settings.threads, || {
+        run_idf(source, settings, output, rejected, progress)
     })
 }
 
 /// Counts the terms of blocks. A thread takes an idle worker for each block.
-struct Worker<'f> {
-    scratch: Scratch,
-    tally: Tally,
-    frequencies: &'f Frequencies,
+struct IdfWorker<'f> {
+    scratch: AnalysisScratch,
+    tally: FrequencyTally,
+    frequencies: &'f DocumentFrequencies,
 }
 
-struct Part {
+struct CountedPart {
     bad: Vec<BadRow>,
     documents: u64,
     bytes: u64,
 }
 
-fn run(
-    source: &Source,
+fn run_idf(
+    source: &RowSource,
     settings: &IdfSettings,
-    output: &Output,
-    rejected: Option<&Output>,
-    progress: &dyn Progress,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
 ) -> Result<IdfSummary> {
     let started = Instant::now();
     refuse_other_formats(output)?;
-    let before = merged(settings)?;
-    let inputs = Inputs::open_source(
+    let before = read_merged_tables(settings)?;
+    let inputs = InputSet::open_source(
         source,
         &ReadOptions {
             again: rejected.is_some(),
@@ -119,7 +119,7 @@ fn run(
     for output in [Some(output), rejected].into_iter().flatten() {
         check_output(output, &inputs)?;
     }
-    let rejected = Rejected::create(rejected)?;
+    let rejected = RejectedRows::create_output(rejected)?;
     let bad_rows = BadRows {
         inputs: &inputs,
         rejected: &rejected,
@@ -127,12 +127,12 @@ fn run(
         progress,
         tally: Mutex::default(),
     };
-    let frequencies = Frequencies::new(&settings.recipe);
-    let total = read(&inputs, settings, &frequencies, &bad_rows, progress)?;
+    let frequencies = DocumentFrequencies::new(&settings.recipe);
+    let total = count_inputs(&inputs, settings, &frequencies, &bad_rows, progress)?;
     bad_rows.refuse_useless()?;
-    let learned = frequencies.finish(before, settings.least_documents, settings.top);
-    write(
-        &Head::new(&settings.recipe, learned.documents, learned.len()),
+    let learned = frequencies.finish_counting(before, settings.least_documents, settings.top);
+    write_table(
+        &FrequencyTableHeader::new(&settings.recipe, learned.documents, learned.len()),
         &learned,
         output,
     )?;
@@ -140,7 +140,7 @@ fn run(
         documents: total.documents,
         counted: learned.documents,
         terms: learned.len() as u64,
-        rejected: rejected.finish()?,
+        rejected: rejected.finish_output()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
@@ -148,20 +148,20 @@ fn run(
     })
 }
 
-fn read(
-    inputs: &Inputs,
+fn count_inputs(
+    inputs: &InputSet,
     settings: &IdfSettings,
-    frequencies: &Frequencies,
+    frequencies: &DocumentFrequencies,
     bad_rows: &BadRows<'_>,
-    progress: &dyn Progress,
-) -> Result<Part> {
-    let analyzer = Analyzer::new(&settings.recipe);
-    let idle: Mutex<Vec<Worker<'_>>> = Mutex::default();
+    progress: &dyn ProgressListener,
+) -> Result<CountedPart> {
+    let analyzer = TextAnalyzer::new(&settings.recipe);
+    let idle: Mutex<Vec<IdfWorker<'_>>> = Mutex::default();
     let lock = || {
         idle.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     };
-    let mut total = Part {
+    let mut total = CountedPart {
         bad: Vec::new(),
         documents: 0,
         bytes: 0,
@@ -171,26 +171,26 @@ fn read(
         progress,
         |block, parse, (): &mut (), _| {
             let free = lock().pop();
-            let mut worker = free.unwrap_or_else(|| Worker {
-                scratch: Scratch::default(),
-                tally: frequencies.tally(),
+            let mut worker = free.unwrap_or_else(|| IdfWorker {
+                scratch: AnalysisScratch::default(),
+                tally: frequencies.new_tally(),
                 frequencies,
             });
-            let mut made = Part {
+            let mut made = CountedPart {
                 bad: Vec::new(),
                 documents: 0,
                 bytes: 0,
             };
-            inputs.parse(block, parse, &mut |row| {
+            inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.bytes += u64::from(bad.place.length());
+                        made.bytes += u64::from(bad.place.byte_length());
                         made.bad.push(bad);
                     }
                     Ok(row) => {
-                        made.bytes += u64::from(row.place.length());
+                        made.bytes += u64::from(row.place.byte_length());
                         made.documents += 1;
-                        worker.count(&analyzer, row.text);
+                        worker.count_text(&analyzer, row.text);
                     }
                 }
                 Ok(())
@@ -201,39 +201,39 @@ fn read(
         |made| {
             total.documents += made.documents;
             total.bytes += made.bytes;
-            bad_rows.tell(&made.bad, made.documents)
+            bad_rows.report_rows(&made.bad, made.documents)
         },
     )?;
     let workers = idle.into_inner();
     for worker in workers.unwrap_or_else(std::sync::PoisonError::into_inner) {
-        frequencies.add_up(worker.tally);
+        frequencies.merge_tally(worker.tally);
     }
     Ok(total)
 }
 
-impl Worker<'_> {
-    fn count(&mut self, analyzer: &Analyzer, text: &str) {
+impl IdfWorker<'_> {
+    fn count_text(&mut self, analyzer: &TextAnalyzer, text: &str) {
         self.frequencies
-            .count(analyzer, text, &mut self.scratch, &mut self.tally);
+            .count_document(analyzer, text, &mut self.scratch, &mut self.tally);
     }
 }
 
 /// Returns the number of documents and the counts of the tables to merge.
-fn merged(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
+fn read_merged_tables(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
     let own = settings.recipe.terms_id().to_string();
     let mut documents = 0;
     let mut counts: HashMap<String, u64> = HashMap::new();
     for path in &settings.merge {
         let text = std::fs::read_to_string(path)
-            .map_err(|cause| Error::reading("read", shown(path), cause))?;
-        let head = read_frequencies(&shown(path), &text, |term, count| {
+            .map_err(|cause| Error::read_error("read", display_path(path), cause))?;
+        let head = read_frequencies(&display_path(path), &text, |term, count| {
             *counts.entry(term).or_default() += count;
         })?;
         if head.recipe_id != own {
-            return Err(Error::usage(format!(
+            return Err(Error::usage_error(format!(
                 "{} was learned under the recipe {} (terms {}), which has other terms than {} \
                  (terms {own}): their counts cannot be added",
-                shown(path),
+                display_path(path),
                 head.recipe,
                 head.recipe_id,
                 settings.recipe.name
@@ -244,30 +244,34 @@ fn merged(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
     Ok((documents, counts))
 }
 
-fn refuse_other_formats(output: &Output) -> Result<()> {
-    let Output::Path(path) = output else {
+fn refuse_other_formats(output: &OutputTarget) -> Result<()> {
+    let OutputTarget::Path(path) = output else {
         return Ok(());
     };
     let is_text = |path: &Path| {
-        compression_by_extension(path) == Compression::None
+        compression_by_extension(path) == CompressionKind::None
             && matches!(
                 format_by_extension(path),
-                None | Some(Format::Text | Format::TSV)
+                None | Some(InputFormat::Text | InputFormat::TSV)
             )
     };
     if is_text(path) {
         return Ok(());
     }
-    Err(Error::usage(format!(
+    Err(Error::usage_error(format!(
         "{} has the extension of another format: a table of document frequencies is text, give it \
          the extension .tsv",
-        shown(path)
+        display_path(path)
     )))
 }
 
-fn write(head: &Head, learned: &Learned, output: &Output) -> Result<()> {
-    let mut writer = ByteWriter::create(output)?;
-    writer.put(head.to_text().as_bytes())?;
+fn write_table(
+    head: &FrequencyTableHeader,
+    learned: &LearnedFrequencies,
+    output: &OutputTarget,
+) -> Result<()> {
+    let mut writer = ByteWriter::create_output(output)?;
+    writer.write_bytes(head.to_text().as_bytes())?;
     let starts: Vec<usize> = (0..learned.len()).step_by(LINES).collect();
     for starts in starts.chunks(64) {
         let lots: Vec<String> = starts
@@ -275,14 +279,14 @@ fn write(head: &Head, learned: &Learned, output: &Output) -> Result<()> {
             .map(|&start| {
                 let mut lines = String::with_capacity(24 * LINES);
                 let end = (start + LINES).min(learned.len());
-                head.rows(learned, start..end, &mut lines);
+                head.append_rows(learned, start..end, &mut lines);
                 lines
             })
             .collect();
         for lines in lots {
-            writer.put(lines.as_bytes())?;
+            writer.write_bytes(lines.as_bytes())?;
         }
     }
-    writer.finish()?;
+    writer.finish_output()?;
     Ok(())
 }

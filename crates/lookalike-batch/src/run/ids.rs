@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::documents::Documents;
-use super::settings::Settings;
+use super::documents::ReadDocuments;
+use super::settings::RunSettings;
 use crate::error::{Error, Result};
-use crate::source::{IdField, Inputs};
+use crate::source::{IdField, InputSet};
 
 /// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
 const HELD: usize = 64;
 
 /// The ids of documents in reading order; empty if row numbers are the ids.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct DocumentIds {
     bytes: Vec<u8>,
     /// The end of each id in `bytes`; for an id that is not kept, the previous end with the flag
     /// [`TOO_LONG`].
@@ -22,8 +22,8 @@ pub(super) struct Ids {
 
 const TOO_LONG: u64 = 1 << 63;
 
-impl Ids {
-    pub(super) fn push(&mut self, id: &str) {
+impl DocumentIds {
+    pub(super) fn push_id(&mut self, id: &str) {
         let too_long = if id.len() > HELD { TOO_LONG } else { 0 };
         if too_long == 0 {
             self.bytes.extend_from_slice(id.as_bytes());
@@ -33,11 +33,11 @@ impl Ids {
     }
 
     /// Returns the bytes of memory.
-    pub(super) fn memory(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.bytes.len() + 8 * (self.ends.len() + self.hashes.len())
     }
 
-    pub(super) fn append(&mut self, other: &Self) {
+    pub(super) fn append_ids(&mut self, other: &Self) {
         let base = self.bytes.len() as u64;
         self.bytes.extend_from_slice(&other.bytes);
         self.ends.extend(other.ends.iter().map(|end| end + base));
@@ -45,7 +45,7 @@ impl Ids {
     }
 
     /// Returns the id of a document if it is in memory.
-    fn held(&self, index: usize) -> Option<&str> {
+    fn held_id(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)?;
         if end & TOO_LONG != 0 {
             return None;
@@ -59,12 +59,12 @@ impl Ids {
 }
 
 /// Returns how many documents have the id of a known document; if neither have ids, the same number.
-pub(super) fn shared(known: &Documents, documents: &Documents) -> u64 {
+pub(super) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDocuments) -> u64 {
     let (ids, others) = (&known.ids.hashes, &documents.ids.hashes);
     let shared = match (ids.is_empty(), others.is_empty()) {
         (true, true) => {
             let numbers = 0..documents.len();
-            let has = |&at: &usize| known.index_of(documents.number(at)).is_some();
+            let has = |&at: &usize| known.index_of_row(documents.row_number(at)).is_some();
             numbers.filter(has).count()
         }
         (false, false) => {
@@ -81,15 +81,15 @@ pub(super) fn shared(known: &Documents, documents: &Documents) -> u64 {
 /// Returns the indices of equal hashes, grouped by hash.
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
-pub(crate) fn alike(hashes: &[u64]) -> Vec<Vec<usize>> {
+pub(crate) fn equal_hash_groups(hashes: &[u64]) -> Vec<Vec<usize>> {
     let mut seen = BitTable::new(hashes.len());
     let mut repeated = BitTable::new(hashes.len());
     for &hash in hashes {
-        if seen.insert(hash) {
-            repeated.insert(hash);
+        if seen.insert_hash(hash) {
+            repeated.insert_hash(hash);
         }
     }
-    let may_repeat = |(index, &hash)| repeated.contains(hash).then_some((hash, index));
+    let may_repeat = |(index, &hash)| repeated.contains_hash(hash).then_some((hash, index));
     let mut found: Vec<(u64, usize)> = hashes.iter().enumerate().filter_map(may_repeat).collect();
     found.sort_unstable();
     let same_hash = found
@@ -112,21 +112,21 @@ impl BitTable {
         }
     }
 
-    fn place(&self, hash: u64) -> (usize, u64) {
+    fn bit_position(&self, hash: u64) -> (usize, u64) {
         (
             (hash >> 6) as usize & (self.words.len() - 1),
             1 << (hash % 64),
         )
     }
 
-    pub(crate) fn contains(&self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
+        let (word, bit) = self.bit_position(hash);
         self.words[word] & bit != 0
     }
 
     /// Inserts a hash. Returns `true` if the set already contained it.
-    pub(crate) fn insert(&mut self, hash: u64) -> bool {
-        let (word, bit) = self.place(hash);
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
+        let (word, bit) = self.bit_position(hash);
         let before = self.words[word] & bit != 0;
         self.words[word] |= bit;
         before
@@ -134,20 +134,20 @@ impl BitTable {
 }
 
 /// Returns the id of a document: from memory, from the row number, or read again from the row.
-pub(super) fn id_of<'a>(
-    inputs: &Inputs,
-    documents: &'a Documents,
+pub(super) fn read_id<'a>(
+    inputs: &InputSet,
+    documents: &'a ReadDocuments,
     index: usize,
 ) -> Result<Cow<'a, str>> {
     if documents.ids.ends.is_empty() {
-        return Ok(Cow::Owned(documents.number(index).to_string()));
+        return Ok(Cow::Owned(documents.row_number(index).to_string()));
     }
-    if let Some(id) = documents.ids.held(index) {
+    if let Some(id) = documents.ids.held_id(index) {
         return Ok(Cow::Borrowed(id));
     }
     let mut scratch = crate::source::ParseScratch::default();
-    let place = documents.place(index);
-    inputs.reread(place, &mut scratch, |row| {
+    let place = documents.place_of(index);
+    inputs.reread_row(place, &mut scratch, |row| {
         Cow::Owned(row.id.unwrap_or_default().to_owned())
     })
 }
@@ -165,7 +165,7 @@ pub struct RepeatedIds {
 
 impl RepeatedIds {
     /// Adds the repeats of two sets of inputs.
-    pub(super) fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+    pub(super) fn add_counts(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(Self {
                 documents: one.documents + other.documents,
@@ -176,32 +176,35 @@ impl RepeatedIds {
     }
 
     /// Returns the error that refuses repeated ids.
-    pub(super) fn refuse(&self, settings: &Settings) -> Error {
+    pub(super) fn refuse_repeats(&self, settings: &RunSettings) -> Error {
         let field = match &settings.read.fields.id {
             IdField::Named(name) => name,
             IdField::Default | IdField::RowNumber => "id",
         };
         let [first, next] = &self.places;
-        Error::input(format!(
+        Error::input_error(format!(
             "the id '{}' (field '{field}') is in {first} and {next}, but ids must differ: name \
              another field with {}, or number the rows with {}",
             self.id,
-            settings.spelling.with("id", "FIELD"),
+            settings.spelling.spell_choice("id", "FIELD"),
             settings.spelling.row_numbers()
         ))
     }
 }
 
 /// Finds ids that occur more than once in one set of inputs.
-pub(super) fn find_repeats(inputs: &Inputs, documents: &Documents) -> Result<Option<RepeatedIds>> {
+pub(super) fn find_repeats(
+    inputs: &InputSet,
+    documents: &ReadDocuments,
+) -> Result<Option<RepeatedIds>> {
     let mut repeats = 0;
     // The first document that repeats an id, and the earlier document with that id.
     let mut first: Option<(usize, usize)> = None;
-    for group in alike(&documents.ids.hashes) {
+    for group in equal_hash_groups(&documents.ids.hashes) {
         // Different ids may have the same hash.
         let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for later in group {
-            let id = id_of(inputs, documents, later)?;
+            let id = read_id(inputs, documents, later)?;
             let Some(&(_, earlier)) = known.iter().find(|(other, _)| *other == id) else {
                 known.push((id, later));
                 continue;
@@ -216,12 +219,13 @@ pub(super) fn find_repeats(inputs: &Inputs, documents: &Documents) -> Result<Opt
         return Ok(None);
     };
     let place = |index: usize| {
-        let (source, row) = inputs.source_row(documents.place(index), documents.number(index));
+        let (source, row) =
+            inputs.source_row(documents.place_of(index), documents.row_number(index));
         format!("{source}:{row}")
     };
     Ok(Some(RepeatedIds {
         documents: repeats,
-        id: id_of(inputs, documents, later)?.into_owned(),
+        id: read_id(inputs, documents, later)?.into_owned(),
         places: [earlier, later].map(place),
     }))
 }

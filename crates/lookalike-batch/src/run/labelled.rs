@@ -9,31 +9,31 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use lookalike::DocId;
-use lookalike::evaluate::{Labelled, LabelledPair};
+use lookalike::evaluate::{LabelledPair, LabelledTexts};
 
-use super::ordered::blocks_in_order;
-use super::progress::Progress;
-use super::read::position;
+use super::ordered_pipeline::blocks_in_order;
+use super::progress::ProgressListener;
+use super::row_reader::row_position;
 use super::sampled::{CorpusSample, CorpusSampler, DrawnDocuments};
 use crate::error::{Error, Result};
-use crate::rule::Spelling;
-use crate::sink::{Output, check_output, tsv_value};
+use crate::match_options::OptionSpelling;
+use crate::sink::{OutputTarget, check_output, escape_tsv};
 use crate::source::{
-    Fields, Format, IdField, InputFile, Inputs, Place, ReadOptions, Row, Scalar, Source,
-    shortest_digits,
+    FieldValue, IdField, InputFile, InputFormat, InputRow, InputSet, ReadOptions, RowPlace,
+    RowSource, WantedFields, shortest_digits,
 };
 
 /// Files with labels, and the structure of their rows.
 #[derive(Debug, Clone)]
 pub struct LabelledInputs {
     /// The origin of the rows.
-    pub source: Source,
+    pub source: RowSource,
     /// The structure of the rows.
     pub rows: LabelledRows,
     /// Options of reading. The fields of text and id are those of the corpus.
     pub read: ReadOptions,
     /// Outputs of the run; none of them may be one of the inputs.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputTarget>,
 }
 
 /// The structure of labelled rows.
@@ -62,13 +62,13 @@ pub struct PairFields {
     /// The field with the kind of edit, if there is one.
     pub kind: Option<String>,
     /// The meaning of numeric labels; `None` if labels are yes or no.
-    pub grades: Option<Grades>,
+    pub grades: Option<GradeThresholds>,
     /// The corpus that contains the texts, if `a` and `b` are ids; empty if they are texts.
-    pub corpus: Source,
+    pub corpus: RowSource,
     /// Treatment of pairs with contradictory labels.
     pub contradictory: ContradictoryLabels,
     /// The spelling of options in messages.
-    pub spelling: Spelling,
+    pub spelling: OptionSpelling,
 }
 
 /// Treatment of a pair that is labelled as similar in one row and as not similar in another.
@@ -85,7 +85,7 @@ pub enum ContradictoryLabels {
 
 /// The meaning of graded labels. Pairs with grades between the two limits are left out and counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grades {
+pub struct GradeThresholds {
     /// Smallest grade of a similar pair.
     pub positive: f64,
     /// Largest grade of a pair that is not similar.
@@ -103,9 +103,9 @@ pub enum GroupTexts {
 
 /// The result of reading labels.
 #[derive(Debug, Clone)]
-pub struct Read {
+pub struct ReadLabels {
     /// The texts and their labels.
-    pub labelled: Labelled,
+    pub labelled: LabelledTexts,
     /// Pairs whose grade is between similar and not similar.
     pub ungraded: u64,
     /// Rows that repeat a pair with the same label; such pairs count once.
@@ -122,23 +122,26 @@ pub struct Read {
 /// Fails if an input cannot be read, if a row lacks a side or a label, if a label is not valid, if the
 /// corpus does not have an id, or if all labels are the same. Contradictory labels of a pair, in either
 /// order, are an error unless [`PairFields::contradictory`] permits them.
-pub fn read_labelled(inputs: &LabelledInputs, progress: &dyn Progress) -> Result<Read> {
+pub fn read_labelled(
+    inputs: &LabelledInputs,
+    progress: &dyn ProgressListener,
+) -> Result<ReadLabels> {
     read_with(inputs, None, progress)
 }
 
 /// Reads labelled texts, and a sample of the corpus if the labels name documents of one.
 pub(super) fn read_labelled_and_sample(
     inputs: &LabelledInputs,
-    progress: &dyn Progress,
-) -> Result<Read> {
+    progress: &dyn ProgressListener,
+) -> Result<ReadLabels> {
     read_with(inputs, Some(&CorpusSampler::new()), progress)
 }
 
 fn read_with(
     inputs: &LabelledInputs,
     sampler: Option<&CorpusSampler>,
-    progress: &dyn Progress,
-) -> Result<Read> {
+    progress: &dyn ProgressListener,
+) -> Result<ReadLabels> {
     match &inputs.rows {
         LabelledRows::Pairs(fields) => read_pairs(inputs, fields, sampler, progress),
         LabelledRows::Groups { group, texts } => read_groups(inputs, group, texts, progress),
@@ -146,18 +149,22 @@ fn read_with(
 }
 
 /// Opens labelled files with the given fields.
-fn open(inputs: &LabelledInputs, fields: Fields) -> Result<Inputs> {
+fn open_labels(inputs: &LabelledInputs, fields: WantedFields) -> Result<InputSet> {
     let options = ReadOptions {
         fields,
         again: false,
         ..inputs.read.clone()
     };
-    open_apart(&inputs.source, &options, &inputs.outputs)
+    open_separately(&inputs.source, &options, &inputs.outputs)
 }
 
 /// Opens a source and refuses it if it is one of the outputs.
-fn open_apart(source: &Source, options: &ReadOptions, outputs: &[Output]) -> Result<Inputs> {
-    let inputs = Inputs::open_source(source, options)?;
+fn open_separately(
+    source: &RowSource,
+    options: &ReadOptions,
+    outputs: &[OutputTarget],
+) -> Result<InputSet> {
+    let inputs = InputSet::open_source(source, options)?;
     for output in outputs {
         check_output(output, &inputs)?;
     }
@@ -166,38 +173,38 @@ fn open_apart(source: &Source, options: &ReadOptions, outputs: &[Output]) -> Res
 
 /// Calls `make` for every row and `take` with the results in input order. The first bad row is an
 /// error.
-fn rows<T: Send>(
-    inputs: &Inputs,
-    progress: &dyn Progress,
-    make: impl Fn(&Row<'_>) -> Result<T, String> + Sync,
-    mut take: impl FnMut(T, At) -> Result<()> + Send,
+fn visit_label_rows<T: Send>(
+    inputs: &InputSet,
+    progress: &dyn ProgressListener,
+    make: impl Fn(&InputRow<'_>) -> Result<T, String> + Sync,
+    mut take: impl FnMut(T, RowLocation) -> Result<()> + Send,
 ) -> Result<()> {
     blocks_in_order(
         inputs,
         progress,
         |block, parse, (): &mut (), _| {
             let mut made = Vec::new();
-            inputs.parse(block, parse, &mut |row| {
+            inputs.parse_block(block, parse, &mut |row| {
                 made.push(match row {
                     Ok(row) => {
-                        let at = At(row.place, row.number);
+                        let at = RowLocation(row.place, row.number);
                         let row = make(&row).map_err(|reason| {
                             let absent = inputs.refuse_field_of(&reason).err();
-                            absent.unwrap_or_else(|| at.error(inputs, &reason))
+                            absent.unwrap_or_else(|| at.error_at_row(inputs, &reason))
                         });
                         row.map(|row| (row, at))
                     }
                     Err(bad) => {
                         let said = || format!("{}:{}: {}", bad.file, bad.line, bad.reason);
                         let absent = inputs.refuse_field_of(&bad.reason).err();
-                        Err(absent.unwrap_or_else(|| Error::input(said())))
+                        Err(absent.unwrap_or_else(|| Error::input_error(said())))
                     }
                 });
                 Ok(())
             })?;
             Ok(made)
         },
-        |made: Vec<Result<(T, At)>>| {
+        |made: Vec<Result<(T, RowLocation)>>| {
             let mut made = made.into_iter();
             made.try_for_each(|row| row.and_then(|(row, at)| take(row, at)))
         },
@@ -206,22 +213,22 @@ fn rows<T: Send>(
 
 /// The place of a row and its number over all inputs.
 #[derive(Debug, Clone, Copy)]
-struct At(Place, u64);
+struct RowLocation(RowPlace, u64);
 
-impl At {
-    fn shown(self, inputs: &Inputs) -> String {
-        let (file, line) = position(inputs, self.0, self.1);
+impl RowLocation {
+    fn display_location(self, inputs: &InputSet) -> String {
+        let (file, line) = row_position(inputs, self.0, self.1);
         format!("{file}:{line}")
     }
 
     /// Returns the source and the row number within it, in the form in which labels can name the row.
-    fn place(self, inputs: &Inputs) -> String {
+    fn label_place(self, inputs: &InputSet) -> String {
         let (source, row) = inputs.source_row(self.0, self.1);
         format!("{source}:{row}")
     }
 
-    fn error(self, inputs: &Inputs, reason: &str) -> Error {
-        Error::input(format!("{}: {reason}", self.shown(inputs)))
+    fn error_at_row(self, inputs: &InputSet, reason: &str) -> Error {
+        Error::input_error(format!("{}: {reason}", self.display_location(inputs)))
     }
 }
 
@@ -236,15 +243,15 @@ struct PairRow {
 
 /// Strings, numbered in order of appearance.
 #[derive(Default)]
-struct Numbers {
+struct NameNumbers {
     of: HashMap<String, u32>,
 }
 
-impl Numbers {
-    fn number(&mut self, name: String) -> Result<u32> {
+impl NameNumbers {
+    fn number_name(&mut self, name: String) -> Result<u32> {
         let next = self.of.len();
         if next >= DocId::LIMIT {
-            return Err(Error::limit(format!(
+            return Err(Error::limit_error(format!(
                 "there are more than {} texts or names",
                 DocId::LIMIT
             )));
@@ -252,7 +259,7 @@ impl Numbers {
         Ok(*self.of.entry(name).or_insert(next as u32))
     }
 
-    fn in_order(self) -> Vec<String> {
+    fn names_in_order(self) -> Vec<String> {
         let mut names = vec![String::new(); self.of.len()];
         for (name, number) in self.of {
             names[number as usize] = name;
@@ -265,30 +272,30 @@ fn read_pairs(
     labelled: &LabelledInputs,
     fields: &PairFields,
     sampler: Option<&CorpusSampler>,
-    progress: &dyn Progress,
-) -> Result<Read> {
+    progress: &dyn ProgressListener,
+) -> Result<ReadLabels> {
     let wanted = [&fields.a, &fields.b, &fields.label];
     let extra = wanted.into_iter().chain(&fields.kind).cloned().collect();
-    let inputs = open(
+    let inputs = open_labels(
         labelled,
-        Fields {
+        WantedFields {
             text: Vec::new(),
             id: IdField::RowNumber,
             extra,
-            ..Fields::default()
+            ..WantedFields::default()
         },
     )?;
-    let mut sides = Numbers::default();
-    let mut kinds = Numbers::default();
-    let mut pairs: Vec<(LabelledPair, At)> = Vec::new();
+    let mut sides = NameNumbers::default();
+    let mut kinds = NameNumbers::default();
+    let mut pairs: Vec<(LabelledPair, RowLocation)> = Vec::new();
     let mut ungraded = 0;
-    rows(
+    visit_label_rows(
         &inputs,
         progress,
-        |row| fields.row(row.extra),
+        |row| fields.parse_row(row.extra),
         |row, at| {
-            let (a, b) = (sides.number(row.a)?, sides.number(row.b)?);
-            let kind = row.kind.map(|kind| kinds.number(kind)).transpose()?;
+            let (a, b) = (sides.number_name(row.a)?, sides.number_name(row.b)?);
+            let kind = row.kind.map(|kind| kinds.number_name(kind)).transpose()?;
             let Some(similar) = row.label else {
                 ungraded += 1;
                 return Ok(());
@@ -309,30 +316,32 @@ fn read_pairs(
     let mut drawn = sampler.map(|sampler| (sampler, DrawnDocuments::default()));
     let texts = if fields.corpus.is_empty() {
         drawn = None;
-        sides.in_order()
+        sides.names_in_order()
     } else {
         let named = |id: u32| {
             let pair = pairs
                 .iter()
                 .find(|(pair, _)| pair.a.0 == id || pair.b.0 == id);
-            pair.map_or_else(String::new, |(_, at)| format!("{}: ", at.shown(&inputs)))
+            pair.map_or_else(String::new, |(_, at)| {
+                format!("{}: ", at.display_location(&inputs))
+            })
         };
-        let in_tsv = inputs.files().iter().any(is_tsv);
+        let in_tsv = inputs.input_files().iter().any(is_tsv);
         let ids = (sides, in_tsv);
-        let texts = texts_of(ids, fields, labelled, &named, (&mut drawn, progress))?;
+        let texts = read_corpus_texts(ids, fields, labelled, &named, (&mut drawn, progress))?;
         let (texts, text_of) = number_texts(texts)?;
         for (pair, _) in &mut pairs {
             (pair.a, pair.b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
         }
         texts
     };
-    let once = Once::of(pairs);
+    let once = UniquePairs::from_pairs(pairs);
     let contradictory = once.contradictions.len() as u64;
     let repeated = once.repeated;
-    let pairs = once.settle(fields, &inputs)?;
-    let labelled = Labelled::of_pairs(texts, pairs, kinds.in_order())
-        .map_err(|error| about(&inputs, &error))?;
-    Ok(Read {
+    let pairs = once.resolve_contradictions(fields, &inputs)?;
+    let labelled = LabelledTexts::from_pairs(texts, pairs, kinds.names_in_order())
+        .map_err(|error| name_files_in_error(&inputs, &error))?;
+    Ok(ReadLabels {
         labelled,
         ungraded,
         repeated,
@@ -343,16 +352,16 @@ fn read_pairs(
 
 /// Labelled pairs, each only once.
 #[derive(Default)]
-struct Once {
-    pairs: Vec<(LabelledPair, At)>,
+struct UniquePairs {
+    pairs: Vec<(LabelledPair, RowLocation)>,
     repeated: u64,
     /// For each contradictory pair, by its index in `pairs`: the first row whose label differs from the
     /// first label.
-    contradictions: BTreeMap<usize, At>,
+    contradictions: BTreeMap<usize, RowLocation>,
 }
 
-impl Once {
-    fn of(pairs: Vec<(LabelledPair, At)>) -> Self {
+impl UniquePairs {
+    fn from_pairs(pairs: Vec<(LabelledPair, RowLocation)>) -> Self {
         let mut once = Self::default();
         let mut place_of: HashMap<(DocId, DocId), usize> = HashMap::new();
         for (pair, at) in pairs {
@@ -370,10 +379,14 @@ impl Once {
     }
 
     /// Returns the pairs that remain after contradictions have been handled.
-    fn settle(self, fields: &PairFields, inputs: &Inputs) -> Result<Vec<LabelledPair>> {
+    fn resolve_contradictions(
+        self,
+        fields: &PairFields,
+        inputs: &InputSet,
+    ) -> Result<Vec<LabelledPair>> {
         let is_dropped = match fields.contradictory {
             ContradictoryLabels::Refuse if !self.contradictions.is_empty() => {
-                return Err(self.refusal(fields, inputs));
+                return Err(self.contradiction_error(fields, inputs));
             }
             ContradictoryLabels::Refuse | ContradictoryLabels::First => false,
             ContradictoryLabels::Drop => true,
@@ -386,20 +399,20 @@ impl Once {
             .collect())
     }
 
-    fn refusal(&self, fields: &PairFields, inputs: &Inputs) -> Error {
+    fn contradiction_error(&self, fields: &PairFields, inputs: &InputSet) -> Error {
         let told: Vec<_> = (self.contradictions.iter())
             .map(|(&place, at)| {
                 let (first, first_at) = &self.pairs[place];
-                let conflict = conflict(!first.similar, first_at.shown(inputs));
-                format!("{}: {conflict}", at.shown(inputs))
+                let conflict = conflict_message(!first.similar, first_at.display_location(inputs));
+                format!("{}: {conflict}", at.display_location(inputs))
             })
             .collect();
-        let option = fields.spelling.name("contradictory");
+        let option = fields.spelling.spell_option("contradictory");
         let pairs = match told.len() {
             1 => "1 pair has".to_owned(),
             count => format!("{count} pairs have"),
         };
-        Error::input(format!(
+        Error::input_error(format!(
             "{}\n{pairs} contradictory labels: correct them, or leave such pairs out with {option} \
              drop, or count their first label with {option} first",
             told.join("\n")
@@ -410,19 +423,21 @@ impl Once {
 /// Returns the distinct texts, and the number of each given text among them. Documents with equal texts
 /// become one, as they do if labelled rows contain the texts themselves.
 fn number_texts(texts: Vec<String>) -> Result<(Vec<String>, Vec<DocId>)> {
-    let mut numbers = Numbers::default();
-    let number = |text| numbers.number(text).map(DocId);
+    let mut numbers = NameNumbers::default();
+    let number = |text| numbers.number_name(text).map(DocId);
     let text_of = texts.into_iter().map(number).collect::<Result<_>>()?;
-    Ok((numbers.in_order(), text_of))
+    Ok((numbers.names_in_order(), text_of))
 }
 
 /// Refuses inputs in which no row has a kind, although a field for it was named.
-fn refuse_no_kinds(inputs: &Inputs, fields: &PairFields, kinds: &Numbers) -> Result<()> {
+fn refuse_no_kinds(inputs: &InputSet, fields: &PairFields, kinds: &NameNumbers) -> Result<()> {
     match &fields.kind {
-        Some(field) if kinds.of.keys().all(|kind| kind == NO_KIND) => Err(Error::input(format!(
-            "{}: no row has a kind in the field `{field}`",
-            names(inputs)
-        ))),
+        Some(field) if kinds.of.keys().all(|kind| kind == NO_KIND) => {
+            Err(Error::input_error(format!(
+                "{}: no row has a kind in the field `{field}`",
+                list_file_names(inputs)
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -430,16 +445,16 @@ fn refuse_no_kinds(inputs: &Inputs, fields: &PairFields, kinds: &Numbers) -> Res
 /// The name of the kind of rows without one.
 const NO_KIND: &str = "(none)";
 
-fn kind_of(field: &str, value: Scalar<'_>) -> Result<String, String> {
+fn kind_of_edit(field: &str, value: FieldValue<'_>) -> Result<String, String> {
     match value {
-        Scalar::Null | Scalar::Missing => Ok(NO_KIND.to_owned()),
-        Scalar::Text(text) if text.trim().is_empty() => Ok(NO_KIND.to_owned()),
-        Scalar::Number { literal, .. } => Ok(literal.to_owned()),
-        value => text_of(field, value).map(str::to_owned),
+        FieldValue::Null | FieldValue::Missing => Ok(NO_KIND.to_owned()),
+        FieldValue::Text(text) if text.trim().is_empty() => Ok(NO_KIND.to_owned()),
+        FieldValue::Number { literal, .. } => Ok(literal.to_owned()),
+        value => text_of_field(field, value).map(str::to_owned),
     }
 }
 
-fn conflict(similar: bool, first: String) -> String {
+fn conflict_message(similar: bool, first: String) -> String {
     let said = |similar| if similar { "similar" } else { "not similar" };
     format!(
         "the pair is labelled {}, but {} in {first}",
@@ -448,20 +463,27 @@ fn conflict(similar: bool, first: String) -> String {
     )
 }
 
-fn refuse_nothing(inputs: &Inputs, rows: u64) -> Result<()> {
+fn refuse_nothing(inputs: &InputSet, rows: u64) -> Result<()> {
     if rows > 0 {
         return Ok(());
     }
-    Err(Error::input(format!("{} has no rows", names(inputs))))
+    Err(Error::input_error(format!(
+        "{} has no rows",
+        list_file_names(inputs)
+    )))
 }
 
 /// Converts an error of the engine and adds the names of the files.
-fn about(inputs: &Inputs, error: &lookalike::Error) -> Error {
-    Error::input(format!("{}: {error}", names(inputs)))
+fn name_files_in_error(inputs: &InputSet, error: &lookalike::Error) -> Error {
+    Error::input_error(format!("{}: {error}", list_file_names(inputs)))
 }
 
-fn names(inputs: &Inputs) -> String {
-    let names: Vec<_> = inputs.files().iter().map(|file| file.name()).collect();
+fn list_file_names(inputs: &InputSet) -> String {
+    let names: Vec<_> = inputs
+        .input_files()
+        .iter()
+        .map(|file| file.display_name())
+        .collect();
     match names[..] {
         [first, .., last] if names.len() > 3 => {
             format!("{first} … {last} ({} files)", names.len())
@@ -471,19 +493,19 @@ fn names(inputs: &Inputs) -> String {
 }
 
 fn is_tsv(file: &InputFile) -> bool {
-    file.format() == Format::TSV
+    file.input_format() == InputFormat::TSV
 }
 
 /// Returns an id as TSV contains it, if the tables in which it is looked up are TSV.
 fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
     match in_tsv {
-        true => tsv_value(id),
+        true => escape_tsv(id),
         false => Cow::Borrowed(id),
     }
 }
 
 /// Returns `true` if a name may be that of a row in a source, because it has the form `SOURCE:ROW`.
-fn is_place(name: &str) -> bool {
+fn is_row_place(name: &str) -> bool {
     let row = name.rsplit_once(':').map(|(_, row)| row);
     row.is_some_and(|row| !row.is_empty() && row.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -492,12 +514,12 @@ fn is_place(name: &str) -> bool {
 type Drawing<'a> = Option<(&'a CorpusSampler, DrawnDocuments)>;
 
 /// Returns the texts of a corpus with these ids. The ids are in the form of TSV if `in_tsv` is set.
-fn texts_of(
-    (ids, in_tsv): (Numbers, bool),
+fn read_corpus_texts(
+    (ids, in_tsv): (NameNumbers, bool),
     fields: &PairFields,
     labelled: &LabelledInputs,
     named: &dyn Fn(u32) -> String,
-    (drawing, progress): (&mut Drawing<'_>, &dyn Progress),
+    (drawing, progress): (&mut Drawing<'_>, &dyn ProgressListener),
 ) -> Result<Vec<String>> {
     let mut options = ReadOptions {
         again: false,
@@ -507,11 +529,11 @@ fn texts_of(
     if fields.corpus.says_its_format() {
         options.format = None;
     }
-    let corpus = open_apart(&fields.corpus, &options, &labelled.outputs)?;
-    let mut texts: Vec<Option<(String, At)>> = (0..ids.of.len()).map(|_| None).collect();
-    let has_places = ids.of.keys().any(|id| is_place(id));
+    let corpus = open_separately(&fields.corpus, &options, &labelled.outputs)?;
+    let mut texts: Vec<Option<(String, RowLocation)>> = (0..ids.of.len()).map(|_| None).collect();
+    let has_places = ids.of.keys().any(|id| is_row_place(id));
     let sampler = drawing.as_ref().map(|(sampler, _)| *sampler);
-    rows(
+    visit_label_rows(
         &corpus,
         progress,
         |row| {
@@ -537,13 +559,13 @@ fn texts_of(
             };
             for (number, id) in wanted {
                 if let Some((_, first)) = &texts[number as usize] {
-                    let [first_place, place] = [*first, at].map(|it| it.place(&corpus));
+                    let [first_place, place] = [*first, at].map(|it| it.label_place(&corpus));
                     let reason = format!(
                         "the id '{id}' is already in {}: in the labels, name the document by \
                          source and row, as '{first_place}' or '{place}'",
-                        first.shown(&corpus)
+                        first.display_location(&corpus)
                     );
-                    return Err(at.error(&corpus, &reason));
+                    return Err(at.error_at_row(&corpus, &reason));
                 }
                 texts[number as usize] = Some((text.clone(), at));
             }
@@ -553,11 +575,11 @@ fn texts_of(
     let unknown = |text: &Option<_>| text.is_none();
     if let Some(id) = texts.iter().position(unknown) {
         let missing = texts.iter().filter(|text| unknown(text)).count();
-        let names = ids.in_order();
-        return Err(Error::input(format!(
+        let names = ids.names_in_order();
+        return Err(Error::input_error(format!(
             "{}no document of {} has the id '{}'{}",
             named(id as u32),
-            self::names(&corpus),
+            self::list_file_names(&corpus),
             names[id],
             match missing {
                 1 => String::new(),
@@ -570,45 +592,45 @@ fn texts_of(
 
 impl PairFields {
     /// Converts the values of a row.
-    fn row(&self, values: &[Scalar<'_>]) -> Result<PairRow, String> {
+    fn parse_row(&self, values: &[FieldValue<'_>]) -> Result<PairRow, String> {
         Ok(PairRow {
-            a: self.side(&self.a, values[0])?,
-            b: self.side(&self.b, values[1])?,
-            label: self.similar(values[2])?,
+            a: self.parse_side(&self.a, values[0])?,
+            b: self.parse_side(&self.b, values[1])?,
+            label: self.parse_label(values[2])?,
             kind: match (&self.kind, values.get(3)) {
-                (Some(field), Some(&value)) => Some(kind_of(field, value)?),
+                (Some(field), Some(&value)) => Some(kind_of_edit(field, value)?),
                 _ => None,
             },
         })
     }
 
-    fn side(&self, field: &str, value: Scalar<'_>) -> Result<String, String> {
+    fn parse_side(&self, field: &str, value: FieldValue<'_>) -> Result<String, String> {
         match value {
-            Scalar::Number { literal, .. } if !self.corpus.is_empty() => {
+            FieldValue::Number { literal, .. } if !self.corpus.is_empty() => {
                 Ok(shortest_digits(literal).into_owned())
             }
-            value => text_of(field, value).map(str::to_owned),
+            value => text_of_field(field, value).map(str::to_owned),
         }
     }
 
-    fn similar(&self, value: Scalar<'_>) -> Result<Option<bool>, String> {
+    fn parse_label(&self, value: FieldValue<'_>) -> Result<Option<bool>, String> {
         let field = &self.label;
         match self.grades {
-            Some(grades) => grades.similar(field, value),
+            Some(grades) => grades.grade_to_label(field, value),
             None => is_similar(field, value, self.spelling).map(Some),
         }
     }
 }
 
-fn text_of<'a>(field: &str, value: Scalar<'a>) -> Result<&'a str, String> {
+fn text_of_field<'a>(field: &str, value: FieldValue<'a>) -> Result<&'a str, String> {
     match value {
-        Scalar::Text(text) if !text.trim().is_empty() => Ok(text),
-        Scalar::Text(_) | Scalar::Null => Err(format!("the field `{field}` is empty")),
-        Scalar::Missing => Err(format!("the field `{field}` is missing")),
-        Scalar::Number { literal, .. } => Err(format!(
+        FieldValue::Text(text) if !text.trim().is_empty() => Ok(text),
+        FieldValue::Text(_) | FieldValue::Null => Err(format!("the field `{field}` is empty")),
+        FieldValue::Missing => Err(format!("the field `{field}` is missing")),
+        FieldValue::Number { literal, .. } => Err(format!(
             "the field `{field}` is the number {literal}, not a string"
         )),
-        Scalar::Bool(_) => Err(format!("the field `{field}` is a boolean, not a string")),
+        FieldValue::Bool(_) => Err(format!("the field `{field}` is a boolean, not a string")),
     }
 }
 
@@ -638,13 +660,17 @@ const DIFFERENT: [&str; 10] = [
     "negative",
 ];
 
-fn is_similar(field: &str, value: Scalar<'_>, spelling: Spelling) -> Result<bool, String> {
+fn is_similar(
+    field: &str,
+    value: FieldValue<'_>,
+    spelling: OptionSpelling,
+) -> Result<bool, String> {
     let label = match value {
-        Scalar::Bool(label) => return Ok(label),
-        Scalar::Number { value: 1.0, .. } => return Ok(true),
-        Scalar::Number { value: 0.0, .. } => return Ok(false),
-        Scalar::Number { literal, .. } => literal,
-        value => text_of(field, value)?.trim(),
+        FieldValue::Bool(label) => return Ok(label),
+        FieldValue::Number { value: 1.0, .. } => return Ok(true),
+        FieldValue::Number { value: 0.0, .. } => return Ok(false),
+        FieldValue::Number { literal, .. } => literal,
+        value => text_of_field(field, value)?.trim(),
     };
     match label.parse() {
         Ok(1.0) => return Ok(true),
@@ -658,18 +684,18 @@ fn is_similar(field: &str, value: Scalar<'_>, spelling: Spelling) -> Result<bool
         _ => Err(format!(
             "the label in field `{field}` is '{label}': give 1 or 0, true or false, yes or no, \
              similar or different, or grades with {} and {}",
-            spelling.name("positive"),
-            spelling.name("negative")
+            spelling.spell_option("positive"),
+            spelling.spell_option("negative")
         )),
     }
 }
 
-impl Grades {
-    fn similar(self, field: &str, value: Scalar<'_>) -> Result<Option<bool>, String> {
+impl GradeThresholds {
+    fn grade_to_label(self, field: &str, value: FieldValue<'_>) -> Result<Option<bool>, String> {
         let grade = match value {
-            Scalar::Number { value, .. } => value,
+            FieldValue::Number { value, .. } => value,
             value => {
-                let text = text_of(field, value)?.trim();
+                let text = text_of_field(field, value)?.trim();
                 let number = text.parse().ok().filter(|grade: &f64| grade.is_finite());
                 number.ok_or_else(|| {
                     format!("the grade in field `{field}` is '{text}', not a number")
@@ -690,16 +716,16 @@ fn read_groups(
     labelled: &LabelledInputs,
     group: &str,
     texts: &GroupTexts,
-    progress: &dyn Progress,
-) -> Result<Read> {
+    progress: &dyn ProgressListener,
+) -> Result<ReadLabels> {
     let (text, list) = match texts {
         GroupTexts::InRows => (labelled.read.fields.text.clone(), None),
         GroupTexts::InList(field) => (Vec::new(), Some(field.clone())),
     };
     let may_lack_name = list.is_some();
-    let inputs = open(
+    let inputs = open_labels(
         labelled,
-        Fields {
+        WantedFields {
             text,
             id: IdField::RowNumber,
             lists_only: list.is_some(),
@@ -707,19 +733,22 @@ fn read_groups(
             extra: vec![group.to_owned()],
         },
     )?;
-    let mut names = Numbers::default();
+    let mut names = NameNumbers::default();
     let (mut texts, mut groups) = (Vec::new(), Vec::new());
-    rows(
+    visit_label_rows(
         &inputs,
         progress,
         |row| {
             let name = match row.extra[0] {
-                Scalar::Missing if may_lack_name => None,
-                Scalar::Number { literal, .. } => Some(shortest_digits(literal)),
-                value => Some(text_of(group, value)?.into()),
+                FieldValue::Missing if may_lack_name => None,
+                FieldValue::Number { literal, .. } => Some(shortest_digits(literal)),
+                value => Some(text_of_field(group, value)?.into()),
             };
             let texts: Vec<String> = match &row.features {
-                Some(list) => list.iter().map(|(text, _)| text.to_owned()).collect(),
+                Some(list) => list
+                    .iter_weighted()
+                    .map(|(text, _)| text.to_owned())
+                    .collect(),
                 None => vec![row.text.to_owned()],
             };
             // The space makes this a name that no field can contain.
@@ -727,15 +756,16 @@ fn read_groups(
             Ok((name, texts))
         },
         |(name, members), _| {
-            let number = names.number(name)?;
+            let number = names.number_name(name)?;
             groups.resize(groups.len() + members.len(), number);
             texts.extend(members);
             Ok(())
         },
     )?;
     refuse_nothing(&inputs, names.of.len() as u64)?;
-    let labelled = Labelled::of_groups(texts, groups).map_err(|error| about(&inputs, &error))?;
-    Ok(Read {
+    let labelled = LabelledTexts::from_groups(texts, groups)
+        .map_err(|error| name_files_in_error(&inputs, &error))?;
+    Ok(ReadLabels {
         labelled,
         ungraded: 0,
         repeated: 0,
@@ -745,17 +775,17 @@ fn read_groups(
 }
 
 /// The cluster of each document, by id.
-pub(super) type Clusters = HashMap<String, String>;
+pub(super) type ClustersById = HashMap<String, String>;
 
 /// Reads two tables of clusters with the columns `id` and `cluster`. If one of them is TSV, the ids of
 /// both are converted to the form of TSV, so that they can be compared.
 pub(super) fn read_both_clusters(
     [one, other]: [&PathBuf; 2],
     read: &ReadOptions,
-    progress: &dyn Progress,
-) -> Result<[Clusters; 2]> {
+    progress: &dyn ProgressListener,
+) -> Result<[ClustersById; 2]> {
     let (one, other) = (open_clusters(one, read)?, open_clusters(other, read)?);
-    let mut files = one.files().iter().chain(other.files());
+    let mut files = one.input_files().iter().chain(other.input_files());
     let in_tsv = files.any(is_tsv);
     Ok([
         read_clusters(&one, in_tsv, progress)?,
@@ -763,47 +793,51 @@ pub(super) fn read_both_clusters(
     ])
 }
 
-fn open_clusters(path: &PathBuf, read: &ReadOptions) -> Result<Inputs> {
+fn open_clusters(path: &PathBuf, read: &ReadOptions) -> Result<InputSet> {
     let id = match &read.fields.id {
         IdField::Named(name) => name.clone(),
         IdField::Default | IdField::RowNumber => "id".to_owned(),
     };
-    Inputs::open(
+    InputSet::open_paths(
         std::slice::from_ref(path),
         &ReadOptions {
             again: false,
-            fields: Fields {
+            fields: WantedFields {
                 text: Vec::new(),
                 id: IdField::Named(id),
                 extra: vec!["cluster".to_owned()],
-                ..Fields::default()
+                ..WantedFields::default()
             },
             ..read.clone()
         },
     )
 }
 
-fn read_clusters(inputs: &Inputs, in_tsv: bool, progress: &dyn Progress) -> Result<Clusters> {
-    let mut clusters: HashMap<String, (String, At)> = HashMap::new();
-    rows(
+fn read_clusters(
+    inputs: &InputSet,
+    in_tsv: bool,
+    progress: &dyn ProgressListener,
+) -> Result<ClustersById> {
+    let mut clusters: HashMap<String, (String, RowLocation)> = HashMap::new();
+    visit_label_rows(
         inputs,
         progress,
         |row| {
             let cluster = match row.extra[0] {
-                Scalar::Number { literal, .. } => shortest_digits(literal),
-                value => text_of("cluster", value)?.into(),
+                FieldValue::Number { literal, .. } => shortest_digits(literal),
+                value => text_of_field("cluster", value)?.into(),
             };
             let id = as_written(row.id.unwrap_or_default(), in_tsv);
             Ok((id.into_owned(), cluster.into_owned()))
         },
         |(id, cluster), at| match clusters.get(&id) {
             Some((_, first)) => {
-                let first = first.shown(inputs);
+                let first = first.display_location(inputs);
                 let reason = format!(
                     "the id '{id}' is already in {first}: clusters are compared by ids, which must \
                      differ; `--id-row` numbers the rows of both runs"
                 );
-                Err(at.error(inputs, &reason))
+                Err(at.error_at_row(inputs, &reason))
             }
             None => {
                 clusters.insert(id, (cluster, at));

@@ -10,7 +10,6 @@
 //! soon as their verdicts are final.
 
 mod audit;
-mod corpus;
 mod dedup;
 mod documents;
 mod evaluate;
@@ -19,13 +18,14 @@ mod forecast;
 mod idf;
 pub(crate) mod ids;
 mod labelled;
-mod lengths;
-pub(crate) mod ordered;
+mod length_classes;
+pub(crate) mod ordered_pipeline;
 mod pairs;
 mod plant;
 mod progress;
-pub(crate) mod read;
+mod read_corpus;
 pub(crate) mod rejected;
+pub(crate) mod row_reader;
 mod sampled;
 mod segment;
 mod settings;
@@ -34,52 +34,58 @@ mod tune;
 
 use crate::error::{Error, Result};
 
-pub use crate::rule::{measure_name, method_name};
-pub use audit::{AuditReport, ByEdit, ByLength, Planted, Share};
-pub use dedup::dedup;
+pub use crate::match_options::{measure_name, method_name};
+pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
+pub use dedup::run_dedup;
 pub use documents::{parse_time, part_value};
 pub use evaluate::{
-    ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
-    clusters, evaluate, lowest_threshold, measured, thresholds_from, usual_measure,
+    ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,
+    evaluate_clusters, lowest_threshold, options_to_measure, run_evaluation, thresholds_from,
+    usual_measure,
 };
 pub use fingerprint::{
-    Fingerprint, FingerprintSettings, FingerprintSummary, Fingerprinter, Sketch, fingerprint,
+    FingerprintSettings, FingerprintSummary, SketchKind, SketchValue, TextFingerprinter,
+    fingerprint,
 };
-pub use forecast::{Forecast, ForecastPairs, forecast};
-pub use idf::{IdfSettings, IdfSummary, idf};
+pub use forecast::{ForecastPairs, RunForecast, forecast_run};
+pub use idf::{IdfSettings, IdfSummary, write_frequencies};
 pub use ids::RepeatedIds;
 pub use labelled::{
-    ContradictoryLabels, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields, Read,
-    read_labelled,
+    ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
+    ReadLabels, read_labelled,
 };
-pub use pairs::pairs;
-pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
-pub use progress::{Progress, Silent, Stage};
+pub use pairs::find_pairs;
+pub use plant::{
+    EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
+};
+pub use progress::{ProgressListener, RunStage, SilentProgress};
 pub use sampled::CorpusSample;
 pub use segment::{
-    Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment, weight_in_digits,
+    SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment, weight_in_digits,
 };
 pub use settings::{
-    AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window, parse_duration,
-    parse_keep,
+    AuditSettings, DedupOutputs, KeepOrder, PairsOutputs, RunInputs, RunSettings, RunWindow,
+    parse_duration, parse_keep,
 };
 pub use summary::{
-    ByRoute, Histogram, LargeCluster, MixedValues, PairsSummary, States, Summary, Suspicion,
+    ByRoute, DedupSummary, LargeCluster, MixedValues, PairsSummary, SimilarityHistogram,
+    SuspiciousCluster, TextStateCounts,
 };
 pub use tune::{
-    Price, RemovedShare, TriedDocuments, TuneSettings, TuneSummary, TunedSummary, parse_goal, tune,
+    RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
+    parse_goal, run_tuning,
 };
 
 /// Runs `work` in a new thread pool of the given size.
 ///
 /// # Errors
 /// If the threads cannot be started, and the errors of `work`.
-pub fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+pub fn run_in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))
         .build();
     let pool = pool.map_err(|cause| {
-        Error::usage(format!("cannot start {threads} threads: {cause}")).with_source(cause)
+        Error::usage_error(format!("cannot start {threads} threads: {cause}")).with_source(cause)
     })?;
     pool.install(work)
 }

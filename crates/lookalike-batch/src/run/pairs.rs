@@ -3,18 +3,18 @@
 use std::time::Instant;
 
 use lookalike::Threshold;
-use lookalike::matching::{self, Pair};
-use lookalike::plan::Plan;
+use lookalike::matching::{self, MatchingPair};
+use lookalike::plan::MatchPlan;
 
-use super::audit::Reported;
-use super::corpus::{Opened, ReadCorpus};
-use super::progress::{Progress, Stage};
-use super::rejected::Rejected;
-use super::settings::{PairsOutputs, RunInputs, Settings};
-use super::summary::{Histogram, PairsSummary};
+use super::audit::ReportedPairs;
+use super::progress::{ProgressListener, RunStage};
+use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::rejected::RejectedRows;
+use super::settings::{PairsOutputs, RunInputs, RunSettings};
+use super::summary::{PairsSummary, SimilarityHistogram};
 use crate::error::{ErrorKind, Result};
-use crate::rule::{measure_name, method_name};
-use crate::sink::{Cell, Column, TableWriter, check_output, commit_all};
+use crate::match_options::{measure_name, method_name};
+use crate::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 
 /// Finds all pairs of near-duplicates and writes them ordered by the position of the earlier document,
 /// then of the later one. With documents to compare against, each pair has one of these and one other
@@ -23,77 +23,77 @@ use crate::sink::{Cell, Column, TableWriter, check_output, commit_all};
 /// # Errors
 /// If something cannot be read or written, or if the settings contradict each other. The outputs are
 /// then unchanged.
-pub fn pairs(
+pub fn find_pairs(
     inputs: &RunInputs,
-    settings: &Settings,
+    settings: &RunSettings,
     outputs: &PairsOutputs,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<PairsSummary> {
-    super::in_pool(settings.threads, || {
-        run(inputs, settings, outputs, progress)
+    super::run_in_pool(settings.threads, || {
+        run_pairs(inputs, settings, outputs, progress)
     })
 }
 
-fn run(
+fn run_pairs(
     paths: &RunInputs,
-    settings: &Settings,
+    settings: &RunSettings,
     outputs: &PairsOutputs,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<PairsSummary> {
     let started = Instant::now();
-    let plan = Plan::new(&settings.recipe, settings.matching)?;
-    let opened = Opened::new(paths, settings)?;
+    let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+    let opened = OpenInputs::new(paths, settings)?;
     for output in [Some(&outputs.pairs), outputs.rejected.as_ref()]
         .into_iter()
         .flatten()
     {
         check_output(output, &opened.inputs)?;
     }
-    let rejected = Rejected::create(outputs.rejected.as_ref())?;
-    let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
-    let corpus = ReadCorpus::read(&opened, settings, &plan, &reject, progress)?;
+    let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
+    let corpus = ReadCorpus::read_all(&opened, settings, &plan, &reject, progress)?;
     corpus.tell_repeated_ids(settings, progress)?;
-    progress.begin(Stage::Candidates, None);
+    progress.begin_stage(RunStage::Candidates, None);
     let columns = [
-        Column::Text("a"),
-        Column::Text("b"),
-        Column::Number("similarity"),
-        Column::Text("a_source"),
-        Column::Integer("a_row"),
-        Column::Text("b_source"),
-        Column::Integer("b_row"),
+        TableColumn::Text("a"),
+        TableColumn::Text("b"),
+        TableColumn::Number("similarity"),
+        TableColumn::Text("a_source"),
+        TableColumn::Integer("a_row"),
+        TableColumn::Text("b_source"),
+        TableColumn::Integer("b_row"),
     ];
-    let mut table = TableWriter::create(&outputs.pairs, &columns, Some(&opened.inputs))?;
+    let mut table = TableWriter::create_table(&outputs.pairs, &columns, Some(&opened.inputs))?;
     let mut written = 0;
-    let mut reported = Reported::default();
-    let mut histogram = Histogram::default();
+    let mut reported = ReportedPairs::default();
+    let mut histogram = SimilarityHistogram::default();
     let total = corpus.len() as u64;
     let deciding = |done: usize| {
         if done == 0 {
-            progress.begin(Stage::Decide, Some(total));
+            progress.begin_stage(RunStage::Decide, Some(total));
         }
-        progress.advance(done as u64);
+        progress.advance_stage(done as u64);
     };
-    let write = |pair: Pair| {
+    let write = |pair: MatchingPair| {
         written += 1;
-        reported.offer(pair.a, pair.b);
-        histogram.take(pair.similarity);
-        let (a, b) = (corpus.id(pair.a)?, corpus.id(pair.b)?);
+        reported.offer_pair(pair.a, pair.b);
+        histogram.add_similarity(pair.similarity);
+        let (a, b) = (corpus.document_id(pair.a)?, corpus.document_id(pair.b)?);
         let [(a_source, a_row), (b_source, b_row)] =
-            [pair.a, pair.b].map(|it| corpus.source_of(it));
-        table.push(&[
-            Cell::Text(&a),
-            Cell::Text(&b),
-            Cell::Number(pair.similarity.get()),
-            Cell::Text(a_source),
-            Cell::Integer(a_row),
-            Cell::Text(b_source),
-            Cell::Integer(b_row),
+            [pair.a, pair.b].map(|it| corpus.source_and_row(it));
+        table.push_row(&[
+            TableCell::Text(&a),
+            TableCell::Text(&b),
+            TableCell::Number(pair.similarity.get()),
+            TableCell::Text(a_source),
+            TableCell::Integer(a_row),
+            TableCell::Text(b_source),
+            TableCell::Integer(b_row),
         ])
     };
-    let equal = matching::find_pairs(&corpus.corpus(), outputs.copies, write, &deciding);
-    let prepared = equal.and_then(|equal| Ok((equal, table.prepare()?)));
-    let (rejected, bad_rows) = rejected.prepare()?;
+    let equal = matching::find_pairs(&corpus.match_corpus(), outputs.copies, write, &deciding);
+    let prepared = equal.and_then(|equal| Ok((equal, table.prepare_table()?)));
+    let (rejected, bad_rows) = rejected.prepare_output()?;
     let (equal, table) = match prepared {
         Ok((equal, table)) => (equal, Some(table)),
         // The reader of the pairs has closed the pipe, but the rejected rows are still written.
@@ -104,7 +104,7 @@ fn run(
         Err(error) => return Err(error),
     };
     commit_all(table.into_iter().chain(bad_rows))?;
-    let audit = corpus.audited(reported, None)?;
+    let audit = corpus.audit_report(reported, None)?;
     Ok(PairsSummary {
         documents: corpus.documents.len() as u64,
         pairs: written,
@@ -115,11 +115,11 @@ fn run(
         histogram,
         audit,
         seconds: started.elapsed().as_secs_f64(),
-        method: method_name(plan.settings().method),
-        measure: measure_name(plan.settings().measure),
+        method: method_name(plan.match_settings().method),
+        measure: measure_name(plan.match_settings().measure),
         candidates_from: plan.candidates_from().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.id().to_string(),
+        recipe_id: settings.recipe.recipe_id().to_string(),
     })
 }

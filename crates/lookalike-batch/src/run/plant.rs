@@ -1,6 +1,6 @@
-//! A labelled corpus made from a user's own documents: edited copies of some of them, the pairs that were
-//! already similar, and a sample of pairs that are less similar. An exact join finds the similar pairs, so that
-//! their labels are true.
+//! A labelled corpus made from a user's own documents: edited copies of some of them, the pairs that
+//! were already similar, and a sample of pairs that are less similar. An exact join finds the similar
+//! pairs, so that their labels are true.
 //!
 //! The outputs depend only on inputs and settings, not on the number of threads. Memory is that of a
 //! run, plus the copies of a few hundred documents.
@@ -9,24 +9,25 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike::matching::{self, Pair, Texts};
-use lookalike::plan::{self, Method, Plan};
+use lookalike::matching::{self, DocumentSource, MatchingPair};
+use lookalike::plan::{self, MatchMethod, MatchPlan};
 use lookalike::plant::{
-    Edit, NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler, Planter, Stock,
+    EditPlanter, NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler, PlantedEdit,
+    TextStock,
 };
-use lookalike::text::{Analyzer, Scratch, State};
+use lookalike::text::{AnalysisScratch, TextAnalyzer, TextState};
 use lookalike::{DocId, Recipe, Similarity, Threshold, verify};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::corpus::{Opened, ReadCorpus};
-use super::lengths::{self, class_of};
-use super::progress::{Progress, Stage};
-use super::rejected::Rejected;
-use super::settings::{RunInputs, Settings};
-use crate::error::{Error, Result, shown};
-use crate::sink::{Cell, Column, Output, TableWriter, check_output};
-use crate::source::{Format, Inputs, ParseScratch, ReadOptions, format_by_extension};
+use super::length_classes::{self, length_class};
+use super::progress::{ProgressListener, RunStage};
+use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::rejected::RejectedRows;
+use super::settings::{RunInputs, RunSettings};
+use crate::error::{Error, Result, display_path};
+use crate::sink::{OutputTarget, TableCell, TableColumn, TableWriter, check_output};
+use crate::source::{InputFormat, InputSet, ParseScratch, ReadOptions, format_by_extension};
 
 /// Settings of a planted corpus.
 #[derive(Debug, Clone)]
@@ -35,8 +36,8 @@ pub struct PlantSettings {
     pub recipe: Recipe,
     /// Smallest similarity of near-duplicates.
     pub threshold: Threshold,
-    /// Smallest similarity from which all pairs below the threshold are hard negatives; at most the threshold.
-    /// Below it, negatives are sampled.
+    /// Smallest similarity from which all pairs below the threshold are hard negatives; at most the
+    /// threshold. Below it, negatives are sampled.
     pub near: Threshold,
     /// Number of documents to draw, from 1; all documents if there are fewer.
     pub documents: usize,
@@ -45,7 +46,7 @@ pub struct PlantSettings {
     /// Number of copies with two edits per drawn document, and also of copies with three.
     pub combined: usize,
     /// The edits to choose from, at least one.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<PlantedEdit>,
     /// Largest number of natural pairs, of hard negatives, and of sampled negatives. If there are more, a
     /// random sample is taken.
     pub pairs: usize,
@@ -63,11 +64,11 @@ pub struct PlantSettings {
 #[derive(Debug, Clone)]
 pub struct PlantOutputs {
     /// All documents and the edited copies: `id, text`.
-    pub corpus: Output,
-    /// Labelled pairs: `a, b, label, kind, strength, edits, similarity`.
-    pub labels: Output,
+    pub corpus: OutputTarget,
+    /// Labelled pairs: `a, b, label, kind, edit_strength, edits, similarity`.
+    pub labels: OutputTarget,
     /// The rejected rows, byte for byte.
-    pub rejected: Option<Output>,
+    pub rejected: Option<OutputTarget>,
 }
 
 /// The result of planting.
@@ -104,12 +105,12 @@ pub struct PlantSummary {
     /// Identity of the recipe.
     pub recipe_id: String,
     /// The similarity between copies and originals, by kind of edit.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<EditEffect>,
 }
 
 /// The similarity between copies with one kind of edit and their originals.
 #[derive(Debug, Clone, Serialize)]
-pub struct Effect {
+pub struct EditEffect {
     /// Name of the kind, or `two-edits`, `three-edits`.
     pub kind: &'static str,
     /// The changed share of the text, if the kind has strengths.
@@ -117,14 +118,14 @@ pub struct Effect {
     /// Drawn documents to which the edit was not applicable.
     pub not_applicable: u64,
     /// Copies of all lengths.
-    pub all: Left,
+    pub all: RemainingSimilarity,
     /// Copies by the length of the original in tokens; classes without copies are left out.
-    pub by_length: Vec<Left>,
+    pub by_length: Vec<RemainingSimilarity>,
 }
 
 /// The similarity between some copies and their originals.
 #[derive(Debug, Clone, Serialize)]
-pub struct Left {
+pub struct RemainingSimilarity {
     /// The length of the originals in tokens, such as `16-50`.
     pub length: &'static str,
     /// Number of copies.
@@ -143,8 +144,8 @@ const STOCK: usize = 1000;
 /// Number of documents whose copies are made at a time.
 const AT_ONCE: usize = 256;
 
-/// Largest number of documents with which drawn ones are compared to sample negatives, so that the time for it
-/// is bounded.
+/// Largest number of documents with which drawn ones are compared to sample negatives, so that the time
+/// for it is bounded.
 const COMPARED: usize = 20_000;
 
 /// Largest number of attempts to draw several edits that all apply to a document.
@@ -155,42 +156,44 @@ const TRIES: usize = 8;
 /// # Errors
 /// If something cannot be read or written, or if the settings contradict each other. The outputs are
 /// then unchanged.
-pub fn plant(
+pub fn run_plant(
     paths: &[PathBuf],
     settings: &PlantSettings,
     outputs: &PlantOutputs,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<PlantSummary> {
-    super::in_pool(settings.threads, || run(paths, settings, outputs, progress))
+    super::run_in_pool(settings.threads, || {
+        plant_corpus(paths, settings, outputs, progress)
+    })
 }
 
-fn run(
+fn plant_corpus(
     paths: &[PathBuf],
     settings: &PlantSettings,
     outputs: &PlantOutputs,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<PlantSummary> {
     let started = Instant::now();
     check_settings(settings, outputs)?;
-    let joined = settings.of_join();
-    let plan = Plan::new(&joined.recipe, joined.matching)?;
+    let joined = settings.join_settings();
+    let plan = MatchPlan::new(&joined.recipe, joined.matching)?;
     let inputs = RunInputs {
         documents: paths.to_vec().into(),
         ..RunInputs::default()
     };
-    let opened = Opened::new(&inputs, &joined)?;
+    let opened = OpenInputs::new(&inputs, &joined)?;
     let all = [&outputs.corpus, &outputs.labels];
     for output in all.into_iter().chain(&outputs.rejected) {
         check_output(output, &opened.inputs)?;
     }
-    let rejected = Rejected::create(outputs.rejected.as_ref())?;
-    let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
-    let corpus = ReadCorpus::read(&opened, &joined, &plan, &reject, progress)?;
+    let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
+    let corpus = ReadCorpus::read_all(&opened, &joined, &plan, &reject, progress)?;
     // Labels address documents by their ids.
     corpus.refuse_repeated_ids(&joined)?;
-    let field = Field::new(&corpus, &opened.inputs, settings)?;
+    let field = PlantContext::new(&corpus, &opened.inputs, settings)?;
     let labels = field.label_natural(progress)?;
-    let planted = field.write(labels, outputs, progress)?;
+    let planted = field.write_corpus(labels, outputs, progress)?;
     Ok(PlantSummary {
         documents: corpus.documents.len() as u64,
         drawn: field.drawn.len() as u64,
@@ -199,69 +202,69 @@ fn run(
         near_misses: planted.near_misses,
         siblings: planted.siblings,
         unrelated: planted.unrelated,
-        rejected: rejected.finish()?,
+        rejected: rejected.finish_output()?,
         bytes: corpus.documents.bytes,
         seconds: started.elapsed().as_secs_f64(),
         mark: field.mark.clone(),
         seed: settings.seed,
         threshold: settings.threshold.get(),
         recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.id().to_string(),
+        recipe_id: settings.recipe.recipe_id().to_string(),
         effects: planted.effects,
     })
 }
 
 fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()> {
     if settings.near.get() > settings.threshold.get() {
-        return Err(Error::usage(format!(
+        return Err(Error::usage_error(format!(
             "hard negatives from {} would be above the threshold {}: give a lower similarity",
             settings.near.get(),
             settings.threshold.get()
         )));
     }
-    let Output::Path(path) = &outputs.corpus else {
-        return Err(Error::usage(
+    let OutputTarget::Path(path) = &outputs.corpus else {
+        return Err(Error::usage_error(
             "a planted corpus cannot go to standard output: give a file (.jsonl, .csv or .parquet)",
         ));
     };
     if matches!(
         format_by_extension(path),
-        Some(Format::Jsonl | Format::CSV | Format::Parquet)
+        Some(InputFormat::Jsonl | InputFormat::CSV | InputFormat::Parquet)
     ) {
         return Ok(());
     }
-    Err(Error::usage(format!(
+    Err(Error::usage_error(format!(
         "{} cannot store every text unchanged: give the corpus the extension .jsonl, .csv or \
          .parquet",
-        shown(Path::new(path))
+        display_path(Path::new(path))
     )))
 }
 
 impl PlantSettings {
     /// Returns the settings of the run that finds the pairs that are already similar.
-    fn of_join(&self) -> Settings {
-        Settings {
+    fn join_settings(&self) -> RunSettings {
+        RunSettings {
             recipe: self.recipe.clone(),
-            matching: plan::Settings {
-                method: Method::Join,
+            matching: plan::MatchSettings {
+                method: MatchMethod::Join,
                 threshold: self.near,
-                ..plan::Settings::default()
+                ..plan::MatchSettings::default()
             },
             read: self.read.clone(),
             threads: self.threads,
             strict: self.strict,
-            ..Settings::default()
+            ..RunSettings::default()
         }
     }
 }
 
 /// The documents of a corpus and those drawn from it.
-struct Field<'a> {
+struct PlantContext<'a> {
     corpus: &'a ReadCorpus<'a>,
-    inputs: &'a Inputs,
+    inputs: &'a InputSet,
     settings: &'a PlantSettings,
-    analyzer: Analyzer,
-    planter: Planter,
+    analyzer: TextAnalyzer,
+    planter: EditPlanter,
     /// The drawn documents in reading order.
     drawn: Vec<DocId>,
     /// Documents with which these are compared to sample negatives: drawn ones and others.
@@ -282,7 +285,7 @@ impl DrawnPairs {
         Self { most, pairs }
     }
 
-    fn offer(&mut self, number: u64, (a, b): (DocId, DocId), similarity: Similarity) {
+    fn offer_pair(&mut self, number: u64, (a, b): (DocId, DocId), similarity: Similarity) {
         let similarity = similarity.get().to_bits();
         self.pairs.push((number, a.0, b.0, similarity));
         if self.pairs.len() > self.most {
@@ -295,7 +298,7 @@ impl DrawnPairs {
     }
 
     /// Returns the pairs in reading order.
-    fn finish(self) -> Vec<(DocId, DocId, f64)> {
+    fn into_ordered(self) -> Vec<(DocId, DocId, f64)> {
         let pairs = self.pairs.into_iter();
         let mut pairs: Vec<_> = pairs
             .map(|(_, a, b, similarity)| (DocId(a), DocId(b), f64::from_bits(similarity)))
@@ -306,7 +309,7 @@ impl DrawnPairs {
 }
 
 /// Pairs that were already similar.
-struct Natural {
+struct NaturalPairs {
     duplicates: Vec<(DocId, DocId, f64)>,
     near_misses: Vec<(DocId, DocId, f64)>,
     /// Pairs below those.
@@ -333,7 +336,7 @@ impl NaturalKind {
     }
 }
 
-impl Natural {
+impl NaturalPairs {
     /// All pairs with their kinds.
     fn pairs(&self) -> impl Iterator<Item = (NaturalKind, DocId, DocId, f64)> {
         let of = |kind, pairs: &[(DocId, DocId, f64)]| -> Vec<_> {
@@ -359,50 +362,50 @@ impl Natural {
 }
 
 /// The amount of output.
-struct Planted {
+struct PlantedCorpus {
     copies: u64,
     natural: u64,
     near_misses: u64,
     siblings: u64,
     unrelated: u64,
-    effects: Vec<Effect>,
+    effects: Vec<EditEffect>,
 }
 
 /// An edited copy of a document.
-struct Copy {
-    edits: Vec<Edit>,
+struct EditedCopy {
+    edits: Vec<PlantedEdit>,
     text: String,
     similarity: f64,
 }
 
 /// The copies of one document.
-struct Made {
+struct PlantedDocument {
     document: DocId,
     /// Length of the document in tokens.
     length: usize,
-    copies: Vec<Copy>,
+    copies: Vec<EditedCopy>,
     /// Edits that were not applicable.
-    idle: Vec<Edit>,
+    idle: Vec<PlantedEdit>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> PlantContext<'a> {
     fn new(
         corpus: &'a ReadCorpus<'a>,
-        inputs: &'a Inputs,
+        inputs: &'a InputSet,
         settings: &'a PlantSettings,
     ) -> Result<Self> {
-        let empty = Planter::new(settings.seed, Stock::default());
+        let empty = EditPlanter::new(settings.seed, TextStock::default());
         let mut ranked = Vec::new();
         let mut mark = 0;
         for document in (0..corpus.len()).map(|at| DocId(at as u32)) {
-            let id = corpus.id(document)?;
+            let id = corpus.document_id(document)?;
             mark = mark.max(longest_run(&id));
-            if corpus.sketches.state(document) != State::Empty {
-                ranked.push((empty.rank(&id), document));
+            if corpus.sketches.text_state(document) != TextState::Empty {
+                ranked.push((empty.document_rank(&id), document));
             }
         }
         if ranked.is_empty() {
-            return Err(Error::input(
+            return Err(Error::input_error(
                 "there is no document with a text to plant edits in",
             ));
         }
@@ -411,15 +414,18 @@ impl<'a> Field<'a> {
             corpus,
             inputs,
             settings,
-            analyzer: Analyzer::new(&settings.recipe),
+            analyzer: TextAnalyzer::new(&settings.recipe),
             planter: empty,
             drawn: Vec::new(),
             compared: Vec::new(),
             mark: MARK.to_string().repeat(mark + 1),
         };
         let stock: Vec<_> = ranked.iter().take(STOCK).map(|&(_, it)| it).collect();
-        let stock = field.texts(&stock)?;
-        field.planter = Planter::new(settings.seed, Stock::new(stock.iter().map(String::as_str)));
+        let stock = field.read_texts(&stock)?;
+        field.planter = EditPlanter::new(
+            settings.seed,
+            TextStock::new(stock.iter().map(String::as_str)),
+        );
         let drawn = ranked.iter().take(settings.documents);
         field.drawn = drawn.map(|&(_, document)| document).collect();
         field.drawn.sort_unstable();
@@ -428,10 +434,11 @@ impl<'a> Field<'a> {
         Ok(field)
     }
 
-    fn texts(&self, documents: &[DocId]) -> Result<Vec<String>> {
+    fn read_texts(&self, documents: &[DocId]) -> Result<Vec<String>> {
         let read = |parse: &mut ParseScratch, &document: &DocId| {
-            let place = self.corpus.documents.place(document.index());
-            self.inputs.reread(place, parse, |row| row.text.to_owned())
+            let place = self.corpus.documents.place_of(document.index());
+            self.inputs
+                .reread_row(place, parse, |row| row.text.to_owned())
         };
         documents
             .par_iter()
@@ -441,38 +448,38 @@ impl<'a> Field<'a> {
 
     /// Finds pairs that are already similar. Of several equal texts, the first one is paired with each
     /// of the others, and only the first one with similar texts.
-    fn label_natural(&self, progress: &dyn Progress) -> Result<Natural> {
-        progress.begin(Stage::Candidates, None);
+    fn label_natural(&self, progress: &dyn ProgressListener) -> Result<NaturalPairs> {
+        progress.begin_stage(RunStage::Candidates, None);
         let total = self.corpus.len() as u64;
         let deciding = |done: usize| {
             if done == 0 {
-                progress.begin(Stage::Decide, Some(total));
+                progress.begin_stage(RunStage::Decide, Some(total));
             }
-            progress.advance(done as u64);
+            progress.advance_stage(done as u64);
         };
         let mut duplicates = DrawnPairs::new(self.settings.pairs);
         let mut near_misses = DrawnPairs::new(self.settings.pairs);
         let threshold = self.settings.threshold;
-        let draw = |pair: Pair| -> Result<()> {
+        let draw = |pair: MatchingPair| -> Result<()> {
             let both = (pair.a, pair.b);
             let drawn = match threshold.admits_similarity(pair.similarity) {
                 true => &mut duplicates,
                 false => &mut near_misses,
             };
-            drawn.offer(self.number_of(both), both, pair.similarity);
+            drawn.offer_pair(self.pair_number(both), both, pair.similarity);
             Ok(())
         };
         let copies = matching::CopyPairs::None;
-        matching::find_pairs(&self.corpus.corpus(), copies, draw, &deciding)?;
+        matching::find_pairs(&self.corpus.match_corpus(), copies, draw, &deciding)?;
         // Pairs of equal texts only fill the remaining places, because there may be very many of them.
         let mut equal = DrawnPairs::new(self.settings.pairs - duplicates.len());
         self.equal_pairs(&mut equal);
-        let mut duplicates = duplicates.finish();
-        duplicates.extend(equal.finish());
+        let mut duplicates = duplicates.into_ordered();
+        duplicates.extend(equal.into_ordered());
         duplicates.sort_unstable_by_key(|&(a, b, _)| (a, b));
-        let mut natural = Natural {
+        let mut natural = NaturalPairs {
             duplicates,
-            near_misses: near_misses.finish(),
+            near_misses: near_misses.into_ordered(),
             negatives: Vec::new(),
         };
         natural.negatives = self.sample_negatives(&natural)?;
@@ -480,7 +487,7 @@ impl<'a> Field<'a> {
     }
 
     /// Samples pairs of drawn documents and others below those that the join finds.
-    fn sample_negatives(&self, natural: &Natural) -> Result<Vec<NegativePair>> {
+    fn sample_negatives(&self, natural: &NaturalPairs) -> Result<Vec<NegativePair>> {
         let options = NegativeOptions {
             below: self.settings.near,
             contained: self.settings.threshold,
@@ -516,12 +523,12 @@ impl<'a> Field<'a> {
     /// compared as wholes.
     fn features_of(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
         let sketches = &self.corpus.sketches;
-        if sketches.state(document) != State::Rich {
+        if sketches.text_state(document) != TextState::Fingerprintable {
             return Ok(());
         }
-        match sketches.features(document) {
+        match sketches.kept_features(document) {
             Some(features) => into.extend_from_slice(features),
-            None => self.corpus.features(document, into)?,
+            None => self.corpus.append_features(document, into)?,
         }
         Ok(())
     }
@@ -531,101 +538,110 @@ impl<'a> Field<'a> {
         let sketches = &self.corpus.sketches;
         let mut first_of = HashMap::new();
         for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
-            if sketches.state(document) == State::Empty {
+            if sketches.text_state(document) == TextState::Empty {
                 continue;
             }
-            let first = *first_of.entry(sketches.key(document)).or_insert(document);
+            let first = *first_of
+                .entry(sketches.text_key(document))
+                .or_insert(document);
             if first != document {
                 let both = (first, document);
-                to.offer(self.number_of(both), both, Similarity::ONE);
+                to.offer_pair(self.pair_number(both), both, Similarity::ONE);
             }
         }
     }
 
-    fn number_of(&self, (a, b): (DocId, DocId)) -> u64 {
-        self.planter.rank(&format!("{} {}", a.0, b.0))
+    fn pair_number(&self, (a, b): (DocId, DocId)) -> u64 {
+        self.planter.document_rank(&format!("{} {}", a.0, b.0))
     }
 
-    fn write(
+    fn write_corpus(
         &self,
-        natural: Natural,
+        natural: NaturalPairs,
         outputs: &PlantOutputs,
-        progress: &dyn Progress,
-    ) -> Result<Planted> {
-        progress.begin(Stage::Write, Some(self.corpus.len() as u64));
-        let columns = [Column::Text("id"), Column::Text("text")];
-        let mut corpus = TableWriter::create(&outputs.corpus, &columns, Some(self.inputs))?;
-        let mut labels = Labels::create(outputs, self.inputs)?;
+        progress: &dyn ProgressListener,
+    ) -> Result<PlantedCorpus> {
+        progress.begin_stage(RunStage::Write, Some(self.corpus.len() as u64));
+        let columns = [TableColumn::Text("id"), TableColumn::Text("text")];
+        let mut corpus = TableWriter::create_table(&outputs.corpus, &columns, Some(self.inputs))?;
+        let mut labels = LabelTable::create_table(outputs, self.inputs)?;
         self.write_originals(&mut corpus, progress)?;
-        let mut effects = Effects::default();
+        let mut effects = EditEffects::default();
         let mut copies = 0;
         for documents in self.drawn.chunks(AT_ONCE) {
-            for made in self.made(documents)? {
-                let id = self.corpus.id(made.document)?;
+            for made in self.plant_documents(documents)? {
+                let id = self.corpus.document_id(made.document)?;
                 for (number, copy) in (1..).zip(&made.copies) {
                     let copied = format!("{id}{}{number}", self.mark);
-                    corpus.push(&[Cell::Text(&copied), Cell::Text(&copy.text)])?;
-                    labels.planted(&id, &copied, copy)?;
+                    corpus.push_row(&[TableCell::Text(&copied), TableCell::Text(&copy.text)])?;
+                    labels.push_planted(&id, &copied, copy)?;
                     copies += 1;
                 }
-                effects.take(&made);
+                effects.take_document(&made);
             }
         }
         for (kind, a, b, similarity) in natural.pairs() {
-            let ids = (&*self.corpus.id(a)?, &*self.corpus.id(b)?);
-            labels.natural(ids, kind, similarity)?;
+            let ids = (&*self.corpus.document_id(a)?, &*self.corpus.document_id(b)?);
+            labels.push_natural(ids, kind, similarity)?;
         }
-        labels.table.finish()?;
-        corpus.finish()?;
-        Ok(Planted {
+        labels.table.finish_table()?;
+        corpus.finish_table()?;
+        Ok(PlantedCorpus {
             copies,
             natural: natural.duplicates.len() as u64,
             near_misses: natural.near_misses.len() as u64,
             siblings: natural.count(NaturalKind::Sibling),
             unrelated: natural.count(NaturalKind::Unrelated),
-            effects: effects.finish(self.settings.threshold),
+            effects: effects.into_effects(self.settings.threshold),
         })
     }
 
-    fn write_originals(&self, corpus: &mut TableWriter, progress: &dyn Progress) -> Result<()> {
+    fn write_originals(
+        &self,
+        corpus: &mut TableWriter,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
         let all: Vec<_> = (0..self.corpus.len()).map(|at| DocId(at as u32)).collect();
         let mut written = 0;
         for documents in all.chunks(AT_ONCE) {
-            for (&document, text) in documents.iter().zip(self.texts(documents)?) {
-                corpus.push(&[Cell::Text(&self.corpus.id(document)?), Cell::Text(&text)])?;
+            for (&document, text) in documents.iter().zip(self.read_texts(documents)?) {
+                corpus.push_row(&[
+                    TableCell::Text(&self.corpus.document_id(document)?),
+                    TableCell::Text(&text),
+                ])?;
             }
             written += documents.len() as u64;
-            progress.advance(written);
+            progress.advance_stage(written);
         }
         Ok(())
     }
 
-    fn made(&self, documents: &[DocId]) -> Result<Vec<Made>> {
-        let texts = self.texts(documents)?;
-        let make = |(&document, text): (&DocId, &String)| self.make(document, text);
+    fn plant_documents(&self, documents: &[DocId]) -> Result<Vec<PlantedDocument>> {
+        let texts = self.read_texts(documents)?;
+        let make = |(&document, text): (&DocId, &String)| self.plant_document(document, text);
         documents.par_iter().zip(&texts).map(make).collect()
     }
 
-    fn make(&self, document: DocId, text: &str) -> Result<Made> {
-        let id = self.corpus.id(document)?;
-        let original = Compared::new(&self.analyzer, text);
-        let mut made = Made {
+    fn plant_document(&self, document: DocId, text: &str) -> Result<PlantedDocument> {
+        let id = self.corpus.document_id(document)?;
+        let original = ComparedText::new(&self.analyzer, text);
+        let mut made = PlantedDocument {
             document,
             length: original.length,
             copies: Vec::new(),
             idle: Vec::new(),
         };
-        let mut keep = |edits: &[Edit]| {
-            let edited = self.planter.plant(&id, text, edits)?;
-            made.copies.push(Copy {
+        let mut keep = |edits: &[PlantedEdit]| {
+            let edited = self.planter.plant_edits(&id, text, edits)?;
+            made.copies.push(EditedCopy {
                 edits: edits.to_vec(),
-                similarity: original.similarity(&Compared::new(&self.analyzer, &edited)),
+                similarity: original.similarity(&ComparedText::new(&self.analyzer, &edited)),
                 text: edited,
             });
             Some(())
         };
         let mut left = self.settings.copies;
-        for edit in self.planter.order(&id, &self.settings.edits) {
+        for edit in self.planter.order_edits(&id, &self.settings.edits) {
             if left == 0 {
                 break;
             }
@@ -639,7 +655,7 @@ impl<'a> Field<'a> {
                 // A combination is drawn again if one of its edits does not apply.
                 (0..TRIES).find_map(|attempt| {
                     let name = format!("{id} {number} {attempt}");
-                    let edits = self.planter.draw(&name, count, &self.settings.edits);
+                    let edits = self.planter.draw_edits(&name, count, &self.settings.edits);
                     (edits.len() == count).then(|| keep(&edits))?
                 });
             }
@@ -658,94 +674,101 @@ fn longest_run(id: &str) -> usize {
 }
 
 /// A text in the form in which it is compared.
-struct Compared {
+struct ComparedText {
     features: Vec<u64>,
     key: u128,
-    state: State,
+    state: TextState,
     length: usize,
 }
 
-impl Compared {
-    fn new(analyzer: &Analyzer, text: &str) -> Self {
-        let mut scratch = Scratch::default();
-        let analysis = analyzer.analyze(text, &mut scratch);
+impl ComparedText {
+    fn new(analyzer: &TextAnalyzer, text: &str) -> Self {
+        let mut scratch = AnalysisScratch::default();
+        let analysis = analyzer.analyze_text(text, &mut scratch);
         let mut features = Vec::new();
-        analysis.features(&mut features);
+        analysis.append_features(&mut features);
         Self {
             features,
             key: analysis.key,
             state: analysis.state,
-            length: analysis.tokens().len(),
+            length: analysis.token_values().len(),
         }
     }
 
     /// Returns the similarity as a run computes it. Equal texts have 1, and a text without features has
     /// 0 with all others.
     fn similarity(&self, other: &Self) -> f64 {
-        if self.key == other.key && self.state != State::Empty {
+        if self.key == other.key && self.state != TextState::Empty {
             return Similarity::ONE.get();
         }
-        verify::jaccard(&self.features, &other.features).get()
+        verify::jaccard_index(&self.features, &other.features).get()
     }
 }
 
 /// The table of labelled pairs.
-struct Labels {
+struct LabelTable {
     table: TableWriter,
 }
 
-impl Labels {
-    fn create(outputs: &PlantOutputs, inputs: &Inputs) -> Result<Self> {
+impl LabelTable {
+    fn create_table(outputs: &PlantOutputs, inputs: &InputSet) -> Result<Self> {
         let columns = [
-            Column::Text("a"),
-            Column::Text("b"),
-            Column::Integer("label"),
-            Column::Text("kind"),
-            Column::Number("strength"),
-            Column::Text("edits"),
-            Column::Number("similarity"),
+            TableColumn::Text("a"),
+            TableColumn::Text("b"),
+            TableColumn::Integer("label"),
+            TableColumn::Text("kind"),
+            TableColumn::Number("strength"),
+            TableColumn::Text("edits"),
+            TableColumn::Number("similarity"),
         ];
-        let table = TableWriter::create(&outputs.labels, &columns, Some(inputs))?;
+        let table = TableWriter::create_table(&outputs.labels, &columns, Some(inputs))?;
         Ok(Self { table })
     }
 
-    fn planted(&mut self, id: &str, copied: &str, copy: &Copy) -> Result<()> {
-        let group = Group::of(&copy.edits);
-        let edits: Vec<_> = copy.edits.iter().map(Edit::to_string).collect();
-        self.table.push(&[
-            Cell::Text(id),
-            Cell::Text(copied),
-            Cell::Integer(1),
-            Cell::Text(group.kind()),
-            group.strength().map_or(Cell::Null, Cell::Number),
-            Cell::Text(&edits.join("+")),
-            Cell::Number(copy.similarity),
+    fn push_planted(&mut self, id: &str, copied: &str, copy: &EditedCopy) -> Result<()> {
+        let group = EditGroup::from_edits(&copy.edits);
+        let edits: Vec<_> = copy.edits.iter().map(PlantedEdit::to_string).collect();
+        self.table.push_row(&[
+            TableCell::Text(id),
+            TableCell::Text(copied),
+            TableCell::Integer(1),
+            TableCell::Text(group.group_name()),
+            group
+                .edit_strength()
+                .map_or(TableCell::Null, TableCell::Number),
+            TableCell::Text(&edits.join("+")),
+            TableCell::Number(copy.similarity),
         ])
     }
 
-    fn natural(&mut self, (a, b): (&str, &str), kind: NaturalKind, similarity: f64) -> Result<()> {
-        self.table.push(&[
-            Cell::Text(a),
-            Cell::Text(b),
-            Cell::Integer(u64::from(kind == NaturalKind::Duplicate)),
-            Cell::Text(kind.name()),
-            Cell::Null,
-            Cell::Null,
-            Cell::Number(similarity),
+    fn push_natural(
+        &mut self,
+        (a, b): (&str, &str),
+        kind: NaturalKind,
+        similarity: f64,
+    ) -> Result<()> {
+        self.table.push_row(&[
+            TableCell::Text(a),
+            TableCell::Text(b),
+            TableCell::Integer(u64::from(kind == NaturalKind::Duplicate)),
+            TableCell::Text(kind.name()),
+            TableCell::Null,
+            TableCell::Null,
+            TableCell::Number(similarity),
         ])
     }
 }
 
 /// The kind of edits by which copies are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
-    One(Edit),
+enum EditGroup {
+    One(PlantedEdit),
     Two,
     Three,
 }
 
-impl Group {
-    fn of(edits: &[Edit]) -> Self {
+impl EditGroup {
+    fn from_edits(edits: &[PlantedEdit]) -> Self {
         match edits {
             [edit] => Self::One(*edit),
             [_, _] => Self::Two,
@@ -753,17 +776,17 @@ impl Group {
         }
     }
 
-    fn kind(self) -> &'static str {
+    fn group_name(self) -> &'static str {
         match self {
-            Self::One(edit) => edit.kind().name(),
+            Self::One(edit) => edit.edit_kind().name(),
             Self::Two => "two-edits",
             Self::Three => "three-edits",
         }
     }
 
-    fn strength(self) -> Option<f64> {
+    fn edit_strength(self) -> Option<f64> {
         match self {
-            Self::One(edit) => edit.strength(),
+            Self::One(edit) => edit.edit_strength(),
             Self::Two | Self::Three => None,
         }
     }
@@ -771,62 +794,65 @@ impl Group {
 
 /// Similarities of copies by edits and by the length of the original.
 #[derive(Default)]
-struct Effects {
-    groups: BTreeMap<Group, Copies>,
+struct EditEffects {
+    groups: BTreeMap<EditGroup, CopySimilarities>,
 }
 
 #[derive(Default)]
-struct Copies {
+struct CopySimilarities {
     not_applicable: u64,
     /// Length of the original, and similarity.
     left: Vec<(usize, f64)>,
 }
 
-impl Effects {
-    fn take(&mut self, made: &Made) {
+impl EditEffects {
+    fn take_document(&mut self, made: &PlantedDocument) {
         for copy in &made.copies {
-            let copies = self.groups.entry(Group::of(&copy.edits)).or_default();
+            let copies = self
+                .groups
+                .entry(EditGroup::from_edits(&copy.edits))
+                .or_default();
             copies.left.push((made.length, copy.similarity));
         }
         for &edit in &made.idle {
-            let copies = self.groups.entry(Group::One(edit)).or_default();
+            let copies = self.groups.entry(EditGroup::One(edit)).or_default();
             copies.not_applicable += 1;
         }
     }
 
-    fn finish(self, threshold: Threshold) -> Vec<Effect> {
-        let effect = |(group, copies): (Group, Copies)| Effect {
-            kind: group.kind(),
-            strength: group.strength(),
+    fn into_effects(self, threshold: Threshold) -> Vec<EditEffect> {
+        let effect = |(group, copies): (EditGroup, CopySimilarities)| EditEffect {
+            kind: group.group_name(),
+            strength: group.edit_strength(),
             not_applicable: copies.not_applicable,
-            all: left("all", copies.left.iter().map(|&(_, it)| it), threshold),
-            by_length: by_length(&copies.left, threshold),
+            all: remaining_similarity("all", copies.left.iter().map(|&(_, it)| it), threshold),
+            by_length: effects_by_length(&copies.left, threshold),
         };
         self.groups.into_iter().map(effect).collect()
     }
 }
 
-fn by_length(copies: &[(usize, f64)], threshold: Threshold) -> Vec<Left> {
+fn effects_by_length(copies: &[(usize, f64)], threshold: Threshold) -> Vec<RemainingSimilarity> {
     let of = |name| {
         let inside = copies
             .iter()
-            .filter(|(length, _)| class_of(*length) == name);
-        left(name, inside.map(|&(_, similarity)| similarity), threshold)
+            .filter(|(length, _)| length_class(*length) == name);
+        remaining_similarity(name, inside.map(|&(_, similarity)| similarity), threshold)
     };
-    let classes = lengths::names().map(of);
+    let classes = length_classes::class_names().map(of);
     classes.filter(|left| left.copies > 0).collect()
 }
 
-fn left(
+fn remaining_similarity(
     length: &'static str,
     similarities: impl Iterator<Item = f64>,
     threshold: Threshold,
-) -> Left {
+) -> RemainingSimilarity {
     let mut sorted: Vec<f64> = similarities.collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let count = sorted.len().max(1) as f64;
     let above = sorted.iter().filter(|&&it| it >= threshold.get()).count();
-    Left {
+    RemainingSimilarity {
         length,
         copies: sorted.len() as u64,
         mean: sorted.iter().sum::<f64>() / count,

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::ids::RepeatedIds;
-use crate::source::{BadRow, Inputs};
+use crate::source::{BadRow, InputSet};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum RunStage {
     /// Reading and sketching, measured in bytes of input.
     Read,
     /// Finding candidates, without a measure.
@@ -25,19 +25,19 @@ pub enum Stage {
 }
 
 /// Receives progress reports. Its methods are called from several threads.
-pub trait Progress: Sync {
-    /// A stage begins. `total` is the final value of [`advance`](Self::advance), if it is known.
-    fn begin(&self, stage: Stage, total: Option<u64>) {
+pub trait ProgressListener: Sync {
+    /// A stage begins. `total` is the final value of [`advance_stage`](Self::advance_stage), if it is known.
+    fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
         let _ = (stage, total);
     }
 
     /// Reports the amount of work done since the stage began.
-    fn advance(&self, done: u64) {
+    fn advance_stage(&self, done: u64) {
         let _ = done;
     }
 
     /// Reports files in given directories that are left out because their format is unknown.
-    fn left_out(&self, files: &[PathBuf]) {
+    fn report_left_out(&self, files: &[PathBuf]) {
         let _ = files;
     }
 
@@ -46,7 +46,7 @@ pub trait Progress: Sync {
     fn rows_usable(&self) {}
 
     /// Reports a row that cannot be used and is left out.
-    fn bad_row(&self, row: &BadRow) {
+    fn report_bad_row(&self, row: &BadRow) {
         let _ = row;
     }
 
@@ -57,15 +57,15 @@ pub trait Progress: Sync {
 }
 
 /// Reports the beginning of reading.
-pub(crate) fn begin_reading(progress: &dyn Progress, inputs: &Inputs) {
-    progress.begin(Stage::Read, inputs.total_bytes());
-    if !inputs.left_out().is_empty() {
-        progress.left_out(inputs.left_out());
+pub(crate) fn begin_reading(progress: &dyn ProgressListener, inputs: &InputSet) {
+    progress.begin_stage(RunStage::Read, inputs.total_bytes());
+    if !inputs.skipped_files().is_empty() {
+        progress.report_left_out(inputs.skipped_files());
     }
 }
 
 /// Ignores all progress reports.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct SilentProgress;
 
-impl Progress for Silent {}
+impl ProgressListener for SilentProgress {}

@@ -2,27 +2,27 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::progress::Progress;
+use super::progress::ProgressListener;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sink::{ByteWriter, Output, Prepared, commit_all};
-use crate::source::{BadRow, Format, Inputs};
+use crate::sink::{ByteWriter, OutputTarget, StagedOutput, commit_all};
+use crate::source::{BadRow, InputFormat, InputSet};
 
 /// Counts bad rows and writes them if there is an output for them.
-pub(crate) struct Rejected {
-    state: Mutex<State>,
+pub(crate) struct RejectedRows {
+    state: Mutex<RejectedState>,
 }
 
-struct State {
+struct RejectedState {
     count: u64,
     output: Option<ByteWriter>,
     row: Vec<u8>,
 }
 
-impl Rejected {
-    pub(crate) fn create(output: Option<&Output>) -> Result<Self> {
-        let output = output.map(ByteWriter::create).transpose()?;
+impl RejectedRows {
+    pub(crate) fn create_output(output: Option<&OutputTarget>) -> Result<Self> {
+        let output = output.map(ByteWriter::create_output).transpose()?;
         Ok(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(RejectedState {
                 count: 0,
                 output,
                 row: Vec::new(),
@@ -32,62 +32,63 @@ impl Rejected {
 
     /// Adds rows. They are written unchanged, except for rows of Parquet, which have no bytes of their
     /// own: these become lines of JSON with the file, the row number in it, the reason and all columns.
-    pub(crate) fn push(&self, inputs: &Inputs, rows: &[BadRow]) -> Result<()> {
+    pub(crate) fn push_rows(&self, inputs: &InputSet, rows: &[BadRow]) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += rows.len() as u64;
-        let is_packed = |bad: &BadRow| inputs.file_of(bad.place).format() == Format::Parquet;
+        let is_packed =
+            |bad: &BadRow| inputs.input_of(bad.place).input_format() == InputFormat::Parquet;
         for rows in rows.chunk_by(|a, b| is_packed(a) && is_packed(b) && a.file == b.file) {
             if state.output.is_none() {
                 return Ok(());
             }
             if is_packed(&rows[0]) {
                 inputs.visit_whole_rows(rows, &mut |bad, columns| {
-                    let (file, reason) = (quoted(&bad.file), quoted(&bad.reason));
+                    let (file, reason) = (quote_json(&bad.file), quote_json(&bad.reason));
                     let row = bad.line;
                     let line = format!(
                         "{{\"file\":{file},\"row\":{row},\"reason\":{reason},\"columns\":{columns}}}\n"
                     );
-                    state.put(line.as_bytes())
+                    state.write_line(line.as_bytes())
                 })?;
                 continue;
             }
             for bad in rows {
-                state.push(inputs, bad)?;
+                state.push_row(inputs, bad)?;
             }
         }
         Ok(())
     }
 
     /// Puts the output in place and returns the number of rows.
-    pub(crate) fn finish(self) -> Result<u64> {
-        let (count, prepared) = self.prepare()?;
+    pub(crate) fn finish_output(self) -> Result<u64> {
+        let (count, prepared) = self.prepare_output()?;
         commit_all(prepared)?;
         Ok(count)
     }
 
     /// Completes the output, if there is one, and returns it with the number of rows.
-    pub(crate) fn prepare(self) -> Result<(u64, Option<Prepared>)> {
+    pub(crate) fn prepare_output(self) -> Result<(u64, Option<StagedOutput>)> {
         let state = self
             .state
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        let prepare = |output: ByteWriter| Prepared::even_if_unread(output.prepare());
+        let prepare = |output: ByteWriter| StagedOutput::even_if_unread(output.prepare_output());
         let prepared = state.output.map(prepare).transpose()?;
         Ok((state.count, prepared))
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote_json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-impl State {
+impl RejectedState {
     /// Writes a row that has bytes of its own.
-    fn push(&mut self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
+    fn push_row(&mut self, inputs: &InputSet, bad: &BadRow) -> Result<()> {
         let mut row = std::mem::take(&mut self.row);
         row.clear();
-        if bad.place.length() > 0 {
-            inputs.raw(bad.place, &mut row)?;
+        if bad.place.byte_length() > 0 {
+            inputs.read_raw_row(bad.place, &mut row)?;
         } else {
             let fields =
                 serde_json::json!({ "file": bad.file, "row": bad.line, "reason": bad.reason });
@@ -96,18 +97,18 @@ impl State {
         if row.last() != Some(&b'\n') {
             row.push(b'\n');
         }
-        let put = self.put(&row);
+        let put = self.write_line(&row);
         self.row = row;
         put
     }
 
     /// Writes a line. A closed pipe ends the output without an error, because its reader has all it
     /// wanted.
-    fn put(&mut self, line: &[u8]) -> Result<()> {
+    fn write_line(&mut self, line: &[u8]) -> Result<()> {
         let Some(output) = &mut self.output else {
             return Ok(());
         };
-        match output.put(line) {
+        match output.write_bytes(line) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.output = None,
             put => put?,
         }
@@ -126,7 +127,7 @@ pub(crate) struct RowTally {
 
 impl RowTally {
     /// Adds usable rows and bad rows to the counts.
-    pub(crate) fn add(&mut self, used: u64, bad: &[BadRow]) {
+    pub(crate) fn add_rows(&mut self, used: u64, bad: &[BadRow]) {
         self.used += used;
         self.bad += bad.len() as u64;
         if let (None, Some(bad)) = (&self.first, bad.first()) {
@@ -140,20 +141,20 @@ impl RowTally {
     /// # Errors
     /// If the inputs have rows but none of them can be used, or none has a wanted field. Inputs without
     /// rows are accepted.
-    pub(crate) fn refuse_useless(&self, inputs: &Inputs) -> Result<()> {
+    pub(crate) fn refuse_useless(&self, inputs: &InputSet) -> Result<()> {
         let Some(first) = self.first.as_ref().filter(|_| self.used == 0) else {
             return Ok(());
         };
         inputs.refuse_absent_fields()?;
         // The result of a table in memory is a return value and replaces no output.
         if inputs
-            .files()
+            .input_files()
             .iter()
-            .any(|file| file.format() == Format::Memory)
+            .any(|file| file.input_format() == InputFormat::Memory)
         {
             return Ok(());
         }
-        Err(Error::input(format!(
+        Err(Error::input_error(format!(
             "none of the {} rows can be used, so every output stays as it was; the first: {first}",
             self.bad
         )))
@@ -164,7 +165,7 @@ impl RowTally {
 /// an error.
 pub(crate) fn tell_bad_rows(
     rows: &[BadRow],
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
     strict: bool,
     push: impl FnOnce(&[BadRow]) -> Result<()>,
 ) -> Result<()> {
@@ -173,7 +174,7 @@ pub(crate) fn tell_bad_rows(
     if told.is_empty() {
         return Ok(());
     }
-    told.iter().for_each(|bad| progress.bad_row(bad));
+    told.iter().for_each(|bad| progress.report_bad_row(bad));
     push(told)?;
     if strict {
         let bad = &told[0];
@@ -185,9 +186,9 @@ pub(crate) fn tell_bad_rows(
 
 /// Reports bad rows in order.
 pub(crate) struct BadRows<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) rejected: &'a Rejected,
-    pub(crate) progress: &'a dyn Progress,
+    pub(crate) inputs: &'a InputSet,
+    pub(crate) rejected: &'a RejectedRows,
+    pub(crate) progress: &'a dyn ProgressListener,
     /// `true` if the first bad row is an error.
     pub(crate) strict: bool,
     /// Counts of the rows read so far.
@@ -196,13 +197,13 @@ pub(crate) struct BadRows<'a> {
 
 impl BadRows<'_> {
     /// Reports the bad rows of a block with this many usable rows.
-    pub(crate) fn tell(&self, rows: &[BadRow], used: u64) -> Result<()> {
+    pub(crate) fn report_rows(&self, rows: &[BadRow], used: u64) -> Result<()> {
         if used > 0 {
             self.progress.rows_usable();
         }
-        self.tally().add(used, rows);
+        self.lock_tally().add_rows(used, rows);
         tell_bad_rows(rows, self.progress, self.strict, |rows| {
-            self.rejected.push(self.inputs, rows)
+            self.rejected.push_rows(self.inputs, rows)
         })
     }
 
@@ -210,10 +211,10 @@ impl BadRows<'_> {
     /// have been read and before outputs are put in place.
     pub(crate) fn refuse_useless(&self) -> Result<()> {
         self.inputs.refuse_absent_fields()?;
-        self.tally().refuse_useless(self.inputs)
+        self.lock_tally().refuse_useless(self.inputs)
     }
 
-    fn tally(&self) -> std::sync::MutexGuard<'_, RowTally> {
+    fn lock_tally(&self) -> std::sync::MutexGuard<'_, RowTally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,28 +4,28 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::weight::WEIGHT_STEPS;
 use serde::Serialize;
 
 use super::fingerprint::id_text;
-use super::ordered::blocks_in_order;
-use super::progress::Progress;
-use super::rejected::{BadRows, Rejected};
+use super::ordered_pipeline::blocks_in_order;
+use super::progress::ProgressListener;
+use super::rejected::{BadRows, RejectedRows};
 use crate::error::Result;
-use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
-use crate::source::{BadRow, Inputs, ReadOptions, Source};
+use crate::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output};
+use crate::source::{BadRow, InputSet, ReadOptions, RowSource};
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
 
 /// The content of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listing {
-    /// One row per document: `id, tokens`. The tokens are in the order of the text, separated by
+pub enum TermListing {
+    /// One row per document: `recipe_id, tokens`. The tokens are in the order of the text, separated by
     /// spaces.
     Tokens,
-    /// One row per distinct term of a document: `id, term, count, weight, part`, the heaviest first.
+    /// One row per distinct term of a document: `recipe_id, term, count, weight, part`, the heaviest first.
     Weights,
 }
 
@@ -33,7 +33,7 @@ pub enum Listing {
 #[derive(Debug, Clone)]
 pub enum SegmentTexts {
     /// The rows of files or of a table.
-    Inputs(Source),
+    Inputs(RowSource),
     /// Literal texts. Their ids are numbers from 1.
     Literal(Vec<String>),
 }
@@ -44,7 +44,7 @@ pub struct SegmentSettings {
     /// Determines how texts become tokens and terms.
     pub recipe: Recipe,
     /// The content of the table.
-    pub listing: Listing,
+    pub listing: TermListing,
     /// Options of reading.
     pub read: ReadOptions,
     /// Number of threads, from 1.
@@ -77,22 +77,22 @@ pub struct SegmentSummary {
 ///
 /// # Errors
 /// If something cannot be read or written. The outputs are then unchanged.
-pub fn segment(
+pub fn run_segment(
     texts: &SegmentTexts,
     settings: &SegmentSettings,
-    output: &Output,
-    rejected: Option<&Output>,
-    progress: &dyn Progress,
+    output: &OutputTarget,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
 ) -> Result<SegmentSummary> {
     let started = Instant::now();
-    let lister = Lister {
-        analyzer: Analyzer::new(&settings.recipe),
+    let lister = TermLister {
+        analyzer: TextAnalyzer::new(&settings.recipe),
         listing: settings.listing,
     };
     let done = match texts {
-        SegmentTexts::Literal(texts) => literal(&lister, texts, output),
-        SegmentTexts::Inputs(source) => super::in_pool(settings.threads, || {
-            rows(&lister, source, settings, (output, rejected), progress)
+        SegmentTexts::Literal(texts) => list_literal_texts(&lister, texts, output),
+        SegmentTexts::Inputs(source) => super::run_in_pool(settings.threads, || {
+            list_rows(&lister, source, settings, (output, rejected), progress)
         }),
     }?;
     Ok(SegmentSummary {
@@ -102,71 +102,74 @@ pub fn segment(
         bytes: done.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.id().to_string(),
+        recipe_id: settings.recipe.recipe_id().to_string(),
     })
 }
 
 #[derive(Default)]
-struct Done {
+struct SegmentCounts {
     documents: u64,
     rows: u64,
     rejected: u64,
     bytes: u64,
 }
 
-struct Lister {
-    analyzer: Analyzer,
-    listing: Listing,
+struct TermLister {
+    analyzer: TextAnalyzer,
+    listing: TermListing,
 }
 
 #[derive(Default)]
-struct Worker {
-    scratch: Scratch,
+struct SegmentWorker {
+    scratch: AnalysisScratch,
     number: String,
     tokens: String,
 }
 
-impl Lister {
-    fn columns(&self) -> &'static [Column<'static>] {
+impl TermLister {
+    fn table_columns(&self) -> &'static [TableColumn<'static>] {
         match self.listing {
-            Listing::Tokens => &[Column::Text("id"), Column::Text("tokens")],
-            Listing::Weights => &[
-                Column::Text("id"),
-                Column::Text("term"),
-                Column::Integer("count"),
-                Column::Number("weight"),
-                Column::Text("part"),
+            TermListing::Tokens => &[TableColumn::Text("id"), TableColumn::Text("tokens")],
+            TermListing::Weights => &[
+                TableColumn::Text("id"),
+                TableColumn::Text("term"),
+                TableColumn::Integer("count"),
+                TableColumn::Number("weight"),
+                TableColumn::Text("part"),
             ],
         }
     }
 
     /// Adds the rows of a document and returns their number.
-    fn push(
+    fn push_document(
         &self,
         id: &str,
         text: &str,
-        (scratch, tokens): (&mut Scratch, &mut String),
+        (scratch, tokens): (&mut AnalysisScratch, &mut String),
         rows: &mut TableRows,
     ) -> Result<u64> {
-        if self.listing == Listing::Tokens {
+        if self.listing == TermListing::Tokens {
             tokens.clear();
-            self.analyzer.terms(text, scratch, false, &mut |term| {
-                if !tokens.is_empty() {
-                    tokens.push(' ');
-                }
-                tokens.push_str(term.text);
-            });
-            rows.push(&[Cell::Text(id), Cell::Text(tokens)])?;
+            self.analyzer
+                .visit_terms(text, scratch, false, &mut |term| {
+                    if !tokens.is_empty() {
+                        tokens.push(' ');
+                    }
+                    tokens.push_str(term.text);
+                });
+            rows.push_row(&[TableCell::Text(id), TableCell::Text(tokens)])?;
             return Ok(1);
         }
-        let terms = self.analyzer.list(text, scratch);
+        let terms = self.analyzer.list_terms(text, scratch);
         for term in &terms {
-            rows.push(&[
-                Cell::Text(id),
-                Cell::Text(&term.text),
-                Cell::Integer(term.count),
-                Cell::Number(weight_in_digits(term.weight)),
-                term.part.as_deref().map_or(Cell::Null, Cell::Text),
+            rows.push_row(&[
+                TableCell::Text(id),
+                TableCell::Text(&term.text),
+                TableCell::Integer(term.count),
+                TableCell::Number(weight_in_digits(term.weight)),
+                term.part
+                    .as_deref()
+                    .map_or(TableCell::Null, TableCell::Text),
             ])?;
         }
         Ok(terms.len() as u64)
@@ -178,36 +181,40 @@ pub fn weight_in_digits(steps: i64) -> f64 {
     (steps as f64 / WEIGHT_STEPS as f64 * 1e4).round() / 1e4
 }
 
-fn literal(lister: &Lister, texts: &[String], output: &Output) -> Result<Done> {
-    let mut table = TableWriter::create(output, lister.columns(), None)?;
-    let mut worker = Worker::default();
-    let mut done = Done::default();
+fn list_literal_texts(
+    lister: &TermLister,
+    texts: &[String],
+    output: &OutputTarget,
+) -> Result<SegmentCounts> {
+    let mut table = TableWriter::create_table(output, lister.table_columns(), None)?;
+    let mut worker = SegmentWorker::default();
+    let mut done = SegmentCounts::default();
     for (at, text) in texts.iter().enumerate() {
-        let mut rows = table.rows();
+        let mut rows = table.new_rows();
         let buffers = (&mut worker.scratch, &mut worker.tokens);
-        done.rows += lister.push(&(at + 1).to_string(), text, buffers, &mut rows)?;
+        done.rows += lister.push_document(&(at + 1).to_string(), text, buffers, &mut rows)?;
         done.documents += 1;
         done.bytes += text.len() as u64;
-        table.append(rows)?;
+        table.append_rows(rows)?;
     }
-    table.finish()?;
+    table.finish_table()?;
     Ok(done)
 }
 
-struct Part {
+struct ListedPart {
     rows: TableRows,
     bad: Vec<BadRow>,
-    done: Done,
+    done: SegmentCounts,
 }
 
-fn rows(
-    lister: &Lister,
-    source: &Source,
+fn list_rows(
+    lister: &TermLister,
+    source: &RowSource,
     settings: &SegmentSettings,
-    (output, rejected): (&Output, Option<&Output>),
-    progress: &dyn Progress,
-) -> Result<Done> {
-    let inputs = Inputs::open_source(
+    (output, rejected): (&OutputTarget, Option<&OutputTarget>),
+    progress: &dyn ProgressListener,
+) -> Result<SegmentCounts> {
+    let inputs = InputSet::open_source(
         source,
         &ReadOptions {
             again: rejected.is_some(),
@@ -217,7 +224,7 @@ fn rows(
     for output in [Some(output), rejected].into_iter().flatten() {
         check_output(output, &inputs)?;
     }
-    let rejected = Rejected::create(rejected)?;
+    let rejected = RejectedRows::create_output(rejected)?;
     let bad_rows = BadRows {
         inputs: &inputs,
         rejected: &rejected,
@@ -225,39 +232,40 @@ fn rows(
         progress,
         tally: Mutex::default(),
     };
-    let mut table = TableWriter::create(output, lister.columns(), Some(&inputs))?;
-    let template = table.rows();
-    let part = || Part {
-        rows: template.empty(),
+    let mut table = TableWriter::create_table(output, lister.table_columns(), Some(&inputs))?;
+    let template = table.new_rows();
+    let part = || ListedPart {
+        rows: template.empty_like(),
         bad: Vec::new(),
-        done: Done::default(),
+        done: SegmentCounts::default(),
     };
-    let mut total = Done::default();
+    let mut total = SegmentCounts::default();
     blocks_in_order(
         &inputs,
         progress,
-        |block, parse, worker: &mut Worker, emit| {
+        |block, parse, worker: &mut SegmentWorker, emit| {
             let mut made = part();
-            inputs.parse(block, parse, &mut |row| {
+            inputs.parse_block(block, parse, &mut |row| {
                 match row {
                     Err(bad) => {
-                        made.done.bytes += u64::from(bad.place.length());
+                        made.done.bytes += u64::from(bad.place.byte_length());
                         made.bad.push(bad);
                     }
                     Ok(row) => {
-                        made.done.bytes += u64::from(row.place.length());
+                        made.done.bytes += u64::from(row.place.byte_length());
                         made.done.documents += 1;
-                        let Worker {
+                        let SegmentWorker {
                             scratch,
                             number,
                             tokens,
                         } = &mut *worker;
                         let id = id_text(&row, number);
                         let buffers = (scratch, tokens);
-                        made.done.rows += lister.push(id, row.text, buffers, &mut made.rows)?;
+                        made.done.rows +=
+                            lister.push_document(id, row.text, buffers, &mut made.rows)?;
                     }
                 }
-                if made.rows.bytes() >= PART_BYTES {
+                if made.rows.approximate_bytes() >= PART_BYTES {
                     emit(std::mem::replace(&mut made, part()))?;
                 }
                 Ok(())
@@ -265,15 +273,15 @@ fn rows(
             Ok(made)
         },
         |made| {
-            bad_rows.tell(&made.bad, made.done.documents)?;
+            bad_rows.report_rows(&made.bad, made.done.documents)?;
             total.documents += made.done.documents;
             total.rows += made.done.rows;
             total.bytes += made.done.bytes;
-            table.append(made.rows)
+            table.append_rows(made.rows)
         },
     )?;
     bad_rows.refuse_useless()?;
-    table.finish()?;
-    total.rejected = rejected.finish()?;
+    table.finish_table()?;
+    total.rejected = rejected.finish_output()?;
     Ok(total)
 }

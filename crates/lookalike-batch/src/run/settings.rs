@@ -4,14 +4,14 @@ use lookalike::Recipe;
 use lookalike::matching::CopyPairs;
 use lookalike::plan;
 
-use crate::rule::Spelling;
-use crate::sink::Output;
-use crate::source::{ReadOptions, Source};
+use crate::match_options::OptionSpelling;
+use crate::sink::OutputTarget;
+use crate::source::{ReadOptions, RowSource};
 
 /// The total order of a run's documents: the first document of a cluster in this order is kept. Ties
 /// are broken by position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Keep {
+pub enum KeepOrder {
     /// The document read first.
     #[default]
     First,
@@ -30,7 +30,7 @@ pub enum Keep {
 
 /// Time window: how far apart in time two matching documents may be.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Window {
+pub struct RunWindow {
     /// Largest difference in time, in seconds.
     pub seconds: f64,
     /// The field with the time: a number (seconds since 1970) or an ISO 8601 date or date and time.
@@ -39,19 +39,19 @@ pub struct Window {
 
 /// Settings of a dedup or pairs run.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct RunSettings {
     /// Determines how texts become features and sketches.
     pub recipe: Recipe,
     /// Determines how candidates are found and verified.
-    pub matching: plan::Settings,
+    pub matching: plan::MatchSettings,
     /// Options of reading. The run fills `fields.extra` itself.
     pub read: ReadOptions,
     /// Decides which document of a cluster is kept.
-    pub keep: Keep,
+    pub keep: KeepOrder,
     /// A field that must have equal values in both documents of a match.
     pub within: Option<String>,
     /// Largest distance in time between the documents of a match.
-    pub window: Option<Window>,
+    pub window: Option<RunWindow>,
     /// Number of threads, from 1.
     pub threads: usize,
     /// `true` to stop at the first bad row.
@@ -59,7 +59,7 @@ pub struct Settings {
     /// Settings of the audit, which estimates what the run misses; `None` for no audit.
     pub audit: Option<AuditSettings>,
     /// The spelling of these settings in messages.
-    pub spelling: Spelling,
+    pub spelling: OptionSpelling,
 }
 
 /// Settings of the audit of a run.
@@ -72,19 +72,19 @@ pub struct AuditSettings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for RunSettings {
     fn default() -> Self {
         Self {
             recipe: Recipe::default(),
-            matching: plan::Settings::default(),
+            matching: plan::MatchSettings::default(),
             read: ReadOptions::default(),
-            keep: Keep::default(),
+            keep: KeepOrder::default(),
             within: None,
             window: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             strict: false,
             audit: None,
-            spelling: Spelling::default(),
+            spelling: OptionSpelling::default(),
         }
     }
 }
@@ -93,20 +93,20 @@ impl Default for Settings {
 #[derive(Debug, Clone, Default)]
 pub struct DedupOutputs {
     /// The kept rows, unchanged; or, with `annotate`, all rows with added fields.
-    pub kept: Option<Output>,
+    pub kept: Option<OutputTarget>,
     /// `true` to write all rows, with the fields `cluster`, `duplicate_of` and `similarity` added.
     pub annotate: bool,
     /// A table of the removed documents: `id, kept, similarity, method, threshold, cluster, source,
     /// row, kept_source, kept_row`. Rows count from 1 within their source.
-    pub removed: Option<Output>,
+    pub removed: Option<OutputTarget>,
     /// A table of the documents in clusters: `id, cluster, representative, similarity, kept, source,
     /// row`.
-    pub clusters: Option<Output>,
+    pub clusters: Option<OutputTarget>,
     /// `true` to add `component` to the table of clusters and to count components. A component is the
     /// documents that are connected by verified pairs.
     pub components: bool,
     /// The rejected rows, byte for byte.
-    pub rejected: Option<Output>,
+    pub rejected: Option<OutputTarget>,
 }
 
 /// Outputs of a pairs run.
@@ -114,34 +114,34 @@ pub struct DedupOutputs {
 pub struct PairsOutputs {
     /// A table of pairs: `a, b, similarity, a_source, a_row, b_source, b_row`. Rows count from 1
     /// within their source.
-    pub pairs: Output,
+    pub pairs: OutputTarget,
     /// The pairs of equal texts to list.
     pub copies: CopyPairs,
     /// The rejected rows, byte for byte.
-    pub rejected: Option<Output>,
+    pub rejected: Option<OutputTarget>,
 }
 
 /// The inputs of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunInputs {
     /// The documents.
-    pub documents: Source,
+    pub documents: RowSource,
     /// Known documents (`--against`). They come before all others, count as kept whatever they match,
     /// and are never written.
-    pub against: Source,
+    pub against: RowSource,
 }
 
 /// Parses `first`, `last`, `longest`, `max:FIELD` or `min:FIELD`.
 ///
 /// # Errors
 /// If the text is none of these. The message is a phrase that can follow the text.
-pub fn parse_keep(text: &str) -> Result<Keep, String> {
+pub fn parse_keep(text: &str) -> Result<KeepOrder, String> {
     match (text, text.split_once(':')) {
-        ("first", _) => Ok(Keep::First),
-        ("last", _) => Ok(Keep::Last),
-        ("longest", _) => Ok(Keep::Longest),
-        (_, Some(("max", field))) if !field.is_empty() => Ok(Keep::Max(field.to_owned())),
-        (_, Some(("min", field))) if !field.is_empty() => Ok(Keep::Min(field.to_owned())),
+        ("first", _) => Ok(KeepOrder::First),
+        ("last", _) => Ok(KeepOrder::Last),
+        ("longest", _) => Ok(KeepOrder::Longest),
+        (_, Some(("max", field))) if !field.is_empty() => Ok(KeepOrder::Max(field.to_owned())),
+        (_, Some(("min", field))) if !field.is_empty() => Ok(KeepOrder::Min(field.to_owned())),
         _ => Err("give first, last, longest, max:FIELD or min:FIELD".to_owned()),
     }
 }
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn keep_rules() {
-        assert_eq!(parse_keep("longest"), Ok(Keep::Longest));
-        assert_eq!(parse_keep("max:a:b"), Ok(Keep::Max("a:b".to_owned())));
-        assert_eq!(parse_keep("min:id"), Ok(Keep::Min("id".to_owned())));
+        assert_eq!(parse_keep("longest"), Ok(KeepOrder::Longest));
+        assert_eq!(parse_keep("max:a:b"), Ok(KeepOrder::Max("a:b".to_owned())));
+        assert_eq!(parse_keep("min:id"), Ok(KeepOrder::Min("id".to_owned())));
         for text in ["", "max", "max:", "most:x", "First"] {
             assert!(parse_keep(text).is_err(), "{text}");
         }

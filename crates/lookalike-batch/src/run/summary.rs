@@ -17,7 +17,7 @@ pub struct MixedValues {
 
 /// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
+pub struct DedupSummary {
     /// Documents read, without those of `--against`.
     pub documents: u64,
     /// Documents of `--against`.
@@ -64,13 +64,13 @@ pub struct Summary {
     /// Removed documents by route: texts equal after normalisation, exact join, MinHash, and so on.
     pub by_route: ByRoute,
     /// Documents without features: too short for an n-gram, only symbols, or empty.
-    pub states: States,
+    pub states: TextStateCounts,
     /// The ten largest clusters, largest first.
     pub largest: Vec<LargeCluster>,
     /// Clusters that a person should inspect.
-    pub suspicious: Vec<Suspicion>,
+    pub suspicious: Vec<SuspiciousCluster>,
     /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
-    pub histogram: Histogram,
+    pub histogram: SimilarityHistogram,
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
@@ -101,7 +101,7 @@ pub struct ByRoute {
 
 /// Documents by text state, without those that have features.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct States {
+pub struct TextStateCounts {
     /// Fewer tokens than an n-gram needs.
     pub poor: u64,
     /// No tokens, but some text.
@@ -123,7 +123,7 @@ pub struct LargeCluster {
 
 /// A cluster or component that a person should inspect.
 #[derive(Debug, Clone, Serialize)]
-pub struct Suspicion {
+pub struct SuspiciousCluster {
     /// Id of the representative.
     pub cluster: String,
     /// A phrase that says what is suspicious.
@@ -133,11 +133,11 @@ pub struct Suspicion {
 /// Counts by similarity: for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
-pub struct Histogram {
+pub struct SimilarityHistogram {
     counts: Vec<u64>,
 }
 
-impl Default for Histogram {
+impl Default for SimilarityHistogram {
     fn default() -> Self {
         Self {
             counts: vec![0; Self::STEPS + 1],
@@ -145,25 +145,27 @@ impl Default for Histogram {
     }
 }
 
-impl Histogram {
+impl SimilarityHistogram {
     /// Number of intervals from 0 to 1.
     pub const STEPS: usize = 20;
 
     /// Counts a similarity.
-    pub fn take(&mut self, similarity: Similarity) {
+    pub fn add_similarity(&mut self, similarity: Similarity) {
         self.counts[(similarity.get() * Self::STEPS as f64) as usize] += 1;
     }
 
     /// Returns the counts; the last one is that of exactly 1.
-    pub fn counts(&self) -> &[u64] {
+    pub fn bin_counts(&self) -> &[u64] {
         &self.counts
     }
 }
 
-impl FromIterator<Similarity> for Histogram {
+impl FromIterator<Similarity> for SimilarityHistogram {
     fn from_iter<I: IntoIterator<Item = Similarity>>(similarities: I) -> Self {
         let mut histogram = Self::default();
-        similarities.into_iter().for_each(|it| histogram.take(it));
+        similarities
+            .into_iter()
+            .for_each(|it| histogram.add_similarity(it));
         histogram
     }
 }
@@ -201,7 +203,7 @@ pub struct PairsSummary {
     /// Identity of the recipe.
     pub recipe_id: String,
     /// Pairs by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
-    pub histogram: Histogram,
+    pub histogram: SimilarityHistogram,
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,

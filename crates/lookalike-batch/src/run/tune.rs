@@ -3,20 +3,21 @@
 use std::time::{Duration, Instant};
 
 use lookalike::evaluate::{
-    Bootstrap, Contender, Counts, Goal, LabelReach, Labelled, Metrics, Setting, Sweep, TuneOptions,
-    Tuning, contenders, count_removed,
+    BootstrapOptions, ConfusionCounts, EvaluatedSetting, LabelReach, LabelledTexts,
+    MetricEstimates, SweptParameter, TuneOptions, TunedContender, TuningGoal, TuningOutcome,
+    contenders, count_removed,
 };
-use lookalike::plan::{self, Plan};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::{Cpu, Recipe, Sketcher, Threshold};
+use lookalike::plan::{self, MatchPlan};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocumentSketcher, Recipe, Threshold};
 use serde::Serialize;
 
-use super::evaluate::{Truth, unit_name};
+use super::evaluate::{LabelSummary, unit_name};
 use super::labelled::{LabelledInputs, read_labelled_and_sample};
-use super::progress::{Progress, Stage};
+use super::progress::{ProgressListener, RunStage};
 use super::sampled::CorpusSample;
 use crate::error::Result;
-use crate::rule::{measure_name, method_name};
+use crate::match_options::{measure_name, method_name};
 
 /// Duration of measuring the speed of a setting.
 const MEASURED: Duration = Duration::from_millis(300);
@@ -42,7 +43,7 @@ pub struct TuneSettings {
 #[derive(Debug, Clone, Serialize)]
 pub struct TuneSummary {
     /// The labels.
-    pub labelled: Truth,
+    pub labelled: LabelSummary,
     /// Numbers of similar and of other pairs, first in the half for choosing, then in the held-back
     /// half.
     pub halves: [[u64; 2]; 2],
@@ -58,11 +59,11 @@ pub struct TuneSummary {
     /// Index of the best of the other settings.
     pub runner_up: Option<usize>,
     /// The chosen setting on the held-back half, with its cost.
-    pub held_back: Price,
+    pub held_back: SettingPrice,
     /// The runner-up on the held-back half.
-    pub runner_up_held_back: Option<Price>,
+    pub runner_up_held_back: Option<SettingPrice>,
     /// The original recipe with the default method, measure and threshold, on the held-back half.
-    pub untuned_held_back: Price,
+    pub untuned_held_back: SettingPrice,
     /// The documents that settings were tried on, to see how many each removes.
     pub tried_on: TriedDocuments,
     /// What the untuned recipe removes of them.
@@ -74,7 +75,7 @@ pub struct TuneSummary {
     pub recipe: Recipe,
     /// The chosen match settings.
     #[serde(skip)]
-    pub matching: plan::Settings,
+    pub matching: plan::MatchSettings,
     /// Number of resamples behind each confidence interval.
     pub resamples: u32,
     /// Seed of the resamples and of the halves.
@@ -99,11 +100,11 @@ pub struct TunedSummary {
     /// The unit in which edits are counted, if the measure counts edits.
     pub unit: Option<&'static str>,
     /// The parameter of the setting that is varied.
-    pub sweep: Sweep,
+    pub sweep: SweptParameter,
     /// The best threshold or distance, or `None` if neither is varied.
     pub cut: Option<f64>,
     /// Counts of results at that threshold or distance.
-    pub counts: Counts,
+    pub counts: ConfusionCounts,
     /// The F1, or the recall if the goal is precision; `None` if the setting misses the goal.
     pub value: Option<f64>,
     /// `true` if the best setting is not clearly better.
@@ -139,9 +140,9 @@ pub struct RemovedShare {
 
 /// The quality of a setting on the held-back half, and its cost.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Price {
+pub struct SettingPrice {
     /// Precision, recall and F1.
-    pub metrics: Metrics,
+    pub metrics: MetricEstimates,
     /// Megabytes of labelled text per second that one thread analyses and sketches.
     pub megabytes_per_second: f64,
     /// Bytes of memory per sketched document.
@@ -152,17 +153,17 @@ pub struct Price {
 ///
 /// # Errors
 /// If the text is neither. The message is a phrase that can follow the text.
-pub fn parse_goal(text: &str) -> Result<Goal, String> {
+pub fn parse_goal(text: &str) -> Result<TuningGoal, String> {
     let wrong = || "give f1, or precision>= and a number above 0 and at most 1".to_owned();
     if text == "f1" {
-        return Ok(Goal::F1);
+        return Ok(TuningGoal::F1);
     }
     let least: f64 = text
         .strip_prefix("precision>=")
         .and_then(|least| least.parse().ok())
         .ok_or_else(wrong)?;
     if least > 0.0 && least <= 1.0 {
-        Ok(Goal::Precision(least))
+        Ok(TuningGoal::Precision(least))
     } else {
         Err(wrong())
     }
@@ -173,32 +174,37 @@ pub fn parse_goal(text: &str) -> Result<Goal, String> {
 /// # Errors
 /// The errors of [`read_labelled`], labels that cannot be divided into halves, and a goal that no
 /// setting reaches.
-pub fn tune(
+pub fn run_tuning(
     inputs: &LabelledInputs,
     settings: &TuneSettings,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<TuneSummary> {
-    super::in_pool(settings.threads, || run(inputs, settings, progress))
+    super::run_in_pool(settings.threads, || {
+        tune_and_price(inputs, settings, progress)
+    })
 }
 
-fn run(
+fn tune_and_price(
     inputs: &LabelledInputs,
     settings: &TuneSettings,
-    progress: &dyn Progress,
+    progress: &dyn ProgressListener,
 ) -> Result<TuneSummary> {
     let started = Instant::now();
     let read = read_labelled_and_sample(inputs, progress)?;
     let all = contenders(&settings.recipe, &read.labelled, settings.lowest)?;
-    progress.begin(Stage::Measure, Some(all.len() as u64));
-    let tuning = lookalike::evaluate::tune(&read.labelled, &all, &settings.options, &|tried| {
-        progress.advance(tried as u64);
-    })?;
-    let untuned = Setting {
+    progress.begin_stage(RunStage::Measure, Some(all.len() as u64));
+    let tuning =
+        lookalike::evaluate::tune_settings(&read.labelled, &all, &settings.options, &|tried| {
+            progress.advance_stage(tried as u64);
+        })?;
+    let untuned = EvaluatedSetting {
         recipe: settings.recipe.clone(),
-        matching: plan::Settings::default(),
+        matching: plan::MatchSettings::default(),
     };
     let bootstrap = settings.options.bootstrap;
-    let price = |setting: &Setting| Price::new(setting, &read.labelled, &tuning, &bootstrap);
+    let price = |setting: &EvaluatedSetting| {
+        SettingPrice::new(setting, &read.labelled, &tuning, &bootstrap)
+    };
     let setting_of = |at: usize| &tuning.contenders[at].setting;
     let chosen = setting_of(tuning.chosen);
     let documents =
@@ -221,14 +227,14 @@ fn run(
             .map(|at| price(setting_of(at)))
             .transpose()?,
         untuned_held_back: price(&untuned)?,
-        labelled: Truth::new(&read),
+        labelled: LabelSummary::new(&read),
         halves: tuning
             .halves
             .each_ref()
-            .map(|half| [half.similar(), half.different()]),
+            .map(|half| [half.count_similar_pairs(), half.count_different_pairs()]),
         goal: match settings.options.goal {
-            Goal::F1 => "f1".to_owned(),
-            Goal::Precision(least) => format!("precision>={least}"),
+            TuningGoal::F1 => "f1".to_owned(),
+            TuningGoal::Precision(least) => format!("precision>={least}"),
         },
         recipe: chosen.recipe.clone(),
         matching: chosen.matching,
@@ -244,7 +250,7 @@ fn run(
 }
 
 /// The settings that are tried on documents: the best ones, the chosen one and the runner-up.
-fn tried_on_documents(tuning: &Tuning) -> Vec<usize> {
+fn tried_on_documents(tuning: &TuningOutcome) -> Vec<usize> {
     let value = |at: &usize| tuning.contenders[*at].value.unwrap_or(-1.0);
     let mut tried: Vec<usize> = (0..tuning.contenders.len()).collect();
     tried.sort_by(|a, b| value(b).total_cmp(&value(a)));
@@ -259,7 +265,7 @@ fn tried_on_documents(tuning: &Tuning) -> Vec<usize> {
 impl RemovedShare {
     /// None if the setting cannot be tried on them, for example because a text is too long for its
     /// measure.
-    fn new(setting: &Setting, documents: &CorpusSample) -> Option<Self> {
+    fn new(setting: &EvaluatedSetting, documents: &CorpusSample) -> Option<Self> {
         let removed = count_removed(setting, &documents.texts).ok()?;
         Some(Self {
             documents: removed as u64,
@@ -274,7 +280,7 @@ impl TunedSummary {
         let (Some(cut), Some(limit)) = (self.cut, self.reach.limit) else {
             return Vec::new();
         };
-        let by_distance = self.sweep == Sweep::Distance;
+        let by_distance = self.sweep == SweptParameter::Distance;
         let axis = if by_distance {
             "distance"
         } else {
@@ -308,7 +314,7 @@ impl TunedSummary {
             ));
         }
         for &[low, high] in &self.reach.without_similar {
-            if low < cut && cut < high && self.sweep != Sweep::Nothing {
+            if low < cut && cut < high && self.sweep != SweptParameter::Nothing {
                 warnings.push(format!(
                     "no pair with a {} by {way} is labelled as similar: the labels cannot tell what \
                      a setting misses there",
@@ -319,20 +325,20 @@ impl TunedSummary {
         warnings
     }
 
-    fn new(contender: &Contender) -> Self {
+    fn new(contender: &TunedContender) -> Self {
         let setting = &contender.setting;
         let matching = &setting.matching;
         Self {
             recipe: setting.recipe.name.clone(),
-            recipe_id: setting.recipe.id().to_string(),
+            recipe_id: setting.recipe.recipe_id().to_string(),
             method: method_name(matching.method),
             measure: measure_name(matching.measure),
             unit: unit_name(setting),
-            sweep: setting.sweep(),
-            cut: match setting.sweep() {
-                Sweep::Threshold => Some(matching.threshold.get()),
-                Sweep::Distance => Some(f64::from(matching.distance)),
-                Sweep::Nothing => None,
+            sweep: setting.swept_parameter(),
+            cut: match setting.swept_parameter() {
+                SweptParameter::Threshold => Some(matching.threshold.get()),
+                SweptParameter::Distance => Some(f64::from(matching.distance)),
+                SweptParameter::Nothing => None,
             },
             counts: contender.counts,
             value: contender.value,
@@ -352,17 +358,17 @@ fn measure_of(measure: &'static str, method: &'static str) -> &'static str {
     }
 }
 
-impl Price {
+impl SettingPrice {
     fn new(
-        setting: &Setting,
-        all: &Labelled,
-        tuning: &Tuning,
-        bootstrap: &Bootstrap,
+        setting: &EvaluatedSetting,
+        all: &LabelledTexts,
+        tuning: &TuningOutcome,
+        bootstrap: &BootstrapOptions,
     ) -> Result<Self> {
-        let plan = Plan::new(&setting.recipe, setting.matching)?;
+        let plan = MatchPlan::new(&setting.recipe, setting.matching)?;
         Ok(Self {
-            metrics: setting.metrics(&tuning.halves[1], bootstrap)?,
-            megabytes_per_second: speed(setting, &plan, all.texts()),
+            metrics: setting.estimate_metrics(&tuning.halves[1], bootstrap)?,
+            megabytes_per_second: measure_speed(setting, &plan, all.texts()),
             bytes_per_sketch: plan.sketch_bytes(),
         })
     }
@@ -370,15 +376,15 @@ impl Price {
 
 /// Returns the megabytes per second of analysing and sketching on one thread, repeated over all texts
 /// for [`MEASURED`]. Repeated texts are slightly faster than the same amount of new ones.
-fn speed(setting: &Setting, plan: &Plan, texts: &[String]) -> f64 {
-    let sketcher = Sketcher::new(&setting.recipe, plan, Cpu::best());
-    let analyzer = Analyzer::new(&setting.recipe).with_extras(sketcher.extras());
-    let mut scratch = Scratch::default();
+fn measure_speed(setting: &EvaluatedSetting, plan: &MatchPlan, texts: &[String]) -> f64 {
+    let sketcher = DocumentSketcher::new(&setting.recipe, plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(&setting.recipe).with_extras(sketcher.required_extras());
+    let mut scratch = AnalysisScratch::default();
     let (started, mut bytes) = (Instant::now(), 0);
     while started.elapsed() < MEASURED {
-        let mut sketches = sketcher.sketches(1 << 20);
+        let mut sketches = sketcher.new_sketches(1 << 20);
         for text in texts {
-            sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+            sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
             bytes += text.len();
         }
     }

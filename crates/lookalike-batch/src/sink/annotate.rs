@@ -2,27 +2,27 @@
 
 use encoding_rs::UTF_8;
 
-use super::Annotation;
+use super::RowAnnotation;
 use super::table::{put_delimited, put_json_string};
 use crate::error::{Error, Result};
-use crate::source::{FieldProbe, Format, InputFile, Inputs, trim_line_end};
+use crate::source::{FieldProbe, InputFile, InputFormat, InputSet, trim_line_end};
 
 /// The names of the added fields, in their order.
 pub(super) const FIELDS: [&str; 3] = ["cluster", "duplicate_of", "similarity"];
 
 /// Annotates the rows of one thread.
-pub(super) struct Annotator<'a> {
-    inputs: &'a Inputs,
-    annotate: &'a (dyn Fn(usize) -> Result<Annotation> + Sync),
+pub(super) struct RowAnnotator<'a> {
+    inputs: &'a InputSet,
+    annotate: &'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync),
     probe: FieldProbe,
     decoded: String,
     added: String,
 }
 
-impl<'a> Annotator<'a> {
+impl<'a> RowAnnotator<'a> {
     pub(super) fn new(
-        inputs: &'a Inputs,
-        annotate: &'a (dyn Fn(usize) -> Result<Annotation> + Sync),
+        inputs: &'a InputSet,
+        annotate: &'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync),
     ) -> Self {
         let probe = FieldProbe::new(&FIELDS);
         Self {
@@ -35,7 +35,7 @@ impl<'a> Annotator<'a> {
     }
 
     /// Appends the annotated row to `out`.
-    pub(super) fn row(
+    pub(super) fn annotate_row(
         &mut self,
         file: &InputFile,
         number: u64,
@@ -46,15 +46,15 @@ impl<'a> Annotator<'a> {
         let annotation = (self.annotate)(index)?;
         let content = trim_line_end(row);
         self.added.clear();
-        let (kept, closing) = match file.format() {
-            Format::Csv { delimiter, quoting } => {
-                put_cells(&annotation, delimiter, quoting, &mut self.added);
+        let (kept, closing) = match file.input_format() {
+            InputFormat::Csv { delimiter, quoting } => {
+                append_cells(&annotation, delimiter, quoting, &mut self.added);
                 (content, &b""[..])
             }
             _ => {
                 let kept = self.open_object(file, number, content)?;
                 put_members(&annotation, kept.ends_with(b"{"), &mut self.added);
-                if self.inputs.encoding() != UTF_8 {
+                if self.inputs.text_encoding() != UTF_8 {
                     self.added = escape_non_ascii(&self.added);
                 }
                 (kept, &b"}"[..])
@@ -74,13 +74,17 @@ impl<'a> Annotator<'a> {
         number: u64,
         content: &'b [u8],
     ) -> Result<&'b [u8]> {
-        let refuse =
-            |reason: String| Error::input(format!("row {number}, in {}: {reason}", file.name()));
+        let refuse = |reason: String| {
+            Error::input_error(format!(
+                "row {number}, in {}: {reason}",
+                file.display_name()
+            ))
+        };
         let text = self
             .inputs
-            .decode(content, &mut self.decoded)
+            .decode_row(content, &mut self.decoded)
             .map_err(refuse)?;
-        if let Some(field) = self.probe.find(text).map_err(refuse)? {
+        if let Some(field) = self.probe.find_field(text).map_err(refuse)? {
             return Err(refuse(format!("the field `{field}` exists already")));
         }
         let open = content.trim_ascii_end().strip_suffix(b"}");
@@ -90,18 +94,22 @@ impl<'a> Annotator<'a> {
 }
 
 /// Returns the header of annotated CSV.
-pub(super) fn header(inputs: &Inputs, file: &InputFile, header: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn annotated_header(
+    inputs: &InputSet,
+    file: &InputFile,
+    header: &[u8],
+) -> Result<Vec<u8>> {
     let taken = |field: &&str| {
-        file.columns()
+        file.column_names()
             .is_some_and(|names| names.iter().any(|name| name == field))
     };
     if let Some(field) = FIELDS.iter().copied().find(taken) {
-        return Err(Error::input(format!(
+        return Err(Error::input_error(format!(
             "{} already has a column `{field}`",
-            file.name()
+            file.display_name()
         )));
     }
-    let Format::Csv { delimiter, .. } = file.format() else {
+    let InputFormat::Csv { delimiter, .. } = file.input_format() else {
         return Ok(header.to_vec());
     };
     let content = trim_line_end(header);
@@ -116,7 +124,7 @@ pub(super) fn header(inputs: &Inputs, file: &InputFile, header: &[u8]) -> Result
     Ok(out)
 }
 
-fn put_cells(annotation: &Annotation, delimiter: u8, quoting: bool, out: &mut String) {
+fn append_cells(annotation: &RowAnnotation, delimiter: u8, quoting: bool, out: &mut String) {
     let similarity = annotation.similarity.map(|value| value.to_string());
     let duplicate_of = annotation.duplicate_of.as_deref();
     for cell in [
@@ -129,7 +137,7 @@ fn put_cells(annotation: &Annotation, delimiter: u8, quoting: bool, out: &mut St
     }
 }
 
-fn put_members(annotation: &Annotation, first: bool, out: &mut String) {
+fn put_members(annotation: &RowAnnotation, first: bool, out: &mut String) {
     out.push_str(if first {
         "\"cluster\":"
     } else {
@@ -164,14 +172,14 @@ fn escape_non_ascii(json: &str) -> String {
 }
 
 /// Appends text in the encoding of the inputs.
-fn put_encoded(inputs: &Inputs, file: &InputFile, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    let encoding = inputs.encoding();
+fn put_encoded(inputs: &InputSet, file: &InputFile, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    let encoding = inputs.text_encoding();
     let (bytes, _, unmappable) = encoding.encode(text);
     if unmappable {
-        return Err(Error::output(format!(
+        return Err(Error::output_error(format!(
             "`{text}` cannot be written in {}, the encoding of {}",
             encoding.name(),
-            file.name()
+            file.display_name()
         )));
     }
     out.extend_from_slice(&bytes);

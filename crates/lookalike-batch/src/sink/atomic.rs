@@ -15,17 +15,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result, display_path};
 
 /// All temporary names and directories of this process, and whether new ones are refused.
-static TEMPORARY: Mutex<Temporary> = Mutex::new(Temporary {
+static TEMPORARY: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles {
     names: Vec::new(),
     directories: Vec::new(),
     empty: Vec::new(),
     abandoned: false,
 });
 
-struct Temporary {
+struct TemporaryFiles {
     names: Vec<PathBuf>,
     directories: Vec<PathBuf>,
     /// Directories that are removed if they are empty; parents come before their children.
@@ -33,14 +33,14 @@ struct Temporary {
     abandoned: bool,
 }
 
-fn temporary() -> MutexGuard<'static, Temporary> {
+fn lock_temporary_files() -> MutexGuard<'static, TemporaryFiles> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes every temporary name that is not committed and refuses new ones. Intended for a signal
 /// handler that ends the process.
 pub fn abandon_all() {
-    let mut temporary = temporary();
+    let mut temporary = lock_temporary_files();
     temporary.abandoned = true;
     for name in temporary.names.drain(..) {
         // A failure is ignored, because the process is ending.
@@ -62,12 +62,12 @@ pub(super) struct OutputDirectories(Vec<PathBuf>);
 
 impl OutputDirectories {
     /// Creates a directory and its missing parents.
-    pub(super) fn create(&mut self, path: &Path) -> Result<()> {
+    pub(super) fn create_with_parents(&mut self, path: &Path) -> Result<()> {
         let missing = path.ancestors().filter(|it| !it.as_os_str().is_empty());
         let missing: Vec<_> = missing.take_while(|it| !it.exists()).collect();
         for directory in missing.into_iter().rev() {
-            let failed = |cause| Error::writing("create", shown(directory), cause);
-            let mut temporary = temporary();
+            let failed = |cause| Error::write_error("create", display_path(directory), cause);
+            let mut temporary = lock_temporary_files();
             if temporary.abandoned {
                 return Err(failed(io::ErrorKind::Interrupted.into()));
             }
@@ -86,7 +86,7 @@ impl OutputDirectories {
 
 impl Drop for OutputDirectories {
     fn drop(&mut self) {
-        let mut temporary = temporary();
+        let mut temporary = lock_temporary_files();
         while let Some(directory) = self.0.pop() {
             temporary.empty.retain(|known| *known != directory);
             // A directory that is not empty remains; other failures are ignored, because a destructor
@@ -103,20 +103,22 @@ pub(crate) struct ProvisionalDirectory(PathBuf);
 
 impl ProvisionalDirectory {
     /// Registers a directory that has just been created.
-    pub(crate) fn of(path: &Path) -> Self {
-        temporary().directories.push(path.to_path_buf());
+    pub(crate) fn from_path(path: &Path) -> Self {
+        lock_temporary_files().directories.push(path.to_path_buf());
         Self(path.to_path_buf())
     }
 
     /// Keeps the directory permanently.
-    pub(crate) fn keep(self) {
-        temporary().directories.retain(|known| *known != self.0);
+    pub(crate) fn keep_directory(self) {
+        lock_temporary_files()
+            .directories
+            .retain(|known| *known != self.0);
     }
 }
 
 impl Drop for ProvisionalDirectory {
     fn drop(&mut self) {
-        let mut temporary = temporary();
+        let mut temporary = lock_temporary_files();
         let count = temporary.directories.len();
         temporary.directories.retain(|known| *known != self.0);
         if temporary.directories.len() < count {
@@ -126,10 +128,10 @@ impl Drop for ProvisionalDirectory {
     }
 }
 
-impl Temporary {
-    /// Creates a temporary name beside `target` with `make`, and tries another one if the name is
+impl TemporaryFiles {
+    /// Creates a temporary name beside `target` with `make_beside`, and tries another one if the name is
     /// taken.
-    fn make<T>(
+    fn make_beside<T>(
         &mut self,
         target: &Path,
         mut make: impl FnMut(&Path) -> io::Result<T>,
@@ -156,7 +158,7 @@ impl Temporary {
     }
 
     /// Renames a temporary file to its final name, unless everything is being abandoned.
-    fn rename(&mut self, name: &TemporaryName, target: &Path) -> io::Result<()> {
+    fn rename_to_target(&mut self, name: &TemporaryName, target: &Path) -> io::Result<()> {
         if self.abandoned {
             return Err(io::ErrorKind::Interrupted.into());
         }
@@ -166,18 +168,18 @@ impl Temporary {
     }
 }
 
-/// A file that appears under its name only when [`commit`](Self::commit) is called. Dropping it before
-/// that leaves nothing behind.
+/// A file that appears under its name only when [`commit_file`](Self::commit_file) is called. Dropping
+/// it before that leaves nothing behind.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
     target: PathBuf,
-    stage: Stage,
+    stage: FileStage,
     synced: bool,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum FileStage {
     /// Without a name.
     Unnamed,
     /// Under a temporary name.
@@ -187,7 +189,7 @@ enum Stage {
 }
 
 /// Copies the permissions of the file that is replaced to the new file.
-fn allow_as(target: &Path, file: &File) -> io::Result<()> {
+fn copy_permissions(target: &Path, file: &File) -> io::Result<()> {
     match fs::metadata(target) {
         Ok(there) => file.set_permissions(there.permissions()),
         Err(_) => Ok(()),
@@ -200,7 +202,7 @@ struct TemporaryName(PathBuf);
 
 impl Drop for TemporaryName {
     fn drop(&mut self) {
-        let mut temporary = temporary();
+        let mut temporary = lock_temporary_files();
         let count = temporary.names.len();
         temporary.names.retain(|name| *name != self.0);
         if temporary.names.len() < count {
@@ -213,22 +215,24 @@ impl Drop for TemporaryName {
 /// A complete and synced file without an open handle, so that any number of files can wait to be
 /// committed together. Dropping it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct Sealed(Option<(TemporaryName, PathBuf)>);
+pub(super) struct SealedFile(Option<(TemporaryName, PathBuf)>);
 
-impl Sealed {
+impl SealedFile {
     /// Creates the value for a target that needs no renaming.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn without_name() -> Self {
         Self(None)
     }
 
     /// Renames the file into place.
-    pub(super) fn commit(self) -> Result<()> {
+    pub(super) fn commit_file(self) -> Result<()> {
         let Some((name, target)) = self.0 else {
             return Ok(());
         };
-        let failed = |cause| Error::writing("complete", shown(&target), cause);
-        temporary().rename(&name, &target).map_err(failed)?;
-        File::open(directory(&target))
+        let failed = |cause| Error::write_error("complete", display_path(&target), cause);
+        lock_temporary_files()
+            .rename_to_target(&name, &target)
+            .map_err(failed)?;
+        File::open(parent_directory(&target))
             .and_then(|directory| directory.sync_all())
             .map_err(failed)
     }
@@ -240,8 +244,8 @@ impl AtomicFile {
     /// # Errors
     ///
     /// If the directory does not exist or is not writable, or if the path is a directory.
-    pub fn create(path: &Path) -> Result<Self> {
-        let failed = |cause| Error::writing("create", shown(path), cause);
+    pub fn create_for(path: &Path) -> Result<Self> {
+        let failed = |cause| Error::write_error("create", display_path(path), cause);
         let metadata = fs::metadata(path).ok();
         if metadata.is_some_and(|it| !it.is_file() && !it.is_dir()) {
             // Opened by the given path, because a link to a pipe, such as /dev/stdout, has no target
@@ -250,7 +254,7 @@ impl AtomicFile {
             return Ok(Self {
                 file,
                 target: path.to_path_buf(),
-                stage: Stage::Direct,
+                stage: FileStage::Direct,
                 synced: true,
             });
         }
@@ -259,33 +263,35 @@ impl AtomicFile {
             false => path.to_path_buf(),
         };
         if target.file_name().is_none() || target.is_dir() {
-            return Err(Error::output(format!(
+            return Err(Error::output_error(format!(
                 "{} is a directory, not a file",
-                shown(path)
+                display_path(path)
             )));
         }
-        if let Some(file) = create_unnamed(directory(&target)) {
-            allow_as(&target, &file).map_err(failed)?;
+        if let Some(file) = create_unnamed(parent_directory(&target)) {
+            copy_permissions(&target, &file).map_err(failed)?;
             return Ok(Self {
                 file,
                 target,
-                stage: Stage::Unnamed,
+                stage: FileStage::Unnamed,
                 synced: false,
             });
         }
         let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
-        let (file, name) = temporary().make(&target, new).map_err(failed)?;
-        allow_as(&target, &file).map_err(failed)?;
+        let (file, name) = lock_temporary_files()
+            .make_beside(&target, new)
+            .map_err(failed)?;
+        copy_permissions(&target, &file).map_err(failed)?;
         Ok(Self {
             file,
             target,
-            stage: Stage::Named(name),
+            stage: FileStage::Named(name),
             synced: false,
         })
     }
 
     /// Returns the file to write to.
-    pub fn file(&self) -> &File {
+    pub fn as_file(&self) -> &File {
         &self.file
     }
 
@@ -294,14 +300,14 @@ impl AtomicFile {
     /// # Errors
     ///
     /// If a sync or a rename fails. The target is then unchanged.
-    pub fn commit(self) -> Result<()> {
-        self.seal()?.commit()
+    pub fn commit_file(self) -> Result<()> {
+        self.seal_file()?.commit_file()
     }
 
     /// Syncs the file. It must not be written to after that.
-    pub(super) fn sync(&mut self) -> Result<()> {
+    pub(super) fn sync_file(&mut self) -> Result<()> {
         if !self.synced {
-            let failed = |cause| Error::writing("complete", shown(&self.target), cause);
+            let failed = |cause| Error::write_error("complete", display_path(&self.target), cause);
             self.file.sync_all().map_err(failed)?;
             self.synced = true;
         }
@@ -309,30 +315,30 @@ impl AtomicFile {
     }
 
     /// Syncs the file and closes its handle.
-    pub(super) fn seal(mut self) -> Result<Sealed> {
-        self.sync()?;
+    pub(super) fn seal_file(mut self) -> Result<SealedFile> {
+        self.sync_file()?;
         let Self {
             file,
             target,
             stage,
             synced: _,
         } = self;
-        let failed = |cause| Error::writing("complete", shown(&target), cause);
+        let failed = |cause| Error::write_error("complete", display_path(&target), cause);
         let name = match stage {
-            Stage::Direct => return Ok(Sealed::nothing()),
-            Stage::Unnamed => {
-                temporary()
-                    .make(&target, |path| link(&file, path))
+            FileStage::Direct => return Ok(SealedFile::without_name()),
+            FileStage::Unnamed => {
+                lock_temporary_files()
+                    .make_beside(&target, |path| link_file(&file, path))
                     .map_err(failed)?
                     .1
             }
-            Stage::Named(name) => name,
+            FileStage::Named(name) => name,
         };
-        Ok(Sealed(Some((name, target))))
+        Ok(SealedFile(Some((name, target))))
     }
 }
 
-fn directory(target: &Path) -> &Path {
+fn parent_directory(target: &Path) -> &Path {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -347,21 +353,21 @@ fn create_unnamed(directory: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = openat(CWD, directory, flags, Mode::from_raw_mode(0o666)).ok()?;
     let file = File::from(file);
-    own_path(&file).exists().then_some(file)
+    descriptor_path(&file).exists().then_some(file)
 }
 
 #[cfg(target_os = "linux")]
-fn own_path(file: &File) -> PathBuf {
+fn descriptor_path(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 #[cfg(target_os = "linux")]
-fn link(file: &File, path: &Path) -> io::Result<()> {
+fn link_file(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
     Ok(linkat(
         CWD,
-        own_path(file),
+        descriptor_path(file),
         CWD,
         path,
         AtFlags::SYMLINK_FOLLOW,
@@ -374,7 +380,7 @@ fn create_unnamed(_: &Path) -> Option<File> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn link(_: &File, _: &Path) -> io::Result<()> {
+fn link_file(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -397,10 +403,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("out");
         fs::write(&target, "old").unwrap();
-        let output = AtomicFile::create(&target).unwrap();
-        output.file().write_all(b"new").unwrap();
+        let output = AtomicFile::create_for(&target).unwrap();
+        output.as_file().write_all(b"new").unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "old");
-        output.commit().unwrap();
+        output.commit_file().unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         assert_eq!(names(directory.path()), ["out"]);
     }
@@ -411,11 +417,11 @@ mod tests {
         let target = directory.path().join("out");
         let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
         let make = || {
-            let (file, name) = temporary().make(&target, new).unwrap();
+            let (file, name) = lock_temporary_files().make_beside(&target, new).unwrap();
             AtomicFile {
                 file,
                 target: target.clone(),
-                stage: Stage::Named(name),
+                stage: FileStage::Named(name),
                 synced: false,
             }
         };
@@ -423,9 +429,9 @@ mod tests {
         assert_eq!(names(directory.path()).len(), 1);
         drop(named);
         assert!(names(directory.path()).is_empty());
-        make().commit().unwrap();
+        make().commit_file().unwrap();
         assert_eq!(names(directory.path()), ["out"]);
-        drop(AtomicFile::create(&target).unwrap());
+        drop(AtomicFile::create_for(&target).unwrap());
         assert_eq!(names(directory.path()), ["out"]);
     }
 
@@ -436,16 +442,16 @@ mod tests {
         let link = directory.path().join("link");
         fs::write(&target, "old").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        let output = AtomicFile::create(&link).unwrap();
-        output.file().write_all(b"new").unwrap();
-        output.commit().unwrap();
+        let output = AtomicFile::create_for(&link).unwrap();
+        output.as_file().write_all(b"new").unwrap();
+        output.commit_file().unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
-        assert!(AtomicFile::create(directory.path()).is_err());
-        assert!(AtomicFile::create(&directory.path().join("none/out")).is_err());
-        AtomicFile::create(Path::new("/dev/null"))
+        assert!(AtomicFile::create_for(directory.path()).is_err());
+        assert!(AtomicFile::create_for(&directory.path().join("none/out")).is_err());
+        AtomicFile::create_for(Path::new("/dev/null"))
             .unwrap()
-            .commit()
+            .commit_file()
             .unwrap();
     }
 }

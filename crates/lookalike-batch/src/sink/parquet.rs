@@ -21,11 +21,11 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
-use super::Annotation;
+use super::RowAnnotation;
 use super::annotate::FIELDS;
-use super::kept::{Job, Part};
-use super::ordered::in_order;
-use super::stream::{OutputStream, Target};
+use super::kept_rows::{OutputPart, WriteJob};
+use super::ordered_writes::work_in_order;
+use super::output_stream::{OpenOutput, OutputStream};
 use super::table::unwritable;
 use crate::error::{Error, Result};
 use crate::source::{InputFile, PositionedFile};
@@ -38,7 +38,7 @@ const TASK_BYTES: u64 = 16 << 20;
 const BATCH_ROWS: usize = 256;
 
 /// An opened input.
-struct Opened<'a> {
+struct OpenParquetInput<'a> {
     input: &'a InputFile,
     file: PositionedFile,
     metadata: ArrowReaderMetadata,
@@ -47,7 +47,7 @@ struct Opened<'a> {
 }
 
 /// Some rows of one row group.
-struct Task {
+struct RowGroupTask {
     opened: usize,
     group: usize,
     /// Number of the file's rows before the group.
@@ -57,13 +57,17 @@ struct Task {
 }
 
 /// Writes the rows of a part. The returned target is still to be sealed.
-pub(super) fn write_parquet(job: &Job<'_>, part: &Part, target: Target) -> Result<(Target, u64)> {
-    let opened = open(job, part)?;
+pub(super) fn write_parquet(
+    job: &WriteJob<'_>,
+    part: &OutputPart,
+    target: OpenOutput,
+) -> Result<(OpenOutput, u64)> {
+    let opened = open_inputs(job, part)?;
     let name = part.output.to_string();
     let failed = |error| unwritable(&name, error);
     let stream = OutputStream::new(&part.output, target, 1)?;
     let Some(first) = opened.first() else {
-        return stream.finish();
+        return stream.finish_stream();
     };
     let schema = output_schema(first, job.options.annotate.is_some())?;
     let options = ArrowWriterOptions::new().with_properties(properties(&first.metadata));
@@ -71,25 +75,25 @@ pub(super) fn write_parquet(job: &Job<'_>, part: &Part, target: Target) -> Resul
     let (mut writer, factory) = writer
         .and_then(ArrowWriter::into_serialized_writer)
         .map_err(failed)?;
-    let tasks = tasks(job, &opened);
-    in_order(
+    let tasks = divide_row_groups(job, &opened);
+    work_in_order(
         tasks.len(),
         job.options.threads,
         || (),
         |index, ()| {
             let task = &tasks[index];
-            let chunks = encode(job, &opened[task.opened], task, index, &schema, &factory)?;
+            let chunks = encode_task(job, &opened[task.opened], task, index, &schema, &factory)?;
             Ok((chunks, task.rows.len()))
         },
         |(chunks, rows), ()| {
             (job.progress)(rows as u64);
-            append(&mut writer, chunks).map_err(failed)
+            append_row_group(&mut writer, chunks).map_err(failed)
         },
     )?;
-    writer.into_inner().map_err(failed)?.finish()
+    writer.into_inner().map_err(failed)?.finish_stream()
 }
 
-fn append(
+fn append_row_group(
     writer: &mut parquet::file::writer::SerializedFileWriter<OutputStream>,
     chunks: Vec<ArrowColumnChunk>,
 ) -> ParquetResult<()> {
@@ -104,30 +108,36 @@ fn append(
 }
 
 fn unreadable(input: &InputFile, error: ParquetError) -> Error {
-    Error::input(format!("cannot read {} as Parquet: {error}", input.name())).with_source(error)
+    Error::input_error(format!(
+        "cannot read {} as Parquet: {error}",
+        input.display_name()
+    ))
+    .with_source(error)
 }
 
 /// Opens the inputs of a part and verifies that they have the same columns.
-fn open<'a>(job: &Job<'a>, part: &Part) -> Result<Vec<Opened<'a>>> {
-    let mut all: Vec<Opened<'a>> = Vec::new();
+fn open_inputs<'a>(job: &WriteJob<'a>, part: &OutputPart) -> Result<Vec<OpenParquetInput<'a>>> {
+    let mut all: Vec<OpenParquetInput<'a>> = Vec::new();
     for index in part.files.clone() {
-        let input = &job.inputs.files()[index];
-        let file = PositionedFile::new(input.reopen()?)
-            .map_err(|cause| Error::reading("open", input.name(), cause))?;
+        let input = &job.inputs.input_files()[index];
+        let file = PositionedFile::new(input.open_again()?)
+            .map_err(|cause| Error::read_error("open", input.display_name(), cause))?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default())
             .map_err(|error| unreadable(input, error))?;
         if let Some(first) = all.first()
             && first.metadata.schema().fields() != metadata.schema().fields()
         {
-            return Err(Error::input(format!(
+            return Err(Error::input_error(format!(
                 "{} and {} have different columns and cannot go into one output, {}",
-                first.input.name(),
-                input.name(),
+                first.input.display_name(),
+                input.display_name(),
                 part.output
             )));
         }
-        let rows = job.part(part.output.clone(), index..index + 1).rows;
-        all.push(Opened {
+        let rows = job
+            .part_of_inputs(part.output.clone(), index..index + 1)
+            .rows;
+        all.push(OpenParquetInput {
             input,
             file,
             metadata,
@@ -138,7 +148,7 @@ fn open<'a>(job: &Job<'a>, part: &Part) -> Result<Vec<Opened<'a>>> {
 }
 
 /// Returns the columns of the output.
-fn output_schema(first: &Opened<'_>, annotated: bool) -> Result<SchemaRef> {
+fn output_schema(first: &OpenParquetInput<'_>, annotated: bool) -> Result<SchemaRef> {
     let schema = first.metadata.schema();
     if !annotated {
         return Ok(Arc::clone(schema));
@@ -146,9 +156,9 @@ fn output_schema(first: &Opened<'_>, annotated: bool) -> Result<SchemaRef> {
     let mut fields = schema.fields().to_vec();
     for (position, name) in FIELDS.iter().enumerate() {
         if schema.fields().find(name).is_some() {
-            return Err(Error::input(format!(
+            return Err(Error::input_error(format!(
                 "{} already has a column `{name}`",
-                first.input.name()
+                first.input.display_name()
             )));
         }
         let data_type = if position == 2 {
@@ -195,7 +205,7 @@ fn properties(metadata: &ArrowReaderMetadata) -> WriterProperties {
 }
 
 /// Divides the row groups of the inputs into tasks. Ranges without a kept row are left out.
-fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
+fn divide_row_groups(job: &WriteJob<'_>, opened: &[OpenParquetInput<'_>]) -> Vec<RowGroupTask> {
     let mut tasks = Vec::new();
     for (index, file) in opened.iter().enumerate() {
         let mut group_start = 0;
@@ -203,12 +213,12 @@ fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
             let group_rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
             let bytes = u64::try_from(metadata.total_byte_size()).unwrap_or(0);
             let usual = bytes / group_rows.max(1);
-            let mut first = first_row(job, file, group_start);
-            let end = first_row(job, file, group_start + group_rows);
+            let mut first = first_row_at(job, file, group_start);
+            let end = first_row_at(job, file, group_start + group_rows);
             while first < end {
-                let last = task_end(job, first..end, usual);
-                if (first..last).any(|row| job.rows.kept(row)) {
-                    tasks.push(Task {
+                let last = find_task_end(job, first..end, usual);
+                if (first..last).any(|row| job.rows.is_kept(row)) {
+                    tasks.push(RowGroupTask {
                         opened: index,
                         group,
                         group_start,
@@ -226,10 +236,10 @@ fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
 /// Returns the end of a task that begins at the start of `rows`. A row counts with the bytes of its
 /// place, but with no less than the average of its row group, because it may have columns that were not
 /// read.
-fn task_end(job: &Job<'_>, rows: Range<usize>, usual: u64) -> usize {
+fn find_task_end(job: &WriteJob<'_>, rows: Range<usize>, usual: u64) -> usize {
     let mut bytes = 0;
     for row in rows.clone() {
-        bytes += u64::from(job.rows.place(row).length()).max(usual);
+        bytes += u64::from(job.rows.place_of(row).byte_length()).max(usual);
         if bytes >= TASK_BYTES {
             return row + 1;
         }
@@ -238,7 +248,7 @@ fn task_end(job: &Job<'_>, rows: Range<usize>, usual: u64) -> usize {
 }
 
 /// Returns the first row of the set at or after a row of the file.
-fn first_row(job: &Job<'_>, file: &Opened<'_>, row: u64) -> usize {
+fn first_row_at(job: &WriteJob<'_>, file: &OpenParquetInput<'_>, row: u64) -> usize {
     let (mut low, mut high) = (file.rows.start, file.rows.end);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -250,15 +260,15 @@ fn first_row(job: &Job<'_>, file: &Opened<'_>, row: u64) -> usize {
     low
 }
 
-fn row_in_file(job: &Job<'_>, file: &Opened<'_>, row: usize) -> u64 {
-    job.rows.number(row) - file.input.first_number().unwrap_or(1)
+fn row_in_file(job: &WriteJob<'_>, file: &OpenParquetInput<'_>, row: usize) -> u64 {
+    job.rows.row_number(row) - file.input.first_number().unwrap_or(1)
 }
 
 /// Reads, filters and encodes the rows of a task.
-fn encode(
-    job: &Job<'_>,
-    file: &Opened<'_>,
-    task: &Task,
+fn encode_task(
+    job: &WriteJob<'_>,
+    file: &OpenParquetInput<'_>,
+    task: &RowGroupTask,
     index: usize,
     schema: &SchemaRef,
     factory: &ArrowRowGroupWriterFactory,
@@ -266,7 +276,7 @@ fn encode(
     let kept: Vec<usize> = task
         .rows
         .clone()
-        .filter(|&row| job.rows.kept(row))
+        .filter(|&row| job.rows.is_kept(row))
         .collect();
     let failed = |error| unreadable(file.input, error);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
@@ -274,7 +284,7 @@ fn encode(
         file.metadata.clone(),
     )
     .with_row_groups(vec![task.group])
-    .with_row_selection(selection(job, file, task, &kept))
+    .with_row_selection(select_rows(job, file, task, &kept))
     .with_batch_size(BATCH_ROWS)
     .build()
     .map_err(failed)?;
@@ -284,7 +294,7 @@ fn encode(
         let batch = batch.map_err(|error| failed(error.into()))?;
         let rows = &kept[passed..(passed + batch.num_rows()).min(kept.len())];
         passed += batch.num_rows();
-        let columns = columns(job, batch, rows)?;
+        let columns = annotated_columns(job, batch, rows)?;
         let mut leaves = writers.iter_mut();
         for (field, column) in schema.fields().iter().zip(&columns) {
             for leaf in compute_leaves(field, column).map_err(failed)? {
@@ -308,7 +318,12 @@ fn encode(
 }
 
 /// Returns the selection of a task's kept rows within its row group.
-fn selection(job: &Job<'_>, file: &Opened<'_>, task: &Task, kept: &[usize]) -> RowSelection {
+fn select_rows(
+    job: &WriteJob<'_>,
+    file: &OpenParquetInput<'_>,
+    task: &RowGroupTask,
+    kept: &[usize],
+) -> RowSelection {
     let mut selectors: Vec<RowSelector> = Vec::new();
     let mut at = 0;
     for &row in kept {
@@ -326,10 +341,14 @@ fn selection(job: &Job<'_>, file: &Opened<'_>, task: &Task, kept: &[usize]) -> R
 }
 
 /// Returns the columns of some rows, with annotations if they are wanted.
-fn columns(job: &Job<'_>, batch: RecordBatch, rows: &[usize]) -> Result<Vec<ArrayRef>> {
+fn annotated_columns(
+    job: &WriteJob<'_>,
+    batch: RecordBatch,
+    rows: &[usize],
+) -> Result<Vec<ArrayRef>> {
     let mut columns = batch.columns().to_vec();
     if let Some(annotate) = job.options.annotate {
-        let added: Vec<Annotation> = rows
+        let added: Vec<RowAnnotation> = rows
             .iter()
             .map(|&row| annotate(row))
             .collect::<Result<_>>()?;

@@ -19,11 +19,11 @@ use parquet::basic::{Compression as ParquetCompression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::prepared::Prepared;
-use super::stream::{OutputStream, Target, compression, refuse_extension};
-use super::{Collected, Output, Written};
+use super::output_stream::{OpenOutput, OutputStream, compression, refuse_extension};
+use super::staged_output::StagedOutput;
+use super::{CollectedTable, OutputTarget, WrittenOutput};
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::{Compression, Format, Inputs, format_by_extension};
+use crate::source::{CompressionKind, InputFormat, InputSet, format_by_extension};
 
 /// Rows collected into one Parquet batch.
 const BATCH_ROWS: usize = 8192;
@@ -31,9 +31,9 @@ const BATCH_ROWS: usize = 8192;
 /// Bytes of lines collected before they are written.
 const LINE_BYTES: usize = 64 << 10;
 
-/// A column of a table: its name and the type of its values. Every column may hold [`Cell::Null`].
+/// A column of a table: its name and the type of its values. Every column may hold [`TableCell::Null`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column<'a> {
+pub enum TableColumn<'a> {
     /// Strings.
     Text(&'a str),
     /// Doubles.
@@ -48,8 +48,8 @@ pub enum Column<'a> {
     LongNumbers(&'a str),
 }
 
-impl<'a> Column<'a> {
-    fn name(self) -> &'a str {
+impl<'a> TableColumn<'a> {
+    fn column_name(self) -> &'a str {
         match self {
             Self::Text(name)
             | Self::Number(name)
@@ -63,7 +63,7 @@ impl<'a> Column<'a> {
 
 /// A value of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
+pub enum TableCell<'a> {
     /// No value: an empty cell, JSON `null`, a Parquet null.
     Null,
     /// An expected value that does not exist: `-` in a cell, JSON `null`, a Parquet null.
@@ -83,9 +83,9 @@ pub enum Cell<'a> {
     LongNumbers(&'a [u64]),
 }
 
-impl Cell<'_> {
+impl TableCell<'_> {
     /// Returns the approximate number of bytes that the value takes.
-    fn bytes(&self) -> usize {
+    fn approximate_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len() + 8,
             Self::Numbers(numbers) => 4 * numbers.len() + 8,
@@ -95,37 +95,38 @@ impl Cell<'_> {
     }
 }
 
-/// Writes a table row by row. Nothing appears under the output's name before [`finish`](Self::finish).
+/// Writes a table row by row. Nothing appears under the output's name before
+/// [`finish_table`](Self::finish_table).
 pub struct TableWriter {
     name: String,
-    sink: Sink,
+    sink: TableSink,
     /// Rows that have not been written yet.
     pending: TableRows,
     written: u64,
 }
 
 /// Encoded rows of a table, independent of the writer. Several threads can each fill their own, and
-/// [`TableWriter::append`] takes them without encoding them again.
+/// [`TableWriter::append_rows`] takes them without encoding them again.
 pub struct TableRows {
     names: Arc<[String]>,
     count: u64,
-    encoded: Encoded,
+    encoded: EncodedTableRows,
 }
 
-enum Sink {
+enum TableSink {
     Lines(Box<OutputStream>),
     Parquet(Box<ArrowWriter<OutputStream>>),
-    Memory(Collected),
+    Memory(CollectedTable),
 }
 
-enum Encoded {
+enum EncodedTableRows {
     Lines { lines: String, kind: LineKind },
-    Parquet(Columns),
+    Parquet(ColumnBuilders),
 }
 
-struct Columns {
+struct ColumnBuilders {
     schema: SchemaRef,
-    builders: Vec<Builder>,
+    builders: Vec<ColumnBuilder>,
     /// Rows in the builders.
     collected: usize,
     batches: Vec<RecordBatch>,
@@ -144,10 +145,10 @@ enum LineKind {
 /// # Errors
 ///
 /// If the extension of the output stands for an unsupported format or compression.
-pub fn check_table(output: &Output) -> Result<()> {
+pub fn check_table(output: &OutputTarget) -> Result<()> {
     match output {
-        Output::Path(path) => refuse_extension(path, true),
-        Output::Stdout | Output::Memory(_) => Ok(()),
+        OutputTarget::Path(path) => refuse_extension(path, true),
+        OutputTarget::Stdout | OutputTarget::Memory(_) => Ok(()),
     }
 }
 
@@ -157,33 +158,37 @@ impl TableWriter {
     /// # Errors
     ///
     /// If the output cannot be created or is one of the inputs.
-    pub fn create(
-        output: &Output,
-        columns: &[Column<'_>],
-        inputs: Option<&Inputs>,
+    pub fn create_table(
+        output: &OutputTarget,
+        columns: &[TableColumn<'_>],
+        inputs: Option<&InputSet>,
     ) -> Result<Self> {
         check_table(output)?;
         let format = match output {
-            Output::Path(path) => format_by_extension(path),
-            Output::Stdout => None,
-            Output::Memory(collected) => return Ok(Self::in_memory(collected, columns)),
+            OutputTarget::Path(path) => format_by_extension(path),
+            OutputTarget::Stdout => None,
+            OutputTarget::Memory(collected) => {
+                return Ok(Self::collect_in_memory(collected, columns));
+            }
         };
-        if format == Some(Format::Parquet) && compression(output) != Compression::None {
-            return Err(Error::usage(format!("{output} would be compressed twice")));
+        if format == Some(InputFormat::Parquet) && compression(output) != CompressionKind::None {
+            return Err(Error::usage_error(format!(
+                "{output} would be compressed twice"
+            )));
         }
-        let target = Target::open(output, inputs)?;
+        let target = OpenOutput::open_output(output, inputs)?;
         let stream = OutputStream::new(output, target, 1)?;
         let mut pending = TableRows::new(columns, format);
         let sink = match &pending.encoded {
-            Encoded::Lines { .. } => Sink::Lines(Box::new(stream)),
-            Encoded::Parquet(columns) => {
+            EncodedTableRows::Lines { .. } => TableSink::Lines(Box::new(stream)),
+            EncodedTableRows::Parquet(columns) => {
                 let properties = WriterProperties::builder()
                     .set_compression(ParquetCompression::ZSTD(ZstdLevel::default()))
                     .build();
                 let schema = Arc::clone(&columns.schema);
                 let writer = ArrowWriter::try_new(stream, schema, Some(properties))
                     .map_err(|error| unwritable(&output.to_string(), error))?;
-                Sink::Parquet(Box::new(writer))
+                TableSink::Parquet(Box::new(writer))
             }
         };
         pending.put_header();
@@ -195,73 +200,76 @@ impl TableWriter {
         })
     }
 
-    fn in_memory(collected: &Collected, columns: &[Column<'_>]) -> Self {
-        let pending = TableRows::new(columns, Some(Format::Memory));
-        if let Encoded::Parquet(columns) = &pending.encoded {
-            collected.begin(&columns.schema);
+    fn collect_in_memory(collected: &CollectedTable, columns: &[TableColumn<'_>]) -> Self {
+        let pending = TableRows::new(columns, Some(InputFormat::Memory));
+        if let EncodedTableRows::Parquet(columns) = &pending.encoded {
+            collected.begin_table(&columns.schema);
         }
         Self {
-            name: Output::Memory(collected.clone()).to_string(),
-            sink: Sink::Memory(collected.clone()),
+            name: OutputTarget::Memory(collected.clone()).to_string(),
+            sink: TableSink::Memory(collected.clone()),
             pending,
             written: 0,
         }
     }
 
     /// Returns an empty batch of rows for this table.
-    pub fn rows(&self) -> TableRows {
-        self.pending.empty()
+    pub fn new_rows(&self) -> TableRows {
+        self.pending.empty_like()
     }
 
-    /// Adds a row: one cell per column, of the column's type or [`Cell::Null`].
+    /// Adds a row: one cell per column, of the column's type or [`TableCell::Null`].
     ///
     /// # Errors
     ///
     /// If a write fails or the cells do not match the columns.
-    pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
-        self.pending.push(cells)?;
+    pub fn push_row(&mut self, cells: &[TableCell<'_>]) -> Result<()> {
+        self.pending.push_row(cells)?;
         match self.pending.is_worth_writing() {
-            true => self.flush(),
+            true => self.flush_pending(),
             false => Ok(()),
         }
     }
 
-    /// Appends rows that were created by [`rows`](Self::rows).
+    /// Appends rows that were created by [`new_rows`](Self::new_rows).
     ///
     /// # Errors
     ///
     /// If a write fails.
-    pub fn append(&mut self, rows: TableRows) -> Result<()> {
+    pub fn append_rows(&mut self, rows: TableRows) -> Result<()> {
         // The header is written with the first rows, so that a run that is refused has written nothing.
         if rows.count == 0 {
             return Ok(());
         }
-        self.flush()?;
+        self.flush_pending()?;
         self.pending = rows;
-        self.flush()
+        self.flush_pending()
     }
 
     /// Writes the pending rows, except for those of an incomplete Parquet batch.
-    fn flush(&mut self) -> Result<()> {
+    fn flush_pending(&mut self) -> Result<()> {
         self.written += std::mem::take(&mut self.pending.count);
         match (&mut self.sink, &mut self.pending.encoded) {
-            (Sink::Lines(stream), Encoded::Lines { lines, .. }) => {
-                stream.put(lines.as_bytes())?;
+            (TableSink::Lines(stream), EncodedTableRows::Lines { lines, .. }) => {
+                stream.write_bytes(lines.as_bytes())?;
                 lines.clear();
                 Ok(())
             }
-            (Sink::Parquet(writer), Encoded::Parquet(columns)) => {
+            (TableSink::Parquet(writer), EncodedTableRows::Parquet(columns)) => {
                 let all = columns.take_batches();
                 let written = all
                     .and_then(|batches| batches.iter().try_for_each(|batch| writer.write(batch)));
                 written.map_err(|error| unwritable(&self.name, error))
             }
-            (Sink::Memory(collected), Encoded::Parquet(columns)) => {
+            (TableSink::Memory(collected), EncodedTableRows::Parquet(columns)) => {
                 let batches = columns.take_batches();
-                collected.extend(batches.map_err(|error| unwritable(&self.name, error))?);
+                collected.extend_batches(batches.map_err(|error| unwritable(&self.name, error))?);
                 Ok(())
             }
-            _ => Err(Error::usage(format!("the rows are not of {}", self.name))),
+            _ => Err(Error::usage_error(format!(
+                "the rows are not of {}",
+                self.name
+            ))),
         }
     }
 
@@ -270,8 +278,8 @@ impl TableWriter {
     /// # Errors
     ///
     /// If a write, a sync or a rename fails. The output is then unchanged.
-    pub fn finish(self) -> Result<Written> {
-        self.prepare()?.commit()
+    pub fn finish_table(self) -> Result<WrittenOutput> {
+        self.prepare_table()?.commit_output()
     }
 
     /// Completes the table without putting it in place.
@@ -279,32 +287,36 @@ impl TableWriter {
     /// # Errors
     ///
     /// If a write or a sync fails.
-    pub fn prepare(mut self) -> Result<Prepared> {
-        self.flush()?;
+    pub fn prepare_table(mut self) -> Result<StagedOutput> {
+        self.flush_pending()?;
         let rows = self.written;
         let stream = match self.sink {
-            Sink::Lines(stream) => *stream,
-            Sink::Parquet(writer) => {
+            TableSink::Lines(stream) => *stream,
+            TableSink::Parquet(writer) => {
                 let stream = writer.into_inner();
                 stream.map_err(|error| unwritable(&self.name, error))?
             }
-            Sink::Memory(_) => return Ok(Prepared::nothing(Written { rows, bytes: 0 })),
+            TableSink::Memory(_) => {
+                return Ok(StagedOutput::without_name(WrittenOutput { rows, bytes: 0 }));
+            }
         };
-        let (target, bytes) = stream.finish()?;
-        Prepared::of(target, Written { rows, bytes })
+        let (target, bytes) = stream.finish_stream()?;
+        StagedOutput::from_target(target, WrittenOutput { rows, bytes })
     }
 }
 
 impl TableRows {
-    fn new(columns: &[Column<'_>], format: Option<Format>) -> Self {
-        let lines = |kind| Encoded::Lines {
+    fn new(columns: &[TableColumn<'_>], format: Option<InputFormat>) -> Self {
+        let lines = |kind| EncodedTableRows::Lines {
             lines: String::new(),
             kind,
         };
         let encoded = match format {
-            Some(Format::Parquet | Format::Memory) => Encoded::Parquet(Columns::new(columns)),
-            Some(Format::Jsonl) => lines(LineKind::Json),
-            Some(Format::Csv { delimiter, quoting }) => {
+            Some(InputFormat::Parquet | InputFormat::Memory) => {
+                EncodedTableRows::Parquet(ColumnBuilders::new(columns))
+            }
+            Some(InputFormat::Jsonl) => lines(LineKind::Json),
+            Some(InputFormat::Csv { delimiter, quoting }) => {
                 lines(LineKind::Delimited { delimiter, quoting })
             }
             _ => lines(LineKind::Delimited {
@@ -313,7 +325,10 @@ impl TableRows {
             }),
         };
         Self {
-            names: columns.iter().map(|column| column.name().into()).collect(),
+            names: columns
+                .iter()
+                .map(|column| column.column_name().into())
+                .collect(),
             count: 0,
             encoded,
         }
@@ -321,74 +336,80 @@ impl TableRows {
 
     /// Returns an empty batch of rows for the same table.
     #[must_use]
-    pub fn empty(&self) -> Self {
+    pub fn empty_like(&self) -> Self {
         Self {
             names: Arc::clone(&self.names),
             count: 0,
             encoded: match &self.encoded {
-                Encoded::Lines { kind, .. } => Encoded::Lines {
+                EncodedTableRows::Lines { kind, .. } => EncodedTableRows::Lines {
                     lines: String::new(),
                     kind: *kind,
                 },
-                Encoded::Parquet(columns) => Encoded::Parquet(columns.empty()),
+                EncodedTableRows::Parquet(columns) => {
+                    EncodedTableRows::Parquet(columns.empty_like())
+                }
             },
         }
     }
 
     fn put_header(&mut self) {
-        if let Encoded::Lines {
+        if let EncodedTableRows::Lines {
             lines,
             kind: LineKind::Delimited { delimiter, quoting },
         } = &mut self.encoded
         {
-            let cells: Vec<_> = self.names.iter().map(|name| Cell::Text(name)).collect();
-            put_line(&cells, *delimiter, *quoting, lines);
+            let cells: Vec<_> = self
+                .names
+                .iter()
+                .map(|name| TableCell::Text(name))
+                .collect();
+            append_line(&cells, *delimiter, *quoting, lines);
         }
     }
 
-    /// Adds a row: one cell per column, of the column's type or [`Cell::Null`].
+    /// Adds a row: one cell per column, of the column's type or [`TableCell::Null`].
     ///
     /// # Errors
     ///
     /// If the cells do not match the columns.
-    pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
+    pub fn push_row(&mut self, cells: &[TableCell<'_>]) -> Result<()> {
         if cells.len() != self.names.len() {
-            return Err(self.misfit(&format!("{} cells", cells.len())));
+            return Err(self.misfit_error(&format!("{} cells", cells.len())));
         }
         self.count += 1;
         match &mut self.encoded {
-            Encoded::Lines { lines, kind } => {
+            EncodedTableRows::Lines { lines, kind } => {
                 match *kind {
                     LineKind::Json => put_object(&self.names, cells, lines),
                     LineKind::Delimited { delimiter, quoting } => {
-                        put_line(cells, delimiter, quoting, lines);
+                        append_line(cells, delimiter, quoting, lines);
                     }
                 }
                 Ok(())
             }
-            Encoded::Parquet(columns) => match columns.push(cells) {
+            EncodedTableRows::Parquet(columns) => match columns.push_row(cells) {
                 Ok(()) => Ok(()),
-                Err(wrong) => Err(self.misfit(&wrong)),
+                Err(wrong) => Err(self.misfit_error(&wrong)),
             },
         }
     }
 
     /// Returns the approximate number of bytes that the rows take.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         match &self.encoded {
-            Encoded::Lines { lines, .. } => lines.len(),
-            Encoded::Parquet(columns) => columns.bytes,
+            EncodedTableRows::Lines { lines, .. } => lines.len(),
+            EncodedTableRows::Parquet(columns) => columns.bytes,
         }
     }
 
     fn is_worth_writing(&self) -> bool {
         match &self.encoded {
-            Encoded::Lines { lines, .. } => lines.len() >= LINE_BYTES,
-            Encoded::Parquet(columns) => columns.collected >= BATCH_ROWS,
+            EncodedTableRows::Lines { lines, .. } => lines.len() >= LINE_BYTES,
+            EncodedTableRows::Parquet(columns) => columns.collected >= BATCH_ROWS,
         }
     }
 
-    fn misfit(&self, what: &str) -> Error {
+    fn misfit_error(&self, what: &str) -> Error {
         let names = self.names.join("`, `");
         Error::new(
             ErrorKind::Usage,
@@ -397,11 +418,11 @@ impl TableRows {
     }
 }
 
-impl Columns {
-    fn new(columns: &[Column<'_>]) -> Self {
-        let builders: Vec<_> = columns.iter().map(Builder::new).collect();
-        let field = |(column, builder): (&Column<'_>, &Builder)| {
-            Field::new(column.name(), builder.data_type(), true)
+impl ColumnBuilders {
+    fn new(columns: &[TableColumn<'_>]) -> Self {
+        let builders: Vec<_> = columns.iter().map(ColumnBuilder::new).collect();
+        let field = |(column, builder): (&TableColumn<'_>, &ColumnBuilder)| {
+            Field::new(column.column_name(), builder.data_type(), true)
         };
         let fields: Vec<_> = columns.iter().zip(&builders).map(field).collect();
         Self {
@@ -413,10 +434,14 @@ impl Columns {
         }
     }
 
-    fn empty(&self) -> Self {
+    fn empty_like(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
-            builders: self.builders.iter().map(Builder::empty).collect(),
+            builders: self
+                .builders
+                .iter()
+                .map(ColumnBuilder::empty_like)
+                .collect(),
             collected: 0,
             batches: Vec::new(),
             bytes: 0,
@@ -424,24 +449,28 @@ impl Columns {
     }
 
     /// Adds a row. The error names the cell that does not match its column.
-    fn push(&mut self, cells: &[Cell<'_>]) -> std::result::Result<(), String> {
+    fn push_row(&mut self, cells: &[TableCell<'_>]) -> std::result::Result<(), String> {
         for (builder, cell) in self.builders.iter_mut().zip(cells) {
-            if !builder.push(*cell) {
+            if !builder.push_cell(*cell) {
                 return Err(format!("the cell {cell:?}"));
             }
-            self.bytes += cell.bytes();
+            self.bytes += cell.approximate_bytes();
         }
         self.collected += 1;
         if self.collected == BATCH_ROWS {
-            self.batch().map_err(|error| error.to_string())?;
+            self.finish_batch().map_err(|error| error.to_string())?;
         }
         Ok(())
     }
 
-    fn batch(&mut self) -> std::result::Result<(), ParquetError> {
+    fn finish_batch(&mut self) -> std::result::Result<(), ParquetError> {
         if self.collected > 0 {
             self.collected = 0;
-            let arrays = self.builders.iter_mut().map(Builder::finish).collect();
+            let arrays = self
+                .builders
+                .iter_mut()
+                .map(ColumnBuilder::finish_array)
+                .collect();
             self.batches
                 .push(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?);
         }
@@ -449,7 +478,7 @@ impl Columns {
     }
 
     fn take_batches(&mut self) -> std::result::Result<Vec<RecordBatch>, ParquetError> {
-        self.batch()?;
+        self.finish_batch()?;
         self.bytes = 0;
         Ok(std::mem::take(&mut self.batches))
     }
@@ -471,44 +500,44 @@ pub(super) fn unwritable(name: &str, error: ParquetError) -> Error {
     Error::new(kind, format!("cannot write {name}: {error}")).with_source(error)
 }
 
-fn put_line(cells: &[Cell<'_>], delimiter: u8, quoting: bool, out: &mut String) {
+fn append_line(cells: &[TableCell<'_>], delimiter: u8, quoting: bool, out: &mut String) {
     for (position, cell) in cells.iter().enumerate() {
         if position > 0 {
             out.push(char::from(delimiter));
         }
         match cell {
-            Cell::Null => {}
-            Cell::Absent => out.push('-'),
-            Cell::Text(text) => put_delimited(text, delimiter, quoting, out),
-            Cell::Number(number) => put_display(number, out),
-            Cell::Integer(number) => put_display(number, out),
-            Cell::Bool(value) => put_display(value, out),
-            Cell::Numbers(numbers) => put_numbers(numbers, " ", out),
-            Cell::LongNumbers(numbers) => put_numbers(numbers, " ", out),
+            TableCell::Null => {}
+            TableCell::Absent => out.push('-'),
+            TableCell::Text(text) => put_delimited(text, delimiter, quoting, out),
+            TableCell::Number(number) => put_display(number, out),
+            TableCell::Integer(number) => put_display(number, out),
+            TableCell::Bool(value) => put_display(value, out),
+            TableCell::Numbers(numbers) => put_numbers(numbers, " ", out),
+            TableCell::LongNumbers(numbers) => put_numbers(numbers, " ", out),
         }
     }
     out.push('\n');
 }
 
-fn put_object(names: &[String], cells: &[Cell<'_>], out: &mut String) {
+fn put_object(names: &[String], cells: &[TableCell<'_>], out: &mut String) {
     for (position, (name, cell)) in names.iter().zip(cells).enumerate() {
         out.push(if position == 0 { '{' } else { ',' });
         put_json_string(name, out);
         out.push(':');
         match cell {
-            Cell::Text(text) => put_json_string(text, out),
-            Cell::Number(number) if number.is_finite() => put_display(number, out),
-            Cell::Null | Cell::Absent | Cell::Number(_) => out.push_str("null"),
-            Cell::Integer(number) => put_display(number, out),
-            Cell::Bool(value) => put_display(value, out),
-            Cell::Numbers(numbers) => put_list(numbers, out),
-            Cell::LongNumbers(numbers) => put_list(numbers, out),
+            TableCell::Text(text) => put_json_string(text, out),
+            TableCell::Number(number) if number.is_finite() => put_display(number, out),
+            TableCell::Null | TableCell::Absent | TableCell::Number(_) => out.push_str("null"),
+            TableCell::Integer(number) => put_display(number, out),
+            TableCell::Bool(value) => put_display(value, out),
+            TableCell::Numbers(numbers) => append_list(numbers, out),
+            TableCell::LongNumbers(numbers) => append_list(numbers, out),
         }
     }
     out.push_str("}\n");
 }
 
-fn put_list(numbers: &[impl std::fmt::Display], out: &mut String) {
+fn append_list(numbers: &[impl std::fmt::Display], out: &mut String) {
     out.push('[');
     put_numbers(numbers, ",", out);
     out.push(']');
@@ -551,7 +580,7 @@ pub(super) fn put_delimited(text: &str, delimiter: u8, quoting: bool, out: &mut 
 }
 
 /// Returns a value as TSV contains it.
-pub(crate) fn tsv_value(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape_tsv(text: &str) -> Cow<'_, str> {
     let is_special = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
     if !text.bytes().any(is_special) {
         return Cow::Borrowed(text);
@@ -566,7 +595,7 @@ pub(super) fn put_json_string(text: &str, out: &mut String) {
     out.push_str(&serde_json::Value::from(text).to_string());
 }
 
-enum Builder {
+enum ColumnBuilder {
     Text(StringBuilder),
     Number(Float64Builder),
     Integer(UInt64Builder),
@@ -575,27 +604,29 @@ enum Builder {
     LongNumbers(ListBuilder<UInt64Builder>),
 }
 
-impl Builder {
-    fn new(column: &Column<'_>) -> Self {
+impl ColumnBuilder {
+    fn new(column: &TableColumn<'_>) -> Self {
         match column {
-            Column::Text(_) => Self::Text(StringBuilder::new()),
-            Column::Number(_) => Self::Number(Float64Builder::new()),
-            Column::Integer(_) => Self::Integer(UInt64Builder::new()),
-            Column::Bool(_) => Self::Bool(BooleanBuilder::new()),
-            Column::Numbers(_) => Self::Numbers(ListBuilder::new(UInt32Builder::new())),
-            Column::LongNumbers(_) => Self::LongNumbers(ListBuilder::new(UInt64Builder::new())),
+            TableColumn::Text(_) => Self::Text(StringBuilder::new()),
+            TableColumn::Number(_) => Self::Number(Float64Builder::new()),
+            TableColumn::Integer(_) => Self::Integer(UInt64Builder::new()),
+            TableColumn::Bool(_) => Self::Bool(BooleanBuilder::new()),
+            TableColumn::Numbers(_) => Self::Numbers(ListBuilder::new(UInt32Builder::new())),
+            TableColumn::LongNumbers(_) => {
+                Self::LongNumbers(ListBuilder::new(UInt64Builder::new()))
+            }
         }
     }
 
     /// Returns an empty builder of the same type.
-    fn empty(&self) -> Self {
+    fn empty_like(&self) -> Self {
         Self::new(&match self {
-            Self::Text(_) => Column::Text(""),
-            Self::Number(_) => Column::Number(""),
-            Self::Integer(_) => Column::Integer(""),
-            Self::Bool(_) => Column::Bool(""),
-            Self::Numbers(_) => Column::Numbers(""),
-            Self::LongNumbers(_) => Column::LongNumbers(""),
+            Self::Text(_) => TableColumn::Text(""),
+            Self::Number(_) => TableColumn::Number(""),
+            Self::Integer(_) => TableColumn::Integer(""),
+            Self::Bool(_) => TableColumn::Bool(""),
+            Self::Numbers(_) => TableColumn::Numbers(""),
+            Self::LongNumbers(_) => TableColumn::LongNumbers(""),
         })
     }
 
@@ -615,32 +646,34 @@ impl Builder {
     }
 
     /// Appends the cell. Returns `false` if it does not match the column.
-    fn push(&mut self, cell: Cell<'_>) -> bool {
+    fn push_cell(&mut self, cell: TableCell<'_>) -> bool {
         match (self, cell) {
-            (Self::Text(builder), Cell::Text(text)) => builder.append_value(text),
-            (Self::Number(builder), Cell::Number(number)) => builder.append_value(number),
-            (Self::Integer(builder), Cell::Integer(number)) => builder.append_value(number),
-            (Self::Bool(builder), Cell::Bool(value)) => builder.append_value(value),
-            (Self::Numbers(builder), Cell::Numbers(numbers)) => {
+            (Self::Text(builder), TableCell::Text(text)) => builder.append_value(text),
+            (Self::Number(builder), TableCell::Number(number)) => builder.append_value(number),
+            (Self::Integer(builder), TableCell::Integer(number)) => builder.append_value(number),
+            (Self::Bool(builder), TableCell::Bool(value)) => builder.append_value(value),
+            (Self::Numbers(builder), TableCell::Numbers(numbers)) => {
                 builder.values().append_slice(numbers);
                 builder.append(true);
             }
-            (Self::LongNumbers(builder), Cell::LongNumbers(numbers)) => {
+            (Self::LongNumbers(builder), TableCell::LongNumbers(numbers)) => {
                 builder.values().append_slice(numbers);
                 builder.append(true);
             }
-            (Self::Text(builder), Cell::Null | Cell::Absent) => builder.append_null(),
-            (Self::Number(builder), Cell::Null | Cell::Absent) => builder.append_null(),
-            (Self::Integer(builder), Cell::Null | Cell::Absent) => builder.append_null(),
-            (Self::Bool(builder), Cell::Null | Cell::Absent) => builder.append_null(),
-            (Self::Numbers(builder), Cell::Null | Cell::Absent) => builder.append_null(),
-            (Self::LongNumbers(builder), Cell::Null | Cell::Absent) => builder.append_null(),
+            (Self::Text(builder), TableCell::Null | TableCell::Absent) => builder.append_null(),
+            (Self::Number(builder), TableCell::Null | TableCell::Absent) => builder.append_null(),
+            (Self::Integer(builder), TableCell::Null | TableCell::Absent) => builder.append_null(),
+            (Self::Bool(builder), TableCell::Null | TableCell::Absent) => builder.append_null(),
+            (Self::Numbers(builder), TableCell::Null | TableCell::Absent) => builder.append_null(),
+            (Self::LongNumbers(builder), TableCell::Null | TableCell::Absent) => {
+                builder.append_null()
+            }
             _ => return false,
         }
         true
     }
 
-    fn finish(&mut self) -> ArrayRef {
+    fn finish_array(&mut self) -> ArrayRef {
         match self {
             Self::Text(builder) => Arc::new(builder.finish()),
             Self::Number(builder) => Arc::new(builder.finish()),

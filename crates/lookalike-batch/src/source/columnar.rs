@@ -25,9 +25,9 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::InvalidText;
 use super::convert::{plain_values, to_floats, to_large_strings, to_ticks};
+use super::field_census::suggest_field;
 use super::file::InputFile;
-use super::presence::suggest_field;
-use super::values::{Kind, Plan, Values};
+use super::row_values::{FieldPlan, RowValues, ValueKind};
 use crate::error::{Error, Result};
 
 /// Largest number of rows in a batch. It limits memory, because a dictionary may hide how long rows
@@ -96,7 +96,7 @@ impl Read for PositionedReader {
 
 /// Returns the type of a column. A name with dots reaches through structs, but a column with that very
 /// name has priority.
-fn data_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
+fn column_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
     if let Some((_, field)) = schema.fields().find(name) {
         return Some(field.data_type());
     }
@@ -112,10 +112,11 @@ fn data_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
 }
 
 /// Returns the number of rows that a file declares.
-pub(super) fn rows_of(file: &InputFile) -> Result<u64> {
-    let broken = |cause: ParquetError| Error::input(format!("{}: {cause}", file.name()));
-    let opened = PositionedFile::new(file.reopen()?)
-        .map_err(|cause| Error::reading("open", file.name(), cause))?;
+pub(super) fn count_rows(file: &InputFile) -> Result<u64> {
+    let broken =
+        |cause: ParquetError| Error::input_error(format!("{}: {cause}", file.display_name()));
+    let opened = PositionedFile::new(file.open_again()?)
+        .map_err(|cause| Error::read_error("open", file.display_name(), cause))?;
     let metadata = ArrowReaderMetadata::load(&opened, Default::default()).map_err(broken)?;
     let rows = metadata.metadata().file_metadata().num_rows();
     Ok(u64::try_from(rows).unwrap_or(0))
@@ -132,7 +133,7 @@ pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<boo
 const PORTION_BLOCKS: u64 = 16;
 
 /// Divides one Parquet file into portions, which several threads decode in parallel.
-pub(super) struct Portions {
+pub(super) struct ParquetPortions {
     file: Arc<OpenFile>,
     bytes: u64,
     rows: u64,
@@ -152,7 +153,7 @@ struct OpenFile {
 }
 
 /// Some rows of one row group.
-pub(super) struct Portion {
+pub(super) struct ParquetPortion {
     file: Arc<OpenFile>,
     group: usize,
     within: Range<u64>,
@@ -161,7 +162,7 @@ pub(super) struct Portion {
 }
 
 /// A batch, and the number of the file's rows before it.
-pub(super) type Batch = (RecordBatch, u64);
+pub(super) type NumberedBatch = (RecordBatch, u64);
 
 impl OpenFile {
     fn group_rows(&self, group: usize) -> u64 {
@@ -180,11 +181,11 @@ impl OpenFile {
     }
 }
 
-impl Portions {
-    pub(super) fn open(
+impl ParquetPortions {
+    pub(super) fn open_file(
         name: &str,
         file: PositionedFile,
-        plan: &Plan,
+        plan: &FieldPlan,
         block_bytes: usize,
     ) -> Result<Self> {
         let bytes = file.len();
@@ -192,7 +193,7 @@ impl Portions {
         let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(broken)?;
         check_columns(name, metadata.schema(), plan)?;
         let said = metadata.metadata().file_metadata();
-        let leaves = wanted_leaves(said.schema_descr(), metadata.schema(), plan);
+        let leaves = wanted_leaf_columns(said.schema_descr(), metadata.schema(), plan);
         let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves.clone());
         let rows = u64::try_from(said.num_rows()).unwrap_or(0);
         let file = OpenFile {
@@ -220,21 +221,21 @@ impl Portions {
     }
 
     /// Returns the number of rows that have been handed out.
-    pub(super) fn passed(&self) -> u64 {
+    pub(super) fn passed_rows(&self) -> u64 {
         self.passed
     }
 
     /// Returns the approximate number of the file's bytes that have been handed out.
-    pub(super) fn position(&self) -> u64 {
+    pub(super) fn passed_bytes(&self) -> u64 {
         let share = u128::from(self.bytes) * u128::from(self.passed) / u128::from(self.rows.max(1));
         share as u64
     }
 }
 
-impl Iterator for Portions {
-    type Item = Portion;
+impl Iterator for ParquetPortions {
+    type Item = ParquetPortion;
 
-    fn next(&mut self) -> Option<Portion> {
+    fn next(&mut self) -> Option<ParquetPortion> {
         while self.group < self.file.metadata.metadata().num_row_groups() {
             let (group, start) = (self.group, self.within);
             let rows = self.file.group_rows(group);
@@ -248,7 +249,7 @@ impl Iterator for Portions {
             let first = self.passed;
             self.within = end;
             self.passed += end - start;
-            return Some(Portion {
+            return Some(ParquetPortion {
                 file: Arc::clone(&self.file),
                 group,
                 within: start..end,
@@ -259,28 +260,28 @@ impl Iterator for Portions {
     }
 }
 
-impl Portion {
+impl ParquetPortion {
     /// Returns the number of the file's rows before this portion.
-    pub(super) fn first(&self) -> u64 {
+    pub(super) fn first_row(&self) -> u64 {
         self.first
     }
 
     /// Returns the number of rows.
-    pub(super) fn rows(&self) -> u64 {
+    pub(super) fn row_count(&self) -> u64 {
         self.within.end - self.within.start
     }
 
     /// Decodes the portion and calls `visit` with batches of about one block.
-    pub(super) fn batches(
+    pub(super) fn visit_batches(
         &self,
         name: &str,
-        mut visit: impl FnMut(Batch) -> Result<()>,
+        mut visit: impl FnMut(NumberedBatch) -> Result<()>,
     ) -> Result<()> {
         let file = &self.file;
         let block_rows = file.block_bytes as u64 / file.row_bytes(self.group);
         let selection = [
             RowSelector::skip(self.within.start as usize),
-            RowSelector::select(self.rows() as usize),
+            RowSelector::select(self.row_count() as usize),
         ];
         let metadata = file.metadata.clone();
         let reader =
@@ -301,7 +302,7 @@ impl Portion {
             visit((batch, first))?;
             first += rows;
         }
-        let (found, said) = (first - self.first, self.rows());
+        let (found, said) = (first - self.first, self.row_count());
         if found == said {
             return Ok(());
         }
@@ -314,12 +315,16 @@ impl Portion {
 }
 
 pub(crate) fn unreadable(name: &str, reason: &str) -> Error {
-    Error::input(format!("cannot read {name} as Parquet: {reason}"))
+    Error::input_error(format!("cannot read {name} as Parquet: {reason}"))
 }
 
 /// Returns the leaf columns below the wanted fields. The schema tells a struct's field from a name with
 /// a dot.
-fn wanted_leaves(leaves: &SchemaDescriptor, schema: &SchemaRef, plan: &Plan) -> Vec<usize> {
+fn wanted_leaf_columns(
+    leaves: &SchemaDescriptor,
+    schema: &SchemaRef,
+    plan: &FieldPlan,
+) -> Vec<usize> {
     let wanted = |path: &[String]| {
         plan.names
             .iter()
@@ -338,13 +343,13 @@ fn wanted_leaves(leaves: &SchemaDescriptor, schema: &SchemaRef, plan: &Plan) -> 
 }
 
 /// Refuses a file that lacks a wanted column or has it in an unsuitable type.
-pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Result<()> {
+pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &FieldPlan) -> Result<()> {
     for (slot, wanted) in plan.names.iter().enumerate() {
-        match data_type(schema, wanted) {
+        match column_type(schema, wanted) {
             None if plan.may_be_absent(slot) => {}
             None => {
                 let own = schema.fields().iter().map(|field| field.name().as_str());
-                let meant = suggest_field(wanted, plan.role(slot), own);
+                let meant = suggest_field(wanted, plan.slot_role(slot), own);
                 let names: Vec<_> = schema
                     .fields()
                     .iter()
@@ -354,17 +359,17 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
                     true => ", nor any other".to_owned(),
                     false => format!(" among {}", names.join(", ")),
                 };
-                return Err(Error::input(format!(
+                return Err(Error::input_error(format!(
                     "{name} has no column `{wanted}`{names}{meant}"
                 )));
             }
             Some(data_type) => {
-                let kind = kind_of(data_type).filter(|&kind| plan.accepts(slot, kind));
+                let kind = column_kind(data_type).filter(|&kind| plan.accepts_kind(slot, kind));
                 if kind.is_none() {
-                    return Err(Error::input(format!(
+                    return Err(Error::input_error(format!(
                         "the column `{wanted}` of {name} is of the type {data_type}, which cannot \
                          be used as {}",
-                        plan.role(slot)
+                        plan.slot_role(slot)
                     )));
                 }
             }
@@ -374,22 +379,24 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
 }
 
 /// Returns the kind of a column's values, or `None` if the type cannot be read.
-fn kind_of(data_type: &DataType) -> Option<Kind> {
+fn column_kind(data_type: &DataType) -> Option<ValueKind> {
     match data_type {
-        data_type if is_string(data_type) || is_binary(data_type) => Some(Kind::Text),
-        DataType::Dictionary(_, values) => kind_of(values).filter(|kind| *kind == Kind::Text),
-        DataType::Boolean => Some(Kind::True),
-        DataType::Null => Some(Kind::Null),
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Kind::Number),
-        _ if data_type.is_numeric() => Some(Kind::Number),
+        data_type if is_string(data_type) || is_binary(data_type) => Some(ValueKind::Text),
+        DataType::Dictionary(_, values) => {
+            column_kind(values).filter(|kind| *kind == ValueKind::Text)
+        }
+        DataType::Boolean => Some(ValueKind::True),
+        DataType::Null => Some(ValueKind::Null),
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(ValueKind::Number),
+        _ if data_type.is_numeric() => Some(ValueKind::Number),
         DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) => {
-            is_text_item(item.data_type()).then_some(Kind::List)
+            is_text_item(item.data_type()).then_some(ValueKind::List)
         }
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) => {
                 let key = is_text_item(fields.first()?.data_type());
                 let value = fields.get(1)?.data_type().is_numeric();
-                (key && value).then_some(Kind::Object)
+                (key && value).then_some(ValueKind::Object)
             }
             _ => None,
         },
@@ -423,18 +430,18 @@ fn is_text_item(data_type: &DataType) -> bool {
 }
 
 /// The values of a wanted column, prepared for access by row.
-struct Column {
+struct ColumnValues {
     /// `true` for rows in which the column and all enclosing structs have a value; `None` if all rows
     /// do.
     valid: Option<NullBuffer>,
-    cells: Cells,
+    cells: ColumnCells,
 }
 
-enum Cells {
+enum ColumnCells {
     Absent,
-    Strings(Strings, Kind),
+    Strings(StringColumn, ValueKind),
     /// Binary values, which are text if they are UTF-8, with the name of the column.
-    Bytes(Bytes, String, InvalidText),
+    Bytes(BinaryColumn, String, InvalidText),
     Bools(BooleanArray),
     /// Lists of strings; each row is read as JSON.
     Lists(ArrayRef),
@@ -443,20 +450,20 @@ enum Cells {
     Nulls,
 }
 
-enum Strings {
+enum StringColumn {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
 }
 
-enum Bytes {
+enum BinaryColumn {
     Small(BinaryArray),
     Large(LargeBinaryArray),
     View(BinaryViewArray),
 }
 
-impl Bytes {
-    fn get(&self, row: usize) -> &[u8] {
+impl BinaryColumn {
+    fn value_at(&self, row: usize) -> &[u8] {
         match self {
             Self::Small(array) => array.value(row),
             Self::Large(array) => array.value(row),
@@ -478,8 +485,8 @@ impl Bytes {
     }
 }
 
-impl Strings {
-    fn get(&self, row: usize) -> &str {
+impl StringColumn {
+    fn value_at(&self, row: usize) -> &str {
         match self {
             Self::Small(array) => array.value(row),
             Self::Large(array) => array.value(row),
@@ -488,7 +495,7 @@ impl Strings {
     }
 
     /// Returns the total bytes of all values.
-    fn bytes(&self) -> u64 {
+    fn total_bytes(&self) -> u64 {
         let between = |offsets: &[i64]| offsets[offsets.len() - 1] - offsets[0];
         let bytes = match self {
             Self::Small(array) => {
@@ -513,28 +520,30 @@ impl Strings {
     }
 }
 
-impl Column {
+impl ColumnValues {
     fn new(
         batch: &RecordBatch,
         name: &str,
         invalid_text: InvalidText,
     ) -> std::result::Result<Self, String> {
-        let Some((array, valid)) = find(batch, name) else {
+        let Some((array, valid)) = find_column(batch, name) else {
             return Ok(Self {
                 valid: None,
-                cells: Cells::Absent,
+                cells: ColumnCells::Absent,
             });
         };
-        let cells = match kind_of(array.data_type()) {
-            Some(Kind::Text) => match Bytes::new(&array) {
-                Some(bytes) => Cells::Bytes(bytes, name.to_owned(), invalid_text),
-                None => Cells::Strings(Strings::new(&array)?, Kind::Text),
+        let cells = match column_kind(array.data_type()) {
+            Some(ValueKind::Text) => match BinaryColumn::new(&array) {
+                Some(bytes) => ColumnCells::Bytes(bytes, name.to_owned(), invalid_text),
+                None => ColumnCells::Strings(StringColumn::new(&array)?, ValueKind::Text),
             },
-            Some(Kind::Number) => Cells::Strings(number_literals(&array)?, Kind::Number),
-            Some(Kind::True) => Cells::Bools(array.as_boolean().clone()),
-            Some(Kind::List) => Cells::Lists(array),
-            Some(Kind::Object) => Cells::Maps(array),
-            _ => Cells::Nulls,
+            Some(ValueKind::Number) => {
+                ColumnCells::Strings(number_literals(&array)?, ValueKind::Number)
+            }
+            Some(ValueKind::True) => ColumnCells::Bools(array.as_boolean().clone()),
+            Some(ValueKind::List) => ColumnCells::Lists(array),
+            Some(ValueKind::Object) => ColumnCells::Maps(array),
+            _ => ColumnCells::Nulls,
         };
         Ok(Self { valid, cells })
     }
@@ -543,27 +552,40 @@ impl Column {
     fn text_at(&self, row: usize) -> Option<&str> {
         let null = self.valid.as_ref().is_some_and(|valid| valid.is_null(row));
         match &self.cells {
-            Cells::Strings(strings, Kind::Text) if !null => Some(strings.get(row)),
+            ColumnCells::Strings(strings, ValueKind::Text) if !null => Some(strings.value_at(row)),
             _ => None,
         }
     }
 
     /// Stores the value at `row` in a slot.
-    fn put(&self, row: usize, slot: usize, values: &mut Values) -> std::result::Result<(), String> {
+    fn put_value(
+        &self,
+        row: usize,
+        slot: usize,
+        values: &mut RowValues,
+    ) -> std::result::Result<(), String> {
         let null = self.valid.as_ref().is_some_and(|valid| valid.is_null(row));
         match &self.cells {
-            Cells::Absent => {}
-            _ if null => values.set_copy(slot, Kind::Null, ""),
-            Cells::Nulls => values.set_copy(slot, Kind::Null, ""),
-            Cells::Strings(strings, kind) => values.set_copy(slot, *kind, strings.get(row)),
-            Cells::Bytes(bytes, name, invalid_text) => {
-                let text = text_of_bytes(bytes.get(row), name, *invalid_text)?;
-                values.set_copy(slot, Kind::Text, &text);
+            ColumnCells::Absent => {}
+            _ if null => values.set_copied_text(slot, ValueKind::Null, ""),
+            ColumnCells::Nulls => values.set_copied_text(slot, ValueKind::Null, ""),
+            ColumnCells::Strings(strings, kind) => {
+                values.set_copied_text(slot, *kind, strings.value_at(row))
             }
-            Cells::Bools(bools) if bools.value(row) => values.set_copy(slot, Kind::True, ""),
-            Cells::Bools(_) => values.set_copy(slot, Kind::False, ""),
-            Cells::Lists(lists) => values.set_copy(slot, Kind::List, &list_json(lists, row)?),
-            Cells::Maps(maps) => values.set_copy(slot, Kind::Object, &map_json(maps, row)?),
+            ColumnCells::Bytes(bytes, name, invalid_text) => {
+                let text = text_of_bytes(bytes.value_at(row), name, *invalid_text)?;
+                values.set_copied_text(slot, ValueKind::Text, &text);
+            }
+            ColumnCells::Bools(bools) if bools.value(row) => {
+                values.set_copied_text(slot, ValueKind::True, "")
+            }
+            ColumnCells::Bools(_) => values.set_copied_text(slot, ValueKind::False, ""),
+            ColumnCells::Lists(lists) => {
+                values.set_copied_text(slot, ValueKind::List, &list_to_json(lists, row)?)
+            }
+            ColumnCells::Maps(maps) => {
+                values.set_copied_text(slot, ValueKind::Object, &map_to_json(maps, row)?)
+            }
         }
         Ok(())
     }
@@ -587,14 +609,14 @@ fn text_of_bytes<'a>(
 
 /// Returns the digits of the first number or time of a column.
 pub(super) fn plain_numbers(array: &ArrayRef) -> std::result::Result<String, String> {
-    match kind_of(array.data_type()) {
-        Some(Kind::Number) => Ok(number_literals(array)?.get(0).to_owned()),
+    match column_kind(array.data_type()) {
+        Some(ValueKind::Number) => Ok(number_literals(array)?.value_at(0).to_owned()),
         _ => Err("the column holds no numbers".to_owned()),
     }
 }
 
 /// Returns a column of a batch, with the rows in which it and all enclosing structs have a value.
-fn find(batch: &RecordBatch, name: &str) -> Option<(ArrayRef, Option<NullBuffer>)> {
+fn find_column(batch: &RecordBatch, name: &str) -> Option<(ArrayRef, Option<NullBuffer>)> {
     let direct = batch.column_by_name(name);
     let mut parts = name.split('.');
     let mut array = match direct {
@@ -615,7 +637,7 @@ fn find(batch: &RecordBatch, name: &str) -> Option<(ArrayRef, Option<NullBuffer>
 }
 
 /// Returns numbers as digits, and dates and times as decimal seconds since 1970.
-fn number_literals(array: &ArrayRef) -> std::result::Result<Strings, String> {
+fn number_literals(array: &ArrayRef) -> std::result::Result<StringColumn, String> {
     let per_second = match array.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => 1,
         DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Date64 => 1000,
@@ -624,20 +646,20 @@ fn number_literals(array: &ArrayRef) -> std::result::Result<Strings, String> {
         DataType::Date32 => {
             let days = to_ticks(array).map_err(|error| error.to_string())?;
             let seconds = days.unary::<_, Int64Type>(|day| day * 86_400);
-            return Strings::new(&(Arc::new(seconds) as ArrayRef));
+            return StringColumn::new(&(Arc::new(seconds) as ArrayRef));
         }
-        _ => return Strings::new(array),
+        _ => return StringColumn::new(array),
     };
     let ticks = to_ticks(array).map_err(|error| error.to_string())?;
     let literals: StringArray = ticks
         .iter()
-        .map(|tick| tick.map(|tick| decimal(tick, per_second)))
+        .map(|tick| tick.map(|tick| format_decimal(tick, per_second)))
         .collect();
-    Ok(Strings::Small(literals))
+    Ok(StringColumn::Small(literals))
 }
 
 /// Returns `ticks / per_second` in exact decimal digits.
-fn decimal(ticks: i64, per_second: u64) -> String {
+fn format_decimal(ticks: i64, per_second: u64) -> String {
     let sign = if ticks < 0 { "-" } else { "" };
     let (whole, rest) = (
         ticks.unsigned_abs() / per_second,
@@ -651,20 +673,20 @@ fn decimal(ticks: i64, per_second: u64) -> String {
     format!("{sign}{whole}.{}", fraction.trim_end_matches('0'))
 }
 
-fn list_json(lists: &ArrayRef, row: usize) -> std::result::Result<String, String> {
+fn list_to_json(lists: &ArrayRef, row: usize) -> std::result::Result<String, String> {
     let items = match lists.data_type() {
         DataType::List(_) => lists.as_list::<i32>().value(row),
         DataType::LargeList(_) => lists.as_list::<i64>().value(row),
         _ => lists.as_list_view::<i32>().value(row),
     };
-    let strings = Strings::new(&items)?;
-    let items = (0..items.len()).map(|at| (!items.is_null(at)).then(|| strings.get(at)));
+    let strings = StringColumn::new(&items)?;
+    let items = (0..items.len()).map(|at| (!items.is_null(at)).then(|| strings.value_at(at)));
     serde_json::to_string(&items.collect::<Vec<_>>()).map_err(|error| error.to_string())
 }
 
-fn map_json(maps: &ArrayRef, row: usize) -> std::result::Result<String, String> {
+fn map_to_json(maps: &ArrayRef, row: usize) -> std::result::Result<String, String> {
     let entries = maps.as_map().value(row);
-    let keys = Strings::new(entries.column(0))?;
+    let keys = StringColumn::new(entries.column(0))?;
     let weights = to_floats(entries.column(1)).map_err(|error| error.to_string())?;
     let mut json = String::from("[");
     for at in 0..entries.len() {
@@ -673,7 +695,7 @@ fn map_json(maps: &ArrayRef, row: usize) -> std::result::Result<String, String> 
         } else {
             weights.value(at)
         };
-        let pair = serde_json::to_string(&(keys.get(at), weight));
+        let pair = serde_json::to_string(&(keys.value_at(at), weight));
         json.push_str(if at == 0 { "" } else { "," });
         json.push_str(&pair.map_err(|error| error.to_string())?);
     }
@@ -682,20 +704,20 @@ fn map_json(maps: &ArrayRef, row: usize) -> std::result::Result<String, String> 
 }
 
 /// The wanted columns of a batch, by slot.
-pub(super) struct Columns(Vec<Column>);
+pub(super) struct WantedColumns(Vec<ColumnValues>);
 
-impl Columns {
+impl WantedColumns {
     pub(super) fn new(
         batch: &RecordBatch,
-        plan: &Plan,
+        plan: &FieldPlan,
         invalid_text: InvalidText,
         wanted: impl Fn(usize) -> bool,
     ) -> std::result::Result<Self, String> {
         let column = |(slot, name): (usize, &String)| match wanted(slot) {
-            true => Column::new(batch, name, invalid_text),
-            false => Ok(Column {
+            true => ColumnValues::new(batch, name, invalid_text),
+            false => Ok(ColumnValues {
                 valid: None,
-                cells: Cells::Absent,
+                cells: ColumnCells::Absent,
             }),
         };
         plan.names
@@ -708,11 +730,11 @@ impl Columns {
 
     /// Returns the total bytes of the texts in a batch; an estimate for columns that are not plain
     /// strings.
-    pub(super) fn text_bytes(batch: &RecordBatch, plan: &Plan) -> u64 {
-        let of_column = |name: &str| match find(batch, name) {
+    pub(super) fn text_bytes(batch: &RecordBatch, plan: &FieldPlan) -> u64 {
+        let of_column = |name: &str| match find_column(batch, name) {
             Some((array, _)) => match array.data_type() {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                    Strings::new(&array).map_or(0, |strings| strings.bytes())
+                    StringColumn::new(&array).map_or(0, |strings| strings.total_bytes())
                 }
                 _ => array.get_array_memory_size() as u64,
             },
@@ -722,15 +744,15 @@ impl Columns {
         slots.map(|&slot| of_column(&plan.names[slot])).sum()
     }
 
-    /// Stores the values of a row in `values`, but does not copy the text if it is a single string
+    /// Stores the values of a row in `row_values`, but does not copy the text if it is a single string
     /// column. Returns the string to which slots outside of the arena refer.
     pub(super) fn parse_around_text(
         &self,
         row: usize,
-        plan: &Plan,
-        values: &mut Values,
+        plan: &FieldPlan,
+        values: &mut RowValues,
     ) -> std::result::Result<&str, String> {
-        values.clear(plan);
+        values.clear_row(plan);
         let mut whole = "";
         for (slot, column) in self.0.iter().enumerate() {
             match column
@@ -739,24 +761,24 @@ impl Columns {
             {
                 Some(text) => {
                     whole = text;
-                    values.set(slot, Kind::Text, 0, text.len());
+                    values.set_range(slot, ValueKind::Text, 0, text.len());
                 }
-                None => column.put(row, slot, values)?,
+                None => column.put_value(row, slot, values)?,
             }
         }
         Ok(whole)
     }
 
-    /// Stores copies of the values of a row in `values`.
-    pub(super) fn parse(
+    /// Stores copies of the values of a row in `row_values`.
+    pub(super) fn parse_row(
         &self,
         row: usize,
-        plan: &Plan,
-        values: &mut Values,
+        plan: &FieldPlan,
+        values: &mut RowValues,
     ) -> std::result::Result<(), String> {
-        values.clear(plan);
+        values.clear_row(plan);
         for (slot, column) in self.0.iter().enumerate() {
-            column.put(row, slot, values)?;
+            column.put_value(row, slot, values)?;
         }
         Ok(())
     }

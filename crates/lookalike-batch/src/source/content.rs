@@ -81,7 +81,7 @@ pub(super) fn known_extensions() -> &'static str {
 
 /// Describes a file of an unsupported format by its extension.
 pub(super) fn foreign_extension(path: &Path) -> Option<&'static str> {
-    described(&path.extension()?.to_str()?.to_ascii_lowercase())
+    describe_extension(&path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 /// Describes an input of an unsupported format by its first bytes.
@@ -94,11 +94,11 @@ pub(super) fn foreign_content(start: &[u8]) -> Option<&'static str> {
             "a ZIP archive, as .zip, .docx, .xlsx and .odt are, which cannot be read: unpack it, \
              or save its text as .txt first",
         ),
-        (_, extension) => described(extension),
+        (_, extension) => describe_extension(extension),
     }
 }
 
-fn described(extension: &str) -> Option<&'static str> {
+fn describe_extension(extension: &str) -> Option<&'static str> {
     let found = FOREIGN.iter().find(|(all, _)| all.contains(&extension));
     found.map(|(_, what)| *what)
 }

@@ -138,21 +138,21 @@ pub(super) fn plain_values(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 fn number_digits(array: &ArrayRef) -> Result<LargeStringArray, ArrowError> {
     let digits = |array: &ArrayRef| -> Option<LargeStringArray> {
         Some(match array.data_type() {
-            DataType::Int8 => displayed::<Int8Type>(array),
-            DataType::Int16 => displayed::<Int16Type>(array),
-            DataType::Int32 => displayed::<Int32Type>(array),
-            DataType::Int64 => displayed::<Int64Type>(array),
-            DataType::UInt8 => displayed::<UInt8Type>(array),
-            DataType::UInt16 => displayed::<UInt16Type>(array),
-            DataType::UInt32 => displayed::<UInt32Type>(array),
-            DataType::UInt64 => displayed::<UInt64Type>(array),
-            DataType::Float16 => displayed::<Float16Type>(array),
-            DataType::Float32 => shortest::<Float32Type>(array),
-            DataType::Float64 => shortest::<Float64Type>(array),
-            DataType::Decimal32(..) => decimals::<Decimal32Type>(array),
-            DataType::Decimal64(..) => decimals::<Decimal64Type>(array),
-            DataType::Decimal128(..) => decimals::<Decimal128Type>(array),
-            DataType::Decimal256(..) => decimals::<Decimal256Type>(array),
+            DataType::Int8 => display_values::<Int8Type>(array),
+            DataType::Int16 => display_values::<Int16Type>(array),
+            DataType::Int32 => display_values::<Int32Type>(array),
+            DataType::Int64 => display_values::<Int64Type>(array),
+            DataType::UInt8 => display_values::<UInt8Type>(array),
+            DataType::UInt16 => display_values::<UInt16Type>(array),
+            DataType::UInt32 => display_values::<UInt32Type>(array),
+            DataType::UInt64 => display_values::<UInt64Type>(array),
+            DataType::Float16 => display_values::<Float16Type>(array),
+            DataType::Float32 => shortest_digits::<Float32Type>(array),
+            DataType::Float64 => shortest_digits::<Float64Type>(array),
+            DataType::Decimal32(..) => format_decimals::<Decimal32Type>(array),
+            DataType::Decimal64(..) => format_decimals::<Decimal64Type>(array),
+            DataType::Decimal128(..) => format_decimals::<Decimal128Type>(array),
+            DataType::Decimal256(..) => format_decimals::<Decimal256Type>(array),
             _ => return None,
         })
     };
@@ -178,7 +178,7 @@ fn write_each<T: ArrowPrimitiveType>(
     builder.finish()
 }
 
-fn displayed<T: ArrowPrimitiveType>(array: &ArrayRef) -> LargeStringArray
+fn display_values<T: ArrowPrimitiveType>(array: &ArrayRef) -> LargeStringArray
 where
     T::Native: std::fmt::Display,
 {
@@ -188,7 +188,7 @@ where
     })
 }
 
-fn shortest<T: ArrowPrimitiveType>(array: &ArrayRef) -> LargeStringArray
+fn shortest_digits<T: ArrowPrimitiveType>(array: &ArrayRef) -> LargeStringArray
 where
     T::Native: ryu::Float,
 {
@@ -198,7 +198,7 @@ where
     })
 }
 
-fn decimals<T: DecimalType>(array: &ArrayRef) -> LargeStringArray {
+fn format_decimals<T: DecimalType>(array: &ArrayRef) -> LargeStringArray {
     let array = array.as_primitive::<T>();
     write_each(array, |digits, row, _| {
         digits.push_str(&array.value_as_string(row));

@@ -11,7 +11,7 @@ pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
     if encoding.is_ascii_compatible() {
         return Ok(());
     }
-    Err(Error::usage(format!(
+    Err(Error::usage_error(format!(
         "the encoding {} cannot be read row by row; convert the input to UTF-8 first",
         encoding.name()
     )))
@@ -45,14 +45,14 @@ pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
 
 /// The encoding of the rows and the treatment of malformed text.
 #[derive(Clone, Copy)]
-pub(super) struct Decoding {
+pub(super) struct RowDecoding {
     pub(super) encoding: &'static Encoding,
     pub(super) invalid_text: InvalidText,
 }
 
-impl Decoding {
+impl RowDecoding {
     /// Returns all of `bytes` as text if the encoding is UTF-8 and `bytes` is valid.
-    pub(super) fn whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
+    pub(super) fn decode_whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
         if self.encoding == UTF_8 {
             simdutf8::basic::from_utf8(bytes).ok()
         } else {
@@ -61,13 +61,13 @@ impl Decoding {
     }
 
     /// Decodes one row. The text is borrowed from `bytes` if possible, otherwise written to `room`.
-    pub(super) fn row<'a>(
+    pub(super) fn decode_row<'a>(
         &self,
         bytes: &'a [u8],
         room: &'a mut String,
     ) -> std::result::Result<&'a str, String> {
         if self.encoding != UTF_8 {
-            return self.transcode(bytes, room);
+            return self.transcode_bytes(bytes, room);
         }
         match (simdutf8::compat::from_utf8(bytes), self.invalid_text) {
             (Ok(text), _) => Ok(text),
@@ -88,7 +88,7 @@ impl Decoding {
         }
     }
 
-    fn transcode<'a>(
+    fn transcode_bytes<'a>(
         &self,
         bytes: &[u8],
         room: &'a mut String,
@@ -129,11 +129,11 @@ mod tests {
         bytes: &[u8],
     ) -> Option<String> {
         let mut room = String::new();
-        Decoding {
+        RowDecoding {
             encoding,
             invalid_text,
         }
-        .row(bytes, &mut room)
+        .decode_row(bytes, &mut room)
         .ok()
         .map(str::to_owned)
     }

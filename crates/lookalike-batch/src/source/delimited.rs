@@ -7,13 +7,13 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
 
-use super::lines::RowEnds;
-use super::presence::suggest_field;
-use super::values::{Kind, Plan, Values};
+use super::field_census::suggest_field;
+use super::line_reader::RowEnds;
+use super::row_values::{FieldPlan, RowValues, ValueKind};
 
 /// The columns of an input, with the slots of those that are wanted.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct DelimitedColumns {
     pub(super) names: Vec<String>,
     delimiter: u8,
     quoting: bool,
@@ -21,11 +21,11 @@ pub(super) struct Columns {
     slots: Vec<Option<usize>>,
 }
 
-impl Columns {
+impl DelimitedColumns {
     /// Creates the columns that a header names.
     pub(super) fn from_header(row: &str, delimiter: u8, quoting: bool) -> Self {
         Self {
-            names: split(row, delimiter, quoting),
+            names: split_cells(row, delimiter, quoting),
             delimiter,
             quoting,
             slots: Vec::new(),
@@ -33,8 +33,8 @@ impl Columns {
     }
 
     /// Creates columns named `1`, `2`, …, as many as the first row has.
-    pub(super) fn numbered(row: &str, delimiter: u8, quoting: bool) -> Self {
-        let width = split(row, delimiter, quoting).len();
+    pub(super) fn number_columns(row: &str, delimiter: u8, quoting: bool) -> Self {
+        let width = split_cells(row, delimiter, quoting).len();
         let names = (1..=width).map(|number| number.to_string()).collect();
         Self {
             names,
@@ -45,7 +45,7 @@ impl Columns {
     }
 
     /// Finds the wanted columns. The error says which column is missing or occurs more than once.
-    pub(super) fn choose(&mut self, plan: &Plan) -> Result<(), String> {
+    pub(super) fn choose_columns(&mut self, plan: &FieldPlan) -> Result<(), String> {
         self.slots = vec![None; self.names.len()];
         for (slot, wanted) in plan.names.iter().enumerate() {
             let mut found = (0..self.names.len()).filter(|&column| self.names[column] == *wanted);
@@ -55,7 +55,7 @@ impl Columns {
                 (None, _) => {
                     let names = self.names.join("`, `");
                     let own = self.names.iter().map(String::as_str);
-                    let meant = suggest_field(wanted, plan.role(slot), own);
+                    let meant = suggest_field(wanted, plan.slot_role(slot), own);
                     return Err(format!(
                         "there is no column `{wanted}` among `{names}`{meant}"
                     ));
@@ -68,19 +68,19 @@ impl Columns {
         Ok(())
     }
 
-    /// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.
-    pub(super) fn parse(
+    /// Stores the wanted fields of a row in `row_values`, or returns the reason why the row is bad.
+    pub(super) fn parse_row(
         &self,
         row: &str,
-        plan: &Plan,
+        plan: &FieldPlan,
         reader: &mut CellReader,
-        values: &mut Values,
+        values: &mut RowValues,
     ) -> Result<(), String> {
-        values.clear(plan);
+        values.clear_row(plan);
         let width = if !self.quoting || memchr(b'"', row.as_bytes()).is_none() {
-            self.divide(row, values)
+            self.divide_row(row, values)
         } else {
-            match self.unquote(row, values) {
+            match self.unquote_row(row, values) {
                 Some(width) => width,
                 None if self.is_unclosed(row) => {
                     return Err(
@@ -90,8 +90,8 @@ impl Columns {
                     );
                 }
                 None => {
-                    values.clear(plan);
-                    self.define(row, reader, values)
+                    values.clear_row(plan);
+                    self.parse_by_definition(row, reader, values)
                 }
             }
         };
@@ -107,29 +107,29 @@ impl Columns {
     /// Returns `true` if the last row of an input ends within quotes.
     fn is_unclosed(&self, row: &str) -> bool {
         let longer = format!("{row}\n\n");
-        let end = RowEnds::OutsideQuotes(self.delimiter).row_end(longer.as_bytes(), 0);
+        let end = RowEnds::OutsideQuotes(self.delimiter).find_row_end(longer.as_bytes(), 0);
         end == longer.len()
     }
 
-    fn take(&self, column: usize, start: usize, end: usize, values: &mut Values) {
+    fn take_field(&self, column: usize, start: usize, end: usize, values: &mut RowValues) {
         if let Some(Some(slot)) = self.slots.get(column) {
-            values.set(*slot, Kind::Text, start, end);
+            values.set_range(*slot, ValueKind::Text, start, end);
         }
     }
 
     /// Splits a row at every delimiter and returns the number of fields.
-    fn divide(&self, row: &str, values: &mut Values) -> usize {
+    fn divide_row(&self, row: &str, values: &mut RowValues) -> usize {
         let (mut column, mut start) = (0, 0);
         for end in memchr_iter(self.delimiter, row.as_bytes()) {
-            self.take(column, start, end, values);
+            self.take_field(column, start, end, values);
             (column, start) = (column + 1, end + 1);
         }
-        self.take(column, start, row.len(), values);
+        self.take_field(column, start, row.len(), values);
         column + 1
     }
 
     /// Splits a row with quoted fields. Returns `None` if it is not well-formed.
-    fn unquote(&self, row: &str, values: &mut Values) -> Option<usize> {
+    fn unquote_row(&self, row: &str, values: &mut RowValues) -> Option<usize> {
         let bytes = row.as_bytes();
         let (mut column, mut start) = (0, 0);
         loop {
@@ -138,7 +138,7 @@ impl Columns {
             } else {
                 let rest = &bytes[start..];
                 let end = memchr(self.delimiter, rest).map_or(row.len(), |length| start + length);
-                self.take(column, start, end, values);
+                self.take_field(column, start, end, values);
                 end
             };
             column += 1;
@@ -157,7 +157,7 @@ impl Columns {
         row: &str,
         column: usize,
         start: usize,
-        values: &mut Values,
+        values: &mut RowValues,
     ) -> Option<usize> {
         let bytes = row.as_bytes();
         let wanted = self.slots.get(column).copied().flatten();
@@ -167,7 +167,7 @@ impl Columns {
             let quote = from + memchr(b'"', &bytes[from..])?;
             let doubled = bytes.get(quote + 1) == Some(&b'"');
             if !doubled && from == start {
-                self.take(column, start, quote, values);
+                self.take_field(column, start, quote, values);
                 return Some(quote + 1);
             }
             if wanted.is_some() {
@@ -177,7 +177,7 @@ impl Columns {
             }
             if !doubled {
                 if let Some(slot) = wanted {
-                    values.set_arena(slot, Kind::Text, arena_start);
+                    values.set_arena_range(slot, ValueKind::Text, arena_start);
                 }
                 return Some(quote + 1);
             }
@@ -186,11 +186,16 @@ impl Columns {
     }
 
     /// Parses the row with `csv_core`, which defines the result.
-    fn define(&self, row: &str, reader: &mut CellReader, values: &mut Values) -> usize {
-        let cells = reader.read(row, self.delimiter);
+    fn parse_by_definition(
+        &self,
+        row: &str,
+        reader: &mut CellReader,
+        values: &mut RowValues,
+    ) -> usize {
+        let cells = reader.read_cells(row, self.delimiter);
         for (column, cell) in cells.iter().enumerate() {
             if let Some(Some(slot)) = self.slots.get(column) {
-                values.set_copy(*slot, Kind::Text, cell);
+                values.set_copied_text(*slot, ValueKind::Text, cell);
             }
         }
         cells.len()
@@ -198,9 +203,9 @@ impl Columns {
 }
 
 /// Returns the cells of a row as strings.
-fn split(row: &str, delimiter: u8, quoting: bool) -> Vec<String> {
+fn split_cells(row: &str, delimiter: u8, quoting: bool) -> Vec<String> {
     if quoting {
-        return CellReader::default().read(row, delimiter);
+        return CellReader::default().read_cells(row, delimiter);
     }
     row.split(char::from(delimiter))
         .map(str::to_owned)
@@ -213,7 +218,7 @@ pub(super) struct CellReader(Option<(u8, Box<Reader>)>);
 
 impl CellReader {
     /// Returns the cells of a row without its line end.
-    fn read(&mut self, row: &str, delimiter: u8) -> Vec<String> {
+    fn read_cells(&mut self, row: &str, delimiter: u8) -> Vec<String> {
         let reader = match &mut self.0 {
             Some((known, reader)) if *known == delimiter => reader,
             other => {
@@ -251,28 +256,29 @@ impl CellReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::{Fields, IdField};
+    use crate::source::{IdField, WantedFields};
     use proptest::prelude::*;
 
-    fn columns(width: usize, quoting: bool) -> (Plan, Columns) {
-        let fields = Fields {
+    fn columns(width: usize, quoting: bool) -> (FieldPlan, DelimitedColumns) {
+        let fields = WantedFields {
             text: vec!["1".to_owned()],
             id: IdField::RowNumber,
             extra: (2..=width).map(|number| number.to_string()).collect(),
-            ..Fields::default()
+            ..WantedFields::default()
         };
-        let plan = Plan::new(&fields, None);
-        let mut columns = Columns::numbered(&vec!["x"; width].join(","), b',', quoting);
-        columns.choose(&plan).unwrap();
+        let plan = FieldPlan::new(&fields, None);
+        let mut columns =
+            DelimitedColumns::number_columns(&vec!["x"; width].join(","), b',', quoting);
+        columns.choose_columns(&plan).unwrap();
         (plan, columns)
     }
 
     fn cells(row: &str, width: usize, quoting: bool) -> Result<Vec<String>, String> {
         let (plan, columns) = columns(width, quoting);
-        let mut values = Values::default();
-        columns.parse(row, &plan, &mut CellReader::default(), &mut values)?;
+        let mut values = RowValues::default();
+        columns.parse_row(row, &plan, &mut CellReader::default(), &mut values)?;
         Ok(values
-            .shown(row)
+            .describe_slots(row)
             .into_iter()
             .map(|(_, text)| text)
             .collect())
@@ -296,12 +302,13 @@ mod tests {
 
     #[test]
     fn a_missing_or_doubled_column_is_named() {
-        let fields = Fields {
+        let fields = WantedFields {
             text: vec!["text".to_owned()],
-            ..Fields::default()
+            ..WantedFields::default()
         };
-        let plan = Plan::new(&fields, None);
-        let choose = |header| Columns::from_header(header, b',', true).choose(&plan);
+        let plan = FieldPlan::new(&fields, None);
+        let choose =
+            |header| DelimitedColumns::from_header(header, b',', true).choose_columns(&plan);
         assert!(choose("id,text").is_ok());
         assert!(choose("id,body").unwrap_err().contains("`text`"));
         assert!(choose("text,text").unwrap_err().contains("more than one"));
@@ -313,14 +320,14 @@ mod tests {
         fn every_way_agrees_with_the_csv_crate(row in "[ab,\"\n\r中]{0,24}", quoting: bool) {
             // As the row finder guarantees, this is one row, without a line feed outside of quotes.
             let ends = if quoting {
-                super::super::lines::RowEnds::OutsideQuotes(b',')
+                super::super::line_reader::RowEnds::OutsideQuotes(b',')
             } else {
-                super::super::lines::RowEnds::LineFeed
+                super::super::line_reader::RowEnds::LineFeed
             };
-            let end = ends.row_end(row.as_bytes(), 0);
+            let end = ends.find_row_end(row.as_bytes(), 0);
             let row = row[..end].strip_suffix('\n').unwrap_or(&row[..end]);
             prop_assume!(!row.is_empty());
-            if quoting && ends.row_end(format!("{row}\n\n").as_bytes(), 0) > row.len() + 1 {
+            if quoting && ends.find_row_end(format!("{row}\n\n").as_bytes(), 0) > row.len() + 1 {
                 prop_assert!(cells(row, 1, quoting).unwrap_err().contains("not closed"));
                 return Ok(());
             }

@@ -2,8 +2,8 @@
 
 use memchr::memchr_iter;
 
-use super::file::{InputFile, Storage};
-use super::{Format, Inputs, columnar};
+use super::file::{InputFile, InputStorage};
+use super::{InputFormat, InputSet, columnar};
 use crate::error::Result;
 
 /// Number of samples over all files.
@@ -12,7 +12,7 @@ const LOOKS: u64 = 64;
 /// Bytes per sample.
 const LOOK_BYTES: u64 = 16 << 10;
 
-impl Inputs {
+impl InputSet {
     /// Returns the expected number of rows in all inputs, or `None` if an input cannot be sampled
     /// before it is read (standard input, compressed files, JSON lists).
     ///
@@ -24,16 +24,16 @@ impl Inputs {
     ///
     /// If a file cannot be read.
     pub(crate) fn expected_rows(&self) -> Result<Option<f64>> {
-        if let Some(table) = self.table() {
-            return Ok(Some(table.rows() as f64));
+        if let Some(table) = self.open_table() {
+            return Ok(Some(table.row_count() as f64));
         }
         let mut rows = 0.0;
         let mut lines = Vec::new();
-        for file in self.files() {
-            match (file.format(), file.storage()) {
-                (Format::TextFile, _) => rows += 1.0,
-                (Format::Parquet, _) => rows += columnar::rows_of(file)? as f64,
-                (_, Storage::InPlace) => lines.push(file),
+        for file in self.input_files() {
+            match (file.input_format(), file.storage()) {
+                (InputFormat::TextFile, _) => rows += 1.0,
+                (InputFormat::Parquet, _) => rows += columnar::count_rows(file)? as f64,
+                (_, InputStorage::InPlace) => lines.push(file),
                 _ => return Ok(None),
             }
         }
@@ -42,7 +42,7 @@ impl Inputs {
 }
 
 fn expected_lines(files: &[&InputFile]) -> Result<f64> {
-    let sizes = || files.iter().map(|file| file.bytes().unwrap_or(0));
+    let sizes = || files.iter().map(|file| file.size_on_disk().unwrap_or(0));
     let all: u64 = sizes().sum();
     let (mut seen, mut ends) = (0, 0);
     let mut bytes = Vec::new();
@@ -58,7 +58,7 @@ fn expected_lines(files: &[&InputFile]) -> Result<f64> {
             let first = place.saturating_sub(LOOK_BYTES / 2).max(from);
             let last = (first + LOOK_BYTES).min(end);
             bytes.resize((last - first) as usize, 0);
-            file.read_at(&mut bytes, first - start, None)?;
+            file.read_data_at(&mut bytes, first - start, None)?;
             seen += bytes.len();
             ends += memchr_iter(b'\n', &bytes).count();
             from = last;
@@ -74,7 +74,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::source::{ReadOptions, Source};
+    use crate::source::{ReadOptions, RowSource};
 
     fn expected(contents: &[&str]) -> f64 {
         let directory = tempfile::tempdir().unwrap();
@@ -85,7 +85,8 @@ mod tests {
             file.write_all(content.as_bytes()).unwrap();
             paths.push(path);
         }
-        let inputs = Inputs::open_source(&Source::Paths(paths), &ReadOptions::default()).unwrap();
+        let inputs =
+            InputSet::open_source(&RowSource::Paths(paths), &ReadOptions::default()).unwrap();
         inputs.expected_rows().unwrap().unwrap()
     }
 

@@ -3,11 +3,11 @@
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
+use super::byte_stream::ByteStream;
 use super::content::{foreign_extension, known_extensions};
-use super::list::begins_list;
-use super::stream::Stream;
-use super::{Format, ReadOptions};
-use crate::error::{Error, Result, shown};
+use super::json_list::begins_list;
+use super::{InputFormat, ReadOptions};
+use crate::error::{Error, Result, display_path};
 
 /// Largest depth of nested directories. Deeper nesting is a loop of symbolic links or mounts.
 const MAX_DEPTH: usize = 128;
@@ -16,20 +16,20 @@ const MAX_DEPTH: usize = 128;
 const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 /// An input that was found.
-pub(super) struct Found {
+pub(super) struct FoundInput {
     /// The path to open; `-` is standard input.
     pub(super) path: PathBuf,
     /// The path below the given directory, or the file name. It is the file's path in a mirrored
     /// output.
     pub(super) below: PathBuf,
-    pub(super) format: Format,
+    pub(super) format: InputFormat,
     /// `None` for standard input.
     pub(super) metadata: Option<Metadata>,
 }
 
 /// The result of the expansion.
-pub(super) struct Expanded {
-    pub(super) found: Vec<Found>,
+pub(super) struct ExpandedInputs {
+    pub(super) found: Vec<FoundInput>,
     /// Files of unknown formats in the given directories.
     pub(super) left_out: Vec<PathBuf>,
 }
@@ -41,16 +41,16 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 
 /// Finds all inputs, in reading order: arguments as given, and the files of a directory or a glob
 /// sorted by path.
-pub(super) fn expand(paths: &[PathBuf], options: &ReadOptions) -> Result<Expanded> {
-    let mut finder = Finder {
+pub(super) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<ExpandedInputs> {
+    let mut finder = InputFinder {
         options,
-        all: Expanded {
+        all: ExpandedInputs {
             found: Vec::new(),
             left_out: Vec::new(),
         },
     };
     for path in paths {
-        finder.named(path)?;
+        finder.find_named(path)?;
     }
     let standard_inputs = finder
         .all
@@ -60,21 +60,23 @@ pub(super) fn expand(paths: &[PathBuf], options: &ReadOptions) -> Result<Expande
         .count();
     match standard_inputs {
         0 | 1 => Ok(finder.all),
-        _ => Err(Error::usage("standard input (`-`) is given more than once")),
+        _ => Err(Error::usage_error(
+            "standard input (`-`) is given more than once",
+        )),
     }
 }
 
-struct Finder<'a> {
+struct InputFinder<'a> {
     options: &'a ReadOptions,
-    all: Expanded,
+    all: ExpandedInputs,
 }
 
-impl Finder<'_> {
-    fn named(&mut self, path: &Path) -> Result<()> {
+impl InputFinder<'_> {
+    fn find_named(&mut self, path: &Path) -> Result<()> {
         if is_stdin(path) {
             let format = self.stream_format(None);
             let (path, below) = (path.to_path_buf(), path.to_path_buf());
-            self.all.found.push(Found {
+            self.all.found.push(FoundInput {
                 path,
                 below,
                 format,
@@ -83,61 +85,66 @@ impl Finder<'_> {
             return Ok(());
         }
         match fs::metadata(path) {
-            Ok(metadata) => self.existing(path, metadata),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => self.pattern(path, cause),
-            Err(cause) => Err(Error::reading("open", shown(path), cause)),
+            Ok(metadata) => self.add_existing(path, metadata),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                self.find_by_pattern(path, cause)
+            }
+            Err(cause) => Err(Error::read_error("open", display_path(path), cause)),
         }
     }
 
-    fn existing(&mut self, path: &Path, metadata: Metadata) -> Result<()> {
+    fn add_existing(&mut self, path: &Path, metadata: Metadata) -> Result<()> {
         if !metadata.is_dir() {
             let below = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
-            return self.file(path.to_path_buf(), below, metadata);
+            return self.add_file(path.to_path_buf(), below, metadata);
         }
         let before = self.all.found.len();
-        self.directory(path, Path::new(""), 0)?;
+        self.walk_directory(path, Path::new(""), 0)?;
         if self.all.found.len() > before {
             return Ok(());
         }
-        Err(Error::input(format!(
+        Err(Error::input_error(format!(
             "the directory {} holds no file of a known format",
-            shown(path)
+            display_path(path)
         )))
     }
 
-    fn pattern(&mut self, path: &Path, cause: std::io::Error) -> Result<()> {
+    fn find_by_pattern(&mut self, path: &Path, cause: std::io::Error) -> Result<()> {
         let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
         let Some(pattern) = pattern else {
-            return Err(Error::reading("open", shown(path), cause));
+            return Err(Error::read_error("open", display_path(path), cause));
         };
         let matches = glob::glob(pattern).map_err(|cause| {
-            Error::usage(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
+            Error::usage_error(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
                 .with_source(cause)
         })?;
         let before = self.all.found.len();
         for path in matches {
             let path = path.map_err(|cause| {
-                Error::input(format!("cannot search {}: {cause}", shown(cause.path())))
+                Error::input_error(format!(
+                    "cannot search {}: {cause}",
+                    display_path(cause.path())
+                ))
             })?;
             let metadata = metadata_of(&path)?;
-            self.existing(&path, metadata)?;
+            self.add_existing(&path, metadata)?;
         }
         if self.all.found.len() > before {
             return Ok(());
         }
-        Err(Error::input(format!("no file matches `{pattern}`")))
+        Err(Error::input_error(format!("no file matches `{pattern}`")))
     }
 
     /// Adds the files of a directory and of its subdirectories. Names that begin with `.` are hidden,
     /// and Spark and Hive mark files without data by `_`; both are skipped.
-    fn directory(&mut self, path: &Path, below: &Path, depth: usize) -> Result<()> {
+    fn walk_directory(&mut self, path: &Path, below: &Path, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
-            return Err(Error::limit(format!(
+            return Err(Error::limit_error(format!(
                 "{} lies more than {MAX_DEPTH} directories deep",
-                shown(path)
+                display_path(path)
             )));
         }
-        let unreadable = |cause| Error::reading("list", shown(path), cause);
+        let unreadable = |cause| Error::read_error("list", display_path(path), cause);
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(unreadable)? {
             names.push(entry.map_err(unreadable)?.file_name());
@@ -147,12 +154,12 @@ impl Finder<'_> {
             if matches!(name.as_encoded_bytes(), [b'.' | b'_', ..]) {
                 continue;
             }
-            self.entry(path.join(&name), below.join(&name), depth)?;
+            self.add_entry(path.join(&name), below.join(&name), depth)?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: PathBuf, below: PathBuf, depth: usize) -> Result<()> {
+    fn add_entry(&mut self, path: PathBuf, below: PathBuf, depth: usize) -> Result<()> {
         let metadata = metadata_of(&path)?;
         let taken = self.options.document_per_file
             || self.options.format.is_some()
@@ -160,8 +167,8 @@ impl Finder<'_> {
         match (metadata.is_dir(), metadata.is_file()) {
             // A linked directory is skipped because it may be one of its own parents.
             (true, _) if path.is_symlink() => Ok(()),
-            (true, _) => self.directory(&path, &below, depth + 1),
-            (_, true) if taken => self.file(path, below, metadata),
+            (true, _) => self.walk_directory(&path, &below, depth + 1),
+            (_, true) if taken => self.add_file(path, below, metadata),
             (_, true) => {
                 self.all.left_out.push(path);
                 Ok(())
@@ -170,13 +177,13 @@ impl Finder<'_> {
         }
     }
 
-    fn file(&mut self, path: PathBuf, below: PathBuf, metadata: Metadata) -> Result<()> {
+    fn add_file(&mut self, path: PathBuf, below: PathBuf, metadata: Metadata) -> Result<()> {
         let format = if metadata.is_file() {
             self.file_format(&path)?
         } else {
             self.stream_format(format_by_extension(&path))
         };
-        self.all.found.push(Found {
+        self.all.found.push(FoundInput {
             path,
             below,
             format,
@@ -185,21 +192,21 @@ impl Finder<'_> {
         Ok(())
     }
 
-    fn file_format(&self, path: &Path) -> Result<Format> {
+    fn file_format(&self, path: &Path) -> Result<InputFormat> {
         if self.options.document_per_file {
-            return Ok(Format::TextFile);
+            return Ok(InputFormat::TextFile);
         }
         match (self.options.format, format_by_extension(path)) {
             (Some(format), _) => Ok(format),
-            (None, Some(Format::Jsonl)) if is_named_json(path) && holds_list(path) => {
-                Ok(Format::Json)
+            (None, Some(InputFormat::Jsonl)) if is_named_json(path) && holds_list(path) => {
+                Ok(InputFormat::Json)
             }
             (None, Some(format)) => Ok(format),
-            (None, None) => Err(Error::usage(match foreign_extension(path) {
-                Some(what) => format!("{} is {what}", shown(path)),
+            (None, None) => Err(Error::usage_error(match foreign_extension(path) {
+                Some(what) => format!("{} is {what}", display_path(path)),
                 None => format!(
                     "cannot tell the format of {} by its extension; known are {}: give --format",
-                    shown(path),
+                    display_path(path),
                     known_extensions()
                 ),
             })),
@@ -207,35 +214,35 @@ impl Finder<'_> {
     }
 
     /// Returns the format of a stream, which is JSONL if neither the options nor an extension decide.
-    fn stream_format(&self, by_extension: Option<Format>) -> Format {
+    fn stream_format(&self, by_extension: Option<InputFormat>) -> InputFormat {
         match self.options.document_per_file {
-            true => Format::TextFile,
+            true => InputFormat::TextFile,
             false => self
                 .options
                 .format
                 .or(by_extension)
-                .unwrap_or(Format::Jsonl),
+                .unwrap_or(InputFormat::Jsonl),
         }
     }
 }
 
 fn metadata_of(path: &Path) -> Result<Metadata> {
-    fs::metadata(path).map_err(|cause| Error::reading("open", shown(path), cause))
+    fs::metadata(path).map_err(|cause| Error::read_error("open", display_path(path), cause))
 }
 
 /// Returns the format of a file by its extension, after the one of the compression is removed.
-pub(crate) fn format_by_extension(path: &Path) -> Option<Format> {
+pub(crate) fn format_by_extension(path: &Path) -> Option<InputFormat> {
     let extension = lower_extension(path)?;
     if COMPRESSED.contains(&extension.as_str()) {
         return format_by_extension(Path::new(path.file_stem()?))
-            .filter(|format| *format != Format::Parquet);
+            .filter(|format| *format != InputFormat::Parquet);
     }
     match extension.as_str() {
-        "jsonl" | "ndjson" | "json" => Some(Format::Jsonl),
-        "csv" => Some(Format::CSV),
-        "tsv" | "tab" => Some(Format::TSV),
-        "parquet" | "pq" => Some(Format::Parquet),
-        "txt" | "text" => Some(Format::Text),
+        "jsonl" | "ndjson" | "json" => Some(InputFormat::Jsonl),
+        "csv" => Some(InputFormat::CSV),
+        "tsv" | "tab" => Some(InputFormat::TSV),
+        "parquet" | "pq" => Some(InputFormat::Parquet),
+        "txt" | "text" => Some(InputFormat::Text),
         _ => None,
     }
 }
@@ -261,14 +268,14 @@ fn holds_list(path: &Path) -> bool {
     let Ok(file) = fs::File::open(path) else {
         return false;
     };
-    let stream = Stream::sniffed(&shown(path), file, Compression::None);
+    let stream = ByteStream::from_sniffed(&display_path(path), file, CompressionKind::None);
     let mut start = vec![0; LIST_START];
     let mut length = 0;
     let Ok(mut stream) = stream else {
         return false;
     };
     while length < start.len() {
-        match stream.read(&mut start[length..]) {
+        match stream.read_bytes(&mut start[length..]) {
             Ok(read) if read > 0 => length += read,
             _ => break,
         }
@@ -278,28 +285,28 @@ fn holds_list(path: &Path) -> bool {
 
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub(crate) enum CompressionKind {
     None,
     Gzip,
     Zstd,
 }
 
 /// Returns the compression by a file's extension.
-pub(crate) fn compression_by_extension(path: &Path) -> Compression {
+pub(crate) fn compression_by_extension(path: &Path) -> CompressionKind {
     match lower_extension(path).as_deref() {
-        Some("gz" | "gzip") => Compression::Gzip,
-        Some("zst" | "zstd") => Compression::Zstd,
-        _ => Compression::None,
+        Some("gz" | "gzip") => CompressionKind::Gzip,
+        Some("zst" | "zstd") => CompressionKind::Zstd,
+        _ => CompressionKind::None,
     }
 }
 
 /// Returns the compression by a file's first bytes.
-pub(super) fn compression_by_content(start: &[u8]) -> Compression {
+pub(super) fn compression_by_content(start: &[u8]) -> CompressionKind {
     match start {
-        [0x1F, 0x8B, ..] => Compression::Gzip,
+        [0x1F, 0x8B, ..] => CompressionKind::Gzip,
         // A zstd frame, or a skippable frame before one.
-        [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Compression::Zstd,
-        _ => Compression::None,
+        [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => CompressionKind::Zstd,
+        _ => CompressionKind::None,
     }
 }
 

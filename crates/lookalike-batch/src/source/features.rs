@@ -7,20 +7,20 @@
 /// defaults to 1; a weight is above 0 and at most [`MOST_WEIGHT`](lookalike::weight::MOST_WEIGHT). A
 /// string may occur more than once.
 #[derive(Debug, Clone, Copy)]
-pub struct Features<'a> {
+pub struct RowFeatures<'a> {
     pub(super) text: &'a str,
-    pub(super) entries: &'a [Entry],
+    pub(super) entries: &'a [FeatureRange],
 }
 
 /// A feature as a range of the text that holds all features.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct FeatureRange {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) weight: f64,
 }
 
-impl<'a> Features<'a> {
+impl<'a> RowFeatures<'a> {
     /// Returns the number of features.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -32,7 +32,7 @@ impl<'a> Features<'a> {
     }
 
     /// Returns an iterator over the features and their weights.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, f64)> + use<'a> {
+    pub fn iter_weighted(&self) -> impl ExactSizeIterator<Item = (&'a str, f64)> + use<'a> {
         let text = self.text;
         self.entries
             .iter()

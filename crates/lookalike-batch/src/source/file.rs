@@ -6,19 +6,19 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::Format;
-use super::delimited::Columns;
+use super::InputFormat;
+use super::byte_stream::ByteStream;
+use super::delimited::DelimitedColumns;
 use super::expand::{
-    Compression, Found, compression_by_content, compression_by_extension, is_stdin,
+    CompressionKind, FoundInput, compression_by_content, compression_by_extension, is_stdin,
 };
-use super::lines::RowEnds;
-use super::stream::Stream;
-use crate::error::{Error, Result, shown};
-use crate::spool::Spool;
+use super::line_reader::RowEnds;
+use crate::error::{Error, Result, display_path};
+use crate::spool::SpoolFile;
 
 /// The location of an input's bytes after they have been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Storage {
+pub(super) enum InputStorage {
     /// In the file itself.
     InPlace,
     /// In the spool for streams, in one piece, decompressed or copied.
@@ -31,15 +31,15 @@ pub(super) enum Storage {
 
 /// The properties by which a changed or replaced file is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
     size: u64,
     changed: (i64, i64),
 }
 
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
+impl FileIdentity {
+    fn from_metadata(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -55,10 +55,10 @@ pub struct InputFile {
     name: String,
     path: PathBuf,
     below: PathBuf,
-    format: Format,
-    storage: Storage,
+    format: InputFormat,
+    storage: InputStorage,
     /// `None` for standard input.
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
     regular: bool,
     /// The size in bytes, if the input is not a file.
     held_bytes: Option<u64>,
@@ -70,7 +70,7 @@ pub struct InputFile {
     /// Start of a stream in its spool.
     spooled_at: OnceLock<u64>,
     /// The columns of CSV.
-    pub(super) columns: OnceLock<Columns>,
+    pub(super) columns: OnceLock<DelimitedColumns>,
     /// The header row of CSV, as it is in the input.
     pub(super) header: OnceLock<Vec<u8>>,
     /// The number of the first row.
@@ -83,30 +83,30 @@ impl InputFile {
     /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
     /// keeps the handle. Parquet is read from its end, so Parquet that is not a plain file is first
     /// copied to an unlinked temporary file in `scratch`.
-    pub(super) fn new(found: Found, keep_open: bool, scratch: Option<&Path>) -> Result<Self> {
-        let name = shown(&found.path);
+    pub(super) fn new(found: FoundInput, keep_open: bool, scratch: Option<&Path>) -> Result<Self> {
+        let name = display_path(&found.path);
         let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
         let handle = OnceLock::new();
         let mut compressed = false;
         if regular {
-            let file = open(&name, &found.path)?;
-            compressed = compression_by_extension(&found.path) != Compression::None
+            let file = open_file(&name, &found.path)?;
+            compressed = compression_by_extension(&found.path) != CompressionKind::None
                 || starts_compressed(&name, &file)?;
             if keep_open && !compressed {
                 handle.get_or_init(|| file);
             }
         }
         let in_place = regular && !compressed;
-        let is_copy = found.format == Format::Parquet && !in_place;
+        let is_copy = found.format == InputFormat::Parquet && !in_place;
         if is_copy {
             let copy = plain_copy(&name, &found.path, scratch)?;
             handle.get_or_init(|| copy);
         }
         let storage = match (found.format, in_place) {
-            (Format::Parquet, _) => Storage::Records,
-            (Format::Json, _) => Storage::Stream,
-            (_, true) => Storage::InPlace,
-            (_, false) => Storage::Stream,
+            (InputFormat::Parquet, _) => InputStorage::Records,
+            (InputFormat::Json, _) => InputStorage::Stream,
+            (_, true) => InputStorage::InPlace,
+            (_, false) => InputStorage::Stream,
         };
         Ok(Self {
             name,
@@ -114,7 +114,7 @@ impl InputFile {
             below: found.below,
             format: found.format,
             storage,
-            identity: found.metadata.as_ref().map(Identity::of),
+            identity: found.metadata.as_ref().map(FileIdentity::from_metadata),
             regular,
             held_bytes: None,
             handle,
@@ -133,8 +133,8 @@ impl InputFile {
             name: name.to_owned(),
             path: PathBuf::new(),
             below: PathBuf::from(name),
-            format: Format::Memory,
-            storage: Storage::Columns,
+            format: InputFormat::Memory,
+            storage: InputStorage::Columns,
             identity: None,
             regular: false,
             held_bytes: Some(bytes),
@@ -149,18 +149,18 @@ impl InputFile {
     }
 
     /// Returns the name as given, or as found in a directory; `-` is standard input.
-    pub fn name(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         &self.name
     }
 
     /// Returns the format.
-    pub fn format(&self) -> Format {
+    pub fn input_format(&self) -> InputFormat {
         self.format
     }
 
     /// Returns the size on disk in bytes if this is a regular file; for a table in memory, the size of
     /// its texts.
-    pub fn bytes(&self) -> Option<u64> {
+    pub fn size_on_disk(&self) -> Option<u64> {
         self.identity
             .filter(|_| self.regular)
             .map(|identity| identity.size)
@@ -168,12 +168,12 @@ impl InputFile {
     }
 
     /// Returns the names of the columns of CSV, once the header (or the first row) has been read.
-    pub fn columns(&self) -> Option<&[String]> {
+    pub fn column_names(&self) -> Option<&[String]> {
         self.columns.get().map(|columns| &columns.names[..])
     }
 
     /// Returns the path below the given directory, or the file name if no directory was given.
-    pub(crate) fn below(&self) -> &Path {
+    pub(crate) fn path_below(&self) -> &Path {
         &self.below
     }
 
@@ -183,14 +183,14 @@ impl InputFile {
     }
 
     /// Returns `true` if the metadata are those of this file, whatever its path.
-    pub(crate) fn is(&self, metadata: &Metadata) -> bool {
+    pub(crate) fn is_same_file(&self, metadata: &Metadata) -> bool {
         self.identity.is_some_and(|identity| {
             (identity.device, identity.inode) == (metadata.dev(), metadata.ino())
         })
     }
 
     /// Returns the header row of CSV as it is in the input, with its line end if it has one.
-    pub(crate) fn header(&self) -> Option<&[u8]> {
+    pub(crate) fn header_row(&self) -> Option<&[u8]> {
         self.header.get().map(Vec::as_slice)
     }
 
@@ -200,17 +200,17 @@ impl InputFile {
     }
 
     /// Returns the end of the last row, in bytes of the input's data, if no line feed ends it.
-    pub(crate) fn open_end(&self) -> Option<u64> {
+    pub(crate) fn unterminated_end(&self) -> Option<u64> {
         self.open_end.get().copied()
     }
 
-    pub(super) fn storage(&self) -> Storage {
+    pub(super) fn storage(&self) -> InputStorage {
         self.storage
     }
 
     pub(super) fn row_ends(&self) -> RowEnds {
         match self.format {
-            Format::Csv {
+            InputFormat::Csv {
                 delimiter,
                 quoting: true,
             } => RowEnds::OutsideQuotes(delimiter),
@@ -219,39 +219,39 @@ impl InputFile {
     }
 
     /// Opens a stream of the decompressed bytes; elements of a JSON list become lines.
-    pub(super) fn stream(&self) -> Result<Stream> {
+    pub(super) fn open_stream(&self) -> Result<ByteStream> {
         let stream = self.plain_stream()?;
         Ok(match self.format {
-            Format::Json => stream.into_list_rows(),
+            InputFormat::Json => stream.into_list_rows(),
             _ => stream,
         })
     }
 
-    fn plain_stream(&self) -> Result<Stream> {
+    fn plain_stream(&self) -> Result<ByteStream> {
         if is_stdin(&self.path) {
-            let file = standard_input().map_err(|cause| Error::reading("read", "-", cause))?;
-            return Stream::sniffed(&self.name, file, Compression::None);
+            let file = standard_input().map_err(|cause| Error::read_error("read", "-", cause))?;
+            return ByteStream::from_sniffed(&self.name, file, CompressionKind::None);
         }
-        let file = open(&self.name, &self.path)?;
+        let file = open_file(&self.name, &self.path)?;
         match self.storage {
-            Storage::Stream => {
-                Stream::sniffed(&self.name, file, compression_by_extension(&self.path))
+            InputStorage::Stream => {
+                ByteStream::from_sniffed(&self.name, file, compression_by_extension(&self.path))
             }
-            _ => Ok(Stream::plain(&self.name, file)),
+            _ => Ok(ByteStream::from_plain(&self.name, file)),
         }
     }
 
     /// Opens the file once more.
-    pub(crate) fn reopen(&self) -> Result<File> {
+    pub(crate) fn open_again(&self) -> Result<File> {
         if let Some(copy) = self.handle.get().filter(|_| self.is_copy) {
             let again = copy.try_clone();
-            return again.map_err(|cause| Error::reading("open", &self.name, cause));
+            return again.map_err(|cause| Error::read_error("open", &self.name, cause));
         }
-        let file = open(&self.name, &self.path)?;
+        let file = open_file(&self.name, &self.path)?;
         let metadata = file
             .metadata()
-            .map_err(|cause| Error::reading("open", &self.name, cause))?;
-        self.check(&metadata)?;
+            .map_err(|cause| Error::read_error("open", &self.name, cause))?;
+        self.check_unchanged_by(&metadata)?;
         Ok(file)
     }
 
@@ -261,18 +261,18 @@ impl InputFile {
             return Ok(());
         }
         let metadata = std::fs::metadata(&self.path)
-            .map_err(|cause| Error::reading("read", &self.name, cause))?;
-        self.check(&metadata)
+            .map_err(|cause| Error::read_error("read", &self.name, cause))?;
+        self.check_unchanged_by(&metadata)
     }
 
-    fn check(&self, metadata: &Metadata) -> Result<()> {
+    fn check_unchanged_by(&self, metadata: &Metadata) -> Result<()> {
         if self
             .identity
-            .is_none_or(|identity| identity == Identity::of(metadata))
+            .is_none_or(|identity| identity == FileIdentity::from_metadata(metadata))
         {
             return Ok(());
         }
-        Err(Error::input(format!(
+        Err(Error::input_error(format!(
             "{} was changed while it was being read",
             self.name
         )))
@@ -284,50 +284,51 @@ impl InputFile {
         self.spooled_at.get_or_init(|| start);
     }
 
-    /// Fills `bytes` from the input's data, from offset `start`.
-    pub(super) fn read_at(
+    /// Fills `size_on_disk` from the input's data, from offset `start`.
+    pub(super) fn read_data_at(
         &self,
         bytes: &mut [u8],
         start: u64,
-        spool: Option<&Spool>,
+        spool: Option<&SpoolFile>,
     ) -> Result<()> {
         let read = match (self.storage, spool) {
-            (Storage::InPlace, _) => match self.handle.get() {
+            (InputStorage::InPlace, _) => match self.handle.get() {
                 Some(file) => file.read_exact_at(bytes, start),
-                None => self.reopen()?.read_exact_at(bytes, start),
+                None => self.open_again()?.read_exact_at(bytes, start),
             },
             (_, Some(spool)) => {
-                spool.read(bytes, self.spooled_at.get().copied().unwrap_or(0) + start)
+                spool.read_exact_at(bytes, self.spooled_at.get().copied().unwrap_or(0) + start)
             }
             (_, None) => Err(io::ErrorKind::NotFound.into()),
         };
         read.map_err(|cause| match cause.kind() {
             io::ErrorKind::UnexpectedEof => {
-                Error::input(format!("{} was changed while it was being read", self.name))
+                Error::input_error(format!("{} was changed while it was being read", self.name))
             }
-            _ => Error::reading("read", format!("{} at byte {start}", self.name), cause),
+            _ => Error::read_error("read", format!("{} at byte {start}", self.name), cause),
         })
     }
 }
 
-fn open(name: &str, path: &Path) -> Result<File> {
-    File::open(path).map_err(|cause| Error::reading("open", name, cause))
+fn open_file(name: &str, path: &Path) -> Result<File> {
+    File::open(path).map_err(|cause| Error::read_error("open", name, cause))
 }
 
 /// Copies a pipe or a compressed file, decompressed, to an unlinked temporary file.
 fn plain_copy(name: &str, path: &Path, scratch: Option<&Path>) -> Result<File> {
     let mut stream = if is_stdin(path) {
-        let file = standard_input().map_err(|cause| Error::reading("read", name, cause))?;
-        Stream::sniffed(name, file, Compression::None)?
+        let file = standard_input().map_err(|cause| Error::read_error("read", name, cause))?;
+        ByteStream::from_sniffed(name, file, CompressionKind::None)?
     } else {
-        Stream::sniffed(name, open(name, path)?, compression_by_extension(path))?
+        ByteStream::from_sniffed(name, open_file(name, path)?, compression_by_extension(path))?
     };
     let directory = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
-    let failed = |cause| Error::writing("write a temporary file in", shown(&directory), cause);
+    let failed =
+        |cause| Error::write_error("write a temporary file in", display_path(&directory), cause);
     let mut copy = tempfile::tempfile_in(&directory).map_err(failed)?;
     let mut room = vec![0; COPIED];
     loop {
-        match stream.read(&mut room)? {
+        match stream.read_bytes(&mut room)? {
             0 => return Ok(copy),
             length => copy.write_all(&room[..length]).map_err(failed)?,
         }
@@ -340,8 +341,8 @@ const COPIED: usize = 1 << 20;
 fn starts_compressed(name: &str, file: &File) -> Result<bool> {
     let mut start = Vec::with_capacity(4);
     let reader = PositionedStart(file).take(4).read_to_end(&mut start);
-    reader.map_err(|cause| Error::reading("read", name, cause))?;
-    Ok(compression_by_content(&start) != Compression::None)
+    reader.map_err(|cause| Error::read_error("read", name, cause))?;
+    Ok(compression_by_content(&start) != CompressionKind::None)
 }
 
 /// Reads the start of a file without moving its position.

@@ -12,23 +12,23 @@
 //!
 //! All numbers are little-endian.
 
-use super::features::{Entry, Features};
-use super::{Place, Row};
+use super::features::{FeatureRange, RowFeatures};
+use super::{InputRow, RowPlace};
 
 const NONE: u32 = u32::MAX;
 const HEAD: usize = 16;
 
 /// Appends the frame of a row. Returns `None` and appends nothing if the row is too long for a frame.
-pub(super) fn encode(
+pub(super) fn encode_frame(
     id: Option<&str>,
     text: &str,
-    features: Option<Features<'_>>,
+    features: Option<RowFeatures<'_>>,
     frame: &mut Vec<u8>,
 ) -> Option<()> {
     let length = |length: usize| u32::try_from(length).ok().filter(|&length| length != NONE);
     let features_bytes = features
         .iter()
-        .flat_map(Features::iter)
+        .flat_map(RowFeatures::iter_weighted)
         .map(|(text, _)| text.len())
         .sum();
     let head = [
@@ -41,10 +41,10 @@ pub(super) fn encode(
     frame.extend(head.iter().flat_map(|number| number.to_le_bytes()));
     frame.extend_from_slice(id.unwrap_or_default().as_bytes());
     frame.extend_from_slice(text.as_bytes());
-    for (text, _) in features.iter().flat_map(Features::iter) {
+    for (text, _) in features.iter().flat_map(RowFeatures::iter_weighted) {
         frame.extend_from_slice(text.as_bytes());
     }
-    for (text, weight) in features.iter().flat_map(Features::iter) {
+    for (text, weight) in features.iter().flat_map(RowFeatures::iter_weighted) {
         frame.extend_from_slice(&length(text.len())?.to_le_bytes());
         frame.extend_from_slice(&weight.to_le_bytes());
     }
@@ -56,14 +56,14 @@ pub(super) fn encode(
 }
 
 /// Decodes a frame. Returns `None` if the bytes are not a frame.
-pub(super) fn decode<'a>(
+pub(super) fn decode_frame<'a>(
     frame: &'a [u8],
-    entries: &'a mut Vec<Entry>,
-    place: Place,
+    entries: &'a mut Vec<FeatureRange>,
+    place: RowPlace,
     number: u64,
-) -> Option<Row<'a>> {
+) -> Option<InputRow<'a>> {
     let (head, rest) = frame.split_at_checked(HEAD)?;
-    let head: Vec<u32> = head.chunks_exact(4).map_while(le_u32).collect();
+    let head: Vec<u32> = head.chunks_exact(4).map_while(read_le_u32).collect();
     let [id_bytes, text_bytes, count, features_bytes] = head[..] else {
         return None;
     };
@@ -77,13 +77,13 @@ pub(super) fn decode<'a>(
     let strings = simdutf8::basic::from_utf8(strings).ok()?;
     let features = match count {
         NONE => None,
-        _ => Some(Features {
+        _ => Some(RowFeatures {
             text: strings,
             entries: decode_entries(weights, text_end, entries)?,
         }),
     };
     let id = (id_bytes != NONE).then(|| &strings[..id_end]);
-    Some(Row {
+    Some(InputRow {
         id,
         text: &strings[id_end..text_end],
         features,
@@ -97,19 +97,19 @@ pub(super) fn decode<'a>(
 fn decode_entries<'a>(
     weights: &[u8],
     mut start: usize,
-    entries: &'a mut Vec<Entry>,
-) -> Option<&'a [Entry]> {
+    entries: &'a mut Vec<FeatureRange>,
+) -> Option<&'a [FeatureRange]> {
     entries.clear();
     for entry in weights.chunks_exact(12) {
-        let end = start + le_u32(&entry[..4])? as usize;
+        let end = start + read_le_u32(&entry[..4])? as usize;
         let weight = f64::from_le_bytes(entry[4..].try_into().ok()?);
-        entries.push(Entry { start, end, weight });
+        entries.push(FeatureRange { start, end, weight });
         start = end;
     }
     Some(entries)
 }
 
-fn le_u32(bytes: &[u8]) -> Option<u32> {
+fn read_le_u32(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
@@ -120,37 +120,37 @@ mod tests {
     #[test]
     fn frames_come_back() {
         let entries = [
-            Entry {
+            FeatureRange {
                 start: 0,
                 end: 3,
                 weight: 1.0,
             },
-            Entry {
+            FeatureRange {
                 start: 3,
                 end: 4,
                 weight: 0.25,
             },
         ];
-        let features = Features {
+        let features = RowFeatures {
             text: "中a",
             entries: &entries,
         };
         for id in [None, Some(""), Some("é1")] {
             for features in [None, Some(features)] {
                 let mut bytes = Vec::new();
-                encode(id, "text\n", features, &mut bytes).unwrap();
+                encode_frame(id, "text\n", features, &mut bytes).unwrap();
                 let mut room = Vec::new();
-                let row = decode(&bytes, &mut room, Place::new(1, 2), 3).unwrap();
+                let row = decode_frame(&bytes, &mut room, RowPlace::new(1, 2), 3).unwrap();
                 assert_eq!((row.id, row.text, row.number), (id, "text\n", 3));
-                let shown = |features: Features<'_>| {
+                let shown = |features: RowFeatures<'_>| {
                     features
-                        .iter()
+                        .iter_weighted()
                         .map(|(text, weight)| (text.to_owned(), weight))
                         .collect::<Vec<_>>()
                 };
                 assert_eq!(row.features.map(shown), features.map(shown));
             }
         }
-        assert!(decode(b"short", &mut Vec::new(), Place::new(0, 0), 0).is_none());
+        assert!(decode_frame(b"short", &mut Vec::new(), RowPlace::new(0, 0), 0).is_none());
     }
 }

@@ -5,22 +5,25 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use super::block::{Block, Body, Documents, Held, Lines, Packed, ParseScratch};
-use super::columnar::{self, Batch};
-use super::decode::{Decoding, bom_length, check_encoding};
-use super::expand::{Expanded, expand};
-use super::file::{InputFile, Storage};
-use super::lines::{Buffer, RowEnds, trim_line_end};
-use super::memory::{OpenTable, Table};
+use super::block::{
+    BlockBody, DocumentFiles, InputBlock, LineBlock, ParquetBlock, ParseScratch, TableBlock,
+};
+use super::block_reader::ReadProgress;
+use super::columnar::{self, NumberedBatch};
+use super::decode::{RowDecoding, bom_length, check_encoding};
+use super::expand::{ExpandedInputs, find_inputs};
+use super::field_census::FieldCensus;
+use super::file::{InputFile, InputStorage};
+use super::line_reader::{ReadBuffer, RowEnds, trim_line_end};
+use super::memory::{MemoryTable, OpenTable};
 use super::parquet_rows;
-use super::presence::FieldCensus;
-use super::reading::Reading;
-use super::values::{ParsedRow, Plan, Position, Values, with_extra};
+use super::row_values::{FieldPlan, ParsedRow, RowPosition, RowValues, with_extra};
 use super::{
-    BadRow, Fields, Format, IdField, Place, ReadOptions, Row, RowResult, Source, frame, json,
+    BadRow, IdField, InputFormat, InputRow, ReadOptions, RowPlace, RowResult, RowSource,
+    WantedFields, frame, json,
 };
 use crate::error::{Error, Result};
-use crate::spool::Spool;
+use crate::spool::SpoolFile;
 
 /// Address space reserved for an input of unknown size: 4 TiB.
 const STREAM_ROOM: u64 = 1 << 42;
@@ -32,36 +35,36 @@ const OPEN_FILES: usize = 128;
 const POOLED_BUFFERS: usize = 16;
 
 /// The opened inputs of a run. All methods may be called from several threads at once.
-pub struct Inputs {
+pub struct InputSet {
     files: Vec<InputFile>,
     left_out: Vec<PathBuf>,
     /// Start of each input in the address space.
     bases: Vec<u64>,
     options: ReadOptions,
-    decoding: Decoding,
-    streams: Option<Spool>,
-    records: Option<Spool>,
+    decoding: RowDecoding,
+    streams: Option<SpoolFile>,
+    records: Option<SpoolFile>,
     /// The table that is read, if rows come from memory.
     table: Option<OpenTable>,
-    layout: OnceLock<Layout>,
+    layout: OnceLock<RowLayout>,
     census: FieldCensus,
-    reading: Mutex<Reading>,
-    pool: Mutex<Vec<Buffer>>,
+    reading: Mutex<ReadProgress>,
+    pool: Mutex<Vec<ReadBuffer>>,
 }
 
 /// The wanted fields, once the field of the ids is known.
-pub(super) struct Layout {
-    pub(super) plan: Plan,
-    paths: json::Paths,
+pub(super) struct RowLayout {
+    pub(super) plan: FieldPlan,
+    paths: json::FieldPaths,
     /// Index of each field of the plan in the census, if it counts there.
     places: Vec<Option<usize>>,
 }
 
-impl Layout {
-    pub(super) fn new(fields: &Fields, id: Option<&str>, census: &FieldCensus) -> Self {
-        let plan = Plan::new(fields, id);
-        let paths = json::Paths::new(&plan);
-        let places = census.places_of(&plan);
+impl RowLayout {
+    pub(super) fn new(fields: &WantedFields, id: Option<&str>, census: &FieldCensus) -> Self {
+        let plan = FieldPlan::new(fields, id);
+        let paths = json::FieldPaths::new(&plan);
+        let places = census.wanted_places(&plan);
         Self {
             plan,
             paths,
@@ -70,25 +73,30 @@ impl Layout {
     }
 }
 
-impl Inputs {
+impl InputSet {
     /// Finds and opens the inputs: files, directories, globs, and `-` for standard input.
     ///
     /// A directory stands for all files of known formats in it and below it, sorted by name, except for
-    /// names that begin with `.` or `_`. Standard input is read as JSONL unless [`ReadOptions::format`]
+    /// names that begin with `.` or `_`. Standard input is read as JSONL unless [`ReadOptions::input_format`]
     /// is set.
     ///
     /// # Errors
     ///
     /// If an input does not exist or cannot be read, if its format is unknown, if a temporary file
     /// cannot be created, or if the options contradict the inputs.
-    pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
+    pub fn open_paths(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
         check_encoding(options.encoding)?;
         if options.document_per_file
-            && !matches!(options.format, None | Some(Format::Text | Format::TextFile))
+            && !matches!(
+                options.format,
+                None | Some(InputFormat::Text | InputFormat::TextFile)
+            )
         {
-            return Err(Error::usage("only plain text can be a file per document"));
+            return Err(Error::usage_error(
+                "only plain text can be a file per document",
+            ));
         }
-        let Expanded { found, left_out } = expand(paths, options)?;
+        let ExpandedInputs { found, left_out } = find_inputs(paths, options)?;
         let files = found
             .into_iter()
             .enumerate()
@@ -97,29 +105,31 @@ impl Inputs {
             })
             .collect::<Result<Vec<_>>>()?;
         check_fields(&files, &options.fields)?;
-        let bases = bases(&files)?;
+        let bases = assign_bases(&files)?;
         let stored = |storage, per_file| {
             let needs = |file: &InputFile| {
-                file.storage() == storage && (file.format() == Format::TextFile) == per_file
+                file.storage() == storage
+                    && (file.input_format() == InputFormat::TextFile) == per_file
             };
             files.iter().any(needs)
         };
         let spool = |wanted: bool| {
             wanted
                 .then(|| match options.again {
-                    true => Spool::create(options.scratch.as_deref()),
-                    false => Ok(Spool::forgetting()),
+                    true => SpoolFile::create_file(options.scratch.as_deref()),
+                    false => Ok(SpoolFile::forgetting()),
                 })
                 .transpose()
         };
-        let streams = spool(stored(Storage::Stream, false))?;
-        let records = spool(stored(Storage::Records, false) || stored(Storage::Stream, true))?;
+        let streams = spool(stored(InputStorage::Stream, false))?;
+        let records =
+            spool(stored(InputStorage::Records, false) || stored(InputStorage::Stream, true))?;
         Ok(Self {
             files,
             left_out,
             bases,
             options: options.clone(),
-            decoding: Decoding {
+            decoding: RowDecoding {
                 encoding: options.encoding,
                 invalid_text: options.invalid_text,
             },
@@ -128,95 +138,101 @@ impl Inputs {
             table: None,
             layout: OnceLock::new(),
             census: FieldCensus::new(&options.fields),
-            reading: Mutex::new(Reading::new()),
+            reading: Mutex::new(ReadProgress::new()),
             pool: Mutex::new(Vec::new()),
         })
     }
 
     /// Returns the files in the given directories that are not read because their format is unknown.
     /// Names that begin with `.` or `_` are not data and are not listed.
-    pub fn left_out(&self) -> &[PathBuf] {
+    pub fn skipped_files(&self) -> &[PathBuf] {
         &self.left_out
     }
 
-    /// Opens the inputs of a [`Source`].
+    /// Opens the inputs of a [`RowSource`].
     ///
     /// # Errors
     ///
-    /// The errors of [`open`](Self::open), and a table without the wanted columns.
-    pub fn open_source(source: &Source, options: &ReadOptions) -> Result<Self> {
+    /// The errors of [`open_paths`](Self::open_paths), and a table without the wanted columns.
+    pub fn open_source(source: &RowSource, options: &ReadOptions) -> Result<Self> {
         match source {
-            Source::Paths(paths) => Self::open(paths, options),
-            Source::Table(table) => Self::of_table(table, options),
+            RowSource::Paths(paths) => Self::open_paths(paths, options),
+            RowSource::Table(table) => Self::from_table(table, options),
         }
     }
 
     /// Opens a table in memory.
-    fn of_table(table: &Table, options: &ReadOptions) -> Result<Self> {
-        let mut inputs = Self::open(&[], options)?;
-        let fields = table.schema().fields();
-        inputs.lay_out(|| Ok(Some(fields.find("id").is_some())))?;
-        let open = OpenTable::new(table, &inputs.layout().plan)?;
-        inputs.census.complete();
-        inputs.files = vec![InputFile::in_memory(table.name(), open.total_bytes())];
+    fn from_table(table: &MemoryTable, options: &ReadOptions) -> Result<Self> {
+        let mut inputs = Self::open_paths(&[], options)?;
+        let fields = table.table_schema().fields();
+        inputs.decide_layout(|| Ok(Some(fields.find("id").is_some())))?;
+        let open = OpenTable::new(table, &inputs.row_layout().plan)?;
+        inputs.census.mark_complete();
+        inputs.files = vec![InputFile::in_memory(
+            table.display_name(),
+            open.total_bytes(),
+        )];
         inputs.bases = vec![0];
         inputs.table = Some(open);
         Ok(inputs)
     }
 
     /// Returns the table that is read, if rows come from memory.
-    pub(super) fn table(&self) -> Option<&OpenTable> {
+    pub(super) fn open_table(&self) -> Option<&OpenTable> {
         self.table.as_ref()
     }
 
     /// Returns the inputs in the order in which they are read.
-    pub fn files(&self) -> &[InputFile] {
+    pub fn input_files(&self) -> &[InputFile] {
         &self.files
     }
 
     /// Returns the size on disk of all inputs together, in bytes, or `None` if one is not a regular
     /// file.
     pub fn total_bytes(&self) -> Option<u64> {
-        self.files.iter().map(InputFile::bytes).sum()
+        self.files.iter().map(InputFile::size_on_disk).sum()
     }
 
     /// Returns the input that contains a row.
-    pub fn file_of(&self, place: Place) -> &InputFile {
-        &self.files[self.index_of(place)]
+    pub fn input_of(&self, place: RowPlace) -> &InputFile {
+        &self.files[self.input_index(place)]
     }
 
     /// Returns the name of the input that contains a row, and the row's number within it, from 1.
     /// `number` is the row's number over all inputs.
-    pub fn source_row(&self, place: Place, number: u64) -> (&str, u64) {
-        let file = self.file_of(place);
-        (file.name(), number - file.first_number().unwrap_or(1) + 1)
+    pub fn source_row(&self, place: RowPlace, number: u64) -> (&str, u64) {
+        let file = self.input_of(place);
+        (
+            file.display_name(),
+            number - file.first_number().unwrap_or(1) + 1,
+        )
     }
 
-    /// Returns the index in [`files`](Self::files) of the input that contains a row.
-    pub(crate) fn index_of(&self, place: Place) -> usize {
+    /// Returns the index in [`input_files`](Self::input_files) of the input that contains a row.
+    pub(crate) fn input_index(&self, place: RowPlace) -> usize {
         self.bases
-            .partition_point(|&base| base <= place.offset())
+            .partition_point(|&base| base <= place.start_offset())
             .saturating_sub(1)
     }
 
     /// Returns the start of an input in the address space.
-    pub(crate) fn base(&self, file: usize) -> u64 {
+    pub(crate) fn base_offset(&self, file: usize) -> u64 {
         self.bases[file]
     }
 
-    pub(super) fn options(&self) -> &ReadOptions {
+    pub(super) fn read_options(&self) -> &ReadOptions {
         &self.options
     }
 
-    pub(super) fn decoding(&self) -> &Decoding {
+    pub(super) fn row_decoding(&self) -> &RowDecoding {
         &self.decoding
     }
 
-    pub(super) fn stream_spool(&self) -> Option<&Spool> {
+    pub(super) fn stream_spool(&self) -> Option<&SpoolFile> {
         self.streams.as_ref()
     }
 
-    pub(super) fn census(&self) -> &FieldCensus {
+    pub(super) fn field_census(&self) -> &FieldCensus {
         &self.census
     }
 
@@ -228,7 +244,7 @@ impl Inputs {
     /// If no row has a wanted field. The message names that field, the fields that do exist, and the
     /// one that was probably meant.
     pub fn refuse_absent_fields(&self) -> Result<()> {
-        let Some(absent) = self.census.absent() else {
+        let Some(absent) = self.census.first_absent() else {
             return Ok(());
         };
         let role = match absent.role {
@@ -236,18 +252,18 @@ impl Inputs {
             "an id" => ", named as the id".to_owned(),
             _ => String::new(),
         };
-        Err(Error::usage(format!(
+        Err(Error::usage_error(format!(
             "none of the {} rows of {} has the field `{}`{role}: {}",
             absent.rows,
-            self.names(),
+            self.describe_names(),
             absent.name,
-            self.census.describe(&absent.name, absent.role)
+            self.census.describe_fields(&absent.name, absent.role)
         )))
     }
 
     /// Explains why a row was refused, if the reason is a field that no row has had so far.
     pub(crate) fn refuse_field_of(&self, reason: &str) -> Result<()> {
-        match self.census.absent() {
+        match self.census.first_absent() {
             Some(absent) if reason == format!("the field `{}` is missing", absent.name) => {
                 self.refuse_absent_fields()
             }
@@ -258,13 +274,13 @@ impl Inputs {
     /// Describes the fields of JSON rows, with the one that was probably meant. Returns `None` without
     /// JSON inputs.
     pub(crate) fn describe_fields(&self, wanted: &str) -> Option<String> {
-        let reads_json = self.files.iter().any(|file| file.format().is_json());
-        reads_json.then(|| self.census.describe(wanted, ""))
+        let reads_json = self.files.iter().any(|file| file.input_format().is_json());
+        reads_json.then(|| self.census.describe_fields(wanted, ""))
     }
 
     /// Returns the names of all inputs, shortened if there are more than three.
-    fn names(&self) -> String {
-        let names: Vec<_> = self.files.iter().map(InputFile::name).collect();
+    fn describe_names(&self) -> String {
+        let names: Vec<_> = self.files.iter().map(InputFile::display_name).collect();
         match names[..] {
             [first, .., last] if names.len() > 3 => {
                 format!("{first} … {last} ({} files)", names.len())
@@ -273,12 +289,12 @@ impl Inputs {
         }
     }
 
-    /// Calls `visit` with each of the given rows of one Parquet file, complete with all columns, as a
+    /// Calls `visit_row` with each of the given rows of one Parquet file, complete with all columns, as a
     /// JSON object.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read again, and the first error that `visit` returns.
+    /// If the file cannot be read again, and the first error that `visit_row` returns.
     pub(crate) fn visit_whole_rows(
         &self,
         rows: &[BadRow],
@@ -287,15 +303,15 @@ impl Inputs {
         let Some(first) = rows.first() else {
             return Ok(());
         };
-        let file = self.file_of(first.place);
+        let file = self.input_of(first.place);
         parquet_rows::visit_whole_rows(file, rows, visit)
     }
 
-    pub(super) fn layout_if_known(&self) -> Option<&Layout> {
+    pub(super) fn layout_if_known(&self) -> Option<&RowLayout> {
         self.layout.get()
     }
 
-    pub(super) fn set_layout(&self, layout: Layout) -> &Layout {
+    pub(super) fn set_layout(&self, layout: RowLayout) -> &RowLayout {
         self.layout.get_or_init(|| layout)
     }
 
@@ -305,25 +321,25 @@ impl Inputs {
     /// # Errors
     ///
     /// If the rest of an input is unreadable: see the [module](super).
-    pub fn next_block(&self) -> Result<Option<Block>> {
-        let mut block = self.lock_reading().next(self)?;
-        if let Some(Block {
-            body: Body::Documents(documents),
+    pub fn next_block(&self) -> Result<Option<InputBlock>> {
+        let mut block = self.lock_reading().next_block(self)?;
+        if let Some(InputBlock {
+            body: BlockBody::Documents(documents),
             ..
         }) = &mut block
         {
-            self.load(documents)
-                .inspect_err(|_| self.lock_reading().fail())?;
+            self.load_documents(documents)
+                .inspect_err(|_| self.lock_reading().stop_after_failure())?;
         }
         Ok(block)
     }
 
-    fn lock_reading(&self) -> std::sync::MutexGuard<'_, Reading> {
+    fn lock_reading(&self) -> std::sync::MutexGuard<'_, ReadProgress> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a buffer from the pool, or creates one.
-    pub(super) fn buffer(&self) -> Buffer {
+    pub(super) fn take_buffer(&self) -> ReadBuffer {
         self.pool
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -332,46 +348,54 @@ impl Inputs {
     }
 
     /// Returns a buffer to the pool, unless a long row has made it large.
-    pub(super) fn put_back(&self, buffer: Buffer) {
+    pub(super) fn return_buffer(&self, buffer: ReadBuffer) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        if pool.len() < POOLED_BUFFERS && buffer.room() / 2 <= self.options.block_bytes {
+        if pool.len() < POOLED_BUFFERS && buffer.capacity_bytes() / 2 <= self.options.block_bytes {
             pool.push(buffer);
         }
     }
 
     /// Returns the memory of a block to the pool. A block that is not returned is simply freed.
-    pub fn recycle(&self, block: Block) {
+    pub fn recycle_block(&self, block: InputBlock) {
         match block.body {
-            Body::Lines(Lines { buffer, .. }) | Body::Documents(Documents { buffer, .. }) => {
-                self.put_back(buffer);
+            BlockBody::Lines(LineBlock { buffer, .. })
+            | BlockBody::Documents(DocumentFiles { buffer, .. }) => {
+                self.return_buffer(buffer);
             }
-            Body::Packed(_) | Body::Memory(_) => {}
+            BlockBody::Packed(_) | BlockBody::Memory(_) => {}
         }
     }
 
     /// Reads the files of a block of documents.
-    fn load(&self, documents: &mut Documents) -> Result<()> {
-        documents.buffer = self.buffer();
+    fn load_documents(&self, documents: &mut DocumentFiles) -> Result<()> {
+        documents.buffer = self.take_buffer();
         documents.buffer.clear();
         let most = self.options.max_row_bytes as usize;
         for index in 0..documents.ends.len() {
             let file = &self.files[documents.file + index];
-            let start = documents.buffer.filled().len();
-            let mut stream = file.stream()?;
-            let mut goal = usize::try_from(file.bytes().unwrap_or(0))
+            let start = documents.buffer.filled_bytes().len();
+            let mut stream = file.open_stream()?;
+            let mut goal = usize::try_from(file.size_on_disk().unwrap_or(0))
                 .unwrap_or(most)
                 .min(most)
                 + 1;
-            while !documents.buffer.read_to(start + goal, &mut stream, None)? {
+            while !documents
+                .buffer
+                .read_until_goal(start + goal, &mut stream, None)?
+            {
                 if goal > most {
-                    let name = file.name();
-                    return Err(Error::limit(format!("{name} is longer than {most} bytes")));
+                    let name = file.display_name();
+                    return Err(Error::limit_error(format!(
+                        "{name} is longer than {most} bytes"
+                    )));
                 }
                 goal = (goal * 2).min(most + 1);
             }
-            let end = documents.buffer.filled().len();
-            if let (Storage::Stream, Some(spool)) = (file.storage(), &self.records) {
-                file.set_spooled_at(spool.append(&documents.buffer.filled()[start..end])?);
+            let end = documents.buffer.filled_bytes().len();
+            if let (InputStorage::Stream, Some(spool)) = (file.storage(), &self.records) {
+                file.set_spooled_at(
+                    spool.append_bytes(&documents.buffer.filled_bytes()[start..end])?,
+                );
             }
             file.check_unchanged()?;
             documents.ends[index] = end;
@@ -379,23 +403,25 @@ impl Inputs {
         Ok(())
     }
 
-    /// Parses a block and calls `visit` for each of its rows, good or bad, in order.
+    /// Parses a block and calls `visit_row` for each of its rows, good or bad, in order.
     ///
     /// # Errors
     ///
-    /// The first error that `visit` returns, after which `visit` is not called again; also a row over
+    /// The first error that `visit_row` returns, after which `visit_row` is not called again; also a row over
     /// the limit, and a temporary file that cannot be written.
-    pub fn parse(
+    pub fn parse_block(
         &self,
-        block: &Block,
+        block: &InputBlock,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         match &block.body {
-            Body::Lines(lines) => self.parse_lines(lines, None, scratch, visit),
-            Body::Documents(documents) => self.parse_documents(documents, None, scratch, visit),
-            Body::Packed(packed) => self.parse_packed(packed, scratch, visit),
-            Body::Memory(held) => self.parse_held(held, None, scratch, visit),
+            BlockBody::Lines(lines) => self.parse_lines(lines, None, scratch, visit),
+            BlockBody::Documents(documents) => {
+                self.parse_documents(documents, None, scratch, visit)
+            }
+            BlockBody::Packed(packed) => self.parse_packed(packed, scratch, visit),
+            BlockBody::Memory(held) => self.parse_held(held, None, scratch, visit),
         }
     }
 
@@ -405,71 +431,71 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// The first error that `visit` returns, and a row over the limit.
+    /// The first error that `visit_row` returns, and a row over the limit.
     pub(crate) fn parse_some(
         &self,
-        block: &Block,
+        block: &InputBlock,
         wanted: &[u64],
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         match &block.body {
-            Body::Lines(lines) => self.parse_lines(lines, Some(wanted), scratch, visit),
-            Body::Documents(documents) => {
+            BlockBody::Lines(lines) => self.parse_lines(lines, Some(wanted), scratch, visit),
+            BlockBody::Documents(documents) => {
                 self.parse_documents(documents, Some(wanted), scratch, visit)
             }
-            Body::Packed(packed) => self.parse_some_packed(packed, wanted, scratch, visit),
-            Body::Memory(held) => self.parse_held(held, Some(wanted), scratch, visit),
+            BlockBody::Packed(packed) => self.parse_some_packed(packed, wanted, scratch, visit),
+            BlockBody::Memory(held) => self.parse_held(held, Some(wanted), scratch, visit),
         }
     }
 
-    fn layout(&self) -> &Layout {
+    fn row_layout(&self) -> &RowLayout {
         // If no row has decided about ids, then no row is valid, and any layout will do.
         self.layout
-            .get_or_init(|| Layout::new(&self.options.fields, None, &self.census))
+            .get_or_init(|| RowLayout::new(&self.options.fields, None, &self.census))
     }
 
     fn parse_lines(
         &self,
-        lines: &Lines,
+        lines: &LineBlock,
         wanted: Option<&[u64]>,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[lines.file];
         let layout = self.provisional_layout(file);
-        let layout = layout.as_ref().unwrap_or_else(|| self.layout());
-        let bytes = &lines.buffer.filled()[lines.start..];
+        let layout = layout.as_ref().unwrap_or_else(|| self.row_layout());
+        let bytes = &lines.buffer.filled_bytes()[lines.start..];
         let base = self.bases[lines.file] + lines.offset;
         // For a few rows, checking the encoding of each is cheaper than checking the whole block.
         let whole = match wanted {
-            None => self.decoding.whole(bytes),
+            None => self.decoding.decode_whole(bytes),
             Some(_) => None,
         };
         let last = wanted.map(|wanted| wanted.last().copied().unwrap_or(0));
         let ends = file.row_ends();
         let (mut line, mut number, mut start) = (lines.line, lines.number, 0);
         while start < bytes.len() && last.is_none_or(|last| number <= last) {
-            let end = ends.row_end(bytes, start);
+            let end = ends.find_row_end(bytes, start);
             let content = trim_line_end(&bytes[start..end]);
             if !content.is_empty() && is_wanted(wanted, number) {
-                let place = Place::new(base + start as u64, self.row_length(file, start, end)?);
-                let position = Position {
-                    file: file.name(),
+                let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
+                let position = RowPosition {
+                    file: file.display_name(),
                     line,
                     number,
                     place,
                 };
                 let decoded = match whole {
                     Some(text) => Ok(&text[start..start + content.len()]),
-                    None => self.decoding.row(content, &mut scratch.decoded),
+                    None => self.decoding.decode_row(content, &mut scratch.decoded),
                 };
                 let parsed = decoded.and_then(|row| {
                     self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
                 });
                 match parsed {
-                    Ok(row) => row.visit(&layout.plan, position, &mut *visit)?,
-                    Err(reason) => visit(Err(position.bad(reason)))?,
+                    Ok(row) => row.visit_row(&layout.plan, position, &mut *visit)?,
+                    Err(reason) => visit(Err(position.bad_row_for(reason)))?,
                 }
             }
             number += u64::from(!content.is_empty());
@@ -490,48 +516,50 @@ impl Inputs {
             .ok()
             .filter(|&length| length <= most)
             .ok_or_else(|| {
-                Error::limit(format!(
+                Error::limit_error(format!(
                     "a row of {} has {} bytes, more than the limit of {most}",
-                    file.name(),
+                    file.display_name(),
                     end - start
                 ))
             })
     }
 
     /// Returns a layout without ids if the input is JSON and no row so far was a valid object.
-    fn provisional_layout(&self, file: &InputFile) -> Option<Layout> {
-        let undecided = self.layout.get().is_none() && file.format().is_json();
-        undecided.then(|| Layout::new(&self.options.fields, None, &self.census))
+    fn provisional_layout(&self, file: &InputFile) -> Option<RowLayout> {
+        let undecided = self.layout.get().is_none() && file.input_format().is_json();
+        undecided.then(|| RowLayout::new(&self.options.fields, None, &self.census))
     }
 
     fn parse_row<'a>(
         &self,
         file: &'a InputFile,
-        layout: &Layout,
+        layout: &RowLayout,
         row: &'a str,
-        values: &'a mut Values,
+        values: &'a mut RowValues,
         cells: &mut super::delimited::CellReader,
     ) -> std::result::Result<ParsedRow<'a>, String> {
         let plan = &layout.plan;
         let invalid_text = self.options.invalid_text;
-        match (file.format(), file.columns.get()) {
-            (Format::Jsonl | Format::Json, _) => {
-                json::parse(row, plan, &layout.paths, invalid_text, values)?;
-                self.census.observe(&layout.places, values);
+        match (file.input_format(), file.columns.get()) {
+            (InputFormat::Jsonl | InputFormat::Json, _) => {
+                json::parse_row(row, plan, &layout.paths, invalid_text, values)?;
+                self.census.observe_row(&layout.places, values);
             }
-            (Format::Csv { .. }, Some(columns)) => columns.parse(row, plan, cells, values)?,
-            (Format::TextFile, _) => {
-                let id = (self.options.fields.id == IdField::Default).then(|| file.name());
-                return Ok(ParsedRow::plain(id, row, values));
+            (InputFormat::Csv { .. }, Some(columns)) => {
+                columns.parse_row(row, plan, cells, values)?
             }
-            _ => return Ok(ParsedRow::plain(None, row, values)),
+            (InputFormat::TextFile, _) => {
+                let id = (self.options.fields.id == IdField::Default).then(|| file.display_name());
+                return Ok(ParsedRow::from_plain_text(id, row, values));
+            }
+            _ => return Ok(ParsedRow::from_plain_text(None, row, values)),
         }
-        values.row(plan, row, invalid_text)
+        values.parsed_row(plan, row, invalid_text)
     }
 
     fn parse_documents(
         &self,
-        documents: &Documents,
+        documents: &DocumentFiles,
         wanted: Option<&[u64]>,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
@@ -539,18 +567,18 @@ impl Inputs {
         let mut start = 0;
         for (index, &end) in documents.ends.iter().enumerate() {
             let file = &self.files[documents.file + index];
-            let place = Place::new(
+            let place = RowPlace::new(
                 self.bases[documents.file + index],
                 self.row_length(file, start, end)?,
             );
             let number = documents.number + index as u64;
-            let position = Position {
-                file: file.name(),
+            let position = RowPosition {
+                file: file.display_name(),
                 line: 1,
                 number,
                 place,
             };
-            let bytes = &documents.buffer.filled()[start..end];
+            let bytes = &documents.buffer.filled_bytes()[start..end];
             start = end;
             if is_wanted(wanted, number) {
                 self.visit_document(file, bytes, position, scratch, &mut *visit)?;
@@ -563,27 +591,27 @@ impl Inputs {
         &self,
         file: &InputFile,
         bytes: &[u8],
-        position: Position<'_>,
+        position: RowPosition<'_>,
         scratch: &mut ParseScratch,
         visit: impl FnOnce(RowResult<'_>) -> R,
     ) -> R {
-        let layout = self.layout();
+        let layout = self.row_layout();
         let bytes = &bytes[bom_length(bytes, self.options.encoding)..];
         let parsed = self
             .decoding
-            .row(bytes, &mut scratch.decoded)
+            .decode_row(bytes, &mut scratch.decoded)
             .and_then(|text| {
                 self.parse_row(file, layout, text, &mut scratch.values, &mut scratch.cells)
             });
         match parsed {
-            Ok(row) => row.visit(&layout.plan, position, visit),
-            Err(reason) => visit(Err(position.bad(reason))),
+            Ok(row) => row.visit_row(&layout.plan, position, visit),
+            Err(reason) => visit(Err(position.bad_row_for(reason))),
         }
     }
 
     fn parse_held(
         &self,
-        held: &Held,
+        held: &TableBlock,
         wanted: Option<&[u64]>,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
@@ -591,8 +619,8 @@ impl Inputs {
         let Some(table) = &self.table else {
             return Ok(());
         };
-        let plan = &self.layout().plan;
-        let columns = table.columns(held.rows.clone(), plan, self.options.invalid_text)?;
+        let plan = &self.row_layout().plan;
+        let columns = table.visit_columns(held.rows.clone(), plan, self.options.invalid_text)?;
         for (at, row) in held.rows.clone().enumerate() {
             if is_wanted(wanted, row + 1) {
                 self.visit_held(&columns, (at, row), scratch, &mut *visit)??;
@@ -601,42 +629,44 @@ impl Inputs {
         Ok(())
     }
 
-    /// Calls `visit` with a row in memory, given by its index in `columns` and its index in the table.
+    /// Calls `visit_row` with a row in memory, given by its index in `visit_columns` and its index in
+    /// the table.
     fn visit_held<R>(
         &self,
-        columns: &columnar::Columns,
+        columns: &columnar::WantedColumns,
         (at, row): (usize, u64),
         scratch: &mut ParseScratch,
         visit: impl FnOnce(RowResult<'_>) -> R,
     ) -> Result<R> {
-        let (file, plan) = (&self.files[0], &self.layout().plan);
-        let mut position = Position {
-            file: file.name(),
+        let (file, plan) = (&self.files[0], &self.row_layout().plan);
+        let mut position = RowPosition {
+            file: file.display_name(),
             line: row + 1,
             number: row + 1,
-            place: Place::new(row, 0),
+            place: RowPlace::new(row, 0),
         };
         let values = &mut scratch.values;
         let read = columns.parse_around_text(at, plan, values);
-        let parsed = read.and_then(|whole| values.row(plan, whole, self.options.invalid_text));
+        let parsed =
+            read.and_then(|whole| values.parsed_row(plan, whole, self.options.invalid_text));
         match parsed {
             Ok(parsed) => {
-                let length = self.row_length(file, 0, parsed.text().len())?;
-                position.place = Place::new(row, length);
-                Ok(parsed.visit(plan, position, visit))
+                let length = self.row_length(file, 0, parsed.row_text().len())?;
+                position.place = RowPlace::new(row, length);
+                Ok(parsed.visit_row(plan, position, visit))
             }
-            Err(reason) => Ok(visit(Err(position.bad(reason)))),
+            Err(reason) => Ok(visit(Err(position.bad_row_for(reason)))),
         }
     }
 
     fn parse_packed(
         &self,
-        packed: &Packed,
+        packed: &ParquetBlock,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[packed.file];
-        packed.portion.batches(file.name(), |batch| {
+        packed.portion.visit_batches(file.display_name(), |batch| {
             self.parse_batch(packed, &batch, scratch, &mut *visit)
         })?;
         file.check_unchanged()
@@ -644,30 +674,31 @@ impl Inputs {
 
     fn parse_batch(
         &self,
-        packed: &Packed,
-        (rows, first): &Batch,
+        packed: &ParquetBlock,
+        (rows, first): &NumberedBatch,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[packed.file];
-        let plan = &self.layout().plan;
-        let broken = |reason: String| columnar::unreadable(file.name(), &reason);
+        let plan = &self.row_layout().plan;
+        let broken = |reason: String| columnar::unreadable(file.display_name(), &reason);
         let framed = self.frame_batch(rows, plan, scratch).map_err(broken)?;
         let spool = self
             .records
             .as_ref()
             .ok_or_else(|| broken("it is not spooled".to_owned()))?;
-        let base = self.bases[packed.file] + spool.append(&scratch.frames)?;
+        let base = self.bases[packed.file] + spool.append_bytes(&scratch.frames)?;
         let invalid_text = self.options.invalid_text;
-        let extra = columnar::Columns::new(rows, plan, invalid_text, |slot| plan.is_extra(slot));
+        let extra =
+            columnar::WantedColumns::new(rows, plan, invalid_text, |slot| plan.is_extra_slot(slot));
         let extra = extra.map_err(broken)?;
         for (row, outcome) in framed.into_iter().enumerate() {
             let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
-            let place = Place::new(base + start as u64, self.row_length(file, start, end)?);
+            let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
             let number = packed.number + first + row as u64;
             let line = first + row as u64 + 1;
-            let position = Position {
-                file: file.name(),
+            let position = RowPosition {
+                file: file.display_name(),
                 line,
                 number,
                 place,
@@ -676,16 +707,17 @@ impl Inputs {
             let values = &mut scratch.values;
             let entries = &mut scratch.entries;
             let read = outcome.and_then(|_| {
-                extra.parse(row, plan, values)?;
-                frame::decode(frame, entries, place, number).ok_or_else(|| "it is damaged".into())
+                extra.parse_row(row, plan, values)?;
+                frame::decode_frame(frame, entries, place, number)
+                    .ok_or_else(|| "it is damaged".into())
             });
             match read {
-                Err(reason) => visit(Err(position.bad(reason)))?,
+                Err(reason) => visit(Err(position.bad_row_for(reason)))?,
                 Ok(row) => with_extra(values, plan, "", |extra| {
                     visit(
                         extra
-                            .map(|extra| Row { extra, line, ..row })
-                            .map_err(|why| position.bad(why)),
+                            .map(|extra| InputRow { extra, line, ..row })
+                            .map_err(|why| position.bad_row_for(why)),
                     )
                 })?,
             }
@@ -695,40 +727,43 @@ impl Inputs {
 
     fn parse_some_packed(
         &self,
-        packed: &Packed,
+        packed: &ParquetBlock,
         wanted: &[u64],
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[packed.file];
-        let plan = &self.layout().plan;
-        let broken = |reason: String| columnar::unreadable(file.name(), &reason);
-        packed.portion.batches(file.name(), |(rows, first)| {
-            let start = packed.number + first;
-            let place_of = |number: u64| wanted.partition_point(|&other| other < number);
-            let here = &wanted[place_of(start)..place_of(start + rows.num_rows() as u64)];
-            if here.is_empty() {
-                return Ok(());
-            }
-            let invalid_text = self.options.invalid_text;
-            let columns = columnar::Columns::new(&rows, plan, invalid_text, |_| true);
-            let columns = columns.map_err(broken)?;
-            let values = &mut scratch.values;
-            for &number in here {
-                let position = Position {
-                    file: file.name(),
-                    line: number - packed.number + 1,
-                    number,
-                    place: Place::new(self.bases[packed.file], 0),
-                };
-                let read = columns.parse((number - start) as usize, plan, values);
-                match read.and_then(|()| values.row(plan, "", self.options.invalid_text)) {
-                    Ok(row) => row.visit(plan, position, &mut *visit)?,
-                    Err(reason) => visit(Err(position.bad(reason)))?,
+        let plan = &self.row_layout().plan;
+        let broken = |reason: String| columnar::unreadable(file.display_name(), &reason);
+        packed
+            .portion
+            .visit_batches(file.display_name(), |(rows, first)| {
+                let start = packed.number + first;
+                let place_of = |number: u64| wanted.partition_point(|&other| other < number);
+                let here = &wanted[place_of(start)..place_of(start + rows.num_rows() as u64)];
+                if here.is_empty() {
+                    return Ok(());
                 }
-            }
-            Ok(())
-        })
+                let invalid_text = self.options.invalid_text;
+                let columns = columnar::WantedColumns::new(&rows, plan, invalid_text, |_| true);
+                let columns = columns.map_err(broken)?;
+                let values = &mut scratch.values;
+                for &number in here {
+                    let position = RowPosition {
+                        file: file.display_name(),
+                        line: number - packed.number + 1,
+                        number,
+                        place: RowPlace::new(self.bases[packed.file], 0),
+                    };
+                    let read = columns.parse_row((number - start) as usize, plan, values);
+                    match read.and_then(|()| values.parsed_row(plan, "", self.options.invalid_text))
+                    {
+                        Ok(row) => row.visit_row(plan, position, &mut *visit)?,
+                        Err(reason) => visit(Err(position.bad_row_for(reason)))?,
+                    }
+                }
+                Ok(())
+            })
     }
 
     /// Appends the rows of a batch to the scratch memory as frames. Returns the range of each frame, or
@@ -740,19 +775,20 @@ impl Inputs {
     fn frame_batch(
         &self,
         rows: &RecordBatch,
-        plan: &Plan,
+        plan: &FieldPlan,
         scratch: &mut ParseScratch,
     ) -> std::result::Result<Vec<std::result::Result<(usize, usize), String>>, String> {
         let invalid_text = self.options.invalid_text;
-        let columns = columnar::Columns::new(rows, plan, invalid_text, |slot| plan.is_kept(slot))?;
+        let columns =
+            columnar::WantedColumns::new(rows, plan, invalid_text, |slot| plan.is_kept_slot(slot))?;
         let (frames, values) = (&mut scratch.frames, &mut scratch.values);
         frames.clear();
         let mut frame = |row| {
             let start = frames.len();
-            columns.parse(row, plan, values)?;
-            let parsed = values.row(plan, "", self.options.invalid_text)?;
+            columns.parse_row(row, plan, values)?;
+            let parsed = values.parsed_row(plan, "", self.options.invalid_text)?;
             parsed
-                .encode(frames)
+                .encode_frame(frames)
                 .ok_or_else(|| "the row is longer than 4 GiB".to_owned())?;
             Ok((start, frames.len()))
         };
@@ -764,45 +800,48 @@ impl Inputs {
     /// # Errors
     ///
     /// If the row cannot be read again, or if it has become a bad row because its file has changed.
-    pub fn reread<R>(
+    pub fn reread_row<R>(
         &self,
-        place: Place,
+        place: RowPlace,
         scratch: &mut ParseScratch,
-        visit: impl FnOnce(&Row<'_>) -> R,
+        visit: impl FnOnce(&InputRow<'_>) -> R,
     ) -> Result<R> {
-        let file = self.file_of(place);
+        let file = self.input_of(place);
         if let Some(table) = &self.table {
-            let row = place.offset();
-            let columns =
-                table.columns(row..row + 1, &self.layout().plan, self.options.invalid_text)?;
+            let row = place.start_offset();
+            let columns = table.visit_columns(
+                row..row + 1,
+                &self.row_layout().plan,
+                self.options.invalid_text,
+            )?;
             return self.visit_held(&columns, (0, row), scratch, |row| match row {
                 Ok(row) => Ok(visit(&row)),
-                Err(bad) => Err(Error::input(format!("{}: {}", bad.file, bad.reason))),
+                Err(bad) => Err(Error::input_error(format!("{}: {}", bad.file, bad.reason))),
             })?;
         }
         let mut bytes = std::mem::take(&mut scratch.bytes);
         let read = self.read_place(place, &mut bytes);
-        let result = read.and_then(|()| self.parse_again(file, place, &bytes, scratch, visit));
+        let result = read.and_then(|()| self.reparse_row(file, place, &bytes, scratch, visit));
         scratch.bytes = bytes;
         result
     }
 
-    fn parse_again<R>(
+    fn reparse_row<R>(
         &self,
         file: &InputFile,
-        place: Place,
+        place: RowPlace,
         bytes: &[u8],
         scratch: &mut ParseScratch,
-        visit: impl FnOnce(&Row<'_>) -> R,
+        visit: impl FnOnce(&InputRow<'_>) -> R,
     ) -> Result<R> {
         let changed = |reason: &str| {
-            Error::input(format!(
+            Error::input_error(format!(
                 "{} was changed while it was being read: {reason}",
-                file.name()
+                file.display_name()
             ))
         };
-        let position = Position {
-            file: file.name(),
+        let position = RowPosition {
+            file: file.display_name(),
             line: 0,
             number: 0,
             place,
@@ -811,79 +850,82 @@ impl Inputs {
             Ok(row) => Ok(visit(&row)),
             Err(bad) => Err(changed(&bad.reason)),
         };
-        if file.format() == Format::Parquet {
-            let row = frame::decode(bytes, &mut scratch.entries, place, 0);
-            return visit(row.ok_or_else(|| position.bad("its copy is damaged".to_owned())));
+        if file.input_format() == InputFormat::Parquet {
+            let row = frame::decode_frame(bytes, &mut scratch.entries, place, 0);
+            return visit(
+                row.ok_or_else(|| position.bad_row_for("its copy is damaged".to_owned())),
+            );
         }
-        if file.format() == Format::TextFile {
+        if file.input_format() == InputFormat::TextFile {
             return self.visit_document(file, bytes, position, scratch, visit);
         }
-        let layout = self.layout();
+        let layout = self.row_layout();
         let parsed = self
             .decoding
-            .row(trim_line_end(bytes), &mut scratch.decoded)
+            .decode_row(trim_line_end(bytes), &mut scratch.decoded)
             .and_then(|row| {
                 self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
             });
         match parsed {
-            Ok(row) => row.visit(&layout.plan, position, visit),
+            Ok(row) => row.visit_row(&layout.plan, position, visit),
             Err(reason) => Err(changed(&reason)),
         }
     }
 
-    /// Reads the bytes of one row again into `bytes`, with the line end if there is one. For Parquet
+    /// Reads the bytes of one row again into `size_on_disk`, with the line end if there is one. For Parquet
     /// and tables in memory the bytes are the id and the text as one line of JSON.
     ///
     /// # Errors
     ///
     /// If the row cannot be read again.
-    pub fn raw(&self, place: Place, bytes: &mut Vec<u8>) -> Result<()> {
+    pub fn read_raw_row(&self, place: RowPlace, bytes: &mut Vec<u8>) -> Result<()> {
         if self.table.is_some() {
-            return self.reread(place, &mut ParseScratch::default(), |row| {
+            return self.reread_row(place, &mut ParseScratch::default(), |row| {
                 *bytes = as_json_line(row);
             });
         }
         self.read_place(place, bytes)?;
-        let file = self.file_of(place);
-        if file.format() != Format::Parquet {
+        let file = self.input_of(place);
+        if file.input_format() != InputFormat::Parquet {
             return Ok(());
         }
         let mut entries = Vec::new();
-        let row = frame::decode(bytes, &mut entries, place, 0);
-        let row = row.ok_or_else(|| Error::input("the copy of a row is damaged"))?;
+        let row = frame::decode_frame(bytes, &mut entries, place, 0);
+        let row = row.ok_or_else(|| Error::input_error("the copy of a row is damaged"))?;
         *bytes = as_json_line(&row);
         Ok(())
     }
 
-    fn read_place(&self, place: Place, bytes: &mut Vec<u8>) -> Result<()> {
-        let index = self.index_of(place);
-        bytes.resize(place.length() as usize, 0);
-        self.read_data(index, place.offset() - self.bases[index], bytes)
+    fn read_place(&self, place: RowPlace, bytes: &mut Vec<u8>) -> Result<()> {
+        let index = self.input_index(place);
+        bytes.resize(place.byte_length() as usize, 0);
+        self.read_data(index, place.start_offset() - self.bases[index], bytes)
     }
 
-    /// Fills `bytes` from the data of an input, from offset `start`.
+    /// Fills `size_on_disk` from the data of an input, from offset `start`.
     pub(crate) fn read_data(&self, file: usize, start: u64, bytes: &mut [u8]) -> Result<()> {
         let file = &self.files[file];
-        let records = file.storage() == Storage::Records || file.format() == Format::TextFile;
+        let records =
+            file.storage() == InputStorage::Records || file.input_format() == InputFormat::TextFile;
         let spool = if records {
             &self.records
         } else {
             &self.streams
         };
-        file.read_at(bytes, start, spool.as_ref())
+        file.read_data_at(bytes, start, spool.as_ref())
     }
 
     /// Decodes the bytes of a row, without its line end, to text.
-    pub(crate) fn decode<'a>(
+    pub(crate) fn decode_row<'a>(
         &self,
         bytes: &'a [u8],
         room: &'a mut String,
     ) -> std::result::Result<&'a str, String> {
-        self.decoding.row(bytes, room)
+        self.decoding.decode_row(bytes, room)
     }
 
     /// Returns the encoding of the text formats.
-    pub(crate) fn encoding(&self) -> &'static encoding_rs::Encoding {
+    pub(crate) fn text_encoding(&self) -> &'static encoding_rs::Encoding {
         self.options.encoding
     }
 
@@ -898,7 +940,7 @@ impl Inputs {
 }
 
 /// Returns the id and the text of a row as one line of JSON.
-fn as_json_line(row: &Row<'_>) -> Vec<u8> {
+fn as_json_line(row: &InputRow<'_>) -> Vec<u8> {
     let json = serde_json::json!({ "id": row.id, "text": row.text });
     format!("{json}\n").into_bytes()
 }
@@ -909,22 +951,22 @@ fn is_wanted(wanted: Option<&[u64]>, number: u64) -> bool {
 }
 
 /// Returns the start of each input in the address space.
-fn bases(files: &[InputFile]) -> Result<Vec<u64>> {
+fn assign_bases(files: &[InputFile]) -> Result<Vec<u64>> {
     let mut end = 0u64;
     files
         .iter()
         .map(|file| {
             let room = match file.storage() {
                 // The extra byte keeps an empty file from sharing its start with the next one.
-                Storage::InPlace => file.bytes().unwrap_or(0) + 1,
-                Storage::Stream if file.format() == Format::TextFile => 1 << 33,
-                Storage::Stream | Storage::Records | Storage::Columns => STREAM_ROOM,
+                InputStorage::InPlace => file.size_on_disk().unwrap_or(0) + 1,
+                InputStorage::Stream if file.input_format() == InputFormat::TextFile => 1 << 33,
+                InputStorage::Stream | InputStorage::Records | InputStorage::Columns => STREAM_ROOM,
             };
             let base = end;
             end = end.checked_add(room).ok_or_else(|| {
-                Error::limit(format!(
+                Error::limit_error(format!(
                     "the inputs up to {} do not fit into one address space of 2^64 bytes",
-                    file.name()
+                    file.display_name()
                 ))
             })?;
             Ok(base)
@@ -933,8 +975,13 @@ fn bases(files: &[InputFile]) -> Result<Vec<u64>> {
 }
 
 /// Refuses inputs of plain text if a field is wanted.
-fn check_fields(files: &[InputFile], fields: &Fields) -> Result<()> {
-    let plain = |file: &&InputFile| matches!(file.format(), Format::Text | Format::TextFile);
+fn check_fields(files: &[InputFile], fields: &WantedFields) -> Result<()> {
+    let plain = |file: &&InputFile| {
+        matches!(
+            file.input_format(),
+            InputFormat::Text | InputFormat::TextFile
+        )
+    };
     let Some(file) = files.iter().find(plain) else {
         return Ok(());
     };
@@ -945,9 +992,9 @@ fn check_fields(files: &[InputFile], fields: &Fields) -> Result<()> {
     let wanted = id.or(fields.features.as_ref()).or(fields.extra.first());
     match wanted {
         None => Ok(()),
-        Some(wanted) => Err(Error::usage(format!(
+        Some(wanted) => Err(Error::usage_error(format!(
             "the field `{wanted}` cannot be read from {}, which is plain text",
-            file.name()
+            file.display_name()
         ))),
     }
 }

@@ -16,31 +16,31 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::values::{Kind, Plan, Slot, Values};
-use super::{Fields, IdField, InvalidText};
+use super::row_values::{FieldPlan, RowValues, ValueKind, ValueSlot};
+use super::{IdField, InvalidText, WantedFields};
 
 /// The wanted fields as a tree of names.
 #[derive(Debug, Default)]
-pub(super) struct Paths(Vec<Node>);
+pub(super) struct FieldPaths(Vec<PathNode>);
 
 #[derive(Debug)]
-struct Node {
+struct PathNode {
     name: String,
     slot: Option<usize>,
-    children: Vec<Node>,
+    children: Vec<PathNode>,
 }
 
-impl Paths {
+impl FieldPaths {
     /// Inserts each name of the plan twice: as a path of names separated by dots, and as a name of its
     /// own.
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &FieldPlan) -> Self {
         let mut paths = Self::default();
         for (slot, name) in plan.names.iter().enumerate() {
-            node(&mut paths.0, name).slot = Some(slot);
+            child_node(&mut paths.0, name).slot = Some(slot);
             if let Some((first, rest)) = name.split_once('.') {
-                let mut last = node(&mut paths.0, first);
+                let mut last = child_node(&mut paths.0, first);
                 for part in rest.split('.') {
-                    last = node(&mut last.children, part);
+                    last = child_node(&mut last.children, part);
                 }
                 last.slot = Some(slot);
             }
@@ -49,10 +49,10 @@ impl Paths {
     }
 }
 
-fn node<'a>(nodes: &'a mut Vec<Node>, name: &str) -> &'a mut Node {
+fn child_node<'a>(nodes: &'a mut Vec<PathNode>, name: &str) -> &'a mut PathNode {
     let known = nodes.iter().position(|node| node.name == name);
     let at = known.unwrap_or_else(|| {
-        nodes.push(Node {
+        nodes.push(PathNode {
             name: name.to_owned(),
             slot: None,
             children: Vec::new(),
@@ -63,29 +63,29 @@ fn node<'a>(nodes: &'a mut Vec<Node>, name: &str) -> &'a mut Node {
 }
 
 /// Removes the values of an earlier field of the same name, because the last one counts.
-fn forget(node: &Node, values: &mut Values) {
+fn forget_earlier(node: &PathNode, values: &mut RowValues) {
     if let Some(slot) = node.slot {
-        values.slots[slot] = Slot::default();
+        values.slots[slot] = ValueSlot::default();
     }
     for child in &node.children {
-        forget(child, values);
+        forget_earlier(child, values);
     }
 }
 
-/// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.
-pub(super) fn parse(
+/// Stores the wanted fields of a row in `row_values`, or returns the reason why the row is bad.
+pub(super) fn parse_row(
     row: &str,
-    plan: &Plan,
-    paths: &Paths,
+    plan: &FieldPlan,
+    paths: &FieldPaths,
     invalid_text: InvalidText,
-    values: &mut Values,
+    values: &mut RowValues,
 ) -> Result<(), String> {
-    values.clear(plan);
-    if scan(row, paths, values) {
+    values.clear_row(plan);
+    if scan_row(row, paths, values) {
         return Ok(());
     }
-    values.clear(plan);
-    define(row, paths, invalid_text, values)
+    values.clear_row(plan);
+    parse_by_definition(row, paths, invalid_text, values)
 }
 
 /// Returns whether a row is an object with a field of this name; `None` if it is not a valid object.
@@ -96,32 +96,32 @@ pub(super) fn has_field(row: &str, name: &str) -> Option<bool> {
 
 /// Looks for fields that an object must not have yet.
 pub(crate) struct FieldProbe {
-    plan: Plan,
-    paths: Paths,
-    values: Values,
+    plan: FieldPlan,
+    paths: FieldPaths,
+    values: RowValues,
 }
 
 impl FieldProbe {
     pub(crate) fn new(names: &[&str]) -> Self {
         let extra = names.iter().map(|&name| name.to_owned()).collect();
-        let fields = Fields {
+        let fields = WantedFields {
             text: Vec::new(),
             id: IdField::RowNumber,
             extra,
-            ..Fields::default()
+            ..WantedFields::default()
         };
-        let plan = Plan::new(&fields, None);
-        let paths = Paths::new(&plan);
+        let plan = FieldPlan::new(&fields, None);
+        let paths = FieldPaths::new(&plan);
         Self {
             plan,
             paths,
-            values: Values::default(),
+            values: RowValues::default(),
         }
     }
 
     /// Returns the first of the fields that the object has.
-    pub(crate) fn find(&mut self, row: &str) -> Result<Option<&str>, String> {
-        parse(
+    pub(crate) fn find_field(&mut self, row: &str) -> Result<Option<&str>, String> {
+        parse_row(
             row,
             &self.plan,
             &self.paths,
@@ -132,17 +132,17 @@ impl FieldProbe {
             .values
             .slots
             .iter()
-            .position(|slot| slot.kind != Kind::Missing);
+            .position(|slot| slot.kind != ValueKind::Missing);
         Ok(found.map(|slot| self.plan.names[slot].as_str()))
     }
 }
 
 /// Parses a row with `serde_json`, which defines the result.
-fn define(
+fn parse_by_definition(
     row: &str,
-    paths: &Paths,
+    paths: &FieldPaths,
     invalid_text: InvalidText,
-    values: &mut Values,
+    values: &mut RowValues,
 ) -> Result<(), String> {
     let mended = match invalid_text {
         InvalidText::Reject => None,
@@ -159,11 +159,11 @@ fn define(
                  line"
                     .to_owned()
             }
-            (_, Err(error)) => described(&error),
+            (_, Err(error)) => describe_error(&error),
         });
     }
     let mut deserializer = serde_json::Deserializer::from_str(row);
-    Object {
+    ObjectVisitor {
         nodes: &paths.0,
         values,
     }
@@ -171,12 +171,12 @@ fn define(
     .and_then(|()| deserializer.end())
     .map_err(|error| match mend_surrogates(row) {
         Some(_) => "an escape in the row is half of a surrogate pair".to_owned(),
-        None => described(&error),
+        None => describe_error(&error),
     })
 }
 
 /// Returns the message of `serde_json` with the column as the position, because a row is a single line.
-fn described(error: &serde_json::Error) -> String {
+fn describe_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text
         .rfind(" at line ")
@@ -187,12 +187,12 @@ fn described(error: &serde_json::Error) -> String {
     )
 }
 
-struct Object<'a> {
-    nodes: &'a [Node],
-    values: &'a mut Values,
+struct ObjectVisitor<'a> {
+    nodes: &'a [PathNode],
+    values: &'a mut RowValues,
 }
 
-impl<'de> DeserializeSeed<'de> for Object<'_> {
+impl<'de> DeserializeSeed<'de> for ObjectVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -200,7 +200,7 @@ impl<'de> DeserializeSeed<'de> for Object<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Object<'_> {
+impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -215,8 +215,9 @@ impl<'de> Visitor<'de> for Object<'_> {
                 }
                 Some(node) => {
                     let value: &RawValue = map.next_value()?;
-                    forget(node, self.values);
-                    store(node, value.get(), self.values).map_err(serde::de::Error::custom)?;
+                    forget_earlier(node, self.values);
+                    store_value(node, value.get(), self.values)
+                        .map_err(serde::de::Error::custom)?;
                 }
             }
         }
@@ -225,19 +226,23 @@ impl<'de> Visitor<'de> for Object<'_> {
 }
 
 /// Stores a wanted value, given as JSON.
-fn store(node: &Node, json: &str, values: &mut Values) -> Result<(), serde_json::Error> {
+fn store_value(
+    node: &PathNode,
+    json: &str,
+    values: &mut RowValues,
+) -> Result<(), serde_json::Error> {
     let kind = match json.as_bytes()[0] {
-        b'"' => Kind::Text,
-        b'{' => Kind::Object,
-        b'[' => Kind::List,
-        b't' => Kind::True,
-        b'f' => Kind::False,
-        b'n' => Kind::Null,
-        _ => Kind::Number,
+        b'"' => ValueKind::Text,
+        b'{' => ValueKind::Object,
+        b'[' => ValueKind::List,
+        b't' => ValueKind::True,
+        b'f' => ValueKind::False,
+        b'n' => ValueKind::Null,
+        _ => ValueKind::Number,
     };
-    if kind == Kind::Object && !node.children.is_empty() {
+    if kind == ValueKind::Object && !node.children.is_empty() {
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        Object {
+        ObjectVisitor {
             nodes: &node.children,
             values,
         }
@@ -245,8 +250,10 @@ fn store(node: &Node, json: &str, values: &mut Values) -> Result<(), serde_json:
     }
     if let Some(slot) = node.slot {
         match kind {
-            Kind::Text => values.set_copy(slot, kind, &serde_json::from_str::<String>(json)?),
-            _ => values.set_copy(slot, kind, json),
+            ValueKind::Text => {
+                values.set_copied_text(slot, kind, &serde_json::from_str::<String>(json)?)
+            }
+            _ => values.set_copied_text(slot, kind, json),
         }
     }
     Ok(())
@@ -288,35 +295,35 @@ fn mend_surrogates(row: &str) -> Option<String> {
 /// Returns the UTF-16 code unit of the escape `\uXXXX` at the start of `bytes`.
 fn escaped_unit(bytes: &[u8]) -> Option<u32> {
     match bytes {
-        [b'\\', b'u', digits @ ..] => hex4(digits),
+        [b'\\', b'u', digits @ ..] => parse_hex4(digits),
         _ => None,
     }
 }
 
-fn hex4(bytes: &[u8]) -> Option<u32> {
+fn parse_hex4(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.get(..4)?;
     digits.iter().try_fold(0, |unit, &digit| {
         Some(unit << 4 | char::from(digit).to_digit(16)?)
     })
 }
 
-/// Tries the fast scanner. If it returns `false`, `values` must be cleared and [`define`] must parse
-/// the row.
-fn scan(row: &str, paths: &Paths, values: &mut Values) -> bool {
+/// Tries the fast scanner. If it returns `false`, `row_values` must be cleared and
+/// [`parse_by_definition`] must parse the row.
+fn scan_row(row: &str, paths: &FieldPaths, values: &mut RowValues) -> bool {
     // Control characters are rare between values and invalid in strings. One test of the whole row is
     // cheaper than one for each string.
     if row.bytes().fold(false, |any, byte| any | (byte < 0x20)) {
         return false;
     }
-    let mut scanner = Scanner {
+    let mut scanner = JsonScanner {
         row,
         bytes: row.as_bytes(),
         at: 0,
         values,
     };
-    scanner.blanks();
-    scanner.object(&paths.0, 0).is_some() && {
-        scanner.blanks();
+    scanner.skip_blanks();
+    scanner.scan_object(&paths.0, 0).is_some() && {
+        scanner.skip_blanks();
         scanner.at == row.len()
     }
 }
@@ -341,52 +348,52 @@ static SIMPLE_ESCAPES: [u8; 256] = {
     escapes
 };
 
-/// A fast parser of one row. Every method returns `None` if [`define`] must parse the row; otherwise it
-/// leaves `at` after what it has read.
-struct Scanner<'a> {
+/// A fast parser of one row. Every method returns `None` if [`parse_by_definition`] must parse the row;
+/// otherwise it leaves `at` after what it has read.
+struct JsonScanner<'a> {
     row: &'a str,
     bytes: &'a [u8],
     at: usize,
-    values: &'a mut Values,
+    values: &'a mut RowValues,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     /// Skips spaces. Other white space does not occur, because a row with control characters is not
     /// scanned.
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while self.bytes.get(self.at) == Some(&b' ') {
             self.at += 1;
         }
     }
 
-    fn next(&mut self) -> Option<u8> {
+    fn next_byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(byte)
     }
 
-    fn expect(&mut self, byte: u8) -> Option<()> {
-        (self.next()? == byte).then_some(())
+    fn expect_byte(&mut self, byte: u8) -> Option<()> {
+        (self.next_byte()? == byte).then_some(())
     }
 
-    fn object(&mut self, nodes: &[Node], depth: usize) -> Option<()> {
-        self.expect(b'{')?;
-        self.blanks();
+    fn scan_object(&mut self, nodes: &[PathNode], depth: usize) -> Option<()> {
+        self.expect_byte(b'{')?;
+        self.skip_blanks();
         if self.bytes.get(self.at) == Some(&b'}') {
             self.at += 1;
             return Some(());
         }
         loop {
-            let key = self.key()?;
+            let key = self.scan_key()?;
             match nodes.iter().find(|node| node.name == key) {
-                Some(node) => self.wanted(node, depth)?,
+                Some(node) => self.scan_wanted(node, depth)?,
                 None => {
-                    self.ignored(depth)?;
+                    self.skip_value(depth)?;
                 }
             }
-            self.blanks();
-            match self.next()? {
-                b',' => self.blanks(),
+            self.skip_blanks();
+            match self.next_byte()? {
+                b',' => self.skip_blanks(),
                 b'}' => return Some(()),
                 _ => return None,
             }
@@ -394,36 +401,37 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a key without escapes, and the colon after it.
-    fn key(&mut self) -> Option<&'a str> {
-        self.expect(b'"')?;
+    fn scan_key(&mut self) -> Option<&'a str> {
+        self.expect_byte(b'"')?;
         let start = self.at;
         let end = start + memchr2(b'"', b'\\', &self.bytes[start..])?;
         self.at = end;
-        self.expect(b'"')?;
-        self.blanks();
-        self.expect(b':')?;
-        self.blanks();
+        self.expect_byte(b'"')?;
+        self.skip_blanks();
+        self.expect_byte(b':')?;
+        self.skip_blanks();
         Some(&self.row[start..end])
     }
 
-    fn wanted(&mut self, node: &Node, depth: usize) -> Option<()> {
-        forget(node, self.values);
+    fn scan_wanted(&mut self, node: &PathNode, depth: usize) -> Option<()> {
+        forget_earlier(node, self.values);
         let start = self.at;
         match (self.bytes.get(start)?, node.slot) {
-            (b'"', Some(slot)) => return self.string(slot),
+            (b'"', Some(slot)) => return self.scan_string(slot),
             (b'{', _) if !node.children.is_empty() => {
                 if depth == MAX_DEPTH {
                     return None;
                 }
-                self.object(&node.children, depth + 1)?;
+                self.scan_object(&node.children, depth + 1)?;
                 if let Some(slot) = node.slot {
-                    self.values.set(slot, Kind::Object, start, self.at);
+                    self.values
+                        .set_range(slot, ValueKind::Object, start, self.at);
                 }
             }
             (_, slot) => {
-                let kind = self.ignored(depth)?;
+                let kind = self.skip_value(depth)?;
                 if let Some(slot) = slot {
-                    self.values.set(slot, kind, start, self.at);
+                    self.values.set_range(slot, kind, start, self.at);
                 }
             }
         }
@@ -431,23 +439,24 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a wanted string: borrows it if it has no escapes, otherwise unescapes it into the arena.
-    fn string(&mut self, slot: usize) -> Option<()> {
+    fn scan_string(&mut self, slot: usize) -> Option<()> {
         self.at += 1;
         let start = self.at;
         let end = start + memchr2(b'"', b'\\', &self.bytes[start..])?;
         if self.bytes[end] == b'"' {
-            self.values.set(slot, Kind::Text, start, end);
+            self.values.set_range(slot, ValueKind::Text, start, end);
             self.at = end + 1;
             return Some(());
         }
         let arena_start = self.values.arena.len();
-        self.unescape(start, end)?;
-        self.values.set_arena(slot, Kind::Text, arena_start);
+        self.unescape_string(start, end)?;
+        self.values
+            .set_arena_range(slot, ValueKind::Text, arena_start);
         Some(())
     }
 
     /// Unescapes the string that begins at `start` and has its first backslash at `backslash`.
-    fn unescape(&mut self, start: usize, backslash: usize) -> Option<()> {
+    fn unescape_string(&mut self, start: usize, backslash: usize) -> Option<()> {
         let mut unescaped = std::mem::take(&mut self.values.unescaped);
         let mut special = std::mem::take(&mut self.values.special);
         let length = self.unescape_into(start, backslash, &mut special, &mut unescaped);
@@ -496,7 +505,7 @@ impl<'a> Scanner<'a> {
                 if self.bytes[at] == b'"' {
                     return Some(end);
                 }
-                let letter = self.next()?;
+                let letter = self.next_byte()?;
                 let simple = SIMPLE_ESCAPES[usize::from(letter)];
                 if simple > 0 {
                     out[end] = simple;
@@ -514,7 +523,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn unicode_escape(&mut self) -> Option<char> {
-        let unit = hex4(&self.bytes[self.at..])?;
+        let unit = parse_hex4(&self.bytes[self.at..])?;
         self.at += 4;
         let code = match unit {
             0xD800..=0xDBFF => {
@@ -529,16 +538,16 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips a value that is not wanted and returns its kind.
-    fn ignored(&mut self, depth: usize) -> Option<Kind> {
+    fn skip_value(&mut self, depth: usize) -> Option<ValueKind> {
         match *self.bytes.get(self.at)? {
-            b'"' => self.ignored_string().map(|()| Kind::Text),
+            b'"' => self.ignored_string().map(|()| ValueKind::Text),
             b'{' | b'[' if depth == MAX_DEPTH => None,
-            b'{' => self.object(&[], depth + 1).map(|()| Kind::Object),
-            b'[' => self.ignored_list(depth + 1).map(|()| Kind::List),
-            b't' => self.literal("true").map(|()| Kind::True),
-            b'f' => self.literal("false").map(|()| Kind::False),
-            b'n' => self.literal("null").map(|()| Kind::Null),
-            _ => self.number().map(|()| Kind::Number),
+            b'{' => self.scan_object(&[], depth + 1).map(|()| ValueKind::Object),
+            b'[' => self.ignored_list(depth + 1).map(|()| ValueKind::List),
+            b't' => self.scan_literal("true").map(|()| ValueKind::True),
+            b'f' => self.scan_literal("false").map(|()| ValueKind::False),
+            b'n' => self.scan_literal("null").map(|()| ValueKind::Null),
+            _ => self.scan_number().map(|()| ValueKind::Number),
         }
     }
 
@@ -549,10 +558,10 @@ impl<'a> Scanner<'a> {
             if self.bytes[self.at - 1] == b'"' {
                 return Some(());
             }
-            match self.next()? {
+            match self.next_byte()? {
                 b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
                 b'u' => {
-                    hex4(&self.bytes[self.at..])?;
+                    parse_hex4(&self.bytes[self.at..])?;
                     self.at += 4;
                 }
                 _ => return None,
@@ -562,16 +571,16 @@ impl<'a> Scanner<'a> {
 
     fn ignored_list(&mut self, depth: usize) -> Option<()> {
         self.at += 1;
-        self.blanks();
+        self.skip_blanks();
         if self.bytes.get(self.at) == Some(&b']') {
             self.at += 1;
             return Some(());
         }
         loop {
-            self.blanks();
-            self.ignored(depth)?;
-            self.blanks();
-            match self.next()? {
+            self.skip_blanks();
+            self.skip_value(depth)?;
+            self.skip_blanks();
+            match self.next_byte()? {
                 b',' => {}
                 b']' => return Some(()),
                 _ => return None,
@@ -579,7 +588,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn literal(&mut self, literal: &str) -> Option<()> {
+    fn scan_literal(&mut self, literal: &str) -> Option<()> {
         self.bytes[self.at..]
             .starts_with(literal.as_bytes())
             .then_some(())?;
@@ -587,13 +596,13 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    fn number(&mut self) -> Option<()> {
+    fn scan_number(&mut self) -> Option<()> {
         if self.bytes.get(self.at) == Some(&b'-') {
             self.at += 1;
         }
-        match self.next()? {
+        match self.next_byte()? {
             b'0' => {}
-            b'1'..=b'9' => self.digits(),
+            b'1'..=b'9' => self.skip_digits(),
             _ => return None,
         }
         if self.bytes.get(self.at) == Some(&b'.') {
@@ -610,7 +619,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    fn digits(&mut self) {
+    fn skip_digits(&mut self) {
         while matches!(self.bytes.get(self.at), Some(b'0'..=b'9')) {
             self.at += 1;
         }
@@ -618,14 +627,14 @@ impl<'a> Scanner<'a> {
 
     fn some_digits(&mut self) -> Option<()> {
         let start = self.at;
-        self.digits();
+        self.skip_digits();
         (self.at > start).then_some(())
     }
 }
 
-/// Reads features from a list of strings or of `[string, weight]`, or from an object `{string:
+/// Reads features from a list of strings or of `[scan_string, weight]`, or from an object `{string:
 /// weight}`.
-pub(super) fn features(
+pub(super) fn read_features(
     json: &str,
     invalid_text: InvalidText,
     take: &mut dyn FnMut(&str, f64),
@@ -658,7 +667,7 @@ impl<'de> Visitor<'de> for FeatureList<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while let Some(Feature { text, weight }) = list.next_element()? {
+        while let Some(JsonFeature { text, weight }) = list.next_element()? {
             (self.take)(&text, checked_weight(weight)?);
         }
         Ok(())
@@ -681,12 +690,12 @@ fn checked_weight<E: serde::de::Error>(weight: f64) -> Result<f64, E> {
     )))
 }
 
-struct Feature {
+struct JsonFeature {
     text: String,
     weight: f64,
 }
 
-impl<'de> Deserialize<'de> for Feature {
+impl<'de> Deserialize<'de> for JsonFeature {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(FeatureVisitor)
     }
@@ -695,25 +704,25 @@ impl<'de> Deserialize<'de> for Feature {
 struct FeatureVisitor;
 
 impl<'de> Visitor<'de> for FeatureVisitor {
-    type Value = Feature;
+    type Value = JsonFeature;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string or [string, weight]")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Feature, E> {
-        Ok(Feature {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<JsonFeature, E> {
+        Ok(JsonFeature {
             text: text.to_owned(),
             weight: 1.0,
         })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Feature, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<JsonFeature, A::Error> {
         let length = |found| serde::de::Error::invalid_length(found, &"[string, weight]");
         let text = pair.next_element()?.ok_or_else(|| length(0))?;
         let weight = pair.next_element()?.ok_or_else(|| length(1))?;
         match pair.next_element::<IgnoredAny>()? {
-            None => Ok(Feature { text, weight }),
+            None => Ok(JsonFeature { text, weight }),
             Some(_) => Err(length(3)),
         }
     }
@@ -724,32 +733,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn plan() -> (Plan, Paths) {
-        let fields = Fields {
+    fn plan() -> (FieldPlan, FieldPaths) {
+        let fields = WantedFields {
             text: vec!["text".to_owned()],
             id: IdField::Named("id".to_owned()),
             extra: vec!["a".to_owned(), "a.b".to_owned(), "a.b.c".to_owned()],
-            ..Fields::default()
+            ..WantedFields::default()
         };
-        let plan = Plan::new(&fields, Some("id"));
-        let paths = Paths::new(&plan);
+        let plan = FieldPlan::new(&fields, Some("id"));
+        let paths = FieldPaths::new(&plan);
         (plan, paths)
     }
 
-    /// Parses a row with `define` and returns the kinds and strings of all slots.
-    fn defined(row: &str) -> Option<Vec<(Kind, String)>> {
+    /// Parses a row with `parse_by_definition` and returns the kinds and strings of all slots.
+    fn defined(row: &str) -> Option<Vec<(ValueKind, String)>> {
         let (plan, paths) = plan();
-        let mut values = Values::default();
-        values.clear(&plan);
-        define(row, &paths, InvalidText::Reject, &mut values).ok()?;
-        Some(values.shown(row))
+        let mut values = RowValues::default();
+        values.clear_row(&plan);
+        parse_by_definition(row, &paths, InvalidText::Reject, &mut values).ok()?;
+        Some(values.describe_slots(row))
     }
 
-    fn scanned(row: &str) -> Option<Vec<(Kind, String)>> {
+    fn scanned(row: &str) -> Option<Vec<(ValueKind, String)>> {
         let (plan, paths) = plan();
-        let mut values = Values::default();
-        values.clear(&plan);
-        scan(row, &paths, &mut values).then(|| values.shown(row))
+        let mut values = RowValues::default();
+        values.clear_row(&plan);
+        scan_row(row, &paths, &mut values).then(|| values.describe_slots(row))
     }
 
     #[test]
@@ -819,14 +828,14 @@ mod tests {
     fn the_last_of_equal_keys_counts() {
         let row = r#"{"text":"1","text":"2","a":{"b":1},"a":{}}"#;
         let values = defined(row).unwrap();
-        assert_eq!(values[0], (Kind::Text, "2".to_owned()));
-        assert_eq!(values[3].0, Kind::Missing);
+        assert_eq!(values[0], (ValueKind::Text, "2".to_owned()));
+        assert_eq!(values[3].0, ValueKind::Missing);
     }
 
     #[test]
     fn lone_surrogates_are_mended_on_request() {
         let (plan, paths) = plan();
-        let mut values = Values::default();
+        let mut values = RowValues::default();
         for (text, expected) in [
             (r"a\ud800", "a\u{FFFD}"),
             (r"\udc00b", "\u{FFFD}b"),
@@ -836,11 +845,11 @@ mod tests {
             (r"\ud83d\ude00", "😀"),
         ] {
             let row = format!("{{\"text\":\"{text}\"}}");
-            parse(&row, &plan, &paths, InvalidText::Lossy, &mut values).unwrap();
-            assert_eq!(values.shown(&row)[0].1, expected, "{text}");
+            parse_row(&row, &plan, &paths, InvalidText::Lossy, &mut values).unwrap();
+            assert_eq!(values.describe_slots(&row)[0].1, expected, "{text}");
         }
         let row = r#"{"text":"\ud800"}"#;
-        assert!(parse(row, &plan, &paths, InvalidText::Reject, &mut values).is_err());
+        assert!(parse_row(row, &plan, &paths, InvalidText::Reject, &mut values).is_err());
     }
 
     #[test]
@@ -848,7 +857,7 @@ mod tests {
         let read = |json: &str| {
             let mut found = Vec::new();
             let mut take = |text: &str, weight: f64| found.push((text.to_owned(), weight));
-            features(json, InvalidText::Reject, &mut take).map(|()| found)
+            read_features(json, InvalidText::Reject, &mut take).map(|()| found)
         };
         let expected = vec![("a".to_owned(), 1.0), ("b\n".to_owned(), 2.5)];
         assert_eq!(read(r#"["a", ["b\n", 2.5]]"#).unwrap(), expected);

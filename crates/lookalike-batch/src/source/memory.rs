@@ -10,9 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::InvalidText;
-use super::columnar::{Columns, check_columns};
+use super::columnar::{WantedColumns, check_columns};
+use super::row_values::FieldPlan;
 use super::utf8::first_malformed;
-use super::values::Plan;
 use crate::error::{Error, Result};
 
 /// Largest number of rows in a block.
@@ -20,17 +20,17 @@ const BLOCK_ROWS: usize = 1 << 14;
 
 /// A table in memory.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct MemoryTable {
     name: String,
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
-impl Table {
-    /// Creates a table of these batches. Messages call it `name`.
+impl MemoryTable {
+    /// Creates a table of these batches. Messages call it `display_name`.
     ///
     /// # Errors
-    /// If the columns of a batch differ from `schema`.
+    /// If the columns of a batch differ from `table_schema`.
     pub fn new(
         name: impl Into<String>,
         schema: SchemaRef,
@@ -47,7 +47,7 @@ impl Table {
                 schema,
                 batches,
             }),
-            Some(batch) => Err(Error::input(format!(
+            Some(batch) => Err(Error::input_error(format!(
                 "{name} has a batch with the columns {:?} where its schema says {:?}",
                 batch.schema_ref().fields(),
                 schema.fields()
@@ -56,17 +56,17 @@ impl Table {
     }
 
     /// Returns the name of the table in messages.
-    pub fn name(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         &self.name
     }
 
     /// Returns the columns.
-    pub(super) fn schema(&self) -> &SchemaRef {
+    pub(super) fn table_schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         let rows = self.batches.iter().map(RecordBatch::num_rows);
         rows.sum::<usize>() as u64
     }
@@ -83,21 +83,22 @@ pub(super) struct OpenTable {
 }
 
 impl OpenTable {
-    pub(super) fn new(table: &Table, plan: &Plan) -> Result<Self> {
+    pub(super) fn new(table: &MemoryTable, plan: &FieldPlan) -> Result<Self> {
         check_columns(&table.name, &table.schema, plan)?;
         let wanted: Vec<_> = (0..table.schema.fields().len())
-            .filter(|&at| plan.reads(table.schema.field(at).name()))
+            .filter(|&at| plan.reads_column(table.schema.field(at).name()))
             .collect();
         let (mut starts, mut bytes) = (Vec::new(), vec![0]);
         let mut batches = Vec::with_capacity(table.batches.len());
         let (mut rows, mut text) = (0, 0);
         for batch in &table.batches {
             let batch = batch.project(&wanted).map_err(|error| {
-                Error::input(format!("cannot read {}: {error}", table.name)).with_source(error)
+                Error::input_error(format!("cannot read {}: {error}", table.name))
+                    .with_source(error)
             })?;
             starts.push(rows);
             rows += batch.num_rows() as u64;
-            text += Columns::text_bytes(&batch, plan);
+            text += WantedColumns::text_bytes(&batch, plan);
             bytes.push(text);
             batches.push(batch);
         }
@@ -114,23 +115,23 @@ impl OpenTable {
         self.bytes.last().copied().unwrap_or(0)
     }
 
-    pub(super) fn rows(&self) -> u64 {
+    pub(super) fn row_count(&self) -> u64 {
         let last = self.starts.last().zip(self.batches.last());
         last.map_or(0, |(start, batch)| start + batch.num_rows() as u64)
     }
 
     /// Returns the index of the batch that holds `row`.
-    fn batch_of(&self, row: u64) -> usize {
+    fn batch_index(&self, row: u64) -> usize {
         self.starts.partition_point(|&start| start <= row) - 1
     }
 
     /// Returns the rows of the block that starts at `first`, and the text bytes up to its end. Returns
     /// `None` after the last row.
-    pub(super) fn block(&self, first: u64, block_bytes: usize) -> Option<(Range<u64>, u64)> {
-        if first >= self.rows() {
+    pub(super) fn next_block(&self, first: u64, block_bytes: usize) -> Option<(Range<u64>, u64)> {
+        if first >= self.row_count() {
             return None;
         }
-        let at = self.batch_of(first);
+        let at = self.batch_index(first);
         let (batch, start) = (&self.batches[at], self.starts[at]);
         let rows = batch.num_rows() as u64;
         let text = self.bytes[at + 1] - self.bytes[at];
@@ -145,18 +146,18 @@ impl OpenTable {
 
     /// Returns the wanted columns of these rows, which lie in one batch. Within the result, rows count
     /// from 0.
-    pub(super) fn columns(
+    pub(super) fn visit_columns(
         &self,
         rows: Range<u64>,
-        plan: &Plan,
+        plan: &FieldPlan,
         invalid_text: InvalidText,
-    ) -> Result<Columns> {
-        let at = self.batch_of(rows.start);
+    ) -> Result<WantedColumns> {
+        let at = self.batch_index(rows.start);
         let within = (rows.start - self.starts[at]) as usize;
         let slice = self.batches[at].slice(within, (rows.end - rows.start) as usize);
         for (field, column) in slice.schema_ref().fields().iter().zip(slice.columns()) {
             if let Some(bad) = first_malformed(column) {
-                return Err(Error::input(format!(
+                return Err(Error::input_error(format!(
                     "cannot read {}: the string in row {} of the column `{}` is not UTF-8",
                     self.name,
                     rows.start + bad as u64 + 1,
@@ -164,7 +165,7 @@ impl OpenTable {
                 )));
             }
         }
-        Columns::new(&slice, plan, invalid_text, |_| true)
-            .map_err(|reason| Error::input(format!("cannot read {}: {reason}", self.name)))
+        WantedColumns::new(&slice, plan, invalid_text, |_| true)
+            .map_err(|reason| Error::input_error(format!("cannot read {}: {reason}", self.name)))
     }
 }

@@ -1,10 +1,10 @@
 //! Readers: files, directories, globs and standard input as one sequence of rows.
 //!
-//! [`Inputs`] opens all inputs once. It hands out *blocks* of whole rows, in input order, to any number
-//! of threads ([`Inputs::next_block`]). A block holds about 1 MiB. Work that needs the input order
+//! [`InputSet`] opens all inputs once. It hands out *blocks* of whole rows, in input order, to any number
+//! of threads ([`InputSet::next_block`]). A block holds about 1 MiB. Work that needs the input order
 //! (reading, decompressing, dividing Parquet files into portions, cutting at row ends, counting rows)
 //! runs under one lock while a block is handed out. Work that needs no order (checking the encoding,
-//! decoding Parquet, parsing, unescaping) runs in [`Inputs::parse`] without the lock. Buffers are
+//! decoding Parquet, parsing, unescaping) runs in [`InputSet::parse_block`] without the lock. Buffers are
 //! pooled, so memory stays at a few blocks per thread, or at a few times the longest row if that is
 //! more.
 //!
@@ -34,17 +34,19 @@
 //! missing column, a row over the limit) is an [`Error`](crate::error::Error).
 //!
 //! Tables in memory are read as Parquet is: column by column, without copying their texts. See
-//! [`Table`].
+//! [`MemoryTable`].
 //!
 //! # Reading a row again
 //!
-//! Each row has a [`Place`], from which any thread can read it again with [`Inputs::reread`] and
-//! [`Inputs::raw`]. An uncompressed regular file is read in place; if its size or modification time has
-//! changed since it was opened, that is an error. Everything else (standard input, pipes, compressed
-//! files, JSON lists, Parquet) is copied to an unlinked temporary file during the first reading, unless
-//! [`ReadOptions::again`] is `false`.
+//! Each row has a [`RowPlace`], from which any thread can read it again with [`InputSet::reread_row`]
+//! and [`InputSet::read_raw_row`]. An uncompressed regular file is read in place; if its size or
+//! modification time has changed since it was opened, that is an error. Everything else (standard input,
+//! pipes, compressed files, JSON lists, Parquet) is copied to an unlinked temporary file during the
+//! first reading, unless [`ReadOptions::again`] is `false`.
 
 mod block;
+mod block_reader;
+mod byte_stream;
 mod columnar;
 mod content;
 mod convert;
@@ -53,36 +55,34 @@ mod delimited;
 mod density;
 mod expand;
 mod features;
+mod field_census;
 mod file;
 mod frame;
 mod inputs;
 mod json;
-mod lines;
-mod list;
+mod json_list;
+mod line_reader;
 mod memory;
-mod numbers;
+mod number_text;
 mod parquet_rows;
-mod presence;
-mod reading;
-mod stream;
+mod row_values;
 mod utf8;
-mod values;
 
 use std::path::PathBuf;
 
-pub use block::{Block, ParseScratch};
+pub use block::{InputBlock, ParseScratch};
 pub(crate) use columnar::PositionedFile;
 pub use convert::{to_binary, to_large_strings};
 pub(crate) use expand::{
-    Compression, compression_by_extension, format_by_extension, is_named_json,
+    CompressionKind, compression_by_extension, format_by_extension, is_named_json,
 };
-pub use features::Features;
+pub use features::RowFeatures;
 pub use file::InputFile;
-pub use inputs::Inputs;
+pub use inputs::InputSet;
 pub(crate) use json::FieldProbe;
-pub(crate) use lines::trim_line_end;
-pub use memory::Table;
-pub use numbers::shortest_digits;
+pub(crate) use line_reader::trim_line_end;
+pub use memory::MemoryTable;
+pub use number_text::shortest_digits;
 pub use utf8::first_malformed;
 
 /// Default of [`ReadOptions::block_bytes`]: 1 MiB. This is large enough that handing out a block costs
@@ -94,7 +94,7 @@ pub const MAX_ROW_BYTES: u32 = 1 << 30;
 
 /// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum InputFormat {
     /// One JSON object per line.
     Jsonl,
     /// One JSON list of objects.
@@ -118,14 +118,14 @@ pub enum Format {
 
 /// The origin of rows.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum RowSource {
     /// Files, directories, globs, and `-` for standard input.
     Paths(Vec<PathBuf>),
     /// A table in memory.
-    Table(Table),
+    Table(MemoryTable),
 }
 
-impl Source {
+impl RowSource {
     /// Returns `true` if no path is given.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Paths(paths) if paths.is_empty())
@@ -141,19 +141,19 @@ impl Source {
     }
 }
 
-impl Default for Source {
+impl Default for RowSource {
     fn default() -> Self {
         Self::Paths(Vec::new())
     }
 }
 
-impl From<Vec<PathBuf>> for Source {
+impl From<Vec<PathBuf>> for RowSource {
     fn from(paths: Vec<PathBuf>) -> Self {
         Self::Paths(paths)
     }
 }
 
-impl Format {
+impl InputFormat {
     /// Returns `true` if rows are JSON objects.
     pub(crate) fn is_json(self) -> bool {
         matches!(self, Self::Jsonl | Self::Json)
@@ -185,7 +185,7 @@ pub enum InvalidText {
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// The format of every input. `None` decides by the extension, after `.gz` or `.zst` is removed.
-    pub format: Option<Format>,
+    pub format: Option<InputFormat>,
     /// `true` if CSV has a header row; otherwise the columns are named `1`, `2`, ….
     pub header: bool,
     /// The encoding of the text formats. UTF-16 and ISO-2022-JP are refused.
@@ -195,7 +195,7 @@ pub struct ReadOptions {
     /// `true` if each plain text file is one document.
     pub document_per_file: bool,
     /// The fields to read from each row.
-    pub fields: Fields,
+    pub fields: WantedFields,
     /// Largest accepted row, in decompressed bytes.
     pub max_row_bytes: u32,
     /// Target size of a block in bytes, from 1. It has no influence on the rows.
@@ -216,7 +216,7 @@ impl Default for ReadOptions {
             encoding: encoding_rs::UTF_8,
             invalid_text: InvalidText::default(),
             document_per_file: false,
-            fields: Fields::default(),
+            fields: WantedFields::default(),
             max_row_bytes: MAX_ROW_BYTES,
             block_bytes: BLOCK_BYTES,
             scratch: None,
@@ -227,22 +227,22 @@ impl Default for ReadOptions {
 
 /// The fields to read from each row. Plain text has no fields: the row itself is the text.
 #[derive(Debug, Clone)]
-pub struct Fields {
+pub struct WantedFields {
     /// The fields that make up the text, joined by line feeds. In JSON and Parquet, `a.b` reaches
     /// nested fields.
     pub text: Vec<String>,
     /// The origin of ids.
     pub id: IdField,
-    /// A field that holds ready-made features; see [`Features`]. If it is set, the text may be missing
+    /// A field that holds ready-made features; see [`RowFeatures`]. If it is set, the text may be missing
     /// and is then empty.
     pub features: Option<String>,
     /// `true` if a string in that field is refused, so that only lists and objects are features.
     pub lists_only: bool,
-    /// Further fields to read as [`Scalar`]s, returned in this order.
+    /// Further fields to read as [`FieldValue`]s, returned in this order.
     pub extra: Vec<String>,
 }
 
-impl Default for Fields {
+impl Default for WantedFields {
     fn default() -> Self {
         Self {
             text: vec!["text".to_owned()],
@@ -274,36 +274,36 @@ pub enum IdField {
 /// parsed. The length includes the line end. The type takes 12 bytes with an alignment of 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, packed(4))]
-pub struct Place {
+pub struct RowPlace {
     offset: u64,
     length: u32,
 }
 
-impl Place {
-    /// Creates a place of `length` bytes at `offset`.
+impl RowPlace {
+    /// Creates a place of `byte_length` bytes at `start_offset`.
     pub fn new(offset: u64, length: u32) -> Self {
         Self { offset, length }
     }
 
     /// Returns the number of bytes from the start of the address space.
-    pub fn offset(self) -> u64 {
+    pub fn start_offset(self) -> u64 {
         self.offset
     }
 
     /// Returns the length of the row in bytes, its line end included.
-    pub fn length(self) -> u32 {
+    pub fn byte_length(self) -> u32 {
         self.length
     }
 
     /// Returns the offset just after the row.
-    pub fn end(self) -> u64 {
+    pub fn end_offset(self) -> u64 {
         self.offset + u64::from(self.length)
     }
 }
 
 /// The single value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Scalar<'a> {
+pub enum FieldValue<'a> {
     /// The row has no such field.
     Missing,
     /// The field exists but has no value: JSON `null`, a Parquet null or NaN.
@@ -323,17 +323,17 @@ pub enum Scalar<'a> {
 
 /// A usable row. It borrows from its block and from the scratch memory of the parser.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct InputRow<'a> {
     /// The id, or `None` if the row number is the id.
     pub id: Option<&'a str>,
     /// The text.
     pub text: &'a str,
-    /// The features, if [`Fields::features`] is set.
-    pub features: Option<Features<'a>>,
-    /// The values of [`Fields::extra`], in that order. Empty when a Parquet row is read again.
-    pub extra: &'a [Scalar<'a>],
+    /// The features, if [`WantedFields::features`] is set.
+    pub features: Option<RowFeatures<'a>>,
+    /// The values of [`WantedFields::extra`], in that order. Empty when a Parquet row is read again.
+    pub extra: &'a [FieldValue<'a>],
     /// The position of the row's bytes.
-    pub place: Place,
+    pub place: RowPlace,
     /// The row number over all inputs, from 1, bad rows included; 0 when a row is read again.
     pub number: u64,
     /// The line on which the row starts, as in [`BadRow::line`]; 0 when a row is read again.
@@ -354,8 +354,8 @@ pub struct BadRow {
     pub reason: String,
     /// The position of the row's bytes. Its length is 0 for Parquet, because a bad row of Parquet has
     /// no bytes of its own.
-    pub place: Place,
+    pub place: RowPlace,
 }
 
 /// The result of parsing one row.
-pub type RowResult<'a> = std::result::Result<Row<'a>, BadRow>;
+pub type RowResult<'a> = std::result::Result<InputRow<'a>, BadRow>;

@@ -23,9 +23,9 @@ pub(super) fn visit_whole_rows(
     rows: &[BadRow],
     visit: &mut dyn FnMut(&BadRow, &str) -> Result<()>,
 ) -> Result<()> {
-    let name = file.name();
-    let handle =
-        PositionedFile::new(file.reopen()?).map_err(|cause| Error::reading("open", name, cause))?;
+    let name = file.display_name();
+    let handle = PositionedFile::new(file.open_again()?)
+        .map_err(|cause| Error::read_error("open", name, cause))?;
     let broken = |reason: String| unreadable(name, &reason);
     let mut selectors = Vec::new();
     let mut next = 0;
@@ -50,7 +50,7 @@ pub(super) fn visit_whole_rows(
         let batch = batch.map_err(|error| broken(error.to_string()))?;
         for at in 0..batch.num_rows() {
             if let Some(row) = rows.next() {
-                visit(row, &row_json(&batch, at))?;
+                visit(row, &row_to_json(&batch, at))?;
             }
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn visit_whole_rows(
 }
 
 /// Returns a row as a JSON object; the columns keep their order.
-fn row_json(batch: &RecordBatch, row: usize) -> String {
+fn row_to_json(batch: &RecordBatch, row: usize) -> String {
     let mut json = String::from("{");
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if json.len() > 1 {

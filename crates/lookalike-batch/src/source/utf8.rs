@@ -14,20 +14,20 @@ use simdutf8::basic::from_utf8;
 #[must_use]
 pub fn first_malformed(array: &dyn Array) -> Option<usize> {
     match array.data_type() {
-        DataType::Utf8 => malformed(array.as_string::<i32>()),
-        DataType::LargeUtf8 => malformed(array.as_string::<i64>()),
+        DataType::Utf8 => first_malformed_value(array.as_string::<i32>()),
+        DataType::LargeUtf8 => first_malformed_value(array.as_string::<i64>()),
         DataType::Utf8View => malformed_view(&array.as_string_view().clone().to_binary_view()),
         DataType::List(_) => {
             let list = array.as_list::<i32>();
-            in_lists(list.value_offsets(), list.values().as_ref())
+            malformed_in_lists(list.value_offsets(), list.values().as_ref())
         }
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
-            in_lists(list.value_offsets(), list.values().as_ref())
+            malformed_in_lists(list.value_offsets(), list.values().as_ref())
         }
         DataType::Map(..) => {
             let map = array.as_map();
-            in_lists(map.value_offsets(), map.entries())
+            malformed_in_lists(map.value_offsets(), map.entries())
         }
         DataType::Struct(_) => {
             let columns = array.as_struct().columns().iter();
@@ -42,7 +42,7 @@ pub fn first_malformed(array: &dyn Array) -> Option<usize> {
     }
 }
 
-fn malformed<T: ByteArrayType>(strings: &GenericByteArray<T>) -> Option<usize> {
+fn first_malformed_value<T: ByteArrayType>(strings: &GenericByteArray<T>) -> Option<usize> {
     let at = |row: usize| strings.value_offsets()[row].as_usize();
     let (first, rows) = (at(0), strings.len());
     let bytes = &strings.values()[first..at(rows)];
@@ -63,14 +63,14 @@ fn malformed_view(strings: &BinaryViewArray) -> Option<usize> {
     (0..strings.len()).find(bad)
 }
 
-fn in_lists<O: OffsetSizeTrait>(offsets: &[O], values: &dyn Array) -> Option<usize> {
+fn malformed_in_lists<O: OffsetSizeTrait>(offsets: &[O], values: &dyn Array) -> Option<usize> {
     let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
     let bad = first_malformed(values.slice(first, last - first).as_ref())?;
-    Some(row_of(offsets, first + bad))
+    Some(list_of_value(offsets, first + bad))
 }
 
 /// Returns the index of the list that contains the value at this index.
-fn row_of<O: OffsetSizeTrait>(offsets: &[O], value: usize) -> usize {
+fn list_of_value<O: OffsetSizeTrait>(offsets: &[O], value: usize) -> usize {
     offsets.partition_point(|start| start.as_usize() <= value) - 1
 }
 
@@ -84,8 +84,8 @@ mod tests {
     fn found(rows: &[Option<&[u8]>], start: usize) -> [Option<usize>; 3] {
         let length = rows.len() - start;
         [
-            malformed(&BinaryArray::from_iter(rows).slice(start, length)),
-            malformed(&LargeBinaryArray::from_iter(rows).slice(start, length)),
+            first_malformed_value(&BinaryArray::from_iter(rows).slice(start, length)),
+            first_malformed_value(&LargeBinaryArray::from_iter(rows).slice(start, length)),
             malformed_view(&BinaryViewArray::from_iter(rows).slice(start, length)),
         ]
     }
@@ -118,9 +118,9 @@ mod tests {
     fn strings_in_lists_are_found_by_the_row_of_the_list() {
         use arrow_array::StringArray;
         let values = StringArray::from(vec!["a", "b", "c"]);
-        assert_eq!(in_lists(&[0, 1, 1, 3], &values), None);
-        assert_eq!(row_of(&[0, 1, 1, 3], 0), 0);
-        assert_eq!(row_of(&[0, 1, 1, 3], 1), 2);
-        assert_eq!(row_of(&[5, 7, 9], 8), 1);
+        assert_eq!(malformed_in_lists(&[0, 1, 1, 3], &values), None);
+        assert_eq!(list_of_value(&[0, 1, 1, 3], 0), 0);
+        assert_eq!(list_of_value(&[0, 1, 1, 3], 1), 2);
+        assert_eq!(list_of_value(&[5, 7, 9], 8), 1);
     }
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use lookalike::matching::CopyPairs;
-use lookalike_batch::run::{DedupOutputs, PairsOutputs, RunInputs, Settings, Silent, dedup, pairs};
-use lookalike_batch::sink::Output;
-use lookalike_batch::source::Source;
+use lookalike_batch::run::{
+    DedupOutputs, PairsOutputs, RunInputs, RunSettings, SilentProgress, find_pairs, run_dedup,
+};
+use lookalike_batch::sink::OutputTarget;
+use lookalike_batch::source::RowSource;
 use tempfile::{TempDir, tempdir};
 
 use crate::support::store;
@@ -32,14 +34,14 @@ fn corpus() -> Vec<String> {
 
 /// Returns all files that a run writes with this block size.
 fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u8>> {
-    let mut settings = Settings {
+    let mut settings = RunSettings {
         threads: 3,
-        ..Settings::default()
+        ..RunSettings::default()
     };
     settings.read.block_bytes = block_bytes;
     let inputs = RunInputs {
-        documents: Source::Paths(inputs.to_vec()),
-        against: Source::default(),
+        documents: RowSource::Paths(inputs.to_vec()),
+        against: RowSource::default(),
     };
     let names = [
         "kept",
@@ -50,7 +52,7 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
         "pairs.tsv",
     ];
     let [kept, removed, clusters, bad, all, found] = names.map(|name| place.path().join(name));
-    let output = |path: &PathBuf| Output::Path(path.clone());
+    let output = |path: &PathBuf| OutputTarget::Path(path.clone());
     let whole = DedupOutputs {
         kept: Some(output(&kept)),
         removed: Some(output(&removed)),
@@ -59,7 +61,7 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
         rejected: Some(output(&bad)),
         ..DedupOutputs::default()
     };
-    let summary = dedup(&inputs, &settings, &whole, &Silent).unwrap();
+    let summary = run_dedup(&inputs, &settings, &whole, &SilentProgress).unwrap();
     assert_eq!((summary.documents, summary.rejected), (400, 1));
     assert!(summary.removed > 100, "{}", summary.removed);
     let annotated = DedupOutputs {
@@ -67,13 +69,13 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
         annotate: true,
         ..DedupOutputs::default()
     };
-    dedup(&inputs, &settings, &annotated, &Silent).unwrap();
+    run_dedup(&inputs, &settings, &annotated, &SilentProgress).unwrap();
     let paired = PairsOutputs {
         pairs: output(&found),
         copies: CopyPairs::All,
         rejected: None,
     };
-    pairs(&inputs, &settings, &paired, &Silent).unwrap();
+    find_pairs(&inputs, &settings, &paired, &SilentProgress).unwrap();
     let written = [kept, removed, clusters, bad, all, found];
     written.iter().map(|path| fs::read(path).unwrap()).collect()
 }

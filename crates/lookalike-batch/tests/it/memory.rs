@@ -11,9 +11,11 @@ use arrow_array::{
     StringViewArray, StructArray,
 };
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
-use lookalike_batch::run::{DedupOutputs, RunInputs, Settings, Silent, dedup};
-use lookalike_batch::sink::{Collected, Output};
-use lookalike_batch::source::{Fields, IdField, Inputs, Place, ReadOptions, Source, Table};
+use lookalike_batch::run::{DedupOutputs, RunInputs, RunSettings, SilentProgress, run_dedup};
+use lookalike_batch::sink::{CollectedTable, OutputTarget};
+use lookalike_batch::source::{
+    IdField, InputSet, MemoryTable, ReadOptions, RowPlace, RowSource, WantedFields,
+};
 use parquet::arrow::ArrowWriter;
 use tempfile::tempdir;
 
@@ -60,12 +62,12 @@ fn columns() -> RecordBatch {
 
 /// The same rows in batches of odd sizes. One batch is empty, and most do not start at the beginning of
 /// their buffers.
-fn in_memory(columns: &RecordBatch) -> Table {
+fn in_memory(columns: &RecordBatch) -> MemoryTable {
     let cuts = [0, 1, 2, 2, 30, ROWS];
     let batches = cuts
         .windows(2)
         .map(|cut| columns.slice(cut[0], cut[1] - cut[0]));
-    Table::new("data", columns.schema(), batches.collect()).unwrap()
+    MemoryTable::new("data", columns.schema(), batches.collect()).unwrap()
 }
 
 fn in_parquet(columns: &RecordBatch, path: &Path) {
@@ -79,7 +81,7 @@ fn in_parquet(columns: &RecordBatch, path: &Path) {
 fn told(read: &Read) -> (Vec<Owned>, Vec<(u64, u64, String)>) {
     let rows = read.rows.iter().cloned();
     let rows = rows.map(|row| Owned {
-        place: Place::new(0, 0),
+        place: RowPlace::new(0, 0),
         ..row
     });
     let bad = read.bad.iter();
@@ -93,7 +95,7 @@ fn tables_are_read_as_parquet_is() {
     let path = directory.path().join("rows.parquet");
     let columns = columns();
     in_parquet(&columns, &path);
-    let table = Source::Table(in_memory(&columns));
+    let table = RowSource::Table(in_memory(&columns));
     let name = |name: &str| vec![name.to_owned()];
     let wanted = [
         (name("text"), IdField::RowNumber, None, vec![]),
@@ -128,18 +130,19 @@ fn tables_are_read_as_parquet_is() {
         for block_bytes in [1, 7, 200, 1 << 20] {
             let options = ReadOptions {
                 block_bytes,
-                fields: Fields {
+                fields: WantedFields {
                     text: text.clone(),
                     id: id.clone(),
                     features: features.clone(),
                     extra: extra.clone(),
-                    ..Fields::default()
+                    ..WantedFields::default()
                 },
                 ..ReadOptions::default()
             };
-            let of_file = read_on(1, &Inputs::open(from_ref(&path), &options).unwrap()).unwrap();
+            let of_file =
+                read_on(1, &InputSet::open_paths(from_ref(&path), &options).unwrap()).unwrap();
             for threads in [1, 3] {
-                let inputs = Inputs::open_source(&table, &options).unwrap();
+                let inputs = InputSet::open_source(&table, &options).unwrap();
                 let held = read_on(threads, &inputs).unwrap();
                 assert_eq!(told(&held), told(&of_file), "{text:?} {id:?}");
                 assert!(held.bad.iter().all(|bad| bad.file == "data"));
@@ -152,7 +155,7 @@ fn tables_are_read_as_parquet_is() {
 #[test]
 fn columns_that_cannot_be_used_are_refused() {
     let columns = columns();
-    let table = Source::Table(in_memory(&columns));
+    let table = RowSource::Table(in_memory(&columns));
     for (text, said) in [
         ("nowhere", "data has no column `nowhere` among `id`"),
         (
@@ -161,19 +164,19 @@ fn columns_that_cannot_be_used_are_refused() {
         ),
     ] {
         let options = ReadOptions {
-            fields: Fields {
+            fields: WantedFields {
                 text: vec![text.to_owned()],
-                ..Fields::default()
+                ..WantedFields::default()
             },
             ..ReadOptions::default()
         };
-        let Err(error) = Inputs::open_source(&table, &options) else {
+        let Err(error) = InputSet::open_source(&table, &options) else {
             panic!("{text} was read");
         };
         assert!(error.to_string().contains(said), "{error}");
     }
     let other = columns.project(&[0]).unwrap();
-    let error = Table::new("data", columns.schema(), vec![columns, other]).unwrap_err();
+    let error = MemoryTable::new("data", columns.schema(), vec![columns, other]).unwrap_err();
     assert!(error.to_string().contains("data has a batch"), "{error}");
 }
 
@@ -202,32 +205,40 @@ fn a_run_over_a_table_writes_what_one_over_a_file_does() {
     )]);
     let batch = batch.unwrap();
     // Tables of results name their source, so the table has the name of the file.
-    let table = Table::new(
+    let table = MemoryTable::new(
         path.to_str().unwrap(),
         batch.schema(),
         vec![batch.slice(0, 33), batch.slice(33, 367)],
     );
-    let run = |documents: Source, kept: Output| {
-        let removed = Collected::default();
+    let run = |documents: RowSource, kept: OutputTarget| {
+        let removed = CollectedTable::default();
         let outputs = DedupOutputs {
             kept: Some(kept),
-            removed: Some(Output::Memory(removed.clone())),
+            removed: Some(OutputTarget::Memory(removed.clone())),
             ..DedupOutputs::default()
         };
         let inputs = RunInputs {
             documents,
             ..RunInputs::default()
         };
-        let summary = dedup(&inputs, &Settings::default(), &outputs, &Silent).unwrap();
-        (summary.kept, summary.removed, removed.take().unwrap().1)
+        let summary =
+            run_dedup(&inputs, &RunSettings::default(), &outputs, &SilentProgress).unwrap();
+        (
+            summary.kept,
+            summary.removed,
+            removed.take_batches().unwrap().1,
+        )
     };
     let out = directory.path().join("kept.jsonl");
-    let of_file = run(vec![path].into(), Output::Path(out.clone()));
-    let rows = Collected::default();
-    let held = run(Source::Table(table.unwrap()), Output::Memory(rows.clone()));
+    let of_file = run(vec![path].into(), OutputTarget::Path(out.clone()));
+    let rows = CollectedTable::default();
+    let held = run(
+        RowSource::Table(table.unwrap()),
+        OutputTarget::Memory(rows.clone()),
+    );
     assert_eq!(of_file, held);
     assert!(held.0 > 0 && held.1 > 0);
-    let (_, batches) = rows.take().unwrap();
+    let (_, batches) = rows.take_batches().unwrap();
     let kept: String = batches
         .iter()
         .flat_map(|batch| {

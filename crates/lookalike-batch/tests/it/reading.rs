@@ -10,7 +10,9 @@ use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use lookalike_batch::error::ErrorKind;
-use lookalike_batch::source::{Fields, Format, IdField, Inputs, InvalidText, ReadOptions};
+use lookalike_batch::source::{
+    IdField, InputFormat, InputSet, InvalidText, ReadOptions, WantedFields,
+};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use tempfile::tempdir;
@@ -24,7 +26,7 @@ fn options() -> ReadOptions {
     ReadOptions::default()
 }
 
-fn with_fields(fields: Fields) -> ReadOptions {
+fn with_fields(fields: WantedFields) -> ReadOptions {
     ReadOptions {
         fields,
         ..options()
@@ -82,7 +84,7 @@ fn jsonl_in_every_compression_and_block_size() {
                         block_bytes,
                         ..options()
                     };
-                    let inputs = Inputs::open(from_ref(&path), &options).unwrap();
+                    let inputs = InputSet::open_paths(from_ref(&path), &options).unwrap();
                     let found = read_on(1 + block_bytes % 3, &inputs).unwrap();
                     assert!(found.bad.is_empty(), "{:?}", found.bad);
                     let rows = found
@@ -97,7 +99,7 @@ fn jsonl_in_every_compression_and_block_size() {
                         .split_inclusive('\n')
                         .filter(|line| !line.trim().is_empty());
                     for (row, line) in found.rows.iter().zip(lines) {
-                        inputs.raw(row.place, &mut raw).unwrap();
+                        inputs.read_raw_row(row.place, &mut raw).unwrap();
                         assert_eq!(raw, line.as_bytes());
                     }
                 }
@@ -190,10 +192,10 @@ fn columns_by_number_and_in_several_files() {
     let directory = tempdir().unwrap();
     let first = store(directory.path(), "1.csv", b"a,b\nc,d\n");
     let second = store(directory.path(), "2.csv", b"e,f\n");
-    let fields = Fields {
+    let fields = WantedFields {
         text: vec!["2".to_owned()],
         extra: vec!["1".to_owned()],
-        ..Fields::default()
+        ..WantedFields::default()
     };
     let numbered = ReadOptions {
         header: false,
@@ -203,9 +205,9 @@ fn columns_by_number_and_in_several_files() {
     assert_eq!(found.texts(), ["b", "d", "f"]);
     assert_eq!(found.rows[2].extra, ["'e'"]);
     assert_eq!(found.rows[2].id, None);
-    let fields = Fields {
+    let fields = WantedFields {
         text: vec!["b".to_owned()],
-        ..Fields::default()
+        ..WantedFields::default()
     };
     let error = read(&[first.clone(), second], &with_fields(fields)).unwrap_err();
     assert!(error.to_string().contains("`e`, `f`"), "{error}");
@@ -256,7 +258,7 @@ fn text_by_line_and_by_file() {
         document_per_file: true,
         ..options()
     };
-    let inputs = Inputs::open(&[directory.path().to_path_buf()], &by_file).unwrap();
+    let inputs = InputSet::open_paths(&[directory.path().to_path_buf()], &by_file).unwrap();
     let found = read_on(2, &inputs).unwrap();
     assert_eq!(found.rows.len(), 600);
     assert_eq!(found.rows[599].text, "document 599\n");
@@ -395,15 +397,15 @@ fn ids_are_decided_by_the_first_row() {
         .map(|row| row.id.as_deref().unwrap())
         .collect();
     assert_eq!(ids, ["123456789012345678901234567890", "1.5"]);
-    let row_number = with_fields(Fields {
+    let row_number = with_fields(WantedFields {
         id: IdField::RowNumber,
-        ..Fields::default()
+        ..WantedFields::default()
     });
     assert_eq!(read(&[path], &row_number).unwrap().rows[0].id, None);
     let text = store(directory.path(), "4.txt", b"a");
-    let named = with_fields(Fields {
+    let named = with_fields(WantedFields {
         id: IdField::Named("x".into()),
-        ..Fields::default()
+        ..WantedFields::default()
     });
     assert_eq!(read(&[text], &named).unwrap_err().kind(), ErrorKind::Usage);
 }
@@ -417,10 +419,10 @@ fn nested_joined_and_further_fields() {
 {"title":null,"f":{"p":1}}
 "#;
     let path = store(directory.path(), "a.jsonl", input);
-    let fields = Fields {
+    let fields = WantedFields {
         text: vec!["title".to_owned(), "a.b".to_owned()],
         extra: vec!["n".to_owned(), "on".to_owned(), "a.c".to_owned()],
-        ..Fields::default()
+        ..WantedFields::default()
     };
     let found = read(from_ref(&path), &with_fields(fields.clone())).unwrap();
     assert_eq!(found.texts(), ["t\nx", "y"]);
@@ -433,13 +435,13 @@ fn nested_joined_and_further_fields() {
         found.bad
     );
     assert!(
-        found.bad[1].reason.contains("none of the fields"),
+        found.bad[1].reason.contains("all of the fields"),
         "{:?}",
         found.bad
     );
-    let features = Fields {
+    let features = WantedFields {
         features: Some("f".to_owned()),
-        ..Fields::default()
+        ..WantedFields::default()
     };
     let found = read(&[path], &with_fields(features)).unwrap();
     let features: Vec<_> = found
@@ -592,7 +594,7 @@ fn directories_globs_and_what_is_not_there() {
         );
     }
     let explicit = ReadOptions {
-        format: Some(Format::Jsonl),
+        format: Some(InputFormat::Jsonl),
         ..options()
     };
     assert_eq!(
@@ -601,7 +603,7 @@ fn directories_globs_and_what_is_not_there() {
     );
     let two = [PathBuf::from("-"), PathBuf::from("-")];
     assert_eq!(
-        Inputs::open(&two, &options()).err().unwrap().kind(),
+        InputSet::open_paths(&two, &options()).err().unwrap().kind(),
         ErrorKind::Usage
     );
     assert_eq!(names(root).len(), 6);
@@ -636,7 +638,7 @@ fn pipes_are_read_and_spooled() {
 fn a_file_that_changes_is_noticed() {
     let directory = tempdir().unwrap();
     let path = store(directory.path(), "a.jsonl", b"{\"text\":\"a\"}\n");
-    let inputs = Inputs::open(from_ref(&path), &options()).unwrap();
+    let inputs = InputSet::open_paths(from_ref(&path), &options()).unwrap();
     fs::write(&path, "{\"text\":\"b\"}\n{\"text\":\"c\"}\n").unwrap();
     let error = read_on(1, &inputs).unwrap_err();
     assert!(error.to_string().contains("was changed"), "{error}");
@@ -686,16 +688,16 @@ fn parquet_strings_of_every_type() {
         } else {
             "text"
         };
-        let fields = Fields {
+        let fields = WantedFields {
             text: vec![field.to_owned()],
-            ..Fields::default()
+            ..WantedFields::default()
         };
         for block_bytes in BLOCKS {
             let options = ReadOptions {
                 block_bytes,
                 ..with_fields(fields.clone())
             };
-            let inputs = Inputs::open(from_ref(&path), &options).unwrap();
+            let inputs = InputSet::open_paths(from_ref(&path), &options).unwrap();
             let found = read_on(2, &inputs).unwrap();
             let expected: Vec<&str> = texts
                 .iter()
@@ -745,10 +747,10 @@ fn parquet_scalars_and_features() {
     let extra = ["number", "double", "day", "time", "on", "name"]
         .map(str::to_owned)
         .to_vec();
-    let fields = Fields {
+    let fields = WantedFields {
         extra,
         features: Some("list".to_owned()),
-        ..Fields::default()
+        ..WantedFields::default()
     };
     let found = read(from_ref(&path), &with_fields(fields)).unwrap();
     assert_eq!(
@@ -779,9 +781,9 @@ fn parquet_scalars_and_features() {
         .map(|row| row.features.clone().unwrap().len())
         .collect();
     assert_eq!(features, [2, 1]);
-    let fields = Fields {
+    let fields = WantedFields {
         features: Some("map".to_owned()),
-        ..Fields::default()
+        ..WantedFields::default()
     };
     let found = read(from_ref(&path), &with_fields(fields)).unwrap();
     assert_eq!(found.rows[0].features, Some(vec![("p".to_owned(), 2.5)]));
@@ -791,10 +793,10 @@ fn parquet_scalars_and_features() {
         ("text", "list"),
         ("text", "none"),
     ] {
-        let fields = Fields {
+        let fields = WantedFields {
             text: vec![text.into()],
             extra: vec![extra.into()],
-            ..Fields::default()
+            ..WantedFields::default()
         };
         let error = read(from_ref(&path), &with_fields(fields)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Input, "{error}");

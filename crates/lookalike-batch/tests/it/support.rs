@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use lookalike_batch::error::Result;
-use lookalike_batch::source::{BadRow, Inputs, ParseScratch, Place, ReadOptions, Row, Scalar};
+use lookalike_batch::source::{
+    BadRow, FieldValue, InputRow, InputSet, ParseScratch, ReadOptions, RowPlace,
+};
 
 /// An owned row.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,17 +17,17 @@ pub(crate) struct Owned {
     pub(crate) features: Option<Vec<(String, f64)>>,
     pub(crate) extra: Vec<String>,
     pub(crate) number: u64,
-    pub(crate) place: Place,
+    pub(crate) place: RowPlace,
 }
 
 impl Owned {
-    fn new(row: &Row<'_>) -> Self {
+    fn new(row: &InputRow<'_>) -> Self {
         Self {
             id: row.id.map(str::to_owned),
             text: row.text.to_owned(),
             features: row.features.map(|features| {
                 features
-                    .iter()
+                    .iter_weighted()
                     .map(|(text, weight)| (text.into(), weight))
                     .collect()
             }),
@@ -36,13 +38,13 @@ impl Owned {
     }
 }
 
-fn shown(scalar: &Scalar<'_>) -> String {
+fn shown(scalar: &FieldValue<'_>) -> String {
     match scalar {
-        Scalar::Missing => "missing".to_owned(),
-        Scalar::Null => "null".to_owned(),
-        Scalar::Number { value, literal } => format!("{value}={literal}"),
-        Scalar::Text(text) => format!("'{text}'"),
-        Scalar::Bool(value) => value.to_string(),
+        FieldValue::Missing => "missing".to_owned(),
+        FieldValue::Null => "null".to_owned(),
+        FieldValue::Number { value, literal } => format!("{value}={literal}"),
+        FieldValue::Text(text) => format!("'{text}'"),
+        FieldValue::Bool(value) => value.to_string(),
     }
 }
 
@@ -61,14 +63,14 @@ impl Read {
 
 /// Reads all inputs on several threads and verifies that every row can be read again with the same
 /// result.
-pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
+pub(crate) fn read_on(threads: usize, inputs: &InputSet) -> Result<Read> {
     let parts = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let work = || -> Result<()> {
             let mut scratch = ParseScratch::default();
             while let Some(block) = inputs.next_block()? {
                 let mut part = Read::default();
-                inputs.parse(&block, &mut scratch, &mut |row| {
+                inputs.parse_block(&block, &mut scratch, &mut |row| {
                     match row {
                         Ok(row) => part.rows.push(Owned::new(&row)),
                         Err(bad) => part.bad.push(bad),
@@ -76,7 +78,7 @@ pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
                     Ok(())
                 })?;
                 parts.lock().unwrap().push((block.ordinal(), part));
-                inputs.recycle(block);
+                inputs.recycle_block(block);
             }
             Ok(())
         };
@@ -100,7 +102,7 @@ pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
     }
     let mut scratch = ParseScratch::default();
     for row in &all.rows {
-        let again = inputs.reread(row.place, &mut scratch, Owned::new)?;
+        let again = inputs.reread_row(row.place, &mut scratch, Owned::new)?;
         let (id, text, features) = (&again.id, &again.text, &again.features);
         assert_eq!((id, text, features), (&row.id, &row.text, &row.features));
     }
@@ -109,7 +111,7 @@ pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
 
 /// Opens and reads inputs on one thread.
 pub(crate) fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Read> {
-    read_on(1, &Inputs::open(paths, options)?)
+    read_on(1, &InputSet::open_paths(paths, options)?)
 }
 
 /// Writes `bytes` to a file, compressed according to its extension; gzip and zstd files have two

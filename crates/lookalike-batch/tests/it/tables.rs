@@ -6,47 +6,48 @@ use std::slice::from_ref;
 use arrow_array::cast::AsArray;
 use arrow_array::*;
 use lookalike_batch::error::ErrorKind;
-use lookalike_batch::sink::{Cell, Column, Output, TableWriter};
-use lookalike_batch::source::{Inputs, ReadOptions};
+use lookalike_batch::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
+use lookalike_batch::source::{InputSet, ReadOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use tempfile::tempdir;
 
 use crate::support::{load, names, store};
 
-const COLUMNS: [Column<'_>; 4] = [
-    Column::Text("id"),
-    Column::Number("similarity"),
-    Column::Integer("count"),
-    Column::Bool("kept"),
+const COLUMNS: [TableColumn<'_>; 4] = [
+    TableColumn::Text("id"),
+    TableColumn::Number("similarity"),
+    TableColumn::Integer("count"),
+    TableColumn::Bool("kept"),
 ];
 
 fn write(path: &Path) {
-    let mut table = TableWriter::create(&Output::Path(path.to_path_buf()), &COLUMNS, None).unwrap();
+    let mut table =
+        TableWriter::create_table(&OutputTarget::Path(path.to_path_buf()), &COLUMNS, None).unwrap();
     let rows = [
         [
-            Cell::Text("plain"),
-            Cell::Number(1.0),
-            Cell::Integer(3),
-            Cell::Bool(true),
+            TableCell::Text("plain"),
+            TableCell::Number(1.0),
+            TableCell::Integer(3),
+            TableCell::Bool(true),
         ],
         [
-            Cell::Text("a\t\"b\",\nc"),
-            Cell::Number(0.1),
-            Cell::Null,
-            Cell::Bool(false),
+            TableCell::Text("a\t\"b\",\nc"),
+            TableCell::Number(0.1),
+            TableCell::Null,
+            TableCell::Bool(false),
         ],
         [
-            Cell::Text("中"),
-            Cell::Null,
-            Cell::Integer(u64::MAX),
-            Cell::Null,
+            TableCell::Text("中"),
+            TableCell::Null,
+            TableCell::Integer(u64::MAX),
+            TableCell::Null,
         ],
     ];
     for row in rows {
-        table.push(&row).unwrap();
+        table.push_row(&row).unwrap();
     }
     assert!(!path.exists());
-    assert_eq!(table.finish().unwrap().rows, 3);
+    assert_eq!(table.finish_table().unwrap().rows, 3);
 }
 
 #[test]
@@ -83,15 +84,15 @@ fn each_format_by_its_extension() {
 fn a_table_is_all_or_nothing() {
     let directory = tempdir().unwrap();
     let input = store(directory.path(), "in.jsonl", b"{\"text\":\"a\"}\n");
-    let inputs = Inputs::open(from_ref(&input), &ReadOptions::default()).unwrap();
-    let error = TableWriter::create(&Output::Path(input), &COLUMNS, Some(&inputs))
+    let inputs = InputSet::open_paths(from_ref(&input), &ReadOptions::default()).unwrap();
+    let error = TableWriter::create_table(&OutputTarget::Path(input), &COLUMNS, Some(&inputs))
         .err()
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
     for name in ["a.tsv", "a.parquet"] {
-        let output = Output::Path(directory.path().join(name));
-        let mut table = TableWriter::create(&output, &COLUMNS, Some(&inputs)).unwrap();
-        assert!(table.push(&[Cell::Null]).is_err());
+        let output = OutputTarget::Path(directory.path().join(name));
+        let mut table = TableWriter::create_table(&output, &COLUMNS, Some(&inputs)).unwrap();
+        assert!(table.push_row(&[TableCell::Null]).is_err());
         drop(table);
     }
     assert_eq!(names(directory.path()), ["in.jsonl"]);

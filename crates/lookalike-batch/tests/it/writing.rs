@@ -11,8 +11,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::*;
 use arrow_select::concat::concat_batches;
 use lookalike_batch::error::{ErrorKind, Result};
-use lookalike_batch::sink::{Annotation, Output, RowSet, WriteOptions, Written, prepare_kept};
-use lookalike_batch::source::{Inputs, Place, ReadOptions};
+use lookalike_batch::sink::{
+    OutputRows, OutputTarget, RowAnnotation, WriteOptions, WrittenOutput, prepare_kept,
+};
+use lookalike_batch::source::{InputSet, ReadOptions, RowPlace};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::KeyValue;
@@ -25,31 +27,31 @@ use crate::support::{load, names, read_on, store};
 type Keep = fn(usize) -> bool;
 
 struct Rows {
-    rows: Vec<(Place, u64)>,
+    rows: Vec<(RowPlace, u64)>,
     keep: Keep,
 }
 
-impl RowSet for Rows {
+impl OutputRows for Rows {
     fn len(&self) -> usize {
         self.rows.len()
     }
 
-    fn place(&self, index: usize) -> Place {
+    fn place_of(&self, index: usize) -> RowPlace {
         self.rows[index].0
     }
 
-    fn number(&self, index: usize) -> u64 {
+    fn row_number(&self, index: usize) -> u64 {
         self.rows[index].1
     }
 
-    fn kept(&self, index: usize) -> bool {
+    fn is_kept(&self, index: usize) -> bool {
         (self.keep)(index)
     }
 }
 
-fn annotation(index: usize) -> Result<Annotation> {
+fn annotation(index: usize) -> Result<RowAnnotation> {
     let duplicate = index % 2 == 1;
-    Ok(Annotation {
+    Ok(RowAnnotation {
         cluster: format!("c\"{index}"),
         duplicate_of: duplicate.then(|| "中".to_owned()),
         similarity: duplicate.then_some(0.875),
@@ -57,12 +59,12 @@ fn annotation(index: usize) -> Result<Annotation> {
 }
 
 fn write_with(
-    inputs: &Inputs,
+    inputs: &InputSet,
     keep: Keep,
     output: &Path,
     threads: usize,
     annotate: bool,
-) -> Result<Written> {
+) -> Result<WrittenOutput> {
     let found = read_on(2, inputs)?;
     let rows = found
         .rows
@@ -78,14 +80,14 @@ fn write_with(
     let progress = |rows: u64| {
         last.fetch_max(rows, Ordering::Relaxed);
     };
-    let output = Output::Path(output.to_path_buf());
-    let written = prepare_kept(inputs, &rows, &output, &options, &progress)?.commit()?;
+    let output = OutputTarget::Path(output.to_path_buf());
+    let written = prepare_kept(inputs, &rows, &output, &options, &progress)?.commit_output()?;
     assert!(last.into_inner() <= rows.len() as u64);
     Ok(written)
 }
 
-fn write(paths: &[PathBuf], keep: Keep, output: &Path) -> Result<Written> {
-    let inputs = Inputs::open(paths, &ReadOptions::default())?;
+fn write(paths: &[PathBuf], keep: Keep, output: &Path) -> Result<WrittenOutput> {
+    let inputs = InputSet::open_paths(paths, &ReadOptions::default())?;
     write_with(&inputs, keep, output, 2, false)
 }
 
@@ -132,7 +134,8 @@ fn kept_rows_are_the_input_rows_byte_for_byte() {
             for to in ["", ".gz", ".zst"] {
                 for (case, keep) in KEEP.into_iter().enumerate() {
                     let output = directory.path().join(format!("out.{extension}{to}"));
-                    let inputs = Inputs::open(from_ref(&path), &ReadOptions::default()).unwrap();
+                    let inputs =
+                        InputSet::open_paths(from_ref(&path), &ReadOptions::default()).unwrap();
                     let written = write_with(&inputs, keep, &output, 1 + case % 3, false).unwrap();
                     let kept: Vec<_> = (0..rows.len()).filter(|&row| keep(row)).collect();
                     let expected: String = kept.iter().map(|&row| rows[row].as_str()).collect();
@@ -202,7 +205,7 @@ fn annotations_are_appended_inside() {
             "out.{}",
             path.extension().unwrap().to_str().unwrap()
         ));
-        let inputs = Inputs::open(&[path.to_path_buf()], options).unwrap();
+        let inputs = InputSet::open_paths(&[path.to_path_buf()], options).unwrap();
         write_with(&inputs, |_| true, &output, 2, true).map(|_| load(&output))
     };
     for (name, input, expected) in cases {
@@ -284,14 +287,14 @@ fn failures_leave_nothing() {
         let error = write(from_ref(&input), |_| true, Path::new("/dev/full")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Output, "{error}");
     }
-    let inputs = Inputs::open(from_ref(&input), &ReadOptions::default()).unwrap();
+    let inputs = InputSet::open_paths(from_ref(&input), &ReadOptions::default()).unwrap();
     let found = read_on(1, &inputs).unwrap();
     let rows = Rows {
         rows: vec![(found.rows[0].place, 1)],
         keep: |_| true,
     };
     fs::write(&input, "{\"text\":\"other\"}\n").unwrap();
-    let output = Output::Path(root.join("out.jsonl"));
+    let output = OutputTarget::Path(root.join("out.jsonl"));
     let options = WriteOptions {
         annotate: None,
         threads: 1,
@@ -340,7 +343,7 @@ fn a_directory_mirrors_the_inputs() {
         document_per_file: true,
         ..ReadOptions::default()
     };
-    let inputs = Inputs::open(&[documents], &by_file).unwrap();
+    let inputs = InputSet::open_paths(&[documents], &by_file).unwrap();
     let output = PathBuf::from(format!("{}/kept/", root.display()));
     write_with(&inputs, |row| row != 1, &output, 2, false).unwrap();
     assert_eq!(names(&output), ["x.md", "z"]);
@@ -444,10 +447,12 @@ fn parquet_keeps_columns_types_and_metadata() {
     let output = root.join("out.parquet");
     for (case, keep) in KEEP.into_iter().enumerate() {
         let inputs =
-            Inputs::open(&[first.clone(), second.clone()], &ReadOptions::default()).unwrap();
+            InputSet::open_paths(&[first.clone(), second.clone()], &ReadOptions::default())
+                .unwrap();
         for annotate in [false, true] {
             let inputs = if annotate {
-                &Inputs::open(&[first.clone(), second.clone()], &ReadOptions::default()).unwrap()
+                &InputSet::open_paths(&[first.clone(), second.clone()], &ReadOptions::default())
+                    .unwrap()
             } else {
                 &inputs
             };
@@ -483,24 +488,24 @@ struct Slow<'a> {
     known: AtomicU64,
 }
 
-impl RowSet for Slow<'_> {
+impl OutputRows for Slow<'_> {
     fn len(&self) -> usize {
         self.rows.len()
     }
 
-    fn place(&self, index: usize) -> Place {
-        self.rows.place(index)
+    fn place_of(&self, index: usize) -> RowPlace {
+        self.rows.place_of(index)
     }
 
-    fn number(&self, index: usize) -> u64 {
-        self.rows.number(index)
+    fn row_number(&self, index: usize) -> u64 {
+        self.rows.row_number(index)
     }
 
-    fn kept(&self, index: usize) -> bool {
+    fn is_kept(&self, index: usize) -> bool {
         while self.known.load(Ordering::Acquire) <= index as u64 {
             std::thread::yield_now();
         }
-        self.rows.kept(index)
+        self.rows.is_kept(index)
     }
 }
 
@@ -514,7 +519,7 @@ fn rows_are_copied_while_others_are_decided_and_appear_by_the_commit() {
         )
     });
     let path = store(directory.path(), "in.jsonl", input.as_bytes());
-    let inputs = Inputs::open(&[path], &ReadOptions::default()).unwrap();
+    let inputs = InputSet::open_paths(&[path], &ReadOptions::default()).unwrap();
     let found = read_on(2, &inputs).unwrap();
     let keep: Keep = |row| row % 3 != 0;
     let all = Rows {
@@ -530,7 +535,7 @@ fn rows_are_copied_while_others_are_decided_and_appear_by_the_commit() {
         known: AtomicU64::new(0),
     };
     let target = directory.path().join("out.jsonl");
-    let output = Output::Path(target.clone());
+    let output = OutputTarget::Path(target.clone());
     let options = WriteOptions {
         annotate: None,
         threads: 2,
@@ -544,7 +549,7 @@ fn rows_are_copied_while_others_are_decided_and_appear_by_the_commit() {
         copying.join().unwrap().unwrap()
     });
     assert_eq!(names(directory.path()), ["in.jsonl"]);
-    prepared.commit().unwrap();
+    prepared.commit_output().unwrap();
     let expected: String = (0..)
         .zip(&rows)
         .filter(|(row, _)| keep(*row))

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lookalike::Threshold;
-use lookalike::evaluate::Goal;
+use lookalike::evaluate::TuningGoal;
 
-use super::{Candidates, Changes, InputFormat, Method, Reading, Unit, Verify};
+use super::{
+    CandidatesArg, InputFormatArgs, MeasureArg, MethodArg, ReadingArgs, RecipeChangeArgs, UnitArg,
+};
 use crate::settings;
 
 /// Measure precision and recall on labelled texts, at every threshold
@@ -35,7 +37,7 @@ pub(crate) struct EvalArgs {
     pub(crate) inputs: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) labels: Labels,
+    pub(crate) labels: LabelArgs,
 
     /// Field with the kind of edit between the two texts of a pair; figures are broken down by it
     #[arg(
@@ -72,10 +74,10 @@ pub(crate) struct EvalArgs {
     pub(crate) documents: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) ways: Ways,
+    pub(crate) ways: EvaluatedMethodArgs,
 
     #[command(flatten)]
-    pub(crate) resampling: Resampling,
+    pub(crate) resampling: ResamplingArgs,
 
     /// Also write all points of the curves as a table (.csv; .tsv, .jsonl and .parquet as well)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -90,10 +92,10 @@ pub(crate) struct EvalArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     /// Number of worker threads; results do not depend on it. Default: one per core
     #[arg(
@@ -142,7 +144,7 @@ pub(crate) struct TuneArgs {
     pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) labels: Labels,
+    pub(crate) labels: LabelArgs,
 
     /// Goal of the choice: f1, or precision>=P for the highest recall at that precision
     #[arg(
@@ -152,7 +154,7 @@ pub(crate) struct TuneArgs {
         value_parser = settings::parse_goal,
         help_heading = "Matching"
     )]
-    pub(crate) goal: Goal,
+    pub(crate) goal: TuningGoal,
 
     /// Lowest threshold that is tried
     ///
@@ -176,20 +178,20 @@ pub(crate) struct TuneArgs {
     pub(crate) recipe: String,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 
     #[command(flatten)]
-    pub(crate) resampling: Resampling,
+    pub(crate) resampling: ResamplingArgs,
 
     /// Print one JSON object with all settings instead of text
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) input_format: InputFormat,
+    pub(crate) input_format: InputFormatArgs,
 
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) reading: ReadingArgs,
 
     /// Number of worker threads; figures other than speeds do not depend on it. Default: one per core
     #[arg(
@@ -208,7 +210,7 @@ pub(crate) struct TuneArgs {
 /// Options that describe the labels.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Labels")]
-pub(crate) struct Labels {
+pub(crate) struct LabelArgs {
     /// Field with the first text of a pair, or its id with --corpus
     #[arg(long, value_name = "FIELD", default_value = "a")]
     pub(crate) a: String,
@@ -294,7 +296,7 @@ pub(crate) enum ContradictoryPolicy {
 /// Options that select the measured settings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
-pub(crate) struct Ways {
+pub(crate) struct EvaluatedMethodArgs {
     /// Method that finds candidate pairs; several, separated by commas, are measured one after the other
     #[arg(
         long,
@@ -303,20 +305,20 @@ pub(crate) struct Ways {
         value_delimiter = ',',
         default_value = "auto"
     )]
-    pub(crate) method: Vec<Method>,
+    pub(crate) method: Vec<MethodArg>,
 
     /// Measure of similarity; several, separated by commas, are measured with every method
     ///
     /// Default: jaccard; none with --method simhash and sentences, which means every distance of
     /// fingerprints, or the sentences alone.
     #[arg(long, value_enum, value_name = "MEASURE", value_delimiter = ',')]
-    pub(crate) verify: Vec<Verify>,
+    pub(crate) verify: Vec<MeasureArg>,
 
     /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT")]
-    pub(crate) unit: Option<Unit>,
+    pub(crate) unit: Option<UnitArg>,
 
     /// Lowest threshold that is evaluated; the others follow in steps of 0.05
     ///
@@ -335,7 +337,7 @@ pub(crate) struct Ways {
     ///
     /// Default: distance.
     #[arg(long, value_enum, value_name = "WHICH")]
-    pub(crate) candidates: Option<Candidates>,
+    pub(crate) candidates: Option<CandidatesArg>,
 
     /// Number of longest sentences that represent a document; for --method sentences
     ///
@@ -348,13 +350,13 @@ pub(crate) struct Ways {
     pub(crate) recipe: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecipeChangeArgs,
 }
 
 /// Options of the confidence intervals.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Intervals")]
-pub(crate) struct Resampling {
+pub(crate) struct ResamplingArgs {
     /// Number of resamples for the 95 % intervals; 0 prints no intervals
     #[arg(
         long,

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
 use crate::settings;
-use crate::snapshots::Place;
+use crate::snapshots::SnapshotPlace;
 
 /// Run the HTTP service: collections that check and insert documents
 ///
@@ -51,7 +51,7 @@ pub(crate) struct ServeArgs {
         env = "LOOKALIKE_LISTEN",
         hide_env = true
     )]
-    pub(crate) listen: Option<Listen>,
+    pub(crate) listen: Option<ListenAddress>,
 
     /// Directory below which snapshots are written, or the URL of a prefix in an object store
     ///
@@ -66,7 +66,7 @@ pub(crate) struct ServeArgs {
         env = "LOOKALIKE_SNAPSHOTS",
         hide_env = true
     )]
-    pub(crate) snapshots: Option<Place>,
+    pub(crate) snapshots: Option<SnapshotPlace>,
 
     /// Number of threads that prepare documents. Default: one per core
     #[arg(
@@ -184,7 +184,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) max_header: Option<Size>,
+    pub(crate) max_header: Option<ByteSize>,
 
     /// Maximum size of a document: one JSON object, or one line of many
     ///
@@ -196,7 +196,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) max_document: Option<Size>,
+    pub(crate) max_document: Option<ByteSize>,
 
     /// Maximum size of a request body after decompression
     ///
@@ -208,7 +208,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) max_body: Option<Size>,
+    pub(crate) max_body: Option<ByteSize>,
 
     /// Maximum bytes of documents that wait for their answers; beyond it, requests are refused until there is
     /// room
@@ -222,7 +222,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) max_queue: Option<Size>,
+    pub(crate) max_queue: Option<ByteSize>,
 
     /// Maximum time for the head of a request, and for an idle connection: a number with the unit s, m, h or
     /// d
@@ -235,7 +235,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) header_timeout: Option<Period>,
+    pub(crate) header_timeout: Option<PeriodArg>,
 
     /// Maximum time in which a body brings less than 1 KiB, or a client reads nothing of its answer
     ///
@@ -247,7 +247,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) body_timeout: Option<Period>,
+    pub(crate) body_timeout: Option<PeriodArg>,
 
     /// Maximum time for open requests after a signal to stop
     ///
@@ -259,7 +259,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) drain: Option<Period>,
+    pub(crate) drain: Option<PeriodArg>,
 
     /// Disk space that stays free; documents that would leave less are refused
     ///
@@ -272,7 +272,7 @@ pub(crate) struct ServeArgs {
         hide_env = true,
         help_heading = "Limits"
     )]
-    pub(crate) headroom: Option<Size>,
+    pub(crate) headroom: Option<ByteSize>,
 
     /// Maximum number of steps for verifying one document, where texts are compared by edit distance or
     /// common substring; beyond it, the document is refused
@@ -317,7 +317,7 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     /// Returns these options, with those of `other` where an option is not given.
-    pub(crate) fn or(self, other: Self) -> Self {
+    pub(crate) fn or_else_from(self, other: Self) -> Self {
         Self {
             config: self.config.or(other.config),
             data: self.data.or(other.data),
@@ -352,9 +352,9 @@ impl ServeArgs {
 /// Parsed address to listen on: a host name or an IP address, with a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Listen(pub(crate) SocketAddr);
+pub(crate) struct ListenAddress(pub(crate) SocketAddr);
 
-impl FromStr for Listen {
+impl FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -371,7 +371,7 @@ impl FromStr for Listen {
     }
 }
 
-impl TryFrom<String> for Listen {
+impl TryFrom<String> for ListenAddress {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -434,9 +434,9 @@ pub(crate) enum LogFormat {
 /// Parsed size in bytes, with an optional unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Size(pub(crate) u64);
+pub(crate) struct ByteSize(pub(crate) u64);
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -444,7 +444,7 @@ impl FromStr for Size {
     }
 }
 
-impl TryFrom<String> for Size {
+impl TryFrom<String> for ByteSize {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -455,9 +455,9 @@ impl TryFrom<String> for Size {
 /// Parsed duration, with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Period(pub(crate) Duration);
+pub(crate) struct PeriodArg(pub(crate) Duration);
 
-impl FromStr for Period {
+impl FromStr for PeriodArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -469,7 +469,7 @@ impl FromStr for Period {
     }
 }
 
-impl TryFrom<String> for Period {
+impl TryFrom<String> for PeriodArg {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

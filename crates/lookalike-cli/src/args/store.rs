@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::snapshots::Place;
+use crate::snapshots::SnapshotPlace;
 
 /// Maintain a collection of the service: check, repair, export, import
 ///
@@ -86,7 +86,7 @@ Examples:
 pub(crate) struct StoreRestoreArgs {
     /// Directory of the snapshot, or its URL in an object store
     #[arg(value_name = "SNAPSHOT")]
-    pub(crate) snapshot: Place,
+    pub(crate) snapshot: SnapshotPlace,
 
     /// Directory of the collection
     #[arg(value_name = "DIR")]

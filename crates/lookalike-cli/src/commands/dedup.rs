@@ -1,19 +1,19 @@
 //! `lookalike dedup`.
 
 use anyhow::Result;
-use lookalike::matching::Surveyed;
+use lookalike::matching::SurveyKind;
 use lookalike_batch::run;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::DedupArgs;
 use crate::commands::fingerprint::rejected_hint;
-use crate::output::{Printer, ReplacedFiles};
-use crate::progress::Reporter;
+use crate::output::{OutputPrinter, ReplacedFiles};
+use crate::progress::ProgressReporter;
 use crate::settings::{DedupRun, ForecastOf};
-use crate::{plan, summary};
+use crate::{plan_report, summary};
 
-pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.running.quiet);
+pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.running.quiet);
     if args.matching.explain_plan {
         let of = ForecastOf {
             sources: &args.sources,
@@ -23,9 +23,9 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
             reading: &args.reading,
             running: &args.running,
             keep: &args.keep,
-            followed: Surveyed::Verdicts,
+            followed: SurveyKind::Verdicts,
         };
-        return plan::explain(of, &printer);
+        return plan_report::explain_plan(of, &printer);
     }
     let DedupRun {
         inputs,
@@ -33,24 +33,24 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
         outputs,
         written,
     } = DedupRun::new(args)?;
-    let replaced = ReplacedFiles::find([
+    let replaced = ReplacedFiles::find_existing([
         args.output.as_ref(),
         args.removed.as_ref(),
         args.clusters.as_ref(),
         args.rejected.as_ref(),
     ]);
-    let reporter = Reporter::new(printer, args.running.strict);
-    let result = run::dedup(&inputs, &settings, &outputs, &reporter);
+    let reporter = ProgressReporter::new(printer, args.running.strict);
+    let result = run::run_dedup(&inputs, &settings, &outputs, &reporter);
     let told = args.rejected.is_some() && !args.dry_run;
-    reporter.finish(rejected_hint(told));
+    reporter.finish_progress(rejected_hint(told));
     let done = result?;
     if !args.dry_run {
-        replaced.tell(&printer);
+        replaced.report_replaced(&printer);
     }
     if args.running.json {
-        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::dedup(&done, args, &written, &printer));
+        printer.print_note(&summary::describe_dedup(&done, args, &written, &printer));
     }
-    Ok(Outcome::of(done.rejected))
+    Ok(CommandOutcome::from_rejected(done.rejected))
 }

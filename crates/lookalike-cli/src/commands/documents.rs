@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use lookalike::text::{Analysis, Analyzer, Scratch};
-use lookalike_batch::source::{Format, Inputs, ParseScratch, ReadOptions, Row};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike_batch::source::{InputFormat, InputRow, InputSet, ParseScratch, ReadOptions};
 
-use crate::output::visible;
+use crate::output::escape_control;
 
 /// Returns the format `usual` for a file whose name does not tell its format. Returns `None` if the name, or
 /// the content of a directory, decides.
-pub(super) fn unless_known(path: &Path, usual: Format) -> Option<Format> {
+pub(super) fn unless_known(path: &Path, usual: InputFormat) -> Option<InputFormat> {
     let lower = path.to_string_lossy().to_lowercase();
     let plain = [".gz", ".gzip", ".zst", ".zstd"]
         .iter()
@@ -28,9 +28,9 @@ pub(super) fn unless_known(path: &Path, usual: Format) -> Option<Format> {
 /// Calls `visit` for every row, in any order and from several threads, until it returns `false`. A bad row is
 /// passed as a message.
 pub(super) fn visit_rows(
-    inputs: &Inputs,
+    inputs: &InputSet,
     threads: usize,
-    visit: &(dyn Fn(Result<&Row<'_>, String>) -> bool + Sync),
+    visit: &(dyn Fn(Result<&InputRow<'_>, String>) -> bool + Sync),
 ) -> lookalike_batch::Result<()> {
     let enough = AtomicBool::new(false);
     let work = || -> lookalike_batch::Result<()> {
@@ -39,7 +39,7 @@ pub(super) fn visit_rows(
             let Some(block) = inputs.next_block()? else {
                 break;
             };
-            inputs.parse(&block, &mut scratch, &mut |row| {
+            inputs.parse_block(&block, &mut scratch, &mut |row| {
                 let more = match row {
                     Ok(row) => visit(Ok(&row)),
                     Err(bad) => visit(Err(format!("{}:{}: {}", bad.file, bad.line, bad.reason))),
@@ -49,7 +49,7 @@ pub(super) fn visit_rows(
                 }
                 Ok(())
             })?;
-            inputs.recycle(block);
+            inputs.recycle_block(block);
         }
         Ok(())
     };
@@ -65,13 +65,13 @@ pub(super) fn visit_rows(
     })
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A document of the inputs.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FoundDocument {
     pub(super) text: String,
     features: Option<Vec<(String, f64)>>,
     pub(super) file: String,
@@ -90,7 +90,7 @@ pub(super) struct DocumentAddress<'a> {
 }
 
 impl<'a> DocumentAddress<'a> {
-    pub(super) fn parse(text: &'a str) -> Self {
+    pub(super) fn parse_address(text: &'a str) -> Self {
         Self {
             text,
             place: parse_place(text),
@@ -109,11 +109,11 @@ pub(super) fn parse_place(text: &str) -> Option<(&str, u64)> {
     (!source.is_empty()).then_some((source, row))
 }
 
-impl Found {
-    pub(super) fn new(row: &Row<'_>, inputs: &Inputs) -> Self {
-        let features = |features: lookalike_batch::source::Features<'_>| {
+impl FoundDocument {
+    pub(super) fn new(row: &InputRow<'_>, inputs: &InputSet) -> Self {
+        let features = |features: lookalike_batch::source::RowFeatures<'_>| {
             features
-                .iter()
+                .iter_weighted()
                 .map(|(feature, weight)| (feature.to_owned(), weight))
                 .collect()
         };
@@ -127,11 +127,11 @@ impl Found {
         }
     }
 
-    pub(super) fn analyze<'s>(
+    pub(super) fn analyze_document<'s>(
         &self,
-        analyzer: &Analyzer,
-        scratch: &'s mut Scratch,
-    ) -> Analysis<'s> {
+        analyzer: &TextAnalyzer,
+        scratch: &'s mut AnalysisScratch,
+    ) -> TextAnalysis<'s> {
         match &self.features {
             Some(features) => {
                 let features = features
@@ -139,12 +139,12 @@ impl Found {
                     .map(|(feature, weight)| (&feature[..], *weight));
                 analyzer.analyze_features(features, scratch)
             }
-            None => analyzer.analyze(&self.text, scratch),
+            None => analyzer.analyze_text(&self.text, scratch),
         }
     }
 
     /// Returns the text as it is shown.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display_text(&self) -> String {
         match &self.features {
             Some(features) if self.text.is_empty() => {
                 let features: Vec<_> = features.iter().map(|(feature, _)| &feature[..]).collect();
@@ -154,23 +154,23 @@ impl Found {
         }
     }
 
-    pub(super) fn place(&self) -> String {
+    pub(super) fn display_place(&self) -> String {
         format!("{}, row {}", self.file, self.row)
     }
 }
 
 /// Documents that fit one description: the first few in input order, and their number.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Matches {
-    first: Vec<Found>,
+pub(super) struct DescribedDocuments {
+    first: Vec<FoundDocument>,
     count: u64,
 }
 
 /// Number of documents named when an ambiguous id is refused.
 const NAMED_PLACES: usize = 3;
 
-impl Matches {
-    fn take(&mut self, found: Found) {
+impl DescribedDocuments {
+    fn take_document(&mut self, found: FoundDocument) {
         self.count += 1;
         let at = self.first.partition_point(|it| it.number < found.number);
         self.first.insert(at, found);
@@ -178,26 +178,26 @@ impl Matches {
     }
 
     /// Returns the first document in input order.
-    pub(super) fn into_first(self) -> Option<Found> {
+    pub(super) fn into_first(self) -> Option<FoundDocument> {
         self.first.into_iter().next()
     }
 
     /// Returns the only document, if there is one; refuses several.
-    pub(super) fn into_only(self, id: &str) -> Result<Option<Found>> {
+    pub(super) fn into_only_document(self, id: &str) -> Result<Option<FoundDocument>> {
         if self.count > 1 {
             let places = self
                 .first
                 .iter()
                 .map(|it| format!("{}:{}", it.file, it.row));
             let places: Vec<_> = places.collect();
-            bail!("{}", ambiguous(id, self.count, &places));
+            bail!("{}", ambiguous_id_message(id, self.count, &places));
         }
         Ok(self.into_first())
     }
 }
 
 /// Returns the message for an id that several documents have.
-pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
+pub(super) fn ambiguous_id_message(id: &str, count: u64, places: &[String]) -> String {
     let more = if count as usize > places.len() {
         ", …"
     } else {
@@ -205,7 +205,7 @@ pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
     };
     let named = places.join(", ");
     let first = places.first().map_or("SOURCE:ROW", |place| place);
-    visible(&format!(
+    escape_control(&format!(
         "{count} documents have the id '{id}' ({named}{more}): name one by its source and row, as \
          in {first}"
     ))
@@ -213,20 +213,20 @@ pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
 }
 
 /// A predicate on the id, the source and the row of a document.
-pub(super) type Description<'a> = &'a (dyn Fn(&str, &str, u64) -> bool + Sync);
+pub(super) type DocumentDescription<'a> = &'a (dyn Fn(&str, &str, u64) -> bool + Sync);
 
 /// Finds the documents that fit each of several descriptions.
-pub(super) fn look_up(
+pub(super) fn look_up_documents(
     paths: &[PathBuf],
     options: &ReadOptions,
     threads: usize,
-    wanted: &[Description<'_>],
-) -> Result<Vec<Matches>> {
-    let found = Mutex::new(vec![Matches::default(); wanted.len()]);
+    wanted: &[DocumentDescription<'_>],
+) -> Result<Vec<DescribedDocuments>> {
+    let found = Mutex::new(vec![DescribedDocuments::default(); wanted.len()]);
     if paths.is_empty() {
         return Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
-    let inputs = Inputs::open(paths, options)?;
+    let inputs = InputSet::open_paths(paths, options)?;
     visit_rows(&inputs, threads, &|row| {
         let Ok(row) = row else { return true };
         let number = row.number.to_string();
@@ -234,7 +234,7 @@ pub(super) fn look_up(
         let (source, row_there) = inputs.source_row(row.place, row.number);
         for (at, fits) in wanted.iter().enumerate() {
             if fits(id, source, row_there) {
-                lock(&found)[at].take(Found::new(row, &inputs));
+                lock_ignoring_poison(&found)[at].take_document(FoundDocument::new(row, &inputs));
             }
         }
         true

@@ -3,42 +3,42 @@
 use anyhow::Result;
 use clap::{Command, CommandFactory};
 
-use crate::Outcome;
-use crate::args::Cli;
-use crate::output::Printer;
+use crate::CommandOutcome;
+use crate::args::CommandLine;
+use crate::output::OutputPrinter;
 use crate::reference;
 
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<CommandOutcome> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "lookalike", &mut script);
-    print(&script)
+    clap_complete::generate(shell, &mut CommandLine::command(), "lookalike", &mut script);
+    print_bytes(&script)
 }
 
 /// Prints one manual page with all commands.
-pub(crate) fn manual() -> Result<Outcome> {
-    let mut command = Cli::command();
+pub(crate) fn print_manual() -> Result<CommandOutcome> {
+    let mut command = CommandLine::command();
     command.build();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render_title(&mut page)?;
-    sections(&command, &mut page)?;
+    append_sections(&command, &mut page)?;
     for subcommand in command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
     {
         let name = format!("lookalike {}", subcommand.get_name());
-        sections(&subcommand.clone().display_name(name.clone()), &mut page)?;
+        append_sections(&subcommand.clone().display_name(name.clone()), &mut page)?;
         for inner in subcommand
             .get_subcommands()
             .filter(|inner| inner.get_name() != "help")
         {
             let name = format!("{name} {}", inner.get_name());
-            sections(&inner.clone().display_name(name), &mut page)?;
+            append_sections(&inner.clone().display_name(name), &mut page)?;
         }
     }
-    print(&page)
+    print_bytes(&page)
 }
 
-fn sections(command: &Command, page: &mut Vec<u8>) -> Result<()> {
+fn append_sections(command: &Command, page: &mut Vec<u8>) -> Result<()> {
     let manual = clap_mangen::Man::new(command.clone());
     manual.render_name_section(page)?;
     manual.render_synopsis_section(page)?;
@@ -48,11 +48,11 @@ fn sections(command: &Command, page: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn reference() -> Result<Outcome> {
-    print(reference::markdown(Cli::command()).as_bytes())
+pub(crate) fn print_reference() -> Result<CommandOutcome> {
+    print_bytes(reference::render_reference(CommandLine::command()).as_bytes())
 }
 
-fn print(bytes: &[u8]) -> Result<Outcome> {
-    Printer::new(false).data(&String::from_utf8_lossy(bytes))?;
-    Ok(Outcome::Done)
+fn print_bytes(bytes: &[u8]) -> Result<CommandOutcome> {
+    OutputPrinter::new(false).write_data(&String::from_utf8_lossy(bytes))?;
+    Ok(CommandOutcome::Done)
 }

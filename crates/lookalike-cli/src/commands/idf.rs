@@ -1,39 +1,39 @@
-//! `lookalike idf`.
+//! `lookalike write_frequencies`.
 
 use anyhow::Result;
 use lookalike_batch::run;
 
 use super::fingerprint::rejected_hint;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::IdfArgs;
-use crate::output::{Printer, ReplacedFiles};
-use crate::progress::Reporter;
+use crate::output::{OutputPrinter, ReplacedFiles};
+use crate::progress::ProgressReporter;
 use crate::settings::IdfRun;
 use crate::summary;
 
-pub(crate) fn run(args: &IdfArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.running.quiet);
+pub(crate) fn run_idf(args: &IdfArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.running.quiet);
     let IdfRun {
         settings,
         output,
         rejected,
     } = IdfRun::new(args)?;
-    let replaced = ReplacedFiles::find([args.output.as_ref(), args.rejected.as_ref()]);
-    let reporter = Reporter::new(printer, args.running.strict);
-    let result = run::idf(
+    let replaced = ReplacedFiles::find_existing([args.output.as_ref(), args.rejected.as_ref()]);
+    let reporter = ProgressReporter::new(printer, args.running.strict);
+    let result = run::write_frequencies(
         &args.inputs.clone().into(),
         &settings,
         &output,
         rejected.as_ref(),
         &reporter,
     );
-    reporter.finish(rejected_hint(rejected.is_some()));
+    reporter.finish_progress(rejected_hint(rejected.is_some()));
     let done = result?;
-    replaced.tell(&printer);
+    replaced.report_replaced(&printer);
     if args.running.json {
-        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::frequencies(&done, args));
+        printer.print_note(&summary::frequencies(&done, args));
     }
-    Ok(Outcome::of(done.rejected))
+    Ok(CommandOutcome::from_rejected(done.rejected))
 }

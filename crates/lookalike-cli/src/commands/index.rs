@@ -7,36 +7,38 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use lookalike::Distance;
 use lookalike::hamming::live::LivePlan;
-use lookalike::hamming::{Permutation, Plan, Prediction, Request};
-use lookalike_batch::library::{self, AddSummary};
+use lookalike::hamming::{CostPrediction, HammingPlan, PlanRequest, TablePermutation};
+use lookalike_batch::index::{self, AddSummary};
 use serde_json::{Value, json};
 
 use super::fingerprint::rejected_hint;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::{
     IndexAddArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexPlanArgs,
-    IndexRemoveArgs, IndexVerifyArgs, Running,
+    IndexRemoveArgs, IndexVerifyArgs, RunningArgs,
 };
-use crate::output::{Printer, ReplacedFiles, Tone, bytes, count, visible};
-use crate::progress::Reporter;
+use crate::output::{
+    OutputPrinter, ReplacedFiles, TextTone, escape_control, format_bytes, format_count,
+};
+use crate::progress::ProgressReporter;
 use crate::settings::{self, AddRun};
 use crate::summary;
 
 /// Number of missing ids that are shown.
 const TOLD_IDS: usize = 10;
 
-pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
+pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
     match &args.command {
-        IndexCommand::Build(args) => build(args),
-        IndexCommand::Add(args) => add(args),
-        IndexCommand::Remove(args) => remove(args),
-        IndexCommand::Info(args) => info(args),
-        IndexCommand::Verify(args) => verify(args),
-        IndexCommand::Plan(args) => plan(args),
+        IndexCommand::Build(args) => run_build(args),
+        IndexCommand::Add(args) => run_add(args),
+        IndexCommand::Remove(args) => run_remove(args),
+        IndexCommand::Info(args) => run_info(args),
+        IndexCommand::Verify(args) => run_verify(args),
+        IndexCommand::Plan(args) => run_plan(args),
     }
 }
 
-fn build(args: &IndexBuildArgs) -> Result<Outcome> {
+fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
     let settings = settings::build_settings(args)?;
     let run = AddRun::new(
         &args.inputs,
@@ -45,9 +47,9 @@ fn build(args: &IndexBuildArgs) -> Result<Outcome> {
         &args.reading,
         (&args.running, args.rejected.as_deref()),
     )?;
-    let replaced = ReplacedFiles::find([args.rejected.as_ref()]);
-    take_in(&run, (&args.running, &replaced), |reporter| {
-        library::build(
+    let replaced = ReplacedFiles::find_existing([args.rejected.as_ref()]);
+    run_insertion(&run, (&args.running, &replaced), |reporter| {
+        index::build_index(
             &args.library,
             &args.inputs,
             &settings,
@@ -58,7 +60,7 @@ fn build(args: &IndexBuildArgs) -> Result<Outcome> {
     })
 }
 
-fn add(args: &IndexAddArgs) -> Result<Outcome> {
+fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
     let run = AddRun::new(
         &args.inputs,
         &args.bare,
@@ -66,9 +68,9 @@ fn add(args: &IndexAddArgs) -> Result<Outcome> {
         &args.reading,
         (&args.running, args.rejected.as_deref()),
     )?;
-    let replaced = ReplacedFiles::find([args.rejected.as_ref()]);
-    take_in(&run, (&args.running, &replaced), |reporter| {
-        library::add(
+    let replaced = ReplacedFiles::find_existing([args.rejected.as_ref()]);
+    run_insertion(&run, (&args.running, &replaced), |reporter| {
+        index::add_to_index(
             &args.library,
             &args.inputs,
             &run.reading,
@@ -78,108 +80,108 @@ fn add(args: &IndexAddArgs) -> Result<Outcome> {
     })
 }
 
-fn take_in(
+fn run_insertion(
     run: &AddRun,
-    (running, replaced): (&Running, &ReplacedFiles),
-    work: impl FnOnce(&Reporter) -> lookalike_batch::Result<AddSummary>,
-) -> Result<Outcome> {
-    let printer = Printer::new(running.quiet);
-    let reporter = Reporter::new(printer, running.strict);
+    (running, replaced): (&RunningArgs, &ReplacedFiles),
+    work: impl FnOnce(&ProgressReporter) -> lookalike_batch::Result<AddSummary>,
+) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(running.quiet);
+    let reporter = ProgressReporter::new(printer, running.strict);
     let result = work(&reporter);
-    reporter.finish(rejected_hint(run.rejected.is_some()));
+    reporter.finish_progress(rejected_hint(run.rejected.is_some()));
     let done = result?;
-    replaced.tell(&printer);
+    replaced.report_replaced(&printer);
     if running.json {
-        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::added(&done, &run.reading.entries));
+        printer.print_note(&summary::describe_added(&done, &run.reading.entries));
     }
-    Ok(Outcome::of(done.rejected))
+    Ok(CommandOutcome::from_rejected(done.rejected))
 }
 
-fn remove(args: &IndexRemoveArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.telling.quiet);
+fn run_remove(args: &IndexRemoveArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.telling.quiet);
     let mut ids = args.id.clone();
     if let Some(file) = &args.ids {
-        let text = read_ids(file)
+        let text = read_ids_from(file)
             .map_err(|cause| anyhow!("cannot read the ids in {}: {cause}", file.display()))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         ids.extend(text.lines().filter(|id| !id.is_empty()).map(str::to_owned));
     }
-    let threads = settings::threads(args.telling.threads);
-    let reporter = Reporter::new(printer, false);
-    let result = library::remove(&args.library, &ids, threads, &reporter);
-    reporter.finish("");
+    let threads = settings::thread_count(args.telling.threads);
+    let reporter = ProgressReporter::new(printer, false);
+    let result = index::remove_from_index(&args.library, &ids, threads, &reporter);
+    reporter.finish_progress("");
     let done = result?;
     for id in done.missing.iter().take(TOLD_IDS) {
         let text = format!("the id '{id}' is not in {}", args.library.display());
-        printer.warn(visible(&text));
+        printer.print_warning(escape_control(&text));
     }
     let more = done.missing.len().saturating_sub(TOLD_IDS);
     if more > 0 {
         let all = "; --json lists them all";
-        printer.warn(format!(
+        printer.print_warning(format!(
             "{} more ids are not in the index{all}",
-            count(more as u64)
+            format_count(more as u64)
         ));
     }
     if args.telling.json {
-        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::removed_from_library(&done));
+        printer.print_note(&summary::describe_index_removal(&done));
     }
-    Ok(Outcome::of(done.missing.len() as u64))
+    Ok(CommandOutcome::from_rejected(done.missing.len() as u64))
 }
 
-fn read_ids(file: &Path) -> io::Result<String> {
+fn read_ids_from(file: &Path) -> io::Result<String> {
     if file.as_os_str() == "-" {
         return io::read_to_string(io::stdin());
     }
     std::fs::read_to_string(file)
 }
 
-fn info(args: &IndexInfoArgs) -> Result<Outcome> {
-    let info = library::info(&args.library)?;
+fn run_info(args: &IndexInfoArgs) -> Result<CommandOutcome> {
+    let info = index::index_info(&args.library)?;
     let text = if args.json {
         format!("{}\n", serde_json::to_string(&info)?)
     } else {
-        summary::library(&info)
+        summary::describe_index(&info)
     };
-    Printer::new(false).data(&text)?;
-    Ok(Outcome::Done)
+    OutputPrinter::new(false).write_data(&text)?;
+    Ok(CommandOutcome::Done)
 }
 
-fn verify(args: &IndexVerifyArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.telling.quiet);
-    let threads = settings::threads(args.telling.threads);
-    let reporter = Reporter::new(printer, false);
-    let result = library::verify(&args.library, threads, &reporter);
-    reporter.finish("");
+fn run_verify(args: &IndexVerifyArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.telling.quiet);
+    let threads = settings::thread_count(args.telling.threads);
+    let reporter = ProgressReporter::new(printer, false);
+    let result = index::verify_index(&args.library, threads, &reporter);
+    reporter.finish_progress("");
     let done = result?;
     if args.telling.json {
-        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::verified(&done));
+        printer.print_note(&summary::describe_verified(&done));
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
-    let request = Request {
+fn run_plan(args: &IndexPlanArgs) -> Result<CommandOutcome> {
+    let request = PlanRequest {
         count: args.count,
         bits: args.bits,
         distance: Distance::new(args.distance, args.bits)?,
         memory: args.memory,
     };
-    let Offered {
+    let OfferedPlans {
         chosen,
         tables,
         others,
     } = match args.live {
-        true => live_plan(&request)?,
+        true => offer_live_plan(&request)?,
         false => static_plans(&args.plan, &request)?,
     };
-    let printer = Printer::new(false);
+    let printer = OutputPrinter::new(false);
     let text = if args.json {
         let value = json!({
             "count": args.count,
@@ -187,64 +189,67 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
             "distance": args.distance,
             "memory": args.memory,
             "live": args.live,
-            "plan": as_json(&chosen),
+            "plan": plan_to_json(&chosen),
             "tables": tables.iter().map(table_as_json).collect::<Vec<_>>(),
-            "alternatives": others.iter().map(as_json).collect::<Vec<_>>(),
+            "alternatives": others.iter().map(plan_to_json).collect::<Vec<_>>(),
         });
         format!("{value}\n")
     } else {
         let tables = tables_in_words(&tables, &printer);
-        in_words(args, &chosen, &others, &printer) + &tables
+        plans_in_words(args, &chosen, &others, &printer) + &tables
     };
-    printer.data(&text)?;
-    Ok(Outcome::Done)
+    printer.write_data(&text)?;
+    Ok(CommandOutcome::Done)
 }
 
 /// Name and predicted cost of a plan.
-type Planned = (String, Prediction);
+type NamedPrediction = (String, CostPrediction);
 
 /// The available plans.
-struct Offered {
-    chosen: Planned,
+struct OfferedPlans {
+    chosen: NamedPrediction,
     /// Permuted tables of the chosen plan, if it has any.
-    tables: Vec<Permutation>,
+    tables: Vec<TablePermutation>,
     /// The other plans, fastest first.
-    others: Vec<Planned>,
+    others: Vec<NamedPrediction>,
 }
 
-fn static_plans(name: &str, request: &Request) -> Result<Offered> {
-    let planned = |plan: &Plan| (plan.to_string(), plan.predict(request.count));
-    let plan = Plan::named(name, request)?;
+fn static_plans(name: &str, request: &PlanRequest) -> Result<OfferedPlans> {
+    let planned = |plan: &HammingPlan| (plan.to_string(), plan.predict_cost(request.count));
+    let plan = HammingPlan::from_name(name, request)?;
     let chosen = planned(&plan);
-    let mut others: Vec<_> = Plan::all(request)?.iter().map(planned).collect();
+    let mut others: Vec<_> = HammingPlan::all_plans(request)?
+        .iter()
+        .map(planned)
+        .collect();
     others.retain(|(name, _)| *name != chosen.0);
     others.sort_by(|(_, a), (_, b)| a.nanoseconds.total_cmp(&b.nanoseconds));
-    Ok(Offered {
+    Ok(OfferedPlans {
         chosen,
         tables: plan.permutations(),
         others,
     })
 }
 
-fn live_plan(request: &Request) -> Result<Offered> {
+fn offer_live_plan(request: &PlanRequest) -> Result<OfferedPlans> {
     let plan = LivePlan::new(request.bits, request.distance)?;
-    let cost = plan.predict(request.count);
+    let cost = plan.predict_cost(request.count);
     if let Some(memory) = request.memory.filter(|&memory| cost.bytes > memory as f64) {
         bail!(
             "a window of {} fingerprints takes about {}, which is above the memory limit of {}",
-            count(request.count),
-            bytes(cost.bytes as u64),
-            bytes(memory)
+            format_count(request.count),
+            format_bytes(cost.bytes as u64),
+            format_bytes(memory)
         );
     }
-    Ok(Offered {
+    Ok(OfferedPlans {
         chosen: (plan.to_string(), cost),
         tables: Vec::new(),
         others: Vec::new(),
     })
 }
 
-fn as_json((name, cost): &Planned) -> Value {
+fn plan_to_json((name, cost): &NamedPrediction) -> Value {
     json!({
         "plan": name,
         "probes": cost.probes,
@@ -254,7 +259,7 @@ fn as_json((name, cost): &Planned) -> Value {
     })
 }
 
-fn table_as_json(table: &Permutation) -> Value {
+fn table_as_json(table: &TablePermutation) -> Value {
     json!({
         "order": table.order,
         "leading": table.leading,
@@ -262,13 +267,13 @@ fn table_as_json(table: &Permutation) -> Value {
     })
 }
 
-fn tables_in_words(tables: &[Permutation], printer: &Printer) -> String {
+fn tables_in_words(tables: &[TablePermutation], printer: &OutputPrinter) -> String {
     if tables.is_empty() {
         return String::new();
     }
     let heading = "Tables: order of the blocks (0 has the lowest bits); the blocks before the bar \
                    are equal, with their bits";
-    let mut text = format!("{}\n", printer.in_output(Tone::Heading, heading));
+    let mut text = format!("{}\n", printer.paint_for_output(TextTone::Heading, heading));
     for (number, table) in tables.iter().enumerate() {
         let blocks: Vec<String> = table.order.iter().map(u32::to_string).collect();
         let (leading, behind) = blocks.split_at(table.leading as usize);
@@ -284,15 +289,15 @@ fn tables_in_words(tables: &[Permutation], printer: &Printer) -> String {
     text
 }
 
-fn in_words(
+fn plans_in_words(
     args: &IndexPlanArgs,
-    chosen: &Planned,
-    others: &[Planned],
-    printer: &Printer,
+    chosen: &NamedPrediction,
+    others: &[NamedPrediction],
+    printer: &OutputPrinter,
 ) -> String {
     let mut text = format!(
         "{} fingerprints of {} bits, distance at most {}\n",
-        count(args.count),
+        format_count(args.count),
         args.bits,
         args.distance
     );
@@ -301,17 +306,21 @@ fn in_words(
          layout)",
         "probes", "candidates", "memory", "bytes", "one look-up"
     );
-    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
-    let mut row = |(name, cost): &Planned, note: &str| {
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
+    let mut row = |(name, cost): &NamedPrediction, note: &str| {
         let each = cost.bytes / args.count as f64;
         let _ = writeln!(
             text,
             "{:>12} {:>12} {:>10} {:>6.1} {:>12}  {name}{note}",
-            figure(cost.probes),
-            figure(cost.candidates),
-            bytes(cost.bytes as u64),
+            format_figure(cost.probes),
+            format_figure(cost.candidates),
+            format_bytes(cost.bytes as u64),
             each,
-            time(cost.nanoseconds),
+            format_nanoseconds(cost.nanoseconds),
         );
     };
     row(chosen, "  <- this one");
@@ -323,15 +332,15 @@ fn in_words(
 }
 
 /// Formats a number with a meaningful number of decimals.
-fn figure(value: f64) -> String {
+fn format_figure(value: f64) -> String {
     if value < 100.0 {
         format!("{value:.1}")
     } else {
-        count(value as u64)
+        format_count(value as u64)
     }
 }
 
-fn time(nanoseconds: f64) -> String {
+fn format_nanoseconds(nanoseconds: f64) -> String {
     match nanoseconds {
         ..1e4 => format!("{nanoseconds:.0} ns"),
         ..1e7 => format!("{:.1} µs", nanoseconds / 1e3),

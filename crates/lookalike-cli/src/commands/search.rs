@@ -1,27 +1,27 @@
 //! `lookalike search`.
 
 use anyhow::Result;
-use lookalike_batch::library;
+use lookalike_batch::index;
 
 use super::fingerprint::rejected_hint;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::SearchArgs;
-use crate::output::{Printer, ReplacedFiles};
-use crate::progress::Reporter;
+use crate::output::{OutputPrinter, ReplacedFiles};
+use crate::progress::ProgressReporter;
 use crate::settings::SearchRun;
 use crate::summary;
 
-pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.running.quiet);
+pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.running.quiet);
     let SearchRun {
         settings,
         reading,
         output,
         rejected,
     } = SearchRun::new(args)?;
-    let replaced = ReplacedFiles::find([args.output.as_ref(), args.rejected.as_ref()]);
-    let reporter = Reporter::new(printer, args.running.strict);
-    let result = library::search(
+    let replaced = ReplacedFiles::find_existing([args.output.as_ref(), args.rejected.as_ref()]);
+    let reporter = ProgressReporter::new(printer, args.running.strict);
+    let result = index::search_index(
         &args.library,
         &args.inputs,
         &settings,
@@ -29,13 +29,13 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
         (&output, rejected.as_ref()),
         &reporter,
     );
-    reporter.finish(rejected_hint(rejected.is_some()));
+    reporter.finish_progress(rejected_hint(rejected.is_some()));
     let done = result?;
-    replaced.tell(&printer);
+    replaced.report_replaced(&printer);
     if args.running.json {
-        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::search(&done, args, &reading.entries));
+        printer.print_note(&summary::describe_search(&done, args, &reading.entries));
     }
-    Ok(Outcome::of(done.rejected))
+    Ok(CommandOutcome::from_rejected(done.rejected))
 }

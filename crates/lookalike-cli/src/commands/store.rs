@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
-use lookalike_batch::sink::{ByteWriter, Output};
+use lookalike_batch::sink::{ByteWriter, OutputTarget};
 use lookalike_store::{
-    self as store, Collection, Disk, Folder, Imported, Options, ReadFolder, Report, Settings,
-    VerificationLimits,
+    self as store, Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder,
+    ImportCounts, ReadFolder, VerificationLimits, VerifyReport,
 };
 use serde_json::{Value, json};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::{
     StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
     StoreTelling, StoreVerifyArgs,
 };
-use crate::output::{Printer, about, count, plural, visible};
-use crate::progress::Reporter;
+use crate::output::{OutputPrinter, escape_control, format_count, format_plural, with_context};
+use crate::progress::ProgressReporter;
 use crate::serve::{make_files_private, read_settings, write_settings};
 use crate::snapshots::with_snapshot;
 
@@ -33,57 +33,61 @@ const MANIFEST: &str = "manifest";
 /// Bytes that are written at a time.
 const BUFFER: usize = 1 << 20;
 
-pub(crate) fn run(args: &StoreArgs) -> Result<Outcome> {
+pub(crate) fn run_store(args: &StoreArgs) -> Result<CommandOutcome> {
     match &args.command {
-        StoreCommand::Verify(args) => verify(args),
+        StoreCommand::Verify(args) => run_verify(args),
         StoreCommand::Repair(args) => {
             make_files_private();
-            repair(args)
+            run_repair(args)
         }
         StoreCommand::Restore(args) => {
             make_files_private();
-            restore(args)
+            run_restore(args)
         }
-        StoreCommand::Export(args) => export(args),
+        StoreCommand::Export(args) => run_export(args),
         StoreCommand::Import(args) => {
             make_files_private();
-            import(args)
+            run_import(args)
         }
     }
 }
 
-fn verify(args: &StoreVerifyArgs) -> Result<Outcome> {
+fn run_verify(args: &StoreVerifyArgs) -> Result<CommandOutcome> {
     check_existing(&args.directory)?;
     let disk = open_to_read(&args.directory)?;
     verify_disk(&disk, &args.directory, &args.telling)
 }
 
-fn restore(args: &StoreRestoreArgs) -> Result<Outcome> {
+fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
     let disk = with_snapshot(&args.snapshot, |snapshot| {
-        let cannot = || about(format!("cannot restore {}", args.snapshot));
+        let cannot = || with_context(format!("cannot restore {}", args.snapshot));
         // The directory is created only if the source is a snapshot.
         store::read_settings(snapshot).map_err(cannot())?;
-        let disk = fresh(&args.directory)?;
-        store::restore(snapshot, &disk).map_err(cannot())?;
+        let disk = open_fresh(&args.directory)?;
+        store::restore_collection(snapshot, &disk).map_err(cannot())?;
         Ok(disk)
     })?;
     verify_disk(&disk, &args.directory, &args.telling)
 }
 
-fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &StoreTelling) -> Result<Outcome> {
-    let report = store::verify(disk)?;
+fn verify_disk(
+    disk: &dyn Disk,
+    directory: &Path,
+    telling: &StoreTelling,
+) -> Result<CommandOutcome> {
+    let report = store::verify_collection(disk)?;
     tell_findings(&report);
-    let words = format!("{}: whole\n", counted(&report));
+    let words = format!("{}: whole\n", describe_report(&report));
     let is_whole = report.findings.is_empty();
-    tell(telling, report_as_json(&report), is_whole.then_some(words))?;
+    print_summary(telling, report_as_json(&report), is_whole.then_some(words))?;
     if is_whole {
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     bail!(
         "{} is damaged: {} can be read, and {} listed above; `lookalike store repair` makes a new \
          collection from what can be read",
         directory.display(),
-        counted(&report),
+        describe_report(&report),
         match report.findings.len() {
             1 => "the damage is".to_owned(),
             more => format!("{more} damaged places are"),
@@ -91,7 +95,7 @@ fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &StoreTelling) -> Res
     );
 }
 
-fn repair(args: &StoreRepairArgs) -> Result<Outcome> {
+fn run_repair(args: &StoreRepairArgs) -> Result<CommandOutcome> {
     let settings = args.settings.as_deref().map(settings_in).transpose()?;
     // If settings are given, the manifest may be missing, but not the directory.
     if settings.is_none() || !args.directory.is_dir() {
@@ -99,71 +103,79 @@ fn repair(args: &StoreRepairArgs) -> Result<Outcome> {
     }
     let from = open_to_read(&args.directory)?;
     let was_there = args.new.exists();
-    let to = Arc::new(fresh(&args.new)?);
-    let repaired = store::repair(&from, settings.as_ref(), to, Options::default());
+    let to = Arc::new(open_fresh(&args.new)?);
+    let repaired =
+        store::repair_collection(&from, settings.as_ref(), to, CollectionOptions::default());
     if repaired.is_err() && !args.new.join(MANIFEST).exists() {
-        discard(&args.new, was_there);
+        discard_new_collection(&args.new, was_there);
     }
     let (report, collection) = repaired?;
     tell_findings(&report);
     if !report.findings.is_empty() {
-        Printer::new(false).warn("documents have returned if their deletion was in the lost part");
+        OutputPrinter::new(false)
+            .print_warning("documents have returned if their deletion was in the lost part");
     }
-    let rows = collection.stats()?.rows;
+    let rows = collection.collect_stats()?.rows;
     let words = format!(
         "{} have been read; {} written to {}\n",
-        counted(&report),
-        plural(rows, "row was", "rows were"),
+        describe_report(&report),
+        format_plural(rows, "row was", "rows were"),
         args.new.display()
     );
-    tell(&args.telling, report_as_json(&report), Some(words))?;
-    Ok(Outcome::of(report.findings.len() as u64))
+    print_summary(&args.telling, report_as_json(&report), Some(words))?;
+    Ok(CommandOutcome::from_rejected(report.findings.len() as u64))
 }
 
-fn export(args: &StoreExportArgs) -> Result<Outcome> {
+fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
     let output = match &args.output {
-        Some(path) if path.as_os_str() != "-" => Output::Path(path.clone()),
-        _ => Output::Stdout,
+        Some(path) if path.as_os_str() != "-" => OutputTarget::Path(path.clone()),
+        _ => OutputTarget::Stdout,
     };
-    if output == Output::Stdout && args.telling.json {
+    if output == OutputTarget::Stdout && args.telling.json {
         bail!(
             "--json needs standard output for the summary: write the documents to a file (-o FILE) or \
              leave --json out"
         );
     }
-    if let Output::Path(path) = &output {
+    if let OutputTarget::Path(path) = &output {
         check_promise(path)?;
     }
-    let collection = Collection::open(Arc::new(existing(&args.directory)?), Options::default())?;
+    let collection = Collection::open_existing(
+        Arc::new(open_existing(&args.directory)?),
+        CollectionOptions::default(),
+    )?;
     if let Some(path) = &args.settings {
-        let mut text = write_settings(collection.settings())?;
+        let mut text = write_settings(collection.collection_settings())?;
         text.push(b'\n');
-        let mut file = ByteWriter::create(&Output::Path(path.clone()))?;
-        file.put(&text)?;
-        file.finish()?;
+        let mut file = ByteWriter::create_output(&OutputTarget::Path(path.clone()))?;
+        file.write_bytes(&text)?;
+        file.finish_output()?;
     }
-    let mut lines = Lines {
-        writer: ByteWriter::create(&output)?,
+    let mut lines = OutputLines {
+        writer: ByteWriter::create_output(&output)?,
         waiting: Vec::new(),
     };
-    let documents = store::export(&collection, &mut lines)?;
+    let documents = store::export_documents(&collection, &mut lines)?;
     lines.flush()?;
-    lines.writer.finish()?;
-    let words = format!("{} exported\n", plural(documents, "document", "documents"));
-    tell(
+    lines.writer.finish_output()?;
+    let words = format!(
+        "{} exported\n",
+        format_plural(documents, "document", "documents")
+    );
+    print_summary(
         &args.telling,
         json!({ "documents": documents }),
         Some(words),
     )?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Refuses a file name whose extension belongs to another format than that of an export.
 fn check_promise(path: &Path) -> Result<()> {
     const OTHERS: [&str; 7] = ["csv", "tsv", "tab", "parquet", "pq", "txt", "text"];
-    let inner = match extension(path).as_str() {
+    let inner = match lower_extension(path).as_str() {
         "gz" | "gzip" | "zst" | "zstd" => {
-            extension(Path::new(path.file_stem().unwrap_or_default()))
+            lower_extension(Path::new(path.file_stem().unwrap_or_default()))
         }
         outer => outer.to_owned(),
     };
@@ -176,46 +188,46 @@ fn check_promise(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn extension(path: &Path) -> String {
+fn lower_extension(path: &Path) -> String {
     let extension = path.extension().unwrap_or_default();
     extension.to_string_lossy().to_ascii_lowercase()
 }
 
-fn import(args: &StoreImportArgs) -> Result<Outcome> {
-    let name = visible(&args.input.display().to_string()).into_owned();
-    let mut lines = open_lines(&args.input).map_err(about(format!("cannot read {name}")))?;
+fn run_import(args: &StoreImportArgs) -> Result<CommandOutcome> {
+    let name = escape_control(&args.input.display().to_string()).into_owned();
+    let mut lines = open_lines(&args.input).map_err(with_context(format!("cannot read {name}")))?;
     let was_there = args.directory.exists();
     // An export holds documents that a service took, maybe with a higher limit.
-    let options = Options {
+    let options = CollectionOptions {
         verification: VerificationLimits {
             document_steps: u64::MAX,
             ..VerificationLimits::default()
         },
-        ..Options::default()
+        ..CollectionOptions::default()
     };
     let collection = match &args.settings {
-        None => Collection::open(Arc::new(existing(&args.directory)?), options)?,
+        None => Collection::open_existing(Arc::new(open_existing(&args.directory)?), options)?,
         Some(file) => {
             let settings = settings_in(file)?;
-            let disk = Arc::new(fresh(&args.directory)?);
-            Collection::create(disk, &settings, options)?
+            let disk = Arc::new(open_fresh(&args.directory)?);
+            Collection::create_empty(disk, &settings, options)?
         }
     };
     let imported = import_lines(&collection, &mut lines, &name, args.strict);
-    if imported.is_err() && args.settings.is_some() && collection.stats()?.rows == 0 {
+    if imported.is_err() && args.settings.is_some() && collection.collect_stats()?.rows == 0 {
         drop(collection);
-        discard(&args.directory, was_there);
+        discard_new_collection(&args.directory, was_there);
     }
     let imported = imported?;
-    let words = format!("{}\n", words_of(&imported));
+    let words = format!("{}\n", describe_import(&imported));
     let summary = json!({
         "documents": imported.new + imported.again,
         "new": imported.new,
         "there": imported.again,
         "rejected": imported.rejected,
     });
-    tell(&args.telling, summary, Some(words))?;
-    Ok(Outcome::of(imported.rejected))
+    print_summary(&args.telling, summary, Some(words))?;
+    Ok(CommandOutcome::from_rejected(imported.rejected))
 }
 
 fn import_lines(
@@ -223,32 +235,38 @@ fn import_lines(
     lines: &mut dyn BufRead,
     name: &str,
     strict: bool,
-) -> Result<Imported> {
-    let reporter = Reporter::new(Printer::new(true), strict);
+) -> Result<ImportCounts> {
+    let reporter = ProgressReporter::new(OutputPrinter::new(true), strict);
     let mut refused = None;
-    let imported = store::import(collection, lines, &mut |line, error| {
+    let imported = store::import_documents(collection, lines, &mut |line, error| {
         let reason = error.to_string();
         if strict {
             refused = Some(format!("{name}:{line}: {reason}"));
             return Err(error.clone());
         }
-        reporter.bad_line(name, line, &reason);
+        reporter.report_bad_line(name, line, &reason);
         Ok(())
     });
-    reporter.finish("");
+    reporter.finish_progress("");
     match (imported, refused) {
         (Err(_), Some(refused)) => bail!(refused),
-        (imported, _) => imported.map_err(about(name)),
+        (imported, _) => imported.map_err(with_context(name)),
     }
 }
 
-fn words_of(imported: &Imported) -> String {
-    let mut words = format!("{} imported", plural(imported.new, "document", "documents"));
+fn describe_import(imported: &ImportCounts) -> String {
+    let mut words = format!(
+        "{} imported",
+        format_plural(imported.new, "document", "documents")
+    );
     if imported.again > 0 {
-        words += &format!(", {} already in the collection", count(imported.again));
+        words += &format!(
+            ", {} already in the collection",
+            format_count(imported.again)
+        );
     }
     if imported.rejected > 0 {
-        let rows = plural(imported.rejected, "bad row", "bad rows");
+        let rows = format_plural(imported.rejected, "bad row", "bad rows");
         words += &format!(", {rows} skipped");
     }
     words
@@ -256,7 +274,7 @@ fn words_of(imported: &Imported) -> String {
 
 /// Removes a collection that was created for a failed import and is still empty, and its directory if that
 /// was created too. If a file cannot be removed, an empty collection remains.
-fn discard(directory: &Path, was_there: bool) {
+fn discard_new_collection(directory: &Path, was_there: bool) {
     for name in [MANIFEST, "partitions", "lock"] {
         let _ = std::fs::remove_file(directory.join(name));
     }
@@ -265,10 +283,10 @@ fn discard(directory: &Path, was_there: bool) {
     }
 }
 
-fn settings_in(file: &Path) -> Result<Settings> {
+fn settings_in(file: &Path) -> Result<CollectionSettings> {
     let place = format!("the settings in {}", file.display());
-    let bytes = std::fs::read(file).map_err(about(&place))?;
-    read_settings(&bytes).map_err(about(&place))
+    let bytes = std::fs::read(file).map_err(with_context(&place))?;
+    read_settings(&bytes).map_err(with_context(&place))
 }
 
 /// Opens the lines of a file, decompressed according to its extension.
@@ -277,7 +295,7 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
         return Ok(Box::new(io::stdin().lock()));
     }
     let file = BufReader::with_capacity(BUFFER, File::open(path)?);
-    Ok(match extension(path).as_str() {
+    Ok(match lower_extension(path).as_str() {
         "gz" | "gzip" => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
         "zst" | "zstd" => {
             let decoder = zstd::Decoder::with_buffer(file)?;
@@ -288,12 +306,12 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
 }
 
 /// A buffered writer of lines to an output.
-struct Lines {
+struct OutputLines {
     writer: ByteWriter,
     waiting: Vec<u8>,
 }
 
-impl Write for Lines {
+impl Write for OutputLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(bytes);
         if self.waiting.len() >= BUFFER {
@@ -303,16 +321,16 @@ impl Write for Lines {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let written = self.writer.put(&self.waiting);
+        let written = self.writer.write_bytes(&self.waiting);
         self.waiting.clear();
         written.map_err(io::Error::other)
     }
 }
 
 /// Opens the directory of an existing collection.
-fn existing(path: &Path) -> Result<Folder> {
+fn open_existing(path: &Path) -> Result<DiskFolder> {
     check_existing(path)?;
-    open(path)
+    open_folder(path)
 }
 
 /// Checks that a directory contains a collection.
@@ -341,56 +359,59 @@ fn check_existing(path: &Path) -> Result<()> {
 }
 
 /// Opens a directory in which a collection can be created.
-fn fresh(path: &Path) -> Result<Folder> {
+fn open_fresh(path: &Path) -> Result<DiskFolder> {
     if path.join(MANIFEST).exists() {
         bail!(
             "{} already is a collection: name a new directory",
             path.display()
         );
     }
-    open(path)
+    open_folder(path)
 }
 
-fn open(path: &Path) -> Result<Folder> {
-    Folder::open(path).map_err(about(format!("cannot open {}", path.display())))
+fn open_folder(path: &Path) -> Result<DiskFolder> {
+    DiskFolder::open(path).map_err(with_context(format!("cannot open {}", path.display())))
 }
 
 /// Opens a directory without writing to it, also on a read-only disk.
 fn open_to_read(path: &Path) -> Result<ReadFolder> {
-    ReadFolder::open(path).map_err(about(format!("cannot open {}", path.display())))
+    ReadFolder::open(path).map_err(with_context(format!("cannot open {}", path.display())))
 }
 
-fn counted(report: &Report) -> String {
+fn describe_report(report: &VerifyReport) -> String {
     format!(
         "{} with {} in {}",
-        plural(report.documents, "document", "documents"),
-        plural(report.rows, "row", "rows"),
-        plural(report.partitions, "partition", "partitions")
+        format_plural(report.documents, "document", "documents"),
+        format_plural(report.rows, "row", "rows"),
+        format_plural(report.partitions, "partition", "partitions")
     )
 }
 
-fn tell_findings(report: &Report) {
-    let printer = Printer::new(false);
+fn tell_findings(report: &VerifyReport) {
+    let printer = OutputPrinter::new(false);
     if let Some(first) = report.remade.first() {
         let rest = match report.remade.len() {
             1 => String::new(),
-            more => format!(" and of {} more", plural(more as u64 - 1, "file", "files")),
+            more => format!(
+                " and of {} more",
+                format_plural(more as u64 - 1, "file", "files")
+            ),
         };
-        printer.warn(format!(
+        printer.print_warning(format!(
             "the sketches of '{first}'{rest} are damaged: the service computes them again from the \
              texts"
         ));
     }
     for finding in report.findings.iter().take(TOLD) {
-        printer.warn(visible(finding));
+        printer.print_warning(escape_control(finding));
     }
     let more = report.findings.len().saturating_sub(TOLD);
     if more > 0 {
-        printer.warn(format!("{more} more; --json lists them all"));
+        printer.print_warning(format!("{more} more; --json lists them all"));
     }
 }
 
-fn report_as_json(report: &Report) -> Value {
+fn report_as_json(report: &VerifyReport) -> Value {
     json!({
         "partitions": report.partitions,
         "rows": report.rows,
@@ -400,12 +421,12 @@ fn report_as_json(report: &Report) -> Value {
     })
 }
 
-fn tell(telling: &StoreTelling, summary: Value, words: Option<String>) -> Result<()> {
-    let printer = Printer::new(telling.quiet);
+fn print_summary(telling: &StoreTelling, summary: Value, words: Option<String>) -> Result<()> {
+    let printer = OutputPrinter::new(telling.quiet);
     if telling.json {
-        printer.data(&format!("{summary}\n"))?;
+        printer.write_data(&format!("{summary}\n"))?;
     } else if let Some(words) = words {
-        printer.note(&words);
+        printer.print_note(&words);
     }
     Ok(())
 }

@@ -1,24 +1,27 @@
-//! `lookalike tune`.
+//! `lookalike run_tuning`.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::evaluate::{Goal, Sweep};
-use lookalike::plan::{Measure, Method, Settings, Unit};
+use lookalike::evaluate::{SweptParameter, TuningGoal};
+use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike_batch::run::{
-    self, Price, RemovedShare, TuneSummary, TunedSummary, measure_name, method_name,
+    self, RemovedShare, SettingPrice, TuneSummary, TunedSummary, measure_name, method_name,
 };
-use lookalike_batch::sink::{ByteWriter, Output};
+use lookalike_batch::sink::{ByteWriter, OutputTarget};
 use serde_json::json;
 
-use super::eval::report::{FIGURE, cut, figure, truth};
-use super::eval::{axis, warn_of_ids, way_name};
-use crate::Outcome;
+use super::eval::report::{FIGURE, describe_labels, format_cut, format_figure};
+use super::eval::{axis_name, evaluated_method_name, warn_of_ids};
+use crate::CommandOutcome;
 use crate::args::TuneArgs;
-use crate::output::{Printer, ReplacedFiles, Tone, count, duration, plural, visible};
-use crate::progress::Reporter;
+use crate::output::{
+    OutputPrinter, ReplacedFiles, TextTone, escape_control, format_count, format_duration,
+    format_plural,
+};
+use crate::progress::ProgressReporter;
 use crate::settings::TuneRun;
 
 /// Number of settings shown; the JSON has all of them.
@@ -31,67 +34,67 @@ const ENOUGH: u64 = 25;
 /// Width of the column of setting names.
 const NAME: usize = 44;
 
-pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.quiet);
+pub(crate) fn run_tune(args: &TuneArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.quiet);
     let TuneRun { inputs, settings } = TuneRun::new(args)?;
-    let reporter = Reporter::new(printer, true);
-    let result = run::tune(&inputs, &settings, &reporter);
-    reporter.finish("");
+    let reporter = ProgressReporter::new(printer, true);
+    let result = run::run_tuning(&inputs, &settings, &reporter);
+    reporter.finish_progress("");
     let mut done = result?;
-    let replaced = ReplacedFiles::find([args.output.as_ref()]);
+    let replaced = ReplacedFiles::find_existing([args.output.as_ref()]);
     if let Some(place) = &args.output {
         done.recipe = as_seen_from(place, done.recipe);
     }
-    let recipe = recipe(&done, args.output.as_deref());
+    let recipe = render_recipe(&done, args.output.as_deref());
     if let Some(place) = &args.output {
-        let mut writer = ByteWriter::create(&Output::Path(place.clone()))?;
-        writer.put(recipe.as_bytes())?;
-        writer.finish()?;
+        let mut writer = ByteWriter::create_output(&OutputTarget::Path(place.clone()))?;
+        writer.write_bytes(recipe.as_bytes())?;
+        writer.finish_output()?;
     }
     let text = if args.json {
         let mut value = serde_json::to_value(&done)?;
         value["recipe"] = json!(done.recipe.to_toml());
-        value["command"] = json!(command(&done, args.output.as_deref()));
+        value["command"] = json!(usage_command(&done, args.output.as_deref()));
         format!("{value}\n")
     } else {
-        report(&done, args.output.as_deref(), &recipe, &printer)
+        render_report(&done, args.output.as_deref(), &recipe, &printer)
     };
     warn_of_ids(&done.labelled, printer);
     warn_of_few(&done, printer);
     for warning in &done.warnings {
-        printer.warn(warning);
+        printer.print_warning(warning);
     }
     warn_of_missed_goal(&done, settings.options.goal, printer);
-    replaced.tell(&printer);
-    printer.data(&text)?;
-    printer.note(&format!("{}\n", duration(done.seconds)));
-    Ok(Outcome::Done)
+    replaced.report_replaced(&printer);
+    printer.write_data(&text)?;
+    printer.print_note(&format!("{}\n", format_duration(done.seconds)));
+    Ok(CommandOutcome::Done)
 }
 
 /// Warns that there are too few pairs for a reliable choice.
-fn warn_of_few(done: &TuneSummary, printer: Printer) {
+fn warn_of_few(done: &TuneSummary, printer: OutputPrinter) {
     let fewest = done.halves.iter().flatten().min().copied().unwrap_or(0);
     if fewest < ENOUGH {
         let [[similar, different], _] = done.halves;
-        printer.warn(format!(
+        printer.print_warning(format!(
             "the half for choosing has only {} similar and {} other pairs: another sample may \
              choose another setting. Label about 200 pairs, or make more with lookalike plant",
-            count(similar),
-            count(different)
+            format_count(similar),
+            format_count(different)
         ));
     }
 }
 
 /// Warns that the goal was reached only on the half by which the setting was chosen.
-fn warn_of_missed_goal(done: &TuneSummary, goal: Goal, printer: Printer) {
+fn warn_of_missed_goal(done: &TuneSummary, goal: TuningGoal, printer: OutputPrinter) {
     let precision = done.held_back.metrics.precision;
-    if let (Goal::Precision(least), Some(value)) = (goal, precision.value)
+    if let (TuningGoal::Precision(least), Some(value)) = (goal, precision.value)
         && value < least
     {
-        printer.warn(format!(
+        printer.print_warning(format!(
             "the goal is missed on the half held back: the precision is {}, the goal {}. Label \
              more pairs, or give a higher goal",
-            figure(precision),
+            format_figure(precision),
             done.goal
         ));
     }
@@ -110,43 +113,43 @@ fn as_seen_from(place: &Path, recipe: Recipe) -> Recipe {
 }
 
 /// Returns the recipe as a file, with its origin and the command that uses it as comments.
-fn recipe(done: &TuneSummary, place: Option<&Path>) -> String {
+fn render_recipe(done: &TuneSummary, place: Option<&Path>) -> String {
     let metrics = &done.held_back.metrics;
     format!(
         "# lookalike tune: {}, {} of them similar; goal: {}\n\
          # held back: precision {}, recall {}, F1 {}\n\
          # {}\n# id {}\n{}",
-        plural(
+        format_plural(
             done.labelled.similar + done.labelled.different,
             "labelled pair",
             "labelled pairs"
         ),
-        count(done.labelled.similar),
+        format_count(done.labelled.similar),
         done.goal,
-        figure(metrics.precision),
-        figure(metrics.recall),
-        figure(metrics.f1),
-        command(done, place),
-        done.recipe.id(),
+        format_figure(metrics.precision),
+        format_figure(metrics.recall),
+        format_figure(metrics.f1),
+        usage_command(done, place),
+        done.recipe.recipe_id(),
         done.recipe.to_toml()
     )
 }
 
 /// Returns the command that uses the setting.
-fn command(done: &TuneSummary, place: Option<&Path>) -> String {
+fn usage_command(done: &TuneSummary, place: Option<&Path>) -> String {
     let recipe = match place {
-        Some(place) => quoted(&place.display().to_string()),
+        Some(place) => quote_for_shell(&place.display().to_string()),
         None => "RECIPE.toml".to_owned(),
     };
     format!(
         "lookalike dedup IN -o OUT --recipe {recipe}{}",
-        options(&done.matching)
+        matching_options(&done.matching)
     )
 }
 
 /// Returns the options of a setting that differ from the defaults, and its threshold or distance.
-fn options(matching: &Settings) -> String {
-    let usual = Settings::default();
+fn matching_options(matching: &MatchSettings) -> String {
+    let usual = MatchSettings::default();
     let mut text = String::new();
     if matching.method != usual.method {
         let _ = write!(text, " --method {}", method_name(matching.method));
@@ -154,17 +157,17 @@ fn options(matching: &Settings) -> String {
     if matching.measure != usual.measure {
         let _ = write!(text, " --verify {}", measure_name(matching.measure));
     }
-    let in_words = matching.unit == Unit::Words;
+    let in_words = matching.unit == EditUnit::Words;
     let counts = matches!(
         matching.measure,
-        Measure::Levenshtein | Measure::Indel | Measure::Substring
+        SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel | SimilarityMeasure::Substring
     );
     if in_words && counts {
         text.push_str(" --unit words");
     }
     match (matching.method, matching.measure) {
-        (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => {}
-        (Method::SimHash, Measure::Sketch) => {
+        (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {}
+        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
             let _ = write!(text, " --distance {}", matching.distance);
         }
         _ => {
@@ -175,7 +178,7 @@ fn options(matching: &Settings) -> String {
 }
 
 /// Quotes a name for a shell.
-fn quoted(name: &str) -> String {
+fn quote_for_shell(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
     if name.chars().all(is_plain) {
         name.to_owned()
@@ -184,16 +187,21 @@ fn quoted(name: &str) -> String {
     }
 }
 
-fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Printer) -> String {
-    let mut text = truth(&done.labelled);
+fn render_report(
+    done: &TuneSummary,
+    place: Option<&Path>,
+    recipe: &str,
+    printer: &OutputPrinter,
+) -> String {
+    let mut text = describe_labels(&done.labelled);
     let [[similar, different], [held, held_different]] = done.halves;
     let _ = writeln!(
         text,
         "half for choosing: {} similar, {} not; half held back: {} similar, {} not",
-        count(similar),
-        count(different),
-        count(held),
-        count(held_different)
+        format_count(similar),
+        format_count(different),
+        format_count(held),
+        format_count(held_different)
     );
     let _ = writeln!(
         text,
@@ -201,11 +209,11 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
         done.settings.len(),
         done.goal
     );
-    chosen_by(&mut text, done, printer);
+    append_contenders(&mut text, done, printer);
     tried_on(&mut text, done);
-    why(&mut text, done);
-    held_back(&mut text, done, printer);
-    let _ = writeln!(text, "\n{}", command(done, place));
+    append_reason(&mut text, done);
+    append_held_back(&mut text, done, printer);
+    let _ = writeln!(text, "\n{}", usage_command(done, place));
     if place.is_none() {
         let _ = write!(text, "\n{recipe}");
     }
@@ -215,12 +223,16 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
 }
 
 /// Appends the best settings, by the half used for the choice.
-fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
+fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let heading = format!(
         "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}  {:>9}",
         "On the half for choosing", "", "precision", "recall", "F1", "removes"
     );
-    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
     let mut order: Vec<usize> = (0..done.settings.len()).collect();
     let value = |at: &usize| done.settings[*at].value.unwrap_or(-1.0);
     order.sort_by(|a, b| value(b).total_cmp(&value(a)));
@@ -233,11 +245,11 @@ fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
             text,
             "{} {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}  {:>9}{}",
             if at == done.chosen { '*' } else { ' ' },
-            visible(&name(setting)),
-            at_cut(setting),
+            escape_control(&setting_name(setting)),
+            describe_cut(setting),
             value(setting.counts.precision()),
             value(setting.counts.recall()),
-            value(setting.counts.f1()),
+            value(setting.counts.f1_score()),
             removed(setting.removed),
             if at == done.chosen { "  <- chosen" } else { "" }
         );
@@ -253,12 +265,12 @@ fn removed(removed: Option<RemovedShare>) -> String {
 fn tried_on(text: &mut String, done: &TuneSummary) {
     let tried = &done.tried_on;
     let documents = match tried.are_of_corpus {
-        true => plural(
+        true => format_plural(
             tried.of,
             "document of the corpus",
             "documents of the corpus",
         ),
-        false => plural(tried.of, "labelled text", "labelled texts"),
+        false => format_plural(tried.of, "labelled text", "labelled texts"),
     };
     let _ = if tried.documents == tried.of {
         writeln!(
@@ -270,25 +282,25 @@ fn tried_on(text: &mut String, done: &TuneSummary) {
             text,
             "removes: the share that dedup removes of a sample of {} of {documents}; of all it \
              removes more.",
-            count(tried.documents)
+            format_count(tried.documents)
         )
     };
 }
 
-fn name(setting: &TunedSummary) -> String {
+fn setting_name(setting: &TunedSummary) -> String {
     let way = (setting.method, setting.measure, setting.sweep);
-    way_name(&setting.recipe, way, setting.unit)
+    evaluated_method_name(&setting.recipe, way, setting.unit)
 }
 
-fn at_cut(setting: &TunedSummary) -> String {
+fn describe_cut(setting: &TunedSummary) -> String {
     match (setting.sweep, setting.cut) {
-        (Sweep::Nothing, _) | (_, None) => String::new(),
-        (sweep, Some(value)) => format!("{} {}", axis(sweep), cut(value, sweep)),
+        (SweptParameter::Nothing, _) | (_, None) => String::new(),
+        (sweep, Some(value)) => format!("{} {}", axis_name(sweep), format_cut(value, sweep)),
     }
 }
 
 /// Appends the reason for the choice.
-fn why(text: &mut String, done: &TuneSummary) {
+fn append_reason(text: &mut String, done: &TuneSummary) {
     let as_good = done.settings.iter().filter(|it| it.as_good).count();
     let reason = if done.resamples == 0 {
         "The chosen setting is the best; without resamples, settings that are as good are unknown."
@@ -297,12 +309,12 @@ fn why(text: &mut String, done: &TuneSummary) {
         format!(
             "{} are as good as the best, because it does not beat them in 95 of 100 resamples: the \
              first of them in the order of preference is chosen.",
-            plural(as_good as u64, "setting", "settings")
+            format_plural(as_good as u64, "setting", "settings")
         )
     } else if as_good > 1 {
         format!(
             "The chosen setting is the best, and the first of {} that are as good.",
-            plural(as_good as u64, "setting", "settings")
+            format_plural(as_good as u64, "setting", "settings")
         )
     } else {
         "The chosen setting beats every other one in 95 of 100 resamples.".to_owned()
@@ -311,19 +323,23 @@ fn why(text: &mut String, done: &TuneSummary) {
 }
 
 /// Appends the result of the chosen setting on the half held back, beside others.
-fn held_back(text: &mut String, done: &TuneSummary, printer: &Printer) {
+fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let heading = format!(
         "  {:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6}  {:<9}  removes",
         "Held back", "precision", "recall", "F1", "MB/s", "sketch"
     );
-    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
     let runner_up = done.runner_up.zip(done.runner_up_held_back);
     let removed_by = |at: usize| done.settings[at].removed;
-    price(text, "chosen", &done.held_back, removed_by(done.chosen));
+    append_price(text, "chosen", &done.held_back, removed_by(done.chosen));
     if let Some((at, held)) = &runner_up {
-        price(text, "runner-up", held, removed_by(*at));
+        append_price(text, "runner-up", held, removed_by(*at));
     }
-    price(
+    append_price(
         text,
         "untuned",
         &done.untuned_held_back,
@@ -334,22 +350,27 @@ fn held_back(text: &mut String, done: &TuneSummary, printer: &Printer) {
         let _ = writeln!(
             text,
             "  runner-up: {} {}",
-            visible(&name(setting)),
-            at_cut(setting)
+            escape_control(&setting_name(setting)),
+            describe_cut(setting)
         );
     }
 }
 
-fn price(text: &mut String, name: &str, price: &Price, removes: Option<RemovedShare>) {
+fn append_price(
+    text: &mut String,
+    name: &str,
+    price: &SettingPrice,
+    removes: Option<RemovedShare>,
+) {
     let metrics = &price.metrics;
     let _ = writeln!(
         text,
         "  {name:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {:<9}  {}",
-        figure(metrics.precision),
-        figure(metrics.recall),
-        figure(metrics.f1),
+        format_figure(metrics.precision),
+        format_figure(metrics.recall),
+        format_figure(metrics.f1),
         price.megabytes_per_second,
-        plural(price.bytes_per_sketch as u64, "byte", "bytes"),
+        format_plural(price.bytes_per_sketch as u64, "byte", "bytes"),
         removed(removes)
     );
 }

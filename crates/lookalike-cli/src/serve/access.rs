@@ -13,15 +13,15 @@ use axum::http::{HeaderMap, Uri, header};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::problem::{Code, Problem};
-use crate::output::about;
+use super::problem::{ApiProblem, ProblemCode};
+use crate::output::with_context;
 
 /// Smallest length of a key, in bytes.
 const SHORTEST: usize = 16;
 
 /// Rights of a caller. Each role includes the rights of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
+pub(super) enum AccessRole {
     /// Calls that reveal nothing of what is stored.
     Anyone,
     /// Calls that only read.
@@ -32,14 +32,14 @@ pub(super) enum Role {
     Admin,
 }
 
-impl Role {
+impl AccessRole {
     const WITH_KEYS: [(&'static str, Self); 3] = [
         ("read", Self::Read),
         ("write", Self::Write),
         ("admin", Self::Admin),
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn role_name(self) -> &'static str {
         let named = Self::WITH_KEYS.iter().find(|(_, role)| *role == self);
         named.map_or("anyone", |(name, _)| name)
     }
@@ -47,22 +47,24 @@ impl Role {
 
 /// The accepted keys, as hashes with their roles.
 #[derive(Default)]
-pub(super) struct Keys {
-    known: Vec<(Role, [u8; 32])>,
+pub(super) struct AccessKeys {
+    known: Vec<(AccessRole, [u8; 32])>,
 }
 
-impl Keys {
+impl AccessKeys {
     /// Reads keys from a file, if one is given, and from the environment.
     ///
     /// # Errors
     /// If a line is not a key; the message has the line number but not the key.
-    pub(super) fn load(file: Option<&Path>) -> Result<Self> {
+    pub(super) fn load_keys(file: Option<&Path>) -> Result<Self> {
         let mut keys = Self::default();
         if let Some(file) = file {
-            let text = std::fs::read_to_string(file)
-                .map_err(about(format!("cannot read the keys in {}", file.display())))?;
-            keys.read(&text)
-                .map_err(about(format!("the keys in {}", file.display())))?;
+            let text = std::fs::read_to_string(file).map_err(with_context(format!(
+                "cannot read the keys in {}",
+                file.display()
+            )))?;
+            keys.parse_keys(&text)
+                .map_err(with_context(format!("the keys in {}", file.display())))?;
             if keys.is_empty() {
                 bail!(
                     "the keys in {}: the file has no keys: give one per line",
@@ -70,7 +72,7 @@ impl Keys {
                 );
             }
         }
-        for (name, role) in Role::WITH_KEYS {
+        for (name, role) in AccessRole::WITH_KEYS {
             let variable = format!("LOOKALIKE_{}_KEY", name.to_uppercase());
             let Some(key) = std::env::var_os(&variable) else {
                 continue;
@@ -90,13 +92,13 @@ impl Keys {
         Ok(keys)
     }
 
-    fn read(&mut self, text: &str) -> Result<()> {
+    fn parse_keys(&mut self, text: &str) -> Result<()> {
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let key = parse(line).ok_or_else(|| {
+            let key = parse_key_line(line).ok_or_else(|| {
                 anyhow!(
                     "line {number}: give a role (read, write or admin), a space, and sha256: with \
                      64 hexadecimal digits"
@@ -114,26 +116,31 @@ impl Keys {
     /// Checks that the key of a request has a role.
     ///
     /// # Errors
-    /// [`Code::Unauthenticated`] without an accepted key, [`Code::Forbidden`] if its role is lower.
-    pub(super) fn check(&self, headers: &HeaderMap, needed: Role) -> Result<(), Problem> {
-        if needed == Role::Anyone || self.is_empty() {
+    /// [`ProblemCode::Unauthenticated`] without an accepted key, [`ProblemCode::Forbidden`] if its role
+    /// is lower.
+    pub(super) fn check_access(
+        &self,
+        headers: &HeaderMap,
+        needed: AccessRole,
+    ) -> Result<(), ApiProblem> {
+        if needed == AccessRole::Anyone || self.is_empty() {
             return Ok(());
         }
-        let Some(key) = bearer(headers) else {
+        let Some(key) = bearer_token(headers) else {
             let detail = "the call needs a key: send Authorization: Bearer KEY";
-            return Err(Problem::new(Code::Unauthenticated, detail));
+            return Err(ApiProblem::new(ProblemCode::Unauthenticated, detail));
         };
-        match self.role_of(key) {
-            None => Err(Problem::new(
-                Code::Unauthenticated,
+        match self.role_of_key(key) {
+            None => Err(ApiProblem::new(
+                ProblemCode::Unauthenticated,
                 "the key is not one of the accepted keys",
             )),
-            Some(role) if role < needed => Err(Problem::new(
-                Code::Forbidden,
+            Some(role) if role < needed => Err(ApiProblem::new(
+                ProblemCode::Forbidden,
                 format!(
                     "the call needs a key with the role {}, and the key has the role {}",
-                    needed.name(),
-                    role.name()
+                    needed.role_name(),
+                    role.role_name()
                 ),
             )),
             Some(_) => Ok(()),
@@ -142,8 +149,8 @@ impl Keys {
 
     /// Returns the position of a request's key among the accepted ones; the last one if it occurs more than
     /// once.
-    pub(super) fn position(&self, headers: &HeaderMap) -> Option<u32> {
-        let key = bearer(headers)?;
+    pub(super) fn find_key(&self, headers: &HeaderMap) -> Option<u32> {
+        let key = bearer_token(headers)?;
         let hash: [u8; 32] = Sha256::digest(key).into();
         let mut found = u32::MAX;
         for (at, (_, known)) in (0..).zip(&self.known) {
@@ -153,14 +160,14 @@ impl Keys {
     }
 
     /// Returns the highest role of a key. Compares it with all accepted keys, so that timing reveals nothing.
-    fn role_of(&self, key: &[u8]) -> Option<Role> {
+    fn role_of_key(&self, key: &[u8]) -> Option<AccessRole> {
         let hash: [u8; 32] = Sha256::digest(key).into();
-        let mut found = Role::Anyone as u8;
+        let mut found = AccessRole::Anyone as u8;
         for (role, known) in &self.known {
             let higher = (*role as u8).max(found);
             found.conditional_assign(&higher, known.ct_eq(&hash) & long_enough(key));
         }
-        let role = Role::WITH_KEYS
+        let role = AccessRole::WITH_KEYS
             .iter()
             .find(|(_, role)| *role as u8 == found);
         role.map(|(_, role)| *role)
@@ -172,13 +179,15 @@ fn long_enough(key: &[u8]) -> Choice {
 }
 
 /// Parses the line of a key. Accepts the `-` that `sha256sum` prints after the digits for standard input.
-fn parse(line: &str) -> Option<(Role, [u8; 32])> {
+fn parse_key_line(line: &str) -> Option<(AccessRole, [u8; 32])> {
     let mut words = line.split_whitespace();
     let (name, key) = (words.next()?, words.next()?);
     if words.any(|word| word != "-") {
         return None;
     }
-    let (_, role) = Role::WITH_KEYS.iter().find(|(known, _)| *known == name)?;
+    let (_, role) = AccessRole::WITH_KEYS
+        .iter()
+        .find(|(known, _)| *known == name)?;
     let digits = key.strip_prefix("sha256:")?;
     let is_hex = digits.len() == 64 && digits.bytes().all(|c| c.is_ascii_hexdigit());
     let mut hash = [0; 32];
@@ -188,7 +197,7 @@ fn parse(line: &str) -> Option<(Role, [u8; 32])> {
     is_hex.then_some((*role, hash))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, key) = value.split_at_checked("Bearer ".len())?;
     scheme
@@ -199,8 +208,8 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 /// Checks that a request names the service by a loopback address or `localhost`.
 ///
 /// # Errors
-/// [`Code::WrongHost`] if it names another host or none.
-pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+/// [`ProblemCode::WrongHost`] if it names another host or none.
+pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiProblem> {
     let stated = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
@@ -216,8 +225,8 @@ pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> 
         "" => "has no Host header".to_owned(),
         host => format!("is for '{}'", host.chars().take(60).collect::<String>()),
     };
-    Err(Problem::new(
-        Code::WrongHost,
+    Err(ApiProblem::new(
+        ProblemCode::WrongHost,
         format!(
             "the request {told}, and a service without keys answers only requests for a loopback \
              address or localhost"
@@ -250,12 +259,12 @@ mod tests {
 
     const LONG: &str = "0123456789abcdef";
 
-    fn keys(lines: &[(&str, &str)]) -> Keys {
-        let mut keys = Keys::default();
+    fn keys(lines: &[(&str, &str)]) -> AccessKeys {
+        let mut keys = AccessKeys::default();
         for (role, key) in lines {
             let hash = Sha256::digest(key.as_bytes());
             let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            keys.read(&format!("# a key\n{role} sha256:{digits}  -\n"))
+            keys.parse_keys(&format!("# a key\n{role} sha256:{digits}  -\n"))
                 .unwrap();
         }
         keys
@@ -277,27 +286,39 @@ mod tests {
             ("write", "fedcba9876543210"),
             ("read", "fedcba9876543210"),
         ]);
-        let code = |key: &str, role| keys.check(&with(key), role).map_err(|it| it.code);
-        for role in [Role::Anyone, Role::Read] {
+        let code = |key: &str, role| keys.check_access(&with(key), role).map_err(|it| it.code);
+        for role in [AccessRole::Anyone, AccessRole::Read] {
             assert_eq!(code(LONG, role), Ok(()));
         }
-        assert_eq!(code(LONG, Role::Write), Err(Code::Forbidden));
-        assert_eq!(code("fedcba9876543210", Role::Write), Ok(()));
-        assert_eq!(code("fedcba9876543210", Role::Admin), Err(Code::Forbidden));
+        assert_eq!(code(LONG, AccessRole::Write), Err(ProblemCode::Forbidden));
+        assert_eq!(code("fedcba9876543210", AccessRole::Write), Ok(()));
         assert_eq!(
-            code("0123456789abcdeg", Role::Read),
-            Err(Code::Unauthenticated)
+            code("fedcba9876543210", AccessRole::Admin),
+            Err(ProblemCode::Forbidden)
         );
-        let none = keys.check(&HeaderMap::new(), Role::Read);
-        assert_eq!(none.map_err(|it| it.code), Err(Code::Unauthenticated));
-        assert!(keys.check(&HeaderMap::new(), Role::Anyone).is_ok());
+        assert_eq!(
+            code("0123456789abcdeg", AccessRole::Read),
+            Err(ProblemCode::Unauthenticated)
+        );
+        let none = keys.check_access(&HeaderMap::new(), AccessRole::Read);
+        assert_eq!(
+            none.map_err(|it| it.code),
+            Err(ProblemCode::Unauthenticated)
+        );
+        assert!(
+            keys.check_access(&HeaderMap::new(), AccessRole::Anyone)
+                .is_ok()
+        );
     }
 
     #[test]
     fn short_keys_are_never_accepted() {
         let keys = keys(&[("admin", &LONG[1..]), ("admin", LONG)]);
-        assert!(keys.check(&with(&LONG[1..]), Role::Read).is_err());
-        assert!(keys.check(&with(LONG), Role::Admin).is_ok());
+        assert!(
+            keys.check_access(&with(&LONG[1..]), AccessRole::Read)
+                .is_err()
+        );
+        assert!(keys.check_access(&with(LONG), AccessRole::Admin).is_ok());
     }
 
     #[test]
@@ -310,7 +331,9 @@ mod tests {
             "read sha256:0g",
             "read 0123456789abcdef",
         ] {
-            let error = Keys::default().read(&format!("\n{line}")).unwrap_err();
+            let error = AccessKeys::default()
+                .parse_keys(&format!("\n{line}"))
+                .unwrap_err();
             assert!(error.to_string().contains("line 2"), "{error}");
         }
     }

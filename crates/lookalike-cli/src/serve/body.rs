@@ -1,7 +1,8 @@
 //! Request bodies: decompressed, within limits, and in time.
 //!
 //! A compressed body is decompressed piece by piece, so memory does not depend on the size that a body
-//! claims, and other requests run between two pieces, also of bodies that arrive faster than they are read. Three limits protect the service:
+//! claims, and other requests run between two pieces, also of bodies that arrive faster than they are
+//! read. Three limits protect the service:
 //!
 //! - A body that expands to more than [`MOST_EXPANDED`] times the bytes received is refused, because a small
 //!   request must not cost much time.
@@ -21,7 +22,7 @@ use hyper::body::Body as _;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::problem::{Code, Problem};
+use super::problem::{ApiProblem, ProblemCode};
 
 /// Bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
@@ -49,9 +50,9 @@ pub(super) const DROPPING: Duration = Duration::from_secs(10);
 const WINDOW_LOG: u32 = 23;
 
 /// A request body, read piece by piece.
-pub(super) struct Reader {
+pub(super) struct BodyReader {
     body: Body,
-    decoder: Decoder,
+    decoder: BodyDecoder,
     /// Buffer for decompressed bytes; empty for an uncompressed body.
     buffer: Vec<u8>,
     /// Decompressed bytes that may still come; `most` is the limit.
@@ -68,17 +69,18 @@ pub(super) struct Reader {
     deadline: Option<Instant>,
     /// Bytes received since the deadline was set.
     brought: u64,
-    /// A frame that was read in advance by [`begin`](Self::begin); `Some(None)` at the end of the body.
+    /// A frame that was read in advance by [`wait_for_begin`](Self::wait_for_begin); `Some(None)` at the
+    /// end of the body.
     first: Option<Option<Bytes>>,
 }
 
-enum Decoder {
+enum BodyDecoder {
     Plain,
-    Gzip(Box<MultiGzDecoder<Feed>>),
-    Zstd(Box<zstd::Decoder<'static, Feed>>),
+    Gzip(Box<MultiGzDecoder<DecoderFeed>>),
+    Zstd(Box<zstd::Decoder<'static, DecoderFeed>>),
 }
 
-impl Reader {
+impl BodyReader {
     /// Creates a reader for a body of at most `most` decompressed bytes.
     ///
     /// # Errors
@@ -88,11 +90,11 @@ impl Reader {
         body: Body,
         most: u64,
         patience: Duration,
-    ) -> Result<Self, Problem> {
-        let decoder = Decoder::of(headers)?;
+    ) -> Result<Self, ApiProblem> {
+        let decoder = BodyDecoder::from_headers(headers)?;
         let buffer = match decoder {
-            Decoder::Plain => 0,
-            Decoder::Gzip(_) | Decoder::Zstd(_) => PIECE,
+            BodyDecoder::Plain => 0,
+            BodyDecoder::Gzip(_) | BodyDecoder::Zstd(_) => PIECE,
         };
         Ok(Self {
             body,
@@ -115,16 +117,16 @@ impl Reader {
     ///
     /// # Errors
     /// If it is above the limit.
-    pub(super) fn check_stated_length(&self) -> Result<(), Problem> {
+    pub(super) fn check_stated_length(&self) -> Result<(), ApiProblem> {
         let stated = self.body.size_hint().lower();
-        if !matches!(self.decoder, Decoder::Plain) || stated <= self.most {
+        if !matches!(self.decoder, BodyDecoder::Plain) || stated <= self.most {
             return Ok(());
         }
         let detail = format!(
             "the body has {stated} bytes, more than the limit of {}",
             self.most
         );
-        Err(Problem::new(Code::TooLarge, detail))
+        Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
     /// Waits until the body has begun. A client that sent `Expect: 100-continue` is told to send its body by
@@ -132,14 +134,14 @@ impl Reader {
     ///
     /// # Errors
     /// If nothing arrives in time, or the body breaks off.
-    pub(super) async fn begin(&mut self) -> Result<(), Problem> {
-        self.first = Some(self.frame().await?);
-        self.rest();
+    pub(super) async fn wait_for_begin(&mut self) -> Result<(), ApiProblem> {
+        self.first = Some(self.next_frame().await?);
+        self.stop_waiting();
         Ok(())
     }
 
     /// Reads and drops the rest, until it ends, is too long or takes too long.
-    pub(super) async fn discard(mut self) {
+    pub(super) async fn discard_rest(mut self) {
         let rest = async {
             let mut dropped = 0;
             while let Some(Ok(frame)) = self.body.frame().await
@@ -156,28 +158,34 @@ impl Reader {
     ///
     /// # Errors
     /// If the body is too large, too slow, or does not have its stated encoding.
-    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
+    pub(super) async fn next_piece(&mut self) -> Result<Option<Bytes>, ApiProblem> {
         loop {
             if self.over {
-                return Err(too_large("the body", self.most));
+                return Err(body_too_large("the body", self.most));
             }
-            if !matches!(self.decoder, Decoder::Plain) || self.unyielded >= PIECE {
+            if !matches!(self.decoder, BodyDecoder::Plain) || self.unyielded >= PIECE {
                 // Neither decompression nor a body that arrives fast ever waits by itself; without this, one
                 // body would occupy a thread.
                 self.unyielded = 0;
                 yield_now().await;
             }
-            let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
+            let piece = self
+                .decoder
+                .decode_piece(&mut self.buffer)
+                .map_err(malformed_encoding)?;
             if let Some(piece) = piece {
                 let piece = self.within_limit(piece);
                 self.check_expansion()?;
                 return Ok(Some(piece));
             }
-            let Some(bytes) = self.frame().await? else {
-                let last = self.decoder.end(&mut self.buffer).map_err(malformed)?;
+            let Some(bytes) = self.next_frame().await? else {
+                let last = self
+                    .decoder
+                    .finish_piece(&mut self.buffer)
+                    .map_err(malformed_encoding)?;
                 return Ok(last.map(|piece| self.within_limit(piece)));
             };
-            match self.decoder.feed() {
+            match self.decoder.decoder_feed() {
                 None => return Ok(Some(self.within_limit(bytes))),
                 Some(feed) => feed.waiting = bytes,
             }
@@ -185,7 +193,7 @@ impl Reader {
     }
 
     /// Refuses a body that expands to far more than was sent.
-    fn check_expansion(&self) -> Result<(), Problem> {
+    fn check_expansion(&self) -> Result<(), ApiProblem> {
         let expanded = self.most - self.left;
         if expanded <= FREELY_EXPANDED.max(MOST_EXPANDED * self.received) {
             return Ok(());
@@ -195,19 +203,19 @@ impl Reader {
              it uncompressed",
             self.received
         );
-        Err(Problem::new(Code::TooLarge, detail))
+        Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
     /// Checks that a body has arrived at [`LEAST_RATE`] or faster since it was first read.
     ///
     /// # Errors
     /// If it was slower.
-    pub(super) fn check_rate(&self, bytes: usize) -> Result<(), Problem> {
+    pub(super) fn check_rate(&self, bytes: usize) -> Result<(), ApiProblem> {
         check_rate(self.begun, self.patience, bytes)
     }
 
     /// Suspends the deadline until the next piece is requested.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn stop_waiting(&mut self) {
         self.deadline = None;
     }
 
@@ -220,7 +228,7 @@ impl Reader {
         piece
     }
 
-    async fn frame(&mut self) -> Result<Option<Bytes>, Problem> {
+    async fn next_frame(&mut self) -> Result<Option<Bytes>, ApiProblem> {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
@@ -231,10 +239,10 @@ impl Reader {
             }
             let deadline = self.deadline.unwrap_or_else(Instant::now);
             let frame = timeout_at(deadline, self.body.frame()).await;
-            let frame = frame.map_err(|_| too_slow(self.patience))?;
+            let frame = frame.map_err(|_| body_too_slow(self.patience))?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| {
-                Problem::new(Code::BadBody, format!("the body broke off: {error}"))
+                ApiProblem::new(ProblemCode::BadBody, format!("the body broke off: {error}"))
             })?;
             // Trailers have no meaning here.
             if let Ok(bytes) = frame.into_data()
@@ -254,7 +262,11 @@ impl Reader {
 ///
 /// # Errors
 /// If the rate was lower.
-pub(super) fn check_rate(begun: Instant, patience: Duration, bytes: usize) -> Result<(), Problem> {
+pub(super) fn check_rate(
+    begun: Instant,
+    patience: Duration,
+    bytes: usize,
+) -> Result<(), ApiProblem> {
     let allowed = patience + Duration::from_secs_f64(bytes as f64 / LEAST_RATE as f64);
     let elapsed = begun.elapsed();
     if elapsed <= allowed {
@@ -264,56 +276,57 @@ pub(super) fn check_rate(begun: Instant, patience: Duration, bytes: usize) -> Re
         "{bytes} bytes took {:.0} s: at least {LEAST_RATE} bytes a second are expected",
         elapsed.as_secs_f64()
     );
-    Err(Problem::new(Code::TooSlow, detail))
+    Err(ApiProblem::new(ProblemCode::TooSlow, detail))
 }
 
-pub(super) fn too_large(what: &str, most: u64) -> Problem {
+pub(super) fn body_too_large(what: &str, most: u64) -> ApiProblem {
     let detail = format!("{what} has more than {most} bytes, the limit");
-    Problem::new(Code::TooLarge, detail)
+    ApiProblem::new(ProblemCode::TooLarge, detail)
 }
 
-fn too_slow(patience: Duration) -> Problem {
+fn body_too_slow(patience: Duration) -> ApiProblem {
     let seconds = patience.as_secs_f64();
     let detail = format!("the body brought less than {PROGRESS} bytes in {seconds} s");
-    Problem::new(Code::TooSlow, detail)
+    ApiProblem::new(ProblemCode::TooSlow, detail)
 }
 
-fn malformed(error: io::Error) -> Problem {
+fn malformed_encoding(error: io::Error) -> ApiProblem {
     let detail = format!("the body does not match its Content-Encoding: {error}");
-    Problem::new(Code::BadBody, detail)
+    ApiProblem::new(ProblemCode::BadBody, detail)
 }
 
-impl Decoder {
-    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+impl BodyDecoder {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, ApiProblem> {
         let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
         let encoding = encodings.next().map(|it| it.to_str().unwrap_or("?"));
         if encodings.next().is_some() {
             let detail = "the request has several Content-Encoding headers: give one of gzip, \
                 zstd, identity";
-            return Err(Problem::new(Code::UnsupportedEncoding, detail));
+            return Err(ApiProblem::new(ProblemCode::UnsupportedEncoding, detail));
         }
         match encoding.map(str::to_ascii_lowercase).as_deref() {
             None | Some("identity") => Ok(Self::Plain),
-            Some("gzip" | "x-gzip") => {
-                Ok(Self::Gzip(Box::new(MultiGzDecoder::new(Feed::default()))))
-            }
+            Some("gzip" | "x-gzip") => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(
+                DecoderFeed::default(),
+            )))),
             Some("zstd") => {
-                let decoder = zstd::Decoder::with_buffer(Feed::default()).and_then(|mut it| {
-                    it.window_log_max(WINDOW_LOG)?;
-                    Ok(it)
-                });
-                Ok(Self::Zstd(Box::new(decoder.map_err(malformed)?)))
+                let decoder =
+                    zstd::Decoder::with_buffer(DecoderFeed::default()).and_then(|mut it| {
+                        it.window_log_max(WINDOW_LOG)?;
+                        Ok(it)
+                    });
+                Ok(Self::Zstd(Box::new(decoder.map_err(malformed_encoding)?)))
             }
             Some(other) => {
                 let shown: String = other.chars().take(40).collect();
                 let detail =
                     format!("the Content-Encoding '{shown}' is not one of gzip, zstd, identity");
-                Err(Problem::new(Code::UnsupportedEncoding, detail))
+                Err(ApiProblem::new(ProblemCode::UnsupportedEncoding, detail))
             }
         }
     }
 
-    fn feed(&mut self) -> Option<&mut Feed> {
+    fn decoder_feed(&mut self) -> Option<&mut DecoderFeed> {
         match self {
             Self::Plain => None,
             Self::Gzip(decoder) => Some(decoder.get_mut()),
@@ -322,7 +335,7 @@ impl Decoder {
     }
 
     /// Returns a decompressed piece, or `None` if all input so far is used up.
-    fn piece(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
+    fn decode_piece(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
         let read = match self {
             Self::Plain => return Ok(None),
             Self::Gzip(decoder) => decoder.read(buffer),
@@ -337,22 +350,22 @@ impl Decoder {
     }
 
     /// Returns a piece after all input was fed, or `None` at the end.
-    fn end(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
-        if let Some(feed) = self.feed() {
+    fn finish_piece(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
+        if let Some(feed) = self.decoder_feed() {
             feed.ended = true;
         }
-        self.piece(buffer)
+        self.decode_piece(buffer)
     }
 }
 
 /// Input of a decoder: the bytes received and not yet decompressed.
 #[derive(Default)]
-struct Feed {
+struct DecoderFeed {
     waiting: Bytes,
     ended: bool,
 }
 
-impl BufRead for Feed {
+impl BufRead for DecoderFeed {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.waiting.is_empty() && !self.ended {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -365,7 +378,7 @@ impl BufRead for Feed {
     }
 }
 
-impl Read for Feed {
+impl Read for DecoderFeed {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let from = self.fill_buf()?;
         let count = from.len().min(into.len());

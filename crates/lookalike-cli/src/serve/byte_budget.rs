@@ -46,12 +46,12 @@ pub(super) fn network_of(address: IpAddr) -> IpAddr {
 /// A number of bytes that all requests share.
 pub(super) struct ByteBudget {
     total: usize,
-    holdings: Mutex<Holdings>,
+    holdings: Mutex<BudgetHoldings>,
     released: Notify,
 }
 
 #[derive(Debug)]
-struct Holdings {
+struct BudgetHoldings {
     free: usize,
     by_client: HashMap<ClientId, usize>,
 }
@@ -60,7 +60,7 @@ impl ByteBudget {
     pub(super) fn new(total: usize) -> Arc<Self> {
         Arc::new(Self {
             total,
-            holdings: Mutex::new(Holdings {
+            holdings: Mutex::new(BudgetHoldings {
                 free: total,
                 by_client: HashMap::new(),
             }),
@@ -68,24 +68,28 @@ impl ByteBudget {
         })
     }
 
-    /// Returns how many bytes of a budget of `total` bytes a single client may hold.
-    pub(super) fn share_of(total: usize) -> usize {
+    /// Returns how many bytes of a budget of `total_bytes` bytes a single client may hold.
+    pub(super) fn client_share(total: usize) -> usize {
         total - total.div_ceil(SHARE + 1)
     }
 
     /// Returns the size of the whole budget.
-    pub(super) fn total(&self) -> usize {
+    pub(super) fn total_bytes(&self) -> usize {
         self.total
     }
 
     /// Returns the bytes that nobody holds.
-    pub(super) fn free(&self) -> usize {
-        self.holdings().free
+    pub(super) fn free_bytes(&self) -> usize {
+        self.lock_holdings().free
     }
 
     /// Takes bytes for a client, if they are free and within its share.
-    pub(super) fn try_take(self: &Arc<Self>, client: ClientId, bytes: usize) -> Option<HeldBytes> {
-        let mut holdings = self.holdings();
+    pub(super) fn try_take_bytes(
+        self: &Arc<Self>,
+        client: ClientId,
+        bytes: usize,
+    ) -> Option<HeldBytes> {
+        let mut holdings = self.lock_holdings();
         let free = holdings.free.checked_sub(bytes)?;
         let held = holdings.by_client.get(&client).copied().unwrap_or(0);
         if held > 0 && held + bytes > free.saturating_mul(SHARE) {
@@ -103,23 +107,23 @@ impl ByteBudget {
     }
 
     /// Waits until a client can take bytes. Asking for more than the whole budget waits for ever.
-    pub(super) async fn take(self: &Arc<Self>, client: ClientId, bytes: usize) -> HeldBytes {
+    pub(super) async fn take_bytes(self: &Arc<Self>, client: ClientId, bytes: usize) -> HeldBytes {
         loop {
             let mut released = std::pin::pin!(self.released.notified());
             // A release between the attempt and the wait must not be missed.
             released.as_mut().enable();
-            if let Some(held) = self.try_take(client, bytes) {
+            if let Some(held) = self.try_take_bytes(client, bytes) {
                 return held;
             }
             released.await;
         }
     }
 
-    fn give_back(&self, client: ClientId, bytes: usize) {
+    fn return_bytes(&self, client: ClientId, bytes: usize) {
         if bytes == 0 {
             return;
         }
-        let mut holdings = self.holdings();
+        let mut holdings = self.lock_holdings();
         holdings.free += bytes;
         if let Entry::Occupied(mut held) = holdings.by_client.entry(client) {
             *held.get_mut() -= bytes;
@@ -131,7 +135,7 @@ impl ByteBudget {
         self.released.notify_waiters();
     }
 
-    fn holdings(&self) -> MutexGuard<'_, Holdings> {
+    fn lock_holdings(&self) -> MutexGuard<'_, BudgetHoldings> {
         // A panic ends the process, so no change is left half done.
         self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,18 +150,18 @@ pub(super) struct HeldBytes {
 
 impl HeldBytes {
     /// Returns the number of bytes held.
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn byte_count(&self) -> usize {
         self.bytes
     }
 
     /// Adds bytes that the same client holds of the same budget.
-    pub(super) fn merge(&mut self, mut other: Self) {
+    pub(super) fn merge_bytes(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.budget, &other.budget) && self.client == other.client);
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
     /// Splits bytes off, at most all of them.
-    pub(super) fn split(&mut self, bytes: usize) -> Self {
+    pub(super) fn split_bytes(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         Self {
@@ -170,7 +174,7 @@ impl HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.budget.give_back(self.client, self.bytes);
+        self.budget.return_bytes(self.client, self.bytes);
     }
 }
 
@@ -184,7 +188,7 @@ mod tests {
 
     /// Takes bytes one by one until the client gets no more.
     fn take_all(budget: &Arc<ByteBudget>, client: ClientId) -> Vec<HeldBytes> {
-        std::iter::from_fn(|| budget.try_take(client, 1)).collect()
+        std::iter::from_fn(|| budget.try_take_bytes(client, 1)).collect()
     }
 
     #[test]
@@ -192,50 +196,50 @@ mod tests {
         let budget = ByteBudget::new(900);
         let first = take_all(&budget, client(1));
         assert_eq!(first.len(), 800);
-        assert_eq!(ByteBudget::share_of(900), 800);
+        assert_eq!(ByteBudget::client_share(900), 800);
         let second = take_all(&budget, client(2));
         // The first client holds more than its share now, and keeps it.
-        assert_eq!((second.len(), budget.free()), (88, 12));
-        assert!(budget.try_take(client(3), 12).is_some());
-        assert!(budget.try_take(client(1), 1).is_none());
+        assert_eq!((second.len(), budget.free_bytes()), (88, 12));
+        assert!(budget.try_take_bytes(client(3), 12).is_some());
+        assert!(budget.try_take_bytes(client(1), 1).is_none());
         drop(first);
         drop(second);
-        assert_eq!(budget.free(), 900);
-        assert!(budget.holdings().by_client.is_empty());
+        assert_eq!(budget.free_bytes(), 900);
+        assert!(budget.lock_holdings().by_client.is_empty());
     }
 
     #[test]
     fn whoever_holds_nothing_may_take_everything() {
         let budget = ByteBudget::new(100);
-        assert!(budget.try_take(client(1), 101).is_none());
-        let all = budget.try_take(client(1), 100).unwrap();
-        assert!(budget.try_take(client(2), 1).is_none());
+        assert!(budget.try_take_bytes(client(1), 101).is_none());
+        let all = budget.try_take_bytes(client(1), 100).unwrap();
+        assert!(budget.try_take_bytes(client(2), 1).is_none());
         drop(all);
-        assert!(budget.try_take(client(2), 1).is_some());
+        assert!(budget.try_take_bytes(client(2), 1).is_some());
     }
 
     #[test]
     fn parts_are_given_back_once() {
         let budget = ByteBudget::new(100);
-        let mut held = budget.try_take(client(1), 60).unwrap();
-        let part = held.split(20);
-        assert_eq!((held.count(), part.count()), (40, 20));
+        let mut held = budget.try_take_bytes(client(1), 60).unwrap();
+        let part = held.split_bytes(20);
+        assert_eq!((held.byte_count(), part.byte_count()), (40, 20));
         drop(part);
-        assert_eq!(budget.free(), 60);
-        held.merge(budget.try_take(client(1), 5).unwrap());
-        assert_eq!((held.count(), budget.free()), (45, 55));
-        assert_eq!(held.split(1000).count(), 45);
-        assert_eq!(budget.free(), 100);
+        assert_eq!(budget.free_bytes(), 60);
+        held.merge_bytes(budget.try_take_bytes(client(1), 5).unwrap());
+        assert_eq!((held.byte_count(), budget.free_bytes()), (45, 55));
+        assert_eq!(held.split_bytes(1000).byte_count(), 45);
+        assert_eq!(budget.free_bytes(), 100);
     }
 
     #[tokio::test]
     async fn a_release_wakes_all_that_wait() {
         let budget = ByteBudget::new(10);
-        let all = budget.try_take(client(1), 10).unwrap();
+        let all = budget.try_take_bytes(client(1), 10).unwrap();
         let waiting: Vec<_> = (2..5)
             .map(|at| {
                 let budget = Arc::clone(&budget);
-                tokio::spawn(async move { budget.take(client(at), 3).await.count() })
+                tokio::spawn(async move { budget.take_bytes(client(at), 3).await.byte_count() })
             })
             .collect();
         tokio::task::yield_now().await;
@@ -243,7 +247,7 @@ mod tests {
         for one in waiting {
             assert_eq!(one.await.unwrap(), 3);
         }
-        assert_eq!(budget.free(), 10);
+        assert_eq!(budget.free_bytes(), 10);
     }
 
     #[test]

@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use lookalike_store::{Collection, Folder, Options, Settings, make_directory};
+use lookalike_store::{
+    Collection, CollectionOptions, CollectionSettings, DiskFolder, make_directory,
+};
 
-use super::desk::Open;
-use super::problem::{Code, Problem};
-use super::wire;
-use crate::output::about;
+use super::insert_queue::OpenCollection;
+use super::json_types;
+use super::problem::{ApiProblem, ProblemCode};
+use crate::output::with_context;
 
 /// Longest name, in bytes.
 const LONGEST_NAME: usize = 64;
@@ -48,10 +50,10 @@ const DELETED: &str = ".deleted-";
 const LOOK: Duration = Duration::from_millis(5);
 
 /// All collections of a service.
-pub(super) struct Collections {
+pub(super) struct ServedCollections {
     directory: PathBuf,
-    options: Options,
-    states: RwLock<BTreeMap<String, State>>,
+    options: CollectionOptions,
+    states: RwLock<BTreeMap<String, CollectionStatus>>,
     /// Locked while a collection is created, or begins to be deleted.
     changing: Mutex<()>,
     /// Lock file, held until this is dropped.
@@ -60,40 +62,40 @@ pub(super) struct Collections {
 
 /// State of a collection.
 #[derive(Clone)]
-pub(super) enum State {
+pub(super) enum CollectionStatus {
     /// Being opened.
     Opening,
     /// In use.
-    Open(Arc<Open>),
+    Open(Arc<OpenCollection>),
     /// Cannot be opened, for this reason.
     Failed(String),
     /// Being deleted.
     Deleting,
 }
 
-impl Collections {
+impl ServedCollections {
     /// Locks a directory, and creates it if necessary. [`open_all`](Self::open_all) then opens its
     /// collections.
     ///
     /// # Errors
     /// If another process has the directory open, or a disk operation fails.
-    pub(super) fn new(directory: &Path, options: Options) -> Result<Self> {
+    pub(super) fn new(directory: &Path, options: CollectionOptions) -> Result<Self> {
         let at = format!("the directory of --data, {}", directory.display());
-        make_directory(directory).map_err(about(&at))?;
-        let lock = File::create(directory.join(LOCK)).map_err(about(&at))?;
+        make_directory(directory).map_err(with_context(&at))?;
+        let lock = File::create(directory.join(LOCK)).map_err(with_context(&at))?;
         if lock.try_lock().is_err() {
             bail!("{at}: another process has it open");
         }
         let mut states = BTreeMap::new();
-        for entry in fs::read_dir(directory).map_err(about(&at))? {
-            let entry = entry.map_err(about(&at))?;
+        for entry in fs::read_dir(directory).map_err(with_context(&at))? {
+            let entry = entry.map_err(with_context(&at))?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
             if name.starts_with(DELETED) {
-                remove_own(&entry.path()).map_err(about(&at))?;
+                remove_own(&entry.path()).map_err(with_context(&at))?;
             } else if check_name(&name).is_ok()
-                && let Some(state) = State::of_directory(&entry.path())
+                && let Some(state) = CollectionStatus::of_directory(&entry.path())
             {
                 states.insert(name, state);
             }
@@ -110,20 +112,21 @@ impl Collections {
     /// Opens all collections one after another, each on all threads of the pool. A collection that cannot be
     /// opened does not keep the others from being opened.
     pub(super) fn open_all(&self) {
-        for (name, state) in self.states() {
-            if let State::Failed(error) = state {
+        for (name, state) in self.list_states() {
+            if let CollectionStatus::Failed(error) = state {
                 tracing::error!(collection = name, error, "cannot be opened");
                 continue;
             }
             let started = std::time::Instant::now();
-            let opened = self.folder(&name).and_then(|folder| {
-                Collection::open(Arc::new(folder), self.options.clone()).map_err(Problem::from)
+            let opened = self.open_folder(&name).and_then(|folder| {
+                Collection::open_existing(Arc::new(folder), self.options.clone())
+                    .map_err(ApiProblem::from)
             });
             let state = match opened {
                 Ok(collection) => {
                     let seconds = started.elapsed().as_secs_f64();
                     tracing::info!(collection = name, seconds, "opened");
-                    State::Open(Arc::new(Open::new(&name, collection)))
+                    CollectionStatus::Open(Arc::new(OpenCollection::new(&name, collection)))
                 }
                 Err(problem) => {
                     tracing::error!(
@@ -131,16 +134,16 @@ impl Collections {
                         error = problem.detail,
                         "cannot be opened"
                     );
-                    State::Failed(problem.detail)
+                    CollectionStatus::Failed(problem.detail)
                 }
             };
-            self.write().insert(name, state);
+            self.write_states().insert(name, state);
         }
     }
 
     /// Returns the names and states of all collections.
-    pub(super) fn states(&self) -> Vec<(String, State)> {
-        let states = self.read();
+    pub(super) fn list_states(&self) -> Vec<(String, CollectionStatus)> {
+        let states = self.read_states();
         states
             .iter()
             .map(|(name, state)| (name.clone(), state.clone()))
@@ -151,14 +154,14 @@ impl Collections {
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
-    pub(super) fn get(&self, name: &str) -> Result<Arc<Open>, Problem> {
-        match self.read().get(name) {
-            Some(State::Open(open)) => Ok(Arc::clone(open)),
-            Some(other) => Err(other.problem(name)),
+    pub(super) fn open_collection(&self, name: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
+        match self.read_states().get(name) {
+            Some(CollectionStatus::Open(open)) => Ok(Arc::clone(open)),
+            Some(other) => Err(other.status_problem(name)),
             None => {
                 check_name(name)?;
-                Err(Problem::new(
-                    Code::NoCollection,
+                Err(ApiProblem::new(
+                    ProblemCode::NoCollection,
                     format!("there is no collection '{name}'"),
                 ))
             }
@@ -169,37 +172,40 @@ impl Collections {
     ///
     /// # Errors
     /// If it exists with other settings, the name is invalid, or a disk operation fails.
-    pub(super) fn put(
+    pub(super) fn create_collection(
         &self,
         name: &str,
-        settings: &Settings,
-    ) -> Result<(Arc<Open>, bool), Problem> {
+        settings: &CollectionSettings,
+    ) -> Result<(Arc<OpenCollection>, bool), ApiProblem> {
         check_name(name)?;
-        let _changing = self.changing();
-        match self.read().get(name) {
+        let _changing = self.lock_changes();
+        match self.read_states().get(name) {
             None => {}
-            Some(State::Open(open)) if open.collection.settings() == settings => {
+            Some(CollectionStatus::Open(open))
+                if open.collection.collection_settings() == settings =>
+            {
                 return Ok((Arc::clone(open), false));
             }
-            Some(State::Open(open)) => {
-                let difference = wire::difference(open.collection.settings(), settings);
+            Some(CollectionStatus::Open(open)) => {
+                let difference =
+                    json_types::difference(open.collection.collection_settings(), settings);
                 let detail =
                     format!("the collection '{name}' exists with other settings: {difference}");
-                return Err(Problem::new(Code::CollectionConflict, detail));
+                return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
             }
-            Some(other) => return Err(other.problem(name)),
+            Some(other) => return Err(other.status_problem(name)),
         }
         self.check_unused(name)?;
-        let disk = Arc::new(self.folder(name)?);
-        let made = Collection::create(disk, settings, self.options.clone());
+        let disk = Arc::new(self.open_folder(name)?);
+        let made = Collection::create_empty(disk, settings, self.options.clone());
         let collection = made.map_err(|error| {
             // The remaining files are not a collection and would only prevent another attempt.
             let _ = remove_own(&self.directory.join(name));
-            Problem::from(error)
+            ApiProblem::from(error)
         })?;
-        let open = Arc::new(Open::new(name, collection));
-        self.write()
-            .insert(name.to_owned(), State::Open(Arc::clone(&open)));
+        let open = Arc::new(OpenCollection::new(name, collection));
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Open(Arc::clone(&open)));
         tracing::info!(collection = name, "made");
         Ok((open, true))
     }
@@ -208,19 +214,19 @@ impl Collections {
     ///
     /// # Errors
     /// If there is none with this name, or a disk operation fails.
-    pub(super) fn delete(&self, name: &str) -> Result<(), Problem> {
+    pub(super) fn delete_collection(&self, name: &str) -> Result<(), ApiProblem> {
         // Other collections can be created and deleted during the wait.
         if let Some(open) = self.begin_to_delete(name)? {
             wait_until_unused(open);
         }
-        let removed = self.remove(name);
-        let mut states = self.write();
+        let removed = self.remove_directory(name);
+        let mut states = self.write_states();
         match removed {
             Ok(()) => states.remove(name),
             Err(error) => {
                 let detail = format!("the collection '{name}' cannot be deleted: {error}");
-                states.insert(name.to_owned(), State::Failed(detail.clone()));
-                return Err(Problem::new(Code::Disk, detail));
+                states.insert(name.to_owned(), CollectionStatus::Failed(detail.clone()));
+                return Err(ApiProblem::new(ProblemCode::Disk, detail));
             }
         };
         tracing::info!(collection = name, "deleted");
@@ -228,26 +234,27 @@ impl Collections {
     }
 
     /// Hides the collection from further requests; returns it if it was open.
-    fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<Open>>, Problem> {
-        let _changing = self.changing();
-        let known = self.read().get(name).cloned();
+    fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<OpenCollection>>, ApiProblem> {
+        let _changing = self.lock_changes();
+        let known = self.read_states().get(name).cloned();
         if known.is_some() {
-            self.check_own(name)?;
+            self.check_only_own_files(name)?;
         }
         let open = match known {
-            Some(State::Open(open)) => Some(open),
-            Some(State::Failed(_)) => None,
-            Some(other) => return Err(other.problem(name)),
-            None => return self.get(name).map(|_| None),
+            Some(CollectionStatus::Open(open)) => Some(open),
+            Some(CollectionStatus::Failed(_)) => None,
+            Some(other) => return Err(other.status_problem(name)),
+            None => return self.open_collection(name).map(|_| None),
         };
-        self.write().insert(name.to_owned(), State::Deleting);
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Deleting);
         if let Some(open) = &open {
-            open.close();
+            open.begin_closing();
         }
         Ok(open)
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
+    fn remove_directory(&self, name: &str) -> io::Result<()> {
         let deleted = self.directory.join(format!("{DELETED}{name}"));
         fs::rename(self.directory.join(name), &deleted)?;
         File::open(&self.directory)?.sync_all()?;
@@ -259,9 +266,9 @@ impl Collections {
     ///
     /// # Errors
     /// If it contains other files.
-    fn check_unused(&self, name: &str) -> Result<(), Problem> {
+    fn check_unused(&self, name: &str) -> Result<(), ApiProblem> {
         let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
-        let left = |file: &str| file == LOCK || (begins(file) && is_own(file));
+        let left = |file: &str| file == LOCK || (begins(file) && is_own_file(file));
         self.check_files(
             name,
             left,
@@ -273,10 +280,10 @@ impl Collections {
     ///
     /// # Errors
     /// If it contains other files.
-    fn check_own(&self, name: &str) -> Result<(), Problem> {
+    fn check_only_own_files(&self, name: &str) -> Result<(), ApiProblem> {
         self.check_files(
             name,
-            is_own,
+            is_own_file,
             "is not a file of a collection: move it away first",
         )
     }
@@ -286,60 +293,64 @@ impl Collections {
         name: &str,
         expected: impl Fn(&str) -> bool,
         what: &str,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiProblem> {
         let path = self.directory.join(name);
-        let files = match files(&path) {
+        let files = match list_files(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            files => files.map_err(|error| unusable(name, &error))?,
+            files => files.map_err(|error| unusable_directory(name, &error))?,
         };
         match files.iter().find(|file| !expected(file)) {
             None => Ok(()),
             Some(file) => {
                 let detail = format!("the directory of the collection '{name}': '{file}' {what}");
-                Err(Problem::new(Code::CollectionConflict, detail))
+                Err(ApiProblem::new(ProblemCode::CollectionConflict, detail))
             }
         }
     }
 
-    fn folder(&self, name: &str) -> Result<Folder, Problem> {
-        Folder::open(&self.directory.join(name)).map_err(|error| unusable(name, &error))
+    fn open_folder(&self, name: &str) -> Result<DiskFolder, ApiProblem> {
+        DiskFolder::open(&self.directory.join(name))
+            .map_err(|error| unusable_directory(name, &error))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, State>> {
+    fn read_states(&self) -> RwLockReadGuard<'_, BTreeMap<String, CollectionStatus>> {
         // Every change is one insertion or removal, so a poisoned lock is still consistent.
         self.states.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, State>> {
+    fn write_states(&self) -> RwLockWriteGuard<'_, BTreeMap<String, CollectionStatus>> {
         self.states.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn changing(&self) -> MutexGuard<'_, ()> {
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn unusable(name: &str, error: &io::Error) -> Problem {
+fn unusable_directory(name: &str, error: &io::Error) -> ApiProblem {
     let detail = format!("the directory of the collection '{name}': {error}");
-    Problem::new(Code::Disk, detail)
+    ApiProblem::new(ProblemCode::Disk, detail)
 }
 
 /// Returns the names in a directory.
-fn files(directory: &Path) -> io::Result<Vec<String>> {
+fn list_files(directory: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(directory)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect()
 }
 
 /// Returns `true` if a file name is one that files of a collection have.
-pub(crate) fn is_own(file: &str) -> bool {
+pub(crate) fn is_own_file(file: &str) -> bool {
     let mut ends = BESIDE.iter().chain([&ROWS]);
     matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
 }
 
 /// Removes the files of a collection, and the directory if it is empty then.
 fn remove_own(directory: &Path) -> io::Result<()> {
-    for file in files(directory)?.iter().filter(|file| is_own(file)) {
+    for file in list_files(directory)?
+        .iter()
+        .filter(|file| is_own_file(file))
+    {
         fs::remove_file(directory.join(file))?;
     }
     match fs::remove_dir(directory) {
@@ -355,11 +366,11 @@ fn remove_own(directory: &Path) -> io::Result<()> {
     }
 }
 
-impl State {
+impl CollectionStatus {
     /// Returns the initial state of a directory, or `None` if it is not a collection. A directory that cannot
     /// be read may be one, so it counts as failed.
     fn of_directory(path: &Path) -> Option<Self> {
-        let files = match files(path) {
+        let files = match list_files(path) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return None,
             Err(error) => {
@@ -380,28 +391,28 @@ impl State {
     }
 
     /// Returns the problem of a request for a collection in this state.
-    fn problem(&self, name: &str) -> Problem {
+    fn status_problem(&self, name: &str) -> ApiProblem {
         match self {
-            Self::Opening => Problem::new(
-                Code::NotReady,
+            Self::Opening => ApiProblem::new(
+                ProblemCode::NotReady,
                 format!("the collection '{name}' is still being opened"),
             ),
-            Self::Open(_) | Self::Deleting => Problem::new(
-                Code::Deleting,
+            Self::Open(_) | Self::Deleting => ApiProblem::new(
+                ProblemCode::Deleting,
                 format!("the collection '{name}' is being deleted"),
             ),
-            Self::Failed(why) => Problem::new(
-                Code::Stopped,
+            Self::Failed(why) => ApiProblem::new(
+                ProblemCode::Stopped,
                 format!("the collection '{name}' could not be opened: {why}"),
             ),
         }
     }
 
     /// Returns the name of the state for programs.
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn status_name(&self) -> &'static str {
         match self {
             Self::Opening => "opening",
-            Self::Open(open) => open.condition(),
+            Self::Open(open) => open.condition_name(),
             Self::Failed(_) => "failed",
             Self::Deleting => "deleting",
         }
@@ -409,7 +420,7 @@ impl State {
 }
 
 /// Waits until nobody uses the collection. Requests in progress end with their next portion.
-fn wait_until_unused(mut open: Arc<Open>) {
+fn wait_until_unused(mut open: Arc<OpenCollection>) {
     loop {
         match Arc::try_unwrap(open) {
             Ok(_) => return,
@@ -420,7 +431,7 @@ fn wait_until_unused(mut open: Arc<Open>) {
 }
 
 /// Checks a name: 1 to 64 lower-case letters, digits, `-` and `_`, beginning with a letter or digit.
-pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(name: &str) -> Result<(), ApiProblem> {
     let of_alphabet =
         |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     let begins = name
@@ -429,14 +440,14 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
         .is_some_and(|c| c.is_ascii_alphanumeric());
     if name == LOCK {
         let detail = format!("'{LOCK}' is not a valid name, because a file of the service has it");
-        return Err(Problem::new(Code::BadName, detail));
+        return Err(ApiProblem::new(ProblemCode::BadName, detail));
     }
     if begins && name.len() <= LONGEST_NAME && name.bytes().all(of_alphabet) {
         return Ok(());
     }
     let shown: String = name.chars().take(LONGEST_NAME).collect();
-    Err(Problem::new(
-        Code::BadName,
+    Err(ApiProblem::new(
+        ProblemCode::BadName,
         format!(
             "'{shown}' is not a valid name: a name has 1 to {LONGEST_NAME} of the letters a to z, \
              digits, - and _, and begins with a letter or digit"
@@ -471,9 +482,9 @@ mod tests {
         std::os::unix::fs::symlink("circle", path("circle")).unwrap();
         fs::create_dir(path("empty")).unwrap();
         fs::write(path("file"), "").unwrap();
-        let of = |name: &str| State::of_directory(&path(name));
+        let of = |name: &str| CollectionStatus::of_directory(&path(name));
         assert!(of("empty").is_none() && of("file").is_none());
-        let Some(State::Failed(why)) = of("circle") else {
+        let Some(CollectionStatus::Failed(why)) = of("circle") else {
             panic!("it is overlooked");
         };
         assert!(why.contains("circle cannot be read"), "{why}");

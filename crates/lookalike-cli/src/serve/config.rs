@@ -10,33 +10,33 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use lookalike_store::VerificationLimits;
 
-use super::access::Keys;
+use super::access::AccessKeys;
 use super::byte_budget::ByteBudget;
-use crate::args::{LogFormat, LogLevel, Period, ServeArgs, Size};
-use crate::output::about;
+use crate::args::{ByteSize, LogFormat, LogLevel, PeriodArg, ServeArgs};
+use crate::output::with_context;
 use crate::settings;
-use crate::snapshots::Place;
+use crate::snapshots::SnapshotPlace;
 
 /// Configuration of a service.
-pub(super) struct Config {
+pub(super) struct ServiceConfig {
     pub(super) data: PathBuf,
     pub(super) listen: SocketAddr,
-    pub(super) snapshots: Option<Place>,
+    pub(super) snapshots: Option<SnapshotPlace>,
     pub(super) threads: usize,
-    pub(super) keys: Keys,
+    pub(super) keys: AccessKeys,
     /// `true` if requests must name the service by a loopback address.
     pub(super) only_loopback: bool,
     /// Addresses of proxies whose `X-Forwarded-For` is trusted.
     trusted_proxies: Vec<IpAddr>,
     /// Files of the certificate and its key.
     pub(super) tls: Option<(PathBuf, PathBuf)>,
-    pub(super) limits: Limits,
+    pub(super) limits: ClientLimits,
     pub(super) log: (LogLevel, LogFormat),
 }
 
 /// Limits on what clients may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Limits {
+pub(super) struct ClientLimits {
     pub(super) connections: usize,
     /// Open connections per address; `None` means no limit.
     pub(super) per_address: Option<usize>,
@@ -54,7 +54,7 @@ pub(super) struct Limits {
     pub(super) verification_steps: u64,
 }
 
-impl Config {
+impl ServiceConfig {
     /// Builds the configuration from the options.
     ///
     /// # Errors
@@ -63,20 +63,22 @@ impl Config {
     pub(super) fn new(args: &ServeArgs) -> Result<Self> {
         let mut args = args.clone();
         if let Some(file) = &args.config {
-            let text = std::fs::read_to_string(file).map_err(about(format!(
+            let text = std::fs::read_to_string(file).map_err(with_context(format!(
                 "cannot read the configuration {}",
                 file.display()
             )))?;
-            let written: ServeArgs = toml::from_str(&text)
-                .map_err(about(format!("the configuration {}", file.display())))?;
-            args = args.or(written);
+            let written: ServeArgs = toml::from_str(&text).map_err(with_context(format!(
+                "the configuration {}",
+                file.display()
+            )))?;
+            args = args.or_else_from(written);
         }
         let Some(data) = args.data.clone() else {
             bail!("--data is missing: give the directory of the collections");
         };
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 7600));
         let listen = args.listen.map_or(local, |listen| listen.0);
-        let keys = Keys::load(args.keys.as_deref())?;
+        let keys = AccessKeys::load_keys(args.keys.as_deref())?;
         let whoever = args.allow_unauthenticated.unwrap_or(false);
         if keys.is_empty() && !listen.ip().is_loopback() && !whoever {
             bail!(
@@ -94,8 +96,8 @@ impl Config {
             (None, None) => None,
             _ => bail!("--tls-cert and --tls-key belong together: give both or neither"),
         };
-        if let Some(Place::Folder(snapshots)) = &args.snapshots {
-            check_apart(&data, snapshots)?;
+        if let Some(SnapshotPlace::Folder(snapshots)) = &args.snapshots {
+            check_separate_places(&data, snapshots)?;
         }
         Ok(Self {
             only_loopback: keys.is_empty() && !whoever,
@@ -103,10 +105,10 @@ impl Config {
             data,
             listen,
             snapshots: args.snapshots.clone(),
-            threads: settings::threads(args.threads),
+            threads: settings::thread_count(args.threads),
             keys,
             tls,
-            limits: Limits::new(&args)?,
+            limits: ClientLimits::new(&args)?,
             log: (
                 args.log.unwrap_or(LogLevel::Info),
                 args.log_format.unwrap_or(LogFormat::Text),
@@ -115,23 +117,23 @@ impl Config {
     }
 }
 
-impl Config {
+impl ServiceConfig {
     /// Returns `true` if the address is that of a trusted proxy.
-    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+    pub(super) fn trusts_proxy(&self, peer: IpAddr) -> bool {
         self.trusted_proxies.contains(&peer)
     }
 
     /// Returns how many connections an address may have. A trusted proxy is not limited, because all of its
     /// clients share its address.
     pub(super) fn connections_of(&self, peer: IpAddr) -> Option<usize> {
-        self.limits.per_address.filter(|_| !self.trusts(peer))
+        self.limits.per_address.filter(|_| !self.trusts_proxy(peer))
     }
 }
 
 /// Refuses a snapshot directory inside or around the data directory, where snapshots would look like
 /// collections.
-fn check_apart(data: &Path, snapshots: &Path) -> Result<()> {
-    let real = |path: &Path| resolved(path).map_err(about(path.display().to_string()));
+fn check_separate_places(data: &Path, snapshots: &Path) -> Result<()> {
+    let real = |path: &Path| resolve_path(path).map_err(with_context(path.display().to_string()));
     let (of_data, of_snapshots) = (real(data)?, real(snapshots)?);
     if of_data.starts_with(&of_snapshots) || of_snapshots.starts_with(&of_data) {
         bail!(
@@ -144,7 +146,7 @@ fn check_apart(data: &Path, snapshots: &Path) -> Result<()> {
 }
 
 /// Resolves a path of which the last parts need not exist.
-fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+fn resolve_path(path: &Path) -> std::io::Result<PathBuf> {
     let mut at = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
         match part {
@@ -159,16 +161,16 @@ fn resolved(path: &Path) -> std::io::Result<PathBuf> {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-impl Limits {
+impl ClientLimits {
     fn new(args: &ServeArgs) -> Result<Self> {
-        let size = |name, given: Option<Size>, usual, range: (u64, u64)| {
+        let size = |name, given: Option<ByteSize>, usual, range: (u64, u64)| {
             let bytes = given.map_or(usual, |size| size.0);
             if bytes < range.0 || bytes > range.1 {
                 bail!("--{name} is {bytes} bytes: give {} to {}", range.0, range.1);
             }
             Ok(bytes)
         };
-        let seconds = |given: Option<Period>, usual| {
+        let seconds = |given: Option<PeriodArg>, usual| {
             given.map_or(Duration::from_secs(usual), |period| period.0)
         };
         let limits = Self {
@@ -202,7 +204,7 @@ impl Limits {
         }
         // The share of a single client must exceed the largest document, because otherwise the client could
         // not queue it.
-        if ByteBudget::share_of(limits.queue) as u64 <= limits.document {
+        if ByteBudget::client_share(limits.queue) as u64 <= limits.document {
             bail!(
                 "--max-queue is {} bytes, of which one client may hold 8/9, and a document may have {}: give a \
                  larger queue or smaller documents",
@@ -231,9 +233,9 @@ mod tests {
             data: Some("data".into()),
             ..ServeArgs::default()
         };
-        let limits = |args| Limits::new(args).unwrap();
+        let limits = |args| ClientLimits::new(args).unwrap();
         assert_eq!(limits(&stated), limits(&usual));
-        let usual = Config::new(&usual).unwrap();
+        let usual = ServiceConfig::new(&usual).unwrap();
         assert_eq!(stated.listen.map(|it| it.0), Some(usual.listen));
         let stated = (stated.log.unwrap(), stated.log_format.unwrap());
         assert_eq!(stated, usual.log);

@@ -45,12 +45,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::Service;
-use super::api::{GoesOn, is_probe};
+use super::ServiceState;
 use super::body::{DROPPED, DROPPING, LEAST_RATE};
 use super::byte_budget::network_of;
-use super::problem::{Code, Problem};
-use crate::output::about;
+use super::problem::{ApiProblem, ProblemCode};
+use super::router::{GoesOn, is_probe_path};
+use crate::output::with_context;
 
 /// Pause after the system refused to accept a connection, as it does when too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,9 +75,13 @@ struct AddressCounts(Mutex<HashMap<IpAddr, usize>>);
 
 impl AddressCounts {
     /// Counts a connection of an address, unless it has `most` already; `None` means no limit.
-    fn enter(self: &Arc<Self>, address: IpAddr, most: Option<usize>) -> Option<CountedAddress> {
+    fn count_connection(
+        self: &Arc<Self>,
+        address: IpAddr,
+        most: Option<usize>,
+    ) -> Option<CountedAddress> {
         let network = network_of(address);
-        let mut counts = self.counts();
+        let mut counts = self.lock_counts();
         let count = counts.entry(network).or_default();
         if most.is_some_and(|most| *count >= most) {
             return None;
@@ -89,7 +93,7 @@ impl AddressCounts {
         })
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         // Every change is complete before the lock is released, so a poisoned lock is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +107,7 @@ struct CountedAddress {
 
 impl Drop for CountedAddress {
     fn drop(&mut self) {
-        let mut counts = self.counts.counts();
+        let mut counts = self.counts.lock_counts();
         if let Some(count) = counts.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
@@ -114,7 +118,7 @@ impl Drop for CountedAddress {
 }
 
 /// Waits for a connection slot: a usual one, or a reserved one (`true`) while all usual ones are taken.
-async fn find_place(room: &Arc<Semaphore>, reserve: &Arc<Semaphore>) -> (Place, bool) {
+async fn find_place(room: &Arc<Semaphore>, reserve: &Arc<Semaphore>) -> (ConnectionPlace, bool) {
     tokio::select! {
         biased;
         place = Arc::clone(room).acquire_owned() => (place.ok(), false),
@@ -123,14 +127,14 @@ async fn find_place(room: &Arc<Semaphore>, reserve: &Arc<Semaphore>) -> (Place, 
 }
 
 /// A connection slot, which is free again when this is dropped.
-type Place = Option<OwnedSemaphorePermit>;
+type ConnectionPlace = Option<OwnedSemaphorePermit>;
 
 /// Accepts connections until `stop`, then waits until open requests are answered. `enough` ends that wait.
-pub(super) async fn serve(
+pub(super) async fn accept_until_stopped(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
-    service: &Arc<Service>,
+    service: &Arc<ServiceState>,
     stop: impl Future<Output = ()>,
     enough: impl Future<Output = &'static str>,
 ) {
@@ -158,11 +162,11 @@ pub(super) async fn serve(
             Ok((stream, peer)) => {
                 let address = peer.ip().to_canonical();
                 let most = service.config.connections_of(address);
-                let Some(counted) = addresses.enter(address, most) else {
+                let Some(counted) = addresses.count_connection(address, most) else {
                     service.metrics.refused_connections.fetch_add(1, Relaxed);
                     continue;
                 };
-                let connection = Connection {
+                let connection = ClientConnection {
                     address,
                     is_reserved,
                     tls: tls.clone(),
@@ -171,7 +175,7 @@ pub(super) async fn serve(
                     watcher: graceful.watcher(),
                 };
                 tokio::spawn(async move {
-                    connection.serve(stream).await;
+                    connection.serve_connection(stream).await;
                     drop((place, counted));
                 });
             }
@@ -191,22 +195,22 @@ pub(super) async fn serve(
 }
 
 /// Everything that a connection needs.
-struct Connection {
+struct ClientConnection {
     address: IpAddr,
     /// `true` if the connection answers probes only.
     is_reserved: bool,
     tls: Option<TlsAcceptor>,
     router: Router,
-    service: Arc<Service>,
+    service: Arc<ServiceState>,
     watcher: Watcher,
 }
 
-impl Connection {
-    async fn serve(self, stream: TcpStream) {
+impl ClientConnection {
+    async fn serve_connection(self, stream: TcpStream) {
         let service = Arc::clone(&self.service);
         let connections = &service.metrics.connections;
         connections.fetch_add(1, Relaxed);
-        if let Err(error) = self.try_serve(stream).await {
+        if let Err(error) = self.try_serve_connection(stream).await {
             if is_malformed(&error) {
                 service.metrics.malformed.fetch_add(1, Relaxed);
             }
@@ -215,16 +219,17 @@ impl Connection {
         connections.fetch_sub(1, Relaxed);
     }
 
-    async fn try_serve(self, stream: TcpStream) -> io::Result<()> {
+    async fn try_serve_connection(self, stream: TcpStream) -> io::Result<()> {
         let limits = self.service.config.limits;
         stream.set_nodelay(true)?;
-        let unread = Unread::default();
-        let stream = Patient::new(stream, limits.body_timeout, unread.clone());
+        let unread = UnreadBody::default();
+        let stream = PatientStream::new(stream, limits.body_timeout, unread.clone());
         let Some(tls) = self.tls.clone() else {
-            return self.speak(stream, unread).await;
+            return self.speak_http(stream, unread).await;
         };
         let shaken = timeout(self.header_timeout(), tls.accept(stream)).await;
-        self.speak(shaken.map_err(io::Error::other)??, unread).await
+        self.speak_http(shaken.map_err(io::Error::other)??, unread)
+            .await
     }
 
     fn header_timeout(&self) -> Duration {
@@ -235,10 +240,10 @@ impl Connection {
         }
     }
 
-    async fn speak(
+    async fn speak_http(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        unread: Unread,
+        unread: UnreadBody,
     ) -> io::Result<()> {
         let limits = self.service.config.limits;
         let mut http = http1::Builder::new();
@@ -249,14 +254,14 @@ impl Connection {
         let router = TowerToHyperService::new(self.router);
         let (address, is_reserved) = (self.address, self.is_reserved);
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let refused = is_reserved && !is_probe(request.uri().path());
+            let refused = is_reserved && !is_probe_path(request.uri().path());
             request.extensions_mut().insert(PeerAddress(address));
             let unread = unread.clone();
-            let request = request.map(|body| Body::new(Watched::new(body, unread.clone())));
+            let request = request.map(|body| Body::new(WatchedBody::new(body, unread.clone())));
             let answer = router.call(request);
             async move {
                 let response = match refused {
-                    true => no_place().response(),
+                    true => no_place_left().into_response(),
                     false => answer.await?,
                 };
                 Ok::<_, Infallible>(close_if_unread(response, &unread))
@@ -269,14 +274,14 @@ impl Connection {
 }
 
 /// Returns the answer to everything but probes while every slot is taken.
-fn no_place() -> Problem {
+fn no_place_left() -> ApiProblem {
     let detail = "the service has the maximum number of connections: try again";
-    Problem::new(Code::Busy, detail)
+    ApiProblem::new(ProblemCode::Busy, detail)
 }
 
 /// Announces that the connection closes, if the request body was not read completely: a client that sent its
 /// next request on the connection would get no answer.
-fn close_if_unread(mut response: Response<Body>, unread: &Unread) -> Response<Body> {
+fn close_if_unread(mut response: Response<Body>, unread: &UnreadBody) -> Response<Body> {
     let is_read_later = response.extensions().get::<GoesOn>().is_some();
     if unread.0.load(Relaxed) && !is_read_later {
         let headers = response.headers_mut();
@@ -293,22 +298,22 @@ fn is_malformed(error: &io::Error) -> bool {
 
 /// `true` while part of the last request of a connection has not been read.
 #[derive(Clone, Default)]
-struct Unread(Arc<AtomicBool>);
+struct UnreadBody(Arc<AtomicBool>);
 
 /// A request body that records whether it has been read to its end.
-struct Watched {
+struct WatchedBody {
     body: Incoming,
-    unread: Unread,
+    unread: UnreadBody,
 }
 
-impl Watched {
-    fn new(body: Incoming, unread: Unread) -> Self {
+impl WatchedBody {
+    fn new(body: Incoming, unread: UnreadBody) -> Self {
         unread.0.store(!body.is_end_stream(), Relaxed);
         Self { body, unread }
     }
 }
 
-impl hyper::body::Body for Watched {
+impl hyper::body::Body for WatchedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -334,7 +339,7 @@ impl hyper::body::Body for Watched {
 
 /// A stream whose writes fail if the client takes nothing for too long, and which drops the rest of a request
 /// before it closes.
-struct Patient<S> {
+struct PatientStream<S> {
     stream: S,
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
@@ -342,14 +347,14 @@ struct Patient<S> {
     /// a client that takes a little at a time cannot hold its answer for ever.
     waiting_since: Instant,
     allowance: Duration,
-    unread: Unread,
+    unread: UnreadBody,
     /// Bytes that were dropped, and the deadline for dropping.
     dropped: usize,
     dropping: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    fn new(stream: S, patience: Duration, unread: Unread) -> Self {
+impl<S> PatientStream<S> {
+    fn new(stream: S, patience: Duration, unread: UnreadBody) -> Self {
         Self {
             stream,
             patience,
@@ -363,7 +368,7 @@ impl<S> Patient<S> {
     }
 
     /// Returns the result of a write, or a timeout error if it has been pending for too long.
-    fn in_time<T>(
+    fn fail_if_late<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         context: &mut Polling<'_>,
@@ -387,7 +392,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S> Patient<S> {
+impl<S> PatientStream<S> {
     /// Extends the allowed wait in proportion to the bytes taken.
     fn count_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
@@ -397,9 +402,9 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Patient<S> {
+impl<S: AsyncRead + Unpin> PatientStream<S> {
     /// Reads and drops input until the client closes its side, or the limit of bytes or time is reached.
-    fn drop_rest(&mut self, context: &mut Polling<'_>) -> Poll<()> {
+    fn drop_remaining(&mut self, context: &mut Polling<'_>) -> Poll<()> {
         let patience = DROPPING.min(self.patience);
         let enough = self
             .dropping
@@ -417,7 +422,7 @@ impl<S: AsyncRead + Unpin> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Polling<'_>,
@@ -427,14 +432,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Polling<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        let written = self.in_time(written, context);
+        let written = self.fail_if_late(written, context);
         self.count_written(&written);
         written
     }
@@ -445,7 +450,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        let written = self.in_time(written, context);
+        let written = self.fail_if_late(written, context);
         self.count_written(&written);
         written
     }
@@ -456,16 +461,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Polling<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.in_time(flushed, context)
+        self.fail_if_late(flushed, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Polling<'_>) -> Poll<io::Result<()>> {
         if self.dropping.is_none() {
             let shut = Pin::new(&mut self.stream).poll_shutdown(context);
-            ready!(self.in_time(shut, context))?;
+            ready!(self.fail_if_late(shut, context))?;
         }
         if self.unread.0.load(Relaxed) {
-            ready!(self.drop_rest(context));
+            ready!(self.drop_remaining(context));
         }
         Poll::Ready(Ok(()))
     }
@@ -475,21 +480,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 ///
 /// # Errors
 /// If a file cannot be read, or the two do not belong together.
-pub(super) fn tls(
+pub(super) fn load_tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
 ) -> Result<TlsAcceptor> {
     let (certificate, key) = (certificate.as_ref(), key.as_ref());
     let of_certificate = format!("the certificate {}", certificate.display());
     let of_key = format!("the key {}", key.display());
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
-        .map_err(about(&of_certificate))?
+        .map_err(with_context(&of_certificate))?
         .collect();
-    let chain = chain.map_err(about(&of_certificate))?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(about(of_key))?;
+    let chain = chain.map_err(with_context(&of_certificate))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(with_context(of_key))?;
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .map_err(about(&of_certificate))?;
+        .map_err(with_context(&of_certificate))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
@@ -508,7 +513,7 @@ mod tests {
             }
         });
         let patience = Duration::from_millis(500);
-        let mut stream = Patient::new(ours, patience, Unread::default());
+        let mut stream = PatientStream::new(ours, patience, UnreadBody::default());
         let written = stream.write_all(&[b'a'; 64 << 10]).await;
         drop(stream);
         let _ = client.await;

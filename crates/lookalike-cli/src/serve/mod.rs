@@ -17,43 +17,44 @@
 //! | module | step |
 //! |---|---|
 //! | [`connections`] | accept a connection and read the request head in time |
-//! | [`api`] | find the call in the table and check the key |
+//! | [`router`] | find the call in the table and check the key |
 //! | [`body`], [`stream`] | decompress the body and cut it into lines |
-//! | [`wire`] | parse a line into a document |
-//! | [`desk`] | prepare, check and insert it, in a batch with other waiting documents |
+//! | [`json_types`] | parse a line into a document |
+//! | [`insert_queue`] | prepare, check and insert it, in a batch with other waiting documents |
 //! | [`problem`] | or report why it was refused |
 //!
-//! One more thread, [`upkeep`], compacts partitions and expires documents, also while no requests arrive.
+//! One more thread, [`maintenance`], compacts partitions and expires documents, also while no requests
+//! arrive.
 
 mod access;
 mod answer_turns;
-mod api;
 mod body;
 mod byte_budget;
+mod collection_calls;
 mod collections;
 mod config;
 mod connections;
-mod desk;
-mod documents;
+mod document_calls;
 mod fair_queue;
-mod held;
-mod itself;
-mod manage;
+mod health;
+mod insert_queue;
+mod json_types;
+mod maintenance;
 mod metrics;
 mod openapi;
 mod problem;
-mod reply;
 mod request_rate;
+mod response_budget;
+mod responses;
+mod router;
 mod stream;
-mod texts;
-mod upkeep;
-mod wire;
+mod text_calls;
 
 use std::io;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use lookalike_store::{Options, Settings, VerificationLimits};
+use lookalike_store::{CollectionOptions, CollectionSettings, VerificationLimits};
 use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -62,25 +63,25 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tracing_subscriber::fmt;
 
-pub(crate) use self::collections::is_own;
-use crate::Outcome;
+pub(crate) use self::collections::is_own_file;
+use crate::CommandOutcome;
+use crate::allocator;
 use crate::args::{LogFormat, LogLevel, ServeArgs};
-use crate::memory;
-use crate::output::about;
-use crate::snapshots::Snapshots;
+use crate::output::with_context;
+use crate::snapshots::SnapshotStore;
 use answer_turns::AnswerTurns;
 use byte_budget::ByteBudget;
-use collections::Collections;
-use config::Config;
-use metrics::Metrics;
+use collections::ServedCollections;
+use config::ServiceConfig;
+use metrics::ServiceMetrics;
 use request_rate::RequestRate;
 
 /// State shared by all requests.
-struct Service {
-    config: Config,
-    collections: Collections,
-    metrics: Metrics,
-    snapshots: Option<Snapshots>,
+struct ServiceState {
+    config: ServiceConfig,
+    collections: ServedCollections,
+    metrics: ServiceMetrics,
+    snapshots: Option<SnapshotStore>,
     /// Budget, in bytes, for documents that wait for their answers.
     queue: Arc<ByteBudget>,
     /// Budget, in bytes, for answers that clients have not taken yet.
@@ -94,21 +95,21 @@ struct Service {
     at_once: Semaphore,
 }
 
-impl Service {
-    fn new(config: Config) -> Result<Self> {
+impl ServiceState {
+    fn new(config: ServiceConfig) -> Result<Self> {
         let snapshots = config.snapshots.as_ref();
-        let snapshots = snapshots.map(|place| Snapshots::open(place, Handle::current()));
-        let options = Options {
+        let snapshots = snapshots.map(|place| SnapshotStore::open_place(place, Handle::current()));
+        let options = CollectionOptions {
             headroom: config.limits.headroom,
             verification: VerificationLimits {
                 document_steps: config.limits.verification_steps,
                 ..VerificationLimits::default()
             },
-            ..Options::default()
+            ..CollectionOptions::default()
         };
         Ok(Self {
-            collections: Collections::new(&config.data, options)?,
-            metrics: Metrics::new(),
+            collections: ServedCollections::new(&config.data, options)?,
+            metrics: ServiceMetrics::new(),
             snapshots: snapshots.transpose()?,
             queue: ByteBudget::new(config.limits.queue),
             held: ByteBudget::new(config.limits.queue),
@@ -120,13 +121,13 @@ impl Service {
     }
 
     /// Returns the bytes of documents that wait for their answers.
-    fn queued(&self) -> u64 {
-        (self.queue.total() - self.queue.free()) as u64
+    fn queued_bytes(&self) -> u64 {
+        (self.queue.total_bytes() - self.queue.free_bytes()) as u64
     }
 
     /// Returns the bytes of answers that clients have not taken yet.
-    fn held(&self) -> u64 {
-        (self.held.total() - self.held.free()) as u64
+    fn held_bytes(&self) -> u64 {
+        (self.held.total_bytes() - self.held.free_bytes()) as u64
     }
 }
 
@@ -136,37 +137,40 @@ pub(crate) fn make_files_private() {
 }
 
 /// Serves until a signal asks the process to stop.
-pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
-    memory::give_back_later();
+pub(crate) fn run_serve(args: &ServeArgs) -> Result<CommandOutcome> {
+    allocator::give_back_later();
     make_files_private();
-    let config = Config::new(args)?;
+    let config = ServiceConfig::new(args)?;
     log_to_standard_error(config.log);
     rayon::ThreadPoolBuilder::new()
         .num_threads(config.threads)
         .build_global()
-        .map_err(about(format!("cannot start {} threads", config.threads)))?;
+        .map_err(with_context(format!(
+            "cannot start {} threads",
+            config.threads
+        )))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(about("cannot start the threads for requests"))?;
-    let result = runtime.block_on(serve(config));
+        .map_err(with_context("cannot start the threads for requests"))?;
+    let result = runtime.block_on(serve_until_stopped(config));
     // Documents still waiting for the disk have not been answered, so they may be abandoned.
     runtime.shutdown_background();
-    result.map(|()| Outcome::Done)
+    result.map(|()| CommandOutcome::Done)
 }
 
-async fn serve(config: Config) -> Result<()> {
-    let mut signals = Signals::new().map_err(about("cannot wait for signals"))?;
-    let tls = config.tls.as_ref().map(connections::tls).transpose()?;
+async fn serve_until_stopped(config: ServiceConfig) -> Result<()> {
+    let mut signals = StopSignals::new().map_err(with_context("cannot wait for signals"))?;
+    let tls = config.tls.as_ref().map(connections::load_tls).transpose()?;
     let listen = config.listen;
     let drain = config.limits.drain;
     let is_readable = !listen.ip().is_loopback() && tls.is_none();
-    let service = Arc::new(Service::new(config)?);
+    let service = Arc::new(ServiceState::new(config)?);
     let listener = TcpListener::bind(listen).await;
-    let listener = listener.map_err(about(format!("cannot listen on {listen}")))?;
+    let listener = listener.map_err(with_context(format!("cannot listen on {listen}")))?;
     let address = listener
         .local_addr()
-        .map_err(about("the address listened on"))?;
+        .map_err(with_context("the address listened on"))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{address}");
     if is_readable {
@@ -175,7 +179,8 @@ async fn serve(config: Config) -> Result<()> {
              front of the service encrypts"
         );
     }
-    upkeep::start(&service).map_err(about("cannot start the maintenance thread"))?;
+    maintenance::start_thread(&service)
+        .map_err(with_context("cannot start the maintenance thread"))?;
     let opening = Arc::clone(&service);
     tokio::task::spawn_blocking(move || {
         opening.collections.open_all();
@@ -183,11 +188,11 @@ async fn serve(config: Config) -> Result<()> {
     });
     let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
     let enough = async move {
-        signals.next().await;
+        signals.next_signal().await;
         drop(stop);
         tokio::select! {
             () = sleep(drain) => "the time limit of --drain is over",
-            () = signals.next() => "a second signal",
+            () = signals.next_signal() => "a second signal",
         }
     };
     let enough = tokio::spawn(enough);
@@ -195,19 +200,19 @@ async fn serve(config: Config) -> Result<()> {
         let _ = stopping.await;
     };
     let enough = async { enough.await.unwrap_or("the wait for signals ended") };
-    let router = api::router(&service);
-    connections::serve(listener, tls, router, &service, stopped, enough).await;
+    let router = router::build_router(&service);
+    connections::accept_until_stopped(listener, tls, router, &service, stopped, enough).await;
     Ok(())
 }
 
 /// The signals that stop the service.
-struct Signals {
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
 }
 
-impl Signals {
+impl StopSignals {
     fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -216,7 +221,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    async fn next_signal(&mut self) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
@@ -235,16 +240,18 @@ impl Signals {
 ///
 /// # Errors
 /// If the JSON is not valid settings.
-pub(crate) fn read_settings(json: &[u8]) -> Result<Settings> {
-    wire::settings_of_one(json).map_err(|problem| anyhow!(problem.detail))
+pub(crate) fn read_settings(json: &[u8]) -> Result<CollectionSettings> {
+    json_types::settings_of_one(json).map_err(|problem| anyhow!(problem.detail))
 }
 
 /// Returns the settings of a collection as the JSON of an answer.
 ///
 /// # Errors
 /// If serialisation fails, which is not known to happen.
-pub(crate) fn write_settings(settings: &Settings) -> Result<Vec<u8>> {
-    Ok(serde_json::to_vec_pretty(&wire::Chosen::from(settings))?)
+pub(crate) fn write_settings(settings: &CollectionSettings) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec_pretty(&json_types::SettingsJson::from(
+        settings,
+    ))?)
 }
 
 fn log_to_standard_error((level, format): (LogLevel, LogFormat)) {

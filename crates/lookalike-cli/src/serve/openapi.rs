@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::access::Role;
-use super::api::{CALLS, Call};
-use super::documents::{CLUSTERS, MEMBERS, MEMBERS_ON_PAGE};
-use super::problem::Code;
+use super::access::AccessRole;
+use super::document_calls::{CLUSTERS, MEMBERS, MEMBERS_ON_PAGE};
+use super::problem::ProblemCode;
+use super::router::{ApiCall, CALLS};
 
 /// Returns the OpenAPI document.
-pub(super) fn document() -> Value {
+pub(super) fn openapi_document() -> Value {
     let mut paths = Map::new();
     for call in &CALLS {
         let path = paths.entry(call.path).or_insert_with(|| json!({}));
-        path[call.method.as_str().to_ascii_lowercase()] = operation(call);
+        path[call.method.as_str().to_ascii_lowercase()] = describe_operation(call);
     }
     json!({
         "openapi": "3.1.0",
@@ -24,36 +24,37 @@ pub(super) fn document() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schemas(),
+            "schemas": all_schemas(),
             "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
-            "responses": responses(),
+            "responses": shared_responses(),
         },
     })
 }
 
-fn reference(schema: &str) -> Value {
+fn schema_reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
-fn operation(call: &Call) -> Value {
+fn describe_operation(call: &ApiCall) -> Value {
     let (status, schema) = call.gives;
-    let mut good = json!({ "description": told(call) });
+    let mut good = json!({ "description": answer_description(call) });
     if let Some(schema) = schema {
-        good["content"] = json!({ "application/json": { "schema": reference(schema) } });
+        good["content"] = json!({ "application/json": { "schema": schema_reference(schema) } });
     }
     let mut parameters = parameters(call);
     let mut operation = json!({
         "operationId": call.name,
         "summary": call.about,
-        "responses": problems(call),
+        "responses": problem_responses(call),
     });
     if let Some((schema, many)) = call.takes {
-        let mut content = json!({ "application/json": { "schema": reference(schema) } });
+        let mut content = json!({ "application/json": { "schema": schema_reference(schema) } });
         if many {
-            content["application/x-ndjson"] = lines_of(reference(schema));
-            good["content"]["application/x-ndjson"] = lines_of(reference("AnswerToALine"));
+            content["application/x-ndjson"] = lines_schema(schema_reference(schema));
+            good["content"]["application/x-ndjson"] =
+                lines_schema(schema_reference("AnswerToALine"));
         }
-        parameters.push(encoding());
+        parameters.push(encoding_parameter());
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
     operation["parameters"] = parameters.into();
@@ -64,16 +65,16 @@ fn operation(call: &Call) -> Value {
     if status == 201 && call.method == axum::http::Method::PUT {
         operation["responses"]["200"] = good;
     }
-    if call.role != Role::Anyone {
+    if call.role != AccessRole::Anyone {
         operation["security"] = json!([{ "key": [] }, {}]);
-        operation["description"] = format!("Needs the role {}.", call.role.name()).into();
+        operation["description"] = format!("Needs the role {}.", call.role.role_name()).into();
     }
     operation
 }
 
 /// Returns the content of a body with one value per line. OpenAPI 3.1 cannot describe the schema of a line;
 /// version 3.2 has `itemSchema`.
-fn lines_of(line: Value) -> Value {
+fn lines_schema(line: Value) -> Value {
     json!({
         "schema": { "type": "string", "description": "One JSON value per line; x-itemSchema has \
             the schema of a line." },
@@ -82,7 +83,7 @@ fn lines_of(line: Value) -> Value {
 }
 
 /// Returns the description of a successful response.
-fn told(call: &Call) -> &'static str {
+fn answer_description(call: &ApiCall) -> &'static str {
     match (call.gives, call.takes) {
         ((204, _), _) => "Deleted.",
         (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
@@ -92,7 +93,7 @@ fn told(call: &Call) -> &'static str {
 }
 
 /// Returns the error responses of a call. All have the same form and differ in their code.
-fn problems(call: &Call) -> Value {
+fn problem_responses(call: &ApiCall) -> Value {
     let mut problems = json!({ "default": { "$ref": "#/components/responses/Problem" } });
     let mut may_be = |status: &str, response: &str| {
         let response = format!("#/components/responses/{response}");
@@ -121,11 +122,11 @@ fn problems(call: &Call) -> Value {
 }
 
 /// Returns the responses that calls have in common.
-fn responses() -> Value {
+fn shared_responses() -> Value {
     let problem = |about: &str| {
         json!({
             "description": about,
-            "content": { "application/problem+json": { "schema": reference("Problem") } },
+            "content": { "application/problem+json": { "schema": schema_reference("Problem") } },
         })
     };
     let retried = |about: &str| {
@@ -153,7 +154,7 @@ fn responses() -> Value {
 }
 
 /// Returns the parameter for the compression of a body.
-fn encoding() -> Value {
+fn encoding_parameter() -> Value {
     json!({
         "name": "Content-Encoding",
         "in": "header",
@@ -162,7 +163,7 @@ fn encoding() -> Value {
     })
 }
 
-fn parameters(call: &Call) -> Vec<Value> {
+fn parameters(call: &ApiCall) -> Vec<Value> {
     let in_path = call.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
@@ -205,17 +206,17 @@ fn short_name() -> Value {
     json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" })
 }
 
-fn object(required: &[&str], properties: Value) -> Value {
+fn object_schema(required: &[&str], properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
 /// Returns the schema of an object without other fields. Optional fields may also be null.
-fn strict(required: &[&str], mut properties: Value) -> Value {
+fn strict_object_schema(required: &[&str], mut properties: Value) -> Value {
     let fields = properties.as_object_mut().into_iter().flatten();
     for (_, schema) in fields.filter(|(name, _)| !required.contains(&name.as_str())) {
         allow_null(schema);
     }
-    let mut object = object(required, properties);
+    let mut object = object_schema(required, properties);
     object["additionalProperties"] = false.into();
     object
 }
@@ -229,14 +230,14 @@ fn allow_null(schema: &mut Value) {
     }
 }
 
-fn list(of: Value) -> Value {
+fn list_schema(of: Value) -> Value {
     json!({ "type": "array", "items": of })
 }
 
-fn schemas() -> Value {
+fn all_schemas() -> Value {
     // Names of collections for callers who may read; only their number for others.
     let names_or_count = json!({
-        "oneOf": [list(json!({ "type": "string" })), { "type": "integer", "minimum": 0 }],
+        "oneOf": [list_schema(json!({ "type": "string" })), { "type": "integer", "minimum": 0 }],
     });
     let text = json!({ "type": "string" });
     let id = json!({ "type": "string", "minLength": 1, "maxLength": 512 });
@@ -245,7 +246,7 @@ fn schemas() -> Value {
     let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
     let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
-    let answer = answer(&text);
+    let answer = answer_schema(&text);
     let mut asked = answer.clone();
     for (name, about) in [
         ("id", "Null if the request has no id."),
@@ -266,25 +267,28 @@ fn schemas() -> Value {
     ] {
         stored["properties"][name] = schema.clone();
     }
-    let codes: Vec<_> = Code::ALL.iter().map(|code| code.name()).collect();
+    let codes: Vec<_> = ProblemCode::ALL
+        .iter()
+        .map(|code| code.code_name())
+        .collect();
     json!({
-        "Problem": object(&["type", "title", "status", "code", "detail"], json!({
+        "Problem": object_schema(&["type", "title", "status", "code", "detail"], json!({
             "type": text, "title": text, "status": number, "code": { "enum": codes }, "detail": text,
         })),
-        "Settings": strict(&[], settings(&text, &period)),
-        "Collection": object(&["name", "recipe_id", "settings"], json!({
-            "name": text, "recipe_id": text, "settings": reference("Settings"),
+        "Settings": strict_object_schema(&[], settings_schema(&text, &period)),
+        "Collection": object_schema(&["name", "recipe_id", "settings"], json!({
+            "name": text, "recipe_id": text, "settings": schema_reference("Settings"),
         })),
-        "Collections": object(&["collections"], json!({
-            "collections": list(object(&["name", "state"], json!({
+        "Collections": object_schema(&["collections"], json!({
+            "collections": list_schema(object_schema(&["name", "state"], json!({
                 "name": text,
                 "state": {
                     "enum": ["opening", "open", "full", "damaged", "unreadable", "stopped", "failed", "deleting"],
                 },
             }))),
         })),
-        "Document": strict(&["id"], sent(json!({ "oneOf": [id, whole] }))),
-        "Question": strict(&[], sent(json!({
+        "Document": strict_object_schema(&["id"], sent_schema(json!({ "oneOf": [id, whole] }))),
+        "Question": strict_object_schema(&[], sent_schema(json!({
             "description": "Optional. If the collection has the id: the same content gets its \
                             first answer; other content is refused, or, in a collection that \
                             replaces, the stored document is ignored.",
@@ -292,30 +296,30 @@ fn schemas() -> Value {
         }))),
         "Answer": answer,
         "AnswerToAQuestion": asked,
-        "RefusedLine": object(&["id", "line", "problem"], json!({
+        "RefusedLine": object_schema(&["id", "line", "problem"], json!({
             "id": { "type": ["string", "null"] },
             "line": { "type": "integer", "minimum": 1 },
-            "problem": reference("Problem"),
+            "problem": schema_reference("Problem"),
         })),
         "AnswerToALine": {
             "description": "The answer to one line, in the order of the lines; blank lines get no \
                 answer.",
-            "oneOf": [reference("AnswerToAQuestion"), reference("RefusedLine")],
+            "oneOf": [schema_reference("AnswerToAQuestion"), schema_reference("RefusedLine")],
         },
         "Stored": stored,
-        "Cluster": object(&["cluster", "kept", "members", "more", "next"], json!({
+        "Cluster": object_schema(&["cluster", "kept", "members", "more", "next"], json!({
             "cluster": text,
-            "kept": reference("Answer"),
-            "members": list(reference("Answer")),
+            "kept": schema_reference("Answer"),
+            "members": list_schema(schema_reference("Answer")),
             "more": flag,
             "next": { "type": ["integer", "null"], "description": "Value of `after` for the next \
                 members." },
         })),
-        "Clusters": object(&["clusters", "next"], json!({
-            "clusters": list(reference("Cluster")),
+        "Clusters": object_schema(&["clusters", "next"], json!({
+            "clusters": list_schema(schema_reference("Cluster")),
             "next": { "type": ["string", "null"] },
         })),
-        "Stats": object(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
+        "Stats": object_schema(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
             "rows": { "type": "integer", "minimum": 0, "description": "Documents in the \
                 collection." },
             "dead_rows": {
@@ -329,36 +333,36 @@ fn schemas() -> Value {
             "memory": { "type": "object", "additionalProperties": number },
             "stopped": { "type": ["string", "null"] },
         })),
-        "SnapshotName": strict(&["name"], json!({ "name": short_name() })),
-        "Snapshot": object(&["collection", "name"], json!({ "collection": text, "name": text })),
-        "CompareRequest": strict(&["pairs"], {
-            let mut properties = matching(&text);
-            properties["pairs"] = list(strict(&["a", "b"], json!({ "a": text, "b": text })));
+        "SnapshotName": strict_object_schema(&["name"], json!({ "name": short_name() })),
+        "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
+        "CompareRequest": strict_object_schema(&["pairs"], {
+            let mut properties = matching_schema(&text);
+            properties["pairs"] = list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text })));
             properties
         }),
-        "CompareResults": object(&["results"], json!({ "results": list(json!({ "type": "object" })) })),
-        "FingerprintRequest": strict(&["texts"], json!({
-            "texts": list(text.clone()),
+        "CompareResults": object_schema(&["results"], json!({ "results": list_schema(json!({ "type": "object" })) })),
+        "FingerprintRequest": strict_object_schema(&["texts"], json!({
+            "texts": list_schema(text.clone()),
             "recipe": text,
             "method": { "enum": ["simhash", "minhash", "bottomk", "sentences"] },
             "format": { "enum": ["hex", "decimal", "binary"] },
             "sentences": { "type": "integer", "minimum": 1 },
         })),
-        "FingerprintResults": object(&["recipe", "recipe_id", "fingerprints"], json!({
+        "FingerprintResults": object_schema(&["recipe", "recipe_id", "fingerprints"], json!({
             "recipe": text,
             "recipe_id": text,
-            "fingerprints": list(json!({
-                "oneOf": [text, list(number.clone()), { "type": "null" }],
+            "fingerprints": list_schema(json!({
+                "oneOf": [text, list_schema(number.clone()), { "type": "null" }],
             })),
         })),
-        "SegmentRequest": strict(&["texts"], json!({
-            "texts": list(text.clone()), "recipe": text, "weights": flag,
+        "SegmentRequest": strict_object_schema(&["texts"], json!({
+            "texts": list_schema(text.clone()), "recipe": text, "weights": flag,
         })),
-        "SegmentResults": object(&["recipe", "recipe_id", "results"], json!({
-            "recipe": text, "recipe_id": text, "results": list(json!({ "type": "object" })),
+        "SegmentResults": object_schema(&["recipe", "recipe_id", "results"], json!({
+            "recipe": text, "recipe_id": text, "results": list_schema(json!({ "type": "object" })),
         })),
-        "Live": object(&["live"], json!({ "live": flag })),
-        "Ready": object(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
+        "Live": object_schema(&["live"], json!({ "live": flag })),
+        "Ready": object_schema(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
             "ready": flag,
             "collections": number,
             "full": names_or_count,
@@ -371,8 +375,8 @@ fn schemas() -> Value {
     })
 }
 
-fn answer(text: &Value) -> Value {
-    object(
+fn answer_schema(text: &Value) -> Value {
+    object_schema(
         &["id", "verdict", "of", "cluster", "similarity", "seq"],
         json!({
             "id": text,
@@ -385,7 +389,7 @@ fn answer(text: &Value) -> Value {
     )
 }
 
-fn sent(id: Value) -> Value {
+fn sent_schema(id: Value) -> Value {
     json!({
         "id": id,
         "text": { "type": "string", "description": "The text, in a collection of texts." },
@@ -405,7 +409,7 @@ fn sent(id: Value) -> Value {
     })
 }
 
-fn matching(text: &Value) -> Value {
+fn matching_schema(text: &Value) -> Value {
     let mut recipe = text.clone();
     recipe["description"] = "Name of a recipe, or the TOML of a recipe that names no files.".into();
     recipe["default"] = "default".into();
@@ -444,13 +448,13 @@ fn matching(text: &Value) -> Value {
     })
 }
 
-fn settings(text: &Value, period: &Value) -> Value {
+fn settings_schema(text: &Value, period: &Value) -> Value {
     let period = |about: &str| {
         let mut period = period.clone();
         period["description"] = about.into();
         period
     };
-    let mut properties = matching(text);
+    let mut properties = matching_schema(text);
     properties["window"] = period(
         "Maximum time between two documents that match; without it, documents never expire.",
     );
@@ -498,7 +502,7 @@ mod tests {
 
     #[test]
     fn every_schema_that_is_named_is_there() {
-        let document = document();
+        let document = openapi_document();
         let mut found = Vec::new();
         references(&document, &mut found);
         assert!(found.len() > CALLS.len());
@@ -510,7 +514,7 @@ mod tests {
 
     #[test]
     fn what_is_bounded_says_so() {
-        let document = document();
+        let document = openapi_document();
         let at = |pointer: &str| document.pointer(pointer).cloned().unwrap_or_default();
         let of = |path: &str, call: &str| {
             at(&format!(

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Kind of a problem, for programs. Names and statuses are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Code {
+pub(super) enum ProblemCode {
     BadRequest,
     BadJson,
     BadBody,
@@ -42,7 +42,7 @@ pub(super) enum Code {
     DiskFull,
 }
 
-impl Code {
+impl ProblemCode {
     pub(super) const ALL: [Self; 32] = [
         Self::BadRequest,
         Self::BadJson,
@@ -78,16 +78,16 @@ impl Code {
         Self::DiskFull,
     ];
 
-    pub(super) fn name(self) -> &'static str {
-        self.about().0
+    pub(super) fn code_name(self) -> &'static str {
+        self.code_details().0
     }
 
-    pub(super) fn status(self) -> StatusCode {
+    pub(super) fn http_status(self) -> StatusCode {
         // Every number in the table is a valid status, so the default is never used.
-        StatusCode::from_u16(self.about().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.code_details().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    fn about(self) -> (&'static str, u16, &'static str) {
+    fn code_details(self) -> (&'static str, u16, &'static str) {
         match self {
             Self::BadRequest => ("bad_request", 400, "The request cannot be understood"),
             Self::BadJson => (
@@ -181,14 +181,14 @@ impl Code {
 
 /// A problem: its kind for programs, and a sentence for people.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
-    pub(super) code: Code,
+pub(super) struct ApiProblem {
+    pub(super) code: ProblemCode,
     pub(super) detail: String,
 }
 
 /// A problem as it is serialised.
 #[derive(Serialize)]
-pub(super) struct Written<'a> {
+pub(super) struct ProblemJson<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
@@ -197,17 +197,17 @@ pub(super) struct Written<'a> {
     detail: &'a str,
 }
 
-impl Problem {
-    pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
+impl ApiProblem {
+    pub(super) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {
             code,
             detail: detail.into(),
         }
     }
 
-    pub(super) fn written(&self) -> Written<'_> {
-        let (code, status, title) = self.code.about();
-        Written {
+    pub(super) fn to_json(&self) -> ProblemJson<'_> {
+        let (code, status, title) = self.code.code_details();
+        ProblemJson {
             kind: "about:blank",
             title,
             status,
@@ -216,11 +216,11 @@ impl Problem {
         }
     }
 
-    pub(super) fn response(&self) -> Response<Body> {
+    pub(super) fn into_response(&self) -> Response<Body> {
         // Strings and numbers always serialise.
-        let body = serde_json::to_vec(&self.written()).unwrap_or_default();
+        let body = serde_json::to_vec(&self.to_json()).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
-        *response.status_mut() = self.code.status();
+        *response.status_mut() = self.code.http_status();
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, kind);
@@ -228,16 +228,19 @@ impl Problem {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         match self.code {
-            Code::Unauthenticated => {
+            ProblemCode::Unauthenticated => {
                 let scheme = HeaderValue::from_static("Bearer");
                 headers.insert(header::WWW_AUTHENTICATE, scheme);
             }
-            Code::UnsupportedEncoding => {
+            ProblemCode::UnsupportedEncoding => {
                 let encodings = HeaderValue::from_static("gzip, zstd, identity");
                 headers.insert(header::ACCEPT_ENCODING, encodings);
             }
             // The rest of the body is not read.
-            Code::TooSlow | Code::TooLarge | Code::BadBody | Code::HeadTooLarge => {
+            ProblemCode::TooSlow
+            | ProblemCode::TooLarge
+            | ProblemCode::BadBody
+            | ProblemCode::HeadTooLarge => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             _ => {}
@@ -246,17 +249,17 @@ impl Problem {
     }
 }
 
-impl From<Error> for Problem {
+impl From<Error> for ApiProblem {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
-            ErrorKind::Setting => Code::BadSettings,
-            ErrorKind::Document | ErrorKind::Engine => Code::BadDocument,
-            ErrorKind::Conflict => Code::IdConflict,
-            ErrorKind::TooCostly => Code::TooCostly,
-            ErrorKind::Full => Code::DiskFull,
-            ErrorKind::Stopped => Code::Stopped,
-            ErrorKind::Damaged => Code::Damaged,
-            _ => Code::Disk,
+            ErrorKind::Setting => ProblemCode::BadSettings,
+            ErrorKind::Document | ErrorKind::Engine => ProblemCode::BadDocument,
+            ErrorKind::Conflict => ProblemCode::IdConflict,
+            ErrorKind::TooCostly => ProblemCode::TooCostly,
+            ErrorKind::Full => ProblemCode::DiskFull,
+            ErrorKind::Stopped => ProblemCode::Stopped,
+            ErrorKind::Damaged => ProblemCode::Damaged,
+            _ => ProblemCode::Disk,
         };
         Self::new(code, error.to_string())
     }
@@ -268,11 +271,13 @@ mod tests {
 
     #[test]
     fn codes_have_names_of_their_own() {
-        let names: std::collections::BTreeSet<_> =
-            Code::ALL.iter().map(|code| code.name()).collect();
-        assert_eq!(names.len(), Code::ALL.len());
-        for code in Code::ALL {
-            assert_eq!(code.status().as_u16(), code.about().1);
+        let names: std::collections::BTreeSet<_> = ProblemCode::ALL
+            .iter()
+            .map(|code| code.code_name())
+            .collect();
+        assert_eq!(names.len(), ProblemCode::ALL.len());
+        for code in ProblemCode::ALL {
+            assert_eq!(code.http_status().as_u16(), code.code_details().1);
         }
     }
 }

@@ -26,7 +26,7 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    fn refill(&mut self, now: Instant, limit: f64) {
+    fn refill_tokens(&mut self, now: Instant, limit: f64) {
         let seconds = now.saturating_duration_since(self.filled).as_secs_f64();
         self.tokens = (self.tokens + seconds * limit).min(limit);
         self.filled = now;
@@ -43,13 +43,13 @@ impl RequestRate {
     }
 
     /// Takes a token of the client; returns `false` if it has made too many requests.
-    pub(super) fn allows(&self, client: ClientId, now: Instant) -> bool {
+    pub(super) fn take_token(&self, client: ClientId, now: Instant) -> bool {
         let Some(limit) = self.limit else { return true };
         // A bucket is changed in one step, so a poisoned lock is still consistent.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MANY_BUCKETS {
             buckets.retain(|_, bucket| {
-                bucket.refill(now, limit);
+                bucket.refill_tokens(now, limit);
                 bucket.tokens < limit
             });
         }
@@ -57,7 +57,7 @@ impl RequestRate {
             tokens: limit,
             filled: now,
         });
-        bucket.refill(now, limit);
+        bucket.refill_tokens(now, limit);
         let allowed = bucket.tokens >= 1.0;
         if allowed {
             bucket.tokens -= 1.0;
@@ -78,24 +78,24 @@ mod tests {
         let at = |milliseconds| now + Duration::from_millis(milliseconds);
         let allowed = |milliseconds| {
             (0..5)
-                .filter(|_| rate.allows(one, at(milliseconds)))
+                .filter(|_| rate.take_token(one, at(milliseconds)))
                 .count()
         };
         assert_eq!(allowed(0), 3);
-        assert!(rate.allows(other, now));
+        assert!(rate.take_token(other, now));
         assert_eq!(allowed(300), 0);
         assert_eq!(allowed(350), 1);
         assert_eq!(allowed(60_000), 3);
-        assert!((0..1000).all(|_| RequestRate::new(None).allows(one, now)));
+        assert!((0..1000).all(|_| RequestRate::new(None).take_token(one, now)));
     }
 
     #[test]
     fn full_buckets_are_forgotten() {
         let (rate, now) = (RequestRate::new(Some(1)), Instant::now());
         for at in 0..MANY_BUCKETS as u32 {
-            rate.allows(ClientId::Key(at), now);
+            rate.take_token(ClientId::Key(at), now);
         }
-        rate.allows(ClientId::Key(u32::MAX), now + Duration::from_secs(2));
+        rate.take_token(ClientId::Key(u32::MAX), now + Duration::from_secs(2));
         assert_eq!(rate.buckets.lock().unwrap().len(), 1);
     }
 }

@@ -27,20 +27,20 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
-use lookalike::text::Scratch;
-use lookalike_store::{Answer, Prepared};
+use lookalike::text::AnalysisScratch;
+use lookalike_store::{InsertAnswer, PendingInsert};
 use rayon::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::api::{GoesOn, Timed};
-use super::body::{MARK, Reader, check_rate, too_large};
+use super::body::{BodyReader, MARK, body_too_large, check_rate};
 use super::byte_budget::{ByteBudget, ClientId, HeldBytes};
-use super::desk::{Open, Refused, Taken};
-use super::held::{Answers, Held};
-use super::problem::{Code, Problem};
-use super::reply::in_background;
-use super::wire::{Told, Untaken};
+use super::insert_queue::{AdmittedBatch, OpenCollection, RefusedDocument};
+use super::json_types::{RefusedLineJson, VerdictJson};
+use super::problem::{ApiProblem, ProblemCode};
+use super::response_budget::{AnswerStream, HeldAnswer};
+use super::responses::in_background;
+use super::router::{GoesOn, TimedRequest};
 
 /// Lines in a full portion.
 const LINES: usize = 4096;
@@ -59,7 +59,7 @@ const UNENDED: Duration = Duration::from_secs(1);
 
 /// Operation on the documents of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum StreamTask {
     /// Check and insert.
     Insert,
     /// Check only.
@@ -67,11 +67,11 @@ pub(super) enum Task {
 }
 
 /// Everything that a stream needs.
-pub(super) struct Stream {
-    pub(super) open: Arc<Open>,
-    pub(super) task: Task,
-    pub(super) reader: Reader,
-    pub(super) timed: Timed,
+pub(super) struct DocumentStream {
+    pub(super) open: Arc<OpenCollection>,
+    pub(super) task: StreamTask,
+    pub(super) reader: BodyReader,
+    pub(super) timed: TimedRequest,
     /// Budget, in bytes, for documents waiting in the whole service.
     pub(super) queue: Arc<ByteBudget>,
     /// Budget, in bytes, for answers that the whole service holds.
@@ -83,30 +83,30 @@ pub(super) struct Stream {
     pub(super) patience: Duration,
 }
 
-impl Stream {
+impl DocumentStream {
     /// Starts the stream. Returns at once with a response whose body is produced in the background.
     ///
     /// # Errors
     /// If the budget for waiting documents is used up.
-    pub(super) fn begin(self) -> Result<Response<Body>, Problem> {
+    pub(super) fn begin_answer(self) -> Result<Response<Body>, ApiProblem> {
         check_room(&self.queue)?;
         let (sender, answers) = mpsc::unbounded_channel();
-        let out = Out {
+        let out = AnswerSink {
             sender,
             room: ByteBudget::new(UNTAKEN),
             held: Arc::clone(&self.held),
             client: self.client,
             patience: self.patience,
         };
-        tokio::spawn(self.run(out));
-        let mut response = Response::new(Body::new(Answers::new(answers)));
+        tokio::spawn(self.run_stream(out));
+        let mut response = Response::new(Body::new(AnswerStream::new(answers)));
         let kind = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         response.extensions_mut().insert(GoesOn);
         Ok(response)
     }
 
-    async fn run(self, out: Out) {
+    async fn run_stream(self, out: AnswerSink) {
         let Self {
             open,
             task,
@@ -121,32 +121,35 @@ impl Stream {
         let (portions, to_prepare) = mpsc::channel(1);
         let (prepared, to_admit) = mpsc::channel(1);
         let (admitted, to_answer) = mpsc::channel(1);
-        let source = Source {
+        let source = LineSource {
             reader,
             queue,
             client,
             patience,
-            portion: Portion::new(longest),
+            portion: LinePortion::new(longest),
             unended_since: None,
         };
-        let reading = source.read(&open, portions, &out);
+        let reading = source.read_portions(&open, portions, &out);
         let sender = out.sender.clone();
-        let preparing = prepare(&open, task, sender, to_prepare, prepared);
-        let admitting = admit(&open, to_admit, admitted);
-        let answering = answer(&open, to_answer, &out);
+        let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
+        let admitting = admit_portions(&open, to_admit, admitted);
+        let answering = answer_portions(&open, to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         drop(open);
         if let Some(broken) = &broken {
             let mut text = Vec::new();
             write_refusal(&mut text, None, broken.line, &broken.problem);
-            let _ = out.send(text.into()).await;
+            let _ = out.send_answer(text.into()).await;
         }
-        timed.end(StatusCode::OK.as_u16());
+        timed.count_request(StatusCode::OK.as_u16());
         // The response body ends after this, when `out` is dropped.
         if let Some(broken) = broken
-            && matches!(broken.problem.code, Code::TooLarge | Code::BadBody)
+            && matches!(
+                broken.problem.code,
+                ProblemCode::TooLarge | ProblemCode::BadBody
+            )
         {
-            broken.reader.discard().await;
+            broken.reader.discard_rest().await;
         }
     }
 }
@@ -154,21 +157,21 @@ impl Stream {
 /// Checks that some of the budget for waiting documents is free.
 ///
 /// # Errors
-/// [`Code::Busy`] if it is used up.
-pub(super) fn check_room(queue: &ByteBudget) -> Result<(), Problem> {
-    match queue.free() {
-        0 => Err(busy()),
+/// [`ProblemCode::Busy`] if it is used up.
+pub(super) fn check_room(queue: &ByteBudget) -> Result<(), ApiProblem> {
+    match queue.free_bytes() {
+        0 => Err(queue_full()),
         _ => Ok(()),
     }
 }
 
-pub(super) fn busy() -> Problem {
+pub(super) fn queue_full() -> ApiProblem {
     let detail = "the queue of waiting documents is full: send the same again";
-    Problem::new(Code::Busy, detail)
+    ApiProblem::new(ProblemCode::Busy, detail)
 }
 
 /// A line of a portion.
-struct Line {
+struct PortionLine {
     /// Line number in the body, from 1.
     number: u64,
     /// Position of its bytes in the portion; `None` if the line is too long.
@@ -176,9 +179,9 @@ struct Line {
 }
 
 /// Lines that are processed together.
-struct Portion {
+struct LinePortion {
     bytes: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<PortionLine>,
     /// Start of the incomplete last line.
     begun: usize,
     /// Number of the incomplete line.
@@ -191,7 +194,7 @@ struct Portion {
     blank_lines: u64,
 }
 
-impl Portion {
+impl LinePortion {
     fn new(longest: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -205,13 +208,13 @@ impl Portion {
         }
     }
 
-    fn is_full(&self) -> bool {
+    fn is_full_portion(&self) -> bool {
         self.lines.len() >= LINES || self.begun >= BYTES
     }
 
     /// Adds bytes up to the end of the line that fills the portion; returns the rest.
-    fn push(&mut self, mut piece: Bytes) -> Bytes {
-        while !piece.is_empty() && !self.is_full() {
+    fn push_bytes(&mut self, mut piece: Bytes) -> Bytes {
+        while !piece.is_empty() && !self.is_full_portion() {
             let end = memchr::memchr(b'\n', &piece);
             let part = piece.split_to(end.map_or(piece.len(), |end| end + 1));
             if !self.too_long {
@@ -220,7 +223,7 @@ impl Portion {
                 self.check_length();
             }
             if end.is_some() {
-                self.end_line();
+                self.end_current_line();
             }
         }
         piece
@@ -233,7 +236,7 @@ impl Portion {
         if !self.too_long && self.bytes.len() - self.begun + end > self.longest {
             self.bytes.truncate(self.begun);
             self.too_long = true;
-            self.trim();
+            self.trim_kept();
         }
         match self.too_long {
             true => piece.len() - end,
@@ -245,12 +248,12 @@ impl Portion {
     ///
     /// # Errors
     /// If the body has more than [`BLANK_LINES`].
-    fn check_blank_lines(&self) -> Result<(), Problem> {
+    fn check_blank_lines(&self) -> Result<(), ApiProblem> {
         if self.blank_lines <= BLANK_LINES {
             return Ok(());
         }
         let detail = format!("the body has more than {BLANK_LINES} blank lines: leave them out");
-        Err(Problem::new(Code::TooLarge, detail))
+        Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
     fn check_length(&mut self) {
@@ -261,7 +264,7 @@ impl Portion {
     }
 
     /// Ends the current line. Ignores a blank line, and a byte order mark before the first one.
-    fn end_line(&mut self) {
+    fn end_current_line(&mut self) {
         let mut line = self.begun..self.bytes.len();
         if self.number == 1 && self.bytes[line.clone()].starts_with(MARK) {
             line.start += MARK.len();
@@ -269,7 +272,7 @@ impl Portion {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
         let is_blank = self.bytes[line.clone()].iter().all(blank);
         if self.too_long || !is_blank {
-            self.lines.push(Line {
+            self.lines.push(PortionLine {
                 number: self.number,
                 bytes: (!self.too_long).then_some(line),
             });
@@ -282,7 +285,7 @@ impl Portion {
     }
 
     /// Takes the complete lines; the incomplete one stays.
-    fn take(&mut self) -> Self {
+    fn take_ended(&mut self) -> Self {
         let mut next = Self {
             number: self.number,
             too_long: self.too_long,
@@ -293,106 +296,106 @@ impl Portion {
         if !next.bytes.is_empty()
             && let Some(permits) = &mut self.permits
         {
-            next.permits = Some(permits.split(next.bytes.len()));
+            next.permits = Some(permits.split_bytes(next.bytes.len()));
         }
         std::mem::replace(self, next)
     }
 
     /// Releases the budget of bytes that are not kept: line ends, blank lines, and lines that are too long.
-    fn trim(&mut self) {
+    fn trim_kept(&mut self) {
         let held = self.permits.as_mut().and_then(|permits| {
-            let more = permits.count().checked_sub(self.bytes.len())?;
-            Some(permits.split(more))
+            let more = permits.byte_count().checked_sub(self.bytes.len())?;
+            Some(permits.split_bytes(more))
         });
         drop(held);
     }
 
-    fn line(&self, line: &Line) -> Result<&[u8], Problem> {
+    fn line_bytes(&self, line: &PortionLine) -> Result<&[u8], ApiProblem> {
         match &line.bytes {
             Some(bytes) => Ok(&self.bytes[bytes.clone()]),
-            None => Err(too_large("the line", self.longest as u64)),
+            None => Err(body_too_large("the line", self.longest as u64)),
         }
     }
 }
 
 /// Position and reason of a body that could not be read to its end.
-struct Broken {
+struct BrokenRead {
     line: u64,
-    problem: Problem,
-    reader: Reader,
+    problem: ApiProblem,
+    reader: BodyReader,
 }
 
 /// The reading stage of a stream.
-struct Source {
-    reader: Reader,
+struct LineSource {
+    reader: BodyReader,
     queue: Arc<ByteBudget>,
     client: ClientId,
     patience: Duration,
-    portion: Portion,
+    portion: LinePortion,
     /// Arrival time of the current line's first bytes, while the line is incomplete.
     unended_since: Option<Instant>,
 }
 
-impl Source {
+impl LineSource {
     /// Reads all lines and passes them on in portions; returns why it stopped before the end, if it did.
-    async fn read(
+    async fn read_portions(
         mut self,
-        open: &Open,
-        portions: mpsc::Sender<Portion>,
-        out: &Out,
-    ) -> Option<Broken> {
+        open: &OpenCollection,
+        portions: mpsc::Sender<LinePortion>,
+        out: &AnswerSink,
+    ) -> Option<BrokenRead> {
         let result = tokio::select! {
             result = self.read_lines(open, &portions) => result,
-            () = out.sender.closed() => Err(gone()),
+            () = out.sender.closed() => Err(client_gone()),
         };
         let line = self.portion.number;
         // Lines that came before the failure are still answered.
-        let last = self.portion.take();
+        let last = self.portion.take_ended();
         // The incomplete line releases its budget here.
         let reader = self.into_reader();
         if !last.lines.is_empty() {
             let _ = portions.send(last).await;
         }
-        result.err().map(|problem| Broken {
+        result.err().map(|problem| BrokenRead {
             line,
             problem,
             reader,
         })
     }
 
-    fn into_reader(self) -> Reader {
+    fn into_reader(self) -> BodyReader {
         self.reader
     }
 
     async fn read_lines(
         &mut self,
-        open: &Open,
-        portions: &mpsc::Sender<Portion>,
-    ) -> Result<(), Problem> {
+        open: &OpenCollection,
+        portions: &mpsc::Sender<LinePortion>,
+    ) -> Result<(), ApiProblem> {
         loop {
             // A client that sends nothing must not keep a collection from being deleted.
             let next = tokio::select! {
                 biased;
-                () = open.closed() => None,
-                next = self.next(portions) => Some(next?),
+                () = open.wait_until_closing() => None,
+                next = self.next_piece(portions) => Some(next?),
             };
             open.check_open()?;
             let Some(mut piece) = next.flatten() else {
                 if self.portion.bytes.len() > self.portion.begun || self.portion.too_long {
-                    self.portion.end_line();
+                    self.portion.end_current_line();
                 }
                 return Ok(());
             };
             let kept = self.portion.count_kept(&piece);
-            self.make_room(kept, portions).await?;
+            self.wait_for_room(kept, portions).await?;
             self.check_line_rate(&piece)?;
             while !piece.is_empty() {
-                piece = self.portion.push(piece);
+                piece = self.portion.push_bytes(piece);
                 if piece.is_empty() {
-                    self.portion.trim();
+                    self.portion.trim_kept();
                 }
-                if self.portion.is_full() {
-                    self.hand_on(portions).await?;
+                if self.portion.is_full_portion() {
+                    self.send_portion(portions).await?;
                 }
             }
             self.portion.check_blank_lines()?;
@@ -400,7 +403,7 @@ impl Source {
     }
 
     /// Refuses a line that arrives too slowly for the budget it occupies.
-    fn check_line_rate(&mut self, piece: &[u8]) -> Result<(), Problem> {
+    fn check_line_rate(&mut self, piece: &[u8]) -> Result<(), ApiProblem> {
         if piece.contains(&b'\n') {
             self.unended_since = None;
             return Ok(());
@@ -412,111 +415,119 @@ impl Source {
 
     /// Returns the next piece of the body. While there is none, passes on the lines read so far as soon as
     /// the next stage is free.
-    async fn next(&mut self, portions: &mpsc::Sender<Portion>) -> Result<Option<Bytes>, Problem> {
+    async fn next_piece(
+        &mut self,
+        portions: &mpsc::Sender<LinePortion>,
+    ) -> Result<Option<Bytes>, ApiProblem> {
         if self.portion.lines.is_empty() {
-            return self.reader.piece().await;
+            return self.reader.next_piece().await;
         }
         tokio::select! {
             biased;
-            piece = self.reader.piece() => piece,
+            piece = self.reader.next_piece() => piece,
             permit = portions.reserve() => {
-                permit.map_err(|_| gone())?.send(self.portion.take());
-                self.reader.piece().await
+                permit.map_err(|_| client_gone())?.send(self.portion.take_ended());
+                self.reader.next_piece().await
             }
         }
     }
 
     /// Waits for budget for `bytes` more bytes. If there is none, it first passes on the lines it holds.
-    async fn make_room(
+    async fn wait_for_room(
         &mut self,
         bytes: usize,
-        portions: &mpsc::Sender<Portion>,
-    ) -> Result<(), Problem> {
-        let mut permits = self.queue.try_take(self.client, bytes);
+        portions: &mpsc::Sender<LinePortion>,
+    ) -> Result<(), ApiProblem> {
+        let mut permits = self.queue.try_take_bytes(self.client, bytes);
         if permits.is_none() {
-            self.hand_on(portions).await?;
-            self.reader.rest();
+            self.send_portion(portions).await?;
+            self.reader.stop_waiting();
             let patience = match self.portion.bytes.is_empty() {
                 true => self.patience,
                 false => UNENDED.min(self.patience),
             };
-            let room = timeout(patience, self.queue.take(self.client, bytes));
-            permits = Some(room.await.map_err(|_| busy())?);
+            let room = timeout(patience, self.queue.take_bytes(self.client, bytes));
+            permits = Some(room.await.map_err(|_| queue_full())?);
         }
         match (&mut self.portion.permits, permits) {
-            (Some(held), Some(more)) => held.merge(more),
+            (Some(held), Some(more)) => held.merge_bytes(more),
             (held, more) => *held = more,
         }
         Ok(())
     }
 
-    async fn hand_on(&mut self, portions: &mpsc::Sender<Portion>) -> Result<(), Problem> {
+    async fn send_portion(
+        &mut self,
+        portions: &mpsc::Sender<LinePortion>,
+    ) -> Result<(), ApiProblem> {
         if self.portion.lines.is_empty() {
             return Ok(());
         }
-        let portion = self.portion.take();
+        let portion = self.portion.take_ended();
         // Time that the service takes does not count against the client.
         self.unended_since = None;
-        self.reader.rest();
-        portions.send(portion).await.map_err(|_| gone())
+        self.reader.stop_waiting();
+        portions.send(portion).await.map_err(|_| client_gone())
     }
 }
 
 /// Returns the problem of a client that disconnected or takes no answers. Nobody reads it.
-fn gone() -> Problem {
-    Problem::new(Code::TooSlow, "the client does not read its answers")
+fn client_gone() -> ApiProblem {
+    ApiProblem::new(ProblemCode::TooSlow, "the client does not read its answers")
 }
 
 /// A portion and the result of the previous stage.
-struct Step<W> {
-    portion: Portion,
+struct PipelineStep<W> {
+    portion: LinePortion,
     work: W,
 }
 
 /// Result of the parallel stage.
-enum Ready {
-    Insert(Vec<Result<Prepared, Refused>>),
-    Answered(Vec<Result<Answer, Refused>>),
+enum PreparedPortion {
+    Insert(Vec<Result<PendingInsert, RefusedDocument>>),
+    Answered(Vec<Result<InsertAnswer, RefusedDocument>>),
 }
 
 /// Result of the ordered stage.
-enum Checked {
-    Taken(Taken),
-    Answered(Vec<Result<Answer, Refused>>),
+enum CheckedPortion {
+    Taken(AdmittedBatch),
+    Answered(Vec<Result<InsertAnswer, RefusedDocument>>),
 }
 
-async fn prepare(
-    open: &Arc<Open>,
-    task: Task,
-    answers: mpsc::UnboundedSender<Held>,
-    mut portions: mpsc::Receiver<Portion>,
-    ready: mpsc::Sender<Step<Ready>>,
+async fn prepare_portions(
+    open: &Arc<OpenCollection>,
+    task: StreamTask,
+    answers: mpsc::UnboundedSender<HeldAnswer>,
+    mut portions: mpsc::Receiver<LinePortion>,
+    ready: mpsc::Sender<PipelineStep<PreparedPortion>>,
 ) {
     while let Some(portion) = portions.recv().await {
         let (open, sender) = (Arc::clone(open), answers.clone());
         let made = in_background(move || {
             let work = match task {
-                Task::Insert => {
-                    Ready::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
+                StreamTask::Insert => {
+                    PreparedPortion::Insert(map_lines(&portion, |sent, scratch| {
+                        open.prepare_document(sent, scratch)
+                    }))
                 }
-                Task::Query => {
-                    let answer = |sent: &[u8], scratch: &mut Scratch| {
+                StreamTask::Query => {
+                    let answer = |sent: &[u8], scratch: &mut AnalysisScratch| {
                         // Nobody would read the answer.
                         if sender.is_closed() {
-                            return Err(gone().into());
+                            return Err(client_gone().into());
                         }
-                        open.query(sent, scratch)
+                        open.query_document(sent, scratch)
                     };
                     // Costly queries must not keep the shared pool from preparing the documents of others.
                     let answers = match open.compares_sequences() {
                         true => each_in_order(&portion, answer),
-                        false => each(&portion, answer),
+                        false => map_lines(&portion, answer),
                     };
                     answers.iter().for_each(|answer| open.count_query(answer));
-                    Ready::Answered(answers)
+                    PreparedPortion::Answered(answers)
                 }
             };
-            Step { portion, work }
+            PipelineStep { portion, work }
         });
         if ready.send(made.await).await.is_err() {
             return;
@@ -525,70 +536,79 @@ async fn prepare(
 }
 
 /// Processes every line, on all threads.
-fn each<T: Send>(
-    portion: &Portion,
-    work: impl Fn(&[u8], &mut Scratch) -> Result<T, Refused> + Sync,
-) -> Vec<Result<T, Refused>> {
+fn map_lines<T: Send>(
+    portion: &LinePortion,
+    work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync,
+) -> Vec<Result<T, RefusedDocument>> {
     let lines = portion.lines.par_iter();
     lines
-        .map_init(Scratch::default, |scratch, line| {
-            work(portion.line(line)?, scratch)
+        .map_init(AnalysisScratch::default, |scratch, line| {
+            work(portion.line_bytes(line)?, scratch)
         })
         .collect()
 }
 
 /// Works on every line, on this thread.
 fn each_in_order<T>(
-    portion: &Portion,
-    work: impl Fn(&[u8], &mut Scratch) -> Result<T, Refused>,
-) -> Vec<Result<T, Refused>> {
-    let mut scratch = Scratch::default();
+    portion: &LinePortion,
+    work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument>,
+) -> Vec<Result<T, RefusedDocument>> {
+    let mut scratch = AnalysisScratch::default();
     let lines = portion.lines.iter();
     lines
-        .map(|line| work(portion.line(line)?, &mut scratch))
+        .map(|line| work(portion.line_bytes(line)?, &mut scratch))
         .collect()
 }
 
-async fn admit(
-    open: &Arc<Open>,
-    mut ready: mpsc::Receiver<Step<Ready>>,
-    admitted: mpsc::Sender<Step<Checked>>,
+async fn admit_portions(
+    open: &Arc<OpenCollection>,
+    mut ready: mpsc::Receiver<PipelineStep<PreparedPortion>>,
+    admitted: mpsc::Sender<PipelineStep<CheckedPortion>>,
 ) {
-    while let Some(Step { portion, work }) = ready.recv().await {
+    while let Some(PipelineStep { portion, work }) = ready.recv().await {
         let open = Arc::clone(open);
         let work = in_background(move || match work {
-            Ready::Insert(prepared) => Checked::Taken(open.admit(prepared)),
-            Ready::Answered(answers) => Checked::Answered(answers),
+            PreparedPortion::Insert(prepared) => {
+                CheckedPortion::Taken(open.admit_documents(prepared))
+            }
+            PreparedPortion::Answered(answers) => CheckedPortion::Answered(answers),
         });
         let work = work.await;
-        if admitted.send(Step { portion, work }).await.is_err() {
+        if admitted.send(PipelineStep { portion, work }).await.is_err() {
             return;
         }
     }
 }
 
-async fn answer(open: &Arc<Open>, mut admitted: mpsc::Receiver<Step<Checked>>, out: &Out) {
-    while let Some(Step { portion, work }) = admitted.recv().await {
+async fn answer_portions(
+    open: &Arc<OpenCollection>,
+    mut admitted: mpsc::Receiver<PipelineStep<CheckedPortion>>,
+    out: &AnswerSink,
+) {
+    while let Some(PipelineStep { portion, work }) = admitted.recv().await {
         let open = Arc::clone(open);
         let text = in_background(move || {
             let answers = match work {
-                Checked::Taken(taken) => open.settle(taken),
-                Checked::Answered(answers) => answers,
+                CheckedPortion::Taken(taken) => open.answers_when_durable(taken),
+                CheckedPortion::Answered(answers) => answers,
             };
-            written(&portion, &answers)
+            write_answers(&portion, &answers)
         });
-        if out.send(text.await.into()).await.is_err() {
+        if out.send_answer(text.await.into()).await.is_err() {
             return;
         }
     }
 }
 
-fn written(portion: &Portion, answers: &[Result<Answer, Refused>]) -> Vec<u8> {
+fn write_answers(
+    portion: &LinePortion,
+    answers: &[Result<InsertAnswer, RefusedDocument>],
+) -> Vec<u8> {
     let mut text = Vec::with_capacity(answers.len() * 96);
     for (line, answer) in portion.lines.iter().zip(answers) {
         match answer {
-            Ok(answer) => write_line(&mut text, &Told::from(answer)),
-            Err(Refused { id, problem }) => {
+            Ok(answer) => write_line(&mut text, &VerdictJson::from(answer)),
+            Err(RefusedDocument { id, problem }) => {
                 write_refusal(&mut text, id.as_deref(), line.number, problem);
             }
         }
@@ -596,9 +616,9 @@ fn written(portion: &Portion, answers: &[Result<Answer, Refused>]) -> Vec<u8> {
     text
 }
 
-fn write_refusal(text: &mut Vec<u8>, id: Option<&str>, line: u64, problem: &Problem) {
-    let problem = problem.written();
-    write_line(text, &Untaken { id, line, problem });
+fn write_refusal(text: &mut Vec<u8>, id: Option<&str>, line: u64, problem: &ApiProblem) {
+    let problem = problem.to_json();
+    write_line(text, &RefusedLineJson { id, line, problem });
 }
 
 fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
@@ -607,31 +627,31 @@ fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
 }
 
 /// Destination of the answers of a stream.
-struct Out {
-    sender: mpsc::UnboundedSender<Held>,
-    /// Budget for untaken answers of this request; `held` is that of the whole service.
+struct AnswerSink {
+    sender: mpsc::UnboundedSender<HeldAnswer>,
+    /// Budget for untaken answers of this request; `response_budget` is that of the whole service.
     room: Arc<ByteBudget>,
     held: Arc<ByteBudget>,
     client: ClientId,
     patience: Duration,
 }
 
-impl Out {
+impl AnswerSink {
     /// Queues answers for the client once there is budget for them.
     ///
     /// # Errors
     /// If the client has disconnected, or takes no answers for too long.
-    async fn send(&self, text: Bytes) -> Result<(), ()> {
-        let bytes = text.len().min(self.held.total()).min(UNTAKEN);
+    async fn send_answer(&self, text: Bytes) -> Result<(), ()> {
+        let bytes = text.len().min(self.held.total_bytes()).min(UNTAKEN);
         let room = async {
-            let own = self.room.take(self.client, bytes).await;
-            let held = self.held.take(self.client, bytes).await;
+            let own = self.room.take_bytes(self.client, bytes).await;
+            let held = self.held.take_bytes(self.client, bytes).await;
             (Some(own), held)
         };
         tokio::select! {
             room = timeout(self.patience, room) => {
                 let room = room.map_err(|_| ())?;
-                self.sender.send(Held::new(text, room)).map_err(|_| ())
+                self.sender.send(HeldAnswer::new(text, room)).map_err(|_| ())
             }
             () = self.sender.closed() => Err(()),
         }
@@ -645,10 +665,15 @@ mod tests {
     /// Lines with their numbers; `None` for a line that is too long.
     type Lines = Vec<(u64, Option<Vec<u8>>)>;
 
-    fn lines_of(portion: &Portion) -> Lines {
+    fn lines_of(portion: &LinePortion) -> Lines {
         let lines = portion.lines.iter();
         lines
-            .map(|line| (line.number, portion.line(line).ok().map(<[u8]>::to_vec)))
+            .map(|line| {
+                (
+                    line.number,
+                    portion.line_bytes(line).ok().map(<[u8]>::to_vec),
+                )
+            })
             .collect()
     }
 
@@ -662,23 +687,23 @@ mod tests {
     }
 
     fn cut(body: &[u8], longest: usize, piece: impl Fn(usize) -> usize) -> Lines {
-        let (mut portion, mut lines, mut at) = (Portion::new(longest), Vec::new(), 0);
+        let (mut portion, mut lines, mut at) = (LinePortion::new(longest), Vec::new(), 0);
         while at < body.len() {
             let end = (at + piece(at).max(1)).min(body.len());
             let mut rest = Bytes::copy_from_slice(&body[at..end]);
             while !rest.is_empty() {
-                rest = portion.push(rest);
-                if portion.is_full() {
+                rest = portion.push_bytes(rest);
+                if portion.is_full_portion() {
                     assert!(portion.lines.len() <= LINES);
-                    lines.extend(lines_of(&portion.take()));
+                    lines.extend(lines_of(&portion.take_ended()));
                 }
             }
             at = end;
         }
         if portion.bytes.len() > portion.begun || portion.too_long {
-            portion.end_line();
+            portion.end_current_line();
         }
-        lines.extend(lines_of(&portion.take()));
+        lines.extend(lines_of(&portion.take_ended()));
         lines
     }
 
@@ -721,24 +746,24 @@ mod tests {
             .flat_map(|n| format!("{n}\n").into_bytes())
             .collect();
         assert_eq!(cut(&many, 100, |_| many.len()), plainly(&many, 100));
-        let mut portion = Portion::new(BYTES);
+        let mut portion = LinePortion::new(BYTES);
         let large = [vec![b'x'; BYTES], b"\nrest".to_vec()].concat();
-        let rest = portion.push(large.into());
-        assert!(portion.is_full());
+        let rest = portion.push_bytes(large.into());
+        assert!(portion.is_full_portion());
         assert_eq!(&rest[..], b"rest");
     }
 
     #[test]
     fn bytes_that_wait_are_given_back() {
         let queue = ByteBudget::new(1000);
-        let mut portion = Portion::new(100);
-        portion.permits = queue.try_take(ClientId::Key(0), 300);
-        portion.push(Bytes::from_static(b"line\nbegun"));
-        let taken = portion.take();
-        assert_eq!(queue.free(), 700);
+        let mut portion = LinePortion::new(100);
+        portion.permits = queue.try_take_bytes(ClientId::Key(0), 300);
+        portion.push_bytes(Bytes::from_static(b"line\nbegun"));
+        let taken = portion.take_ended();
+        assert_eq!(queue.free_bytes(), 700);
         drop(taken);
-        assert_eq!(queue.free(), 1000 - "begun".len());
+        assert_eq!(queue.free_bytes(), 1000 - "begun".len());
         drop(portion);
-        assert_eq!(queue.free(), 1000);
+        assert_eq!(queue.free_bytes(), 1000);
     }
 }

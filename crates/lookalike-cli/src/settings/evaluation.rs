@@ -4,20 +4,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use lookalike::Threshold;
-use lookalike::evaluate::{Bootstrap, Options, Setting, Sweep, TuneOptions};
-use lookalike::plan::Measure;
-use lookalike_batch::recipes::load_recipe_from_here;
-use lookalike_batch::rule::{Asked, Spelling};
-use lookalike_batch::run::{
-    ClusterFiles, ContradictoryLabels, EvaluateSettings, Grades, GroupTexts, LabelledInputs,
-    LabelledRows, PairFields, TuneSettings, lowest_threshold, measured, thresholds_from,
+use lookalike::evaluate::{
+    BootstrapOptions, EvaluatedSetting, EvaluationOptions, SweptParameter, TuneOptions,
 };
-use lookalike_batch::sink::Output;
+use lookalike::plan::SimilarityMeasure;
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
+use lookalike_batch::recipes::load_recipe_from_here;
+use lookalike_batch::run::{
+    ClusterFiles, ContradictoryLabels, EvaluateSettings, GradeThresholds, GroupTexts,
+    LabelledInputs, LabelledRows, PairFields, TuneSettings, lowest_threshold, options_to_measure,
+    thresholds_from,
+};
+use lookalike_batch::sink::OutputTarget;
 
-use super::{check_apart, is_standard, of_sequences, output, read_options, threads};
+use super::{
+    check_separate_outputs, is_standard, of_sequences, output_target, read_options, thread_count,
+};
 use crate::args::{
-    ContradictoryPolicy, EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs,
-    Verify, Ways,
+    ContradictoryPolicy, EvalArgs, EvaluatedMethodArgs, InputFormatArgs, LabelArgs, MeasureArg,
+    MethodArg, ReadingArgs, ResamplingArgs, TuneArgs,
 };
 use crate::settings::load_recipe;
 
@@ -25,7 +30,7 @@ use crate::settings::load_recipe;
 pub(crate) struct EvalRun {
     pub(crate) inputs: LabelledInputs,
     pub(crate) settings: EvaluateSettings,
-    pub(crate) table: Option<Output>,
+    pub(crate) table: Option<OutputTarget>,
     pub(crate) chart: Option<PathBuf>,
 }
 
@@ -36,7 +41,7 @@ impl EvalRun {
             ("--svg", args.svg.as_deref()),
         ];
         check_eval_outputs(&named, &args.ways.recipe)?;
-        let mut inputs = labelled(
+        let mut inputs = labelled_inputs(
             &args.inputs,
             &args.labels,
             &args.input_format,
@@ -47,20 +52,20 @@ impl EvalRun {
         }
         inputs.outputs = named
             .iter()
-            .filter_map(|(_, place)| place.map(output))
+            .filter_map(|(_, place)| place.map(output_target))
             .collect();
-        let lowest = lowest(args.ways.from, &inputs)?;
+        let lowest = lowest_threshold_or_default(args.ways.from, &inputs)?;
         Ok(Self {
             inputs,
             settings: EvaluateSettings {
-                settings: settings(&args.ways, lowest)?,
-                options: Options {
+                settings: evaluated_settings(&args.ways, lowest)?,
+                options: EvaluationOptions {
                     thresholds: thresholds_from(lowest),
-                    bootstrap: bootstrap(args.resampling),
+                    bootstrap: bootstrap_options(args.resampling),
                 },
-                threads: threads(args.threads),
+                threads: thread_count(args.threads),
             },
-            table: args.csv.as_deref().map(output),
+            table: args.csv.as_deref().map(output_target),
             chart: args.svg.clone(),
         })
     }
@@ -84,7 +89,7 @@ fn check_eval_outputs(named: &[(&str, Option<&Path>)], recipes: &[String]) -> Re
         }
     }
     let recipes: Vec<&str> = recipes.iter().map(String::as_str).collect();
-    check_apart(&named, &recipes)
+    check_separate_outputs(&named, &recipes)
 }
 
 /// Settings of a tuning run.
@@ -111,32 +116,43 @@ impl TuneRun {
             .iter()
             .map(|it| ("the tuned recipe", &**it))
             .collect();
-        check_apart(&named, &[&args.recipe])?;
-        let mut inputs = labelled(
+        check_separate_outputs(&named, &[&args.recipe])?;
+        let mut inputs = labelled_inputs(
             &args.inputs,
             &args.labels,
             &args.input_format,
             &args.reading,
         )?;
-        inputs.outputs = args.output.iter().map(|place| output(place)).collect();
-        let lowest = lowest(args.from, &inputs)?;
+        inputs.outputs = args
+            .output
+            .iter()
+            .map(|place| output_target(place))
+            .collect();
+        let lowest = lowest_threshold_or_default(args.from, &inputs)?;
         Ok(Self {
             inputs,
             settings: TuneSettings {
-                recipe: load_recipe_from_here(&args.recipe, &args.changes.set, Spelling::Options)?,
+                recipe: load_recipe_from_here(
+                    &args.recipe,
+                    &args.changes.set,
+                    OptionSpelling::Options,
+                )?,
                 lowest,
                 options: TuneOptions {
                     goal: args.goal,
-                    bootstrap: bootstrap(args.resampling),
+                    bootstrap: bootstrap_options(args.resampling),
                 },
-                threads: threads(args.threads),
+                threads: thread_count(args.threads),
             },
         })
     }
 }
 
 /// Returns the lowest threshold: as given, or the default for pairs or groups.
-fn lowest(given: Option<Threshold>, inputs: &LabelledInputs) -> Result<Threshold> {
+fn lowest_threshold_or_default(
+    given: Option<Threshold>,
+    inputs: &LabelledInputs,
+) -> Result<Threshold> {
     match given {
         Some(lowest) => Ok(lowest),
         None => Ok(lowest_threshold(&inputs.rows)?),
@@ -162,27 +178,27 @@ impl ClustersRun {
             truth: truth.clone(),
             read: read_options(args.input_format.format, &args.reading)?,
             documents: args.documents,
-            bootstrap: bootstrap(args.resampling),
-            threads: threads(args.threads),
+            bootstrap: bootstrap_options(args.resampling),
+            threads: thread_count(args.threads),
         };
         Ok(Self { files })
     }
 }
 
-fn bootstrap(resampling: Resampling) -> Bootstrap {
-    Bootstrap {
+fn bootstrap_options(resampling: ResamplingArgs) -> BootstrapOptions {
+    BootstrapOptions {
         resamples: resampling.resamples,
         seed: resampling.seed,
-        ..Bootstrap::default()
+        ..BootstrapOptions::default()
     }
 }
 
 /// Returns the labelled inputs and the meaning of their rows.
-fn labelled(
+fn labelled_inputs(
     paths: &[PathBuf],
-    labels: &Labels,
-    format: &InputFormat,
-    reading: &Reading,
+    labels: &LabelArgs,
+    format: &InputFormatArgs,
+    reading: &ReadingArgs,
 ) -> Result<LabelledInputs> {
     if let Some(field) = &reading.features {
         bail!(
@@ -217,14 +233,14 @@ fn labelled(
             b: labels.b.clone(),
             label: labels.label.clone(),
             kind: None,
-            grades: grades(labels)?,
+            grades: grade_thresholds(labels)?,
             corpus: labels.corpus.clone().into(),
             contradictory: match labels.contradictory {
                 ContradictoryPolicy::Refuse => ContradictoryLabels::Refuse,
                 ContradictoryPolicy::Drop => ContradictoryLabels::Drop,
                 ContradictoryPolicy::First => ContradictoryLabels::First,
             },
-            spelling: Spelling::Options,
+            spelling: OptionSpelling::Options,
         })
     };
     Ok(LabelledInputs {
@@ -235,7 +251,7 @@ fn labelled(
     })
 }
 
-fn grades(labels: &Labels) -> Result<Option<Grades>> {
+fn grade_thresholds(labels: &LabelArgs) -> Result<Option<GradeThresholds>> {
     let (Some(positive), Some(negative)) = (labels.positive, labels.negative) else {
         return Ok(None);
     };
@@ -248,25 +264,29 @@ fn grades(labels: &Labels) -> Result<Option<Grades>> {
              not similar"
         );
     }
-    Ok(Some(Grades { positive, negative }))
+    Ok(Some(GradeThresholds { positive, negative }))
 }
 
 /// Returns every combination of recipes, methods and measures.
-fn settings(ways: &Ways, lowest: Threshold) -> Result<Vec<Setting>> {
+fn evaluated_settings(
+    ways: &EvaluatedMethodArgs,
+    lowest: Threshold,
+) -> Result<Vec<EvaluatedSetting>> {
     check_ways(ways)?;
     let mut settings = Vec::new();
     for recipe in &ways.recipe {
         for &method in &ways.method {
-            let measures: Vec<Option<Verify>> = match &ways.verify[..] {
+            let measures: Vec<Option<MeasureArg>> = match &ways.verify[..] {
                 [] => vec![None],
                 asked => asked.iter().copied().map(Some).collect(),
             };
             for verify in measures {
-                settings.push(setting(ways, recipe, (method, verify), lowest)?);
+                settings.push(evaluated_setting(ways, recipe, (method, verify), lowest)?);
             }
         }
     }
-    let has_threshold = |setting: &Setting| setting.sweep() == Sweep::Threshold;
+    let has_threshold =
+        |setting: &EvaluatedSetting| setting.swept_parameter() == SweptParameter::Threshold;
     if let Some(from) = ways.from
         && !settings.iter().any(has_threshold)
     {
@@ -279,50 +299,50 @@ fn settings(ways: &Ways, lowest: Threshold) -> Result<Vec<Setting>> {
     Ok(settings)
 }
 
-fn setting(
-    ways: &Ways,
+fn evaluated_setting(
+    ways: &EvaluatedMethodArgs,
     recipe: &str,
-    (method, verify): (Method, Option<Verify>),
+    (method, verify): (MethodArg, Option<MeasureArg>),
     lowest: Threshold,
-) -> Result<Setting> {
-    let asked = Asked {
+) -> Result<EvaluatedSetting> {
+    let asked = MatchOptions {
         method: Some(method.into()),
         distance: ways.distance,
         sentences: ways.sentences,
         measure: verify.map(Into::into),
         unit: ways.unit.map(Into::into),
-        ..Asked::default()
+        ..MatchOptions::default()
     };
-    let asked = measured(&asked, lowest);
-    let checked = asked.measure != Some(Measure::Sketch);
+    let asked = options_to_measure(&asked, lowest);
+    let checked = asked.measure != Some(SimilarityMeasure::Sketch);
     let candidates = ways.candidates.map(Into::into);
-    let asked = Asked {
-        candidates: candidates.filter(|_| method == Method::Simhash && checked),
+    let asked = MatchOptions {
+        candidates: candidates.filter(|_| method == MethodArg::Simhash && checked),
         ..asked
     };
-    Ok(Setting {
-        matching: asked.settings(Spelling::Options)?,
+    Ok(EvaluatedSetting {
+        matching: asked.to_settings(OptionSpelling::Options)?,
         recipe: load_recipe(recipe, &ways.changes)?,
     })
 }
 
 /// Refuses options that have no effect with any of the methods and measures.
-fn check_ways(ways: &Ways) -> Result<()> {
+fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
     let has = |method| ways.method.contains(&method);
     if let Some(distance) = ways.distance
-        && !has(Method::Simhash)
+        && !has(MethodArg::Simhash)
     {
         bail!("--distance {distance} is for fingerprints: add --method simhash");
     }
-    let checked = ways.verify.iter().any(|&it| it != Verify::None);
-    if ways.candidates.is_some() && !(has(Method::Simhash) && checked) {
+    let checked = ways.verify.iter().any(|&it| it != MeasureArg::None);
+    if ways.candidates.is_some() && !(has(MethodArg::Simhash) && checked) {
         bail!(
             "--candidates is for fingerprints that are verified: add --method simhash and a \
              measure, such as --verify levenshtein"
         );
     }
     if let Some(sentences) = ways.sentences
-        && !has(Method::Sentences)
+        && !has(MethodArg::Sentences)
     {
         bail!("--sentences {sentences} is for --method sentences: give both or neither");
     }

@@ -9,32 +9,32 @@ use object_store::path::Path as Key;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 use tokio::runtime::Handle;
 
-use crate::output::about;
+use crate::output::with_context;
 
 /// Bytes per request. Object stores accept parts of 5 MiB or more.
 const PART: usize = 8 << 20;
 
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
-pub(super) struct Bucket {
+pub(super) struct ObjectBucket {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
     runtime: Handle,
 }
 
-impl Bucket {
+impl ObjectBucket {
     /// Opens the prefix that a URL names.
     ///
     /// # Errors
     /// If the URL is not that of a known store, or the environment configures the store wrongly.
-    pub(super) fn open(url: &str, runtime: Handle) -> Result<Self> {
+    pub(super) fn open_url(url: &str, runtime: Handle) -> Result<Self> {
         // Without an installed provider the client cannot use TLS.
         let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let what = format!("'{url}' is not a URL of an object store");
-        let parsed = url.parse().map_err(about(&what))?;
+        let parsed = url.parse().map_err(with_context(&what))?;
         let _entered = runtime.enter();
         let opened = object_store::parse_url_opts(&parsed, std::env::vars());
-        let (store, prefix) = opened.map_err(about(&what))?;
+        let (store, prefix) = opened.map_err(with_context(&what))?;
         Ok(Self {
             store: store.into(),
             prefix,
@@ -42,43 +42,43 @@ impl Bucket {
         })
     }
 
-    pub(super) fn below(&self, name: &str) -> Self {
+    pub(super) fn below_prefix(&self, name: &str) -> Self {
         Self {
-            prefix: self.key(name),
+            prefix: self.object_key(name),
             ..self.clone()
         }
     }
 
-    fn key(&self, name: &str) -> Key {
+    fn object_key(&self, name: &str) -> Key {
         self.prefix.clone().join(name)
     }
 
-    fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+    fn wait_for<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
         self.runtime.block_on(request).map_err(io::Error::from)
     }
 }
 
-impl Disk for Bucket {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(Upload {
-            key: self.key(name),
+impl Disk for ObjectBucket {
+    fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(ObjectUpload {
+            key: self.object_key(name),
             bucket: self.clone(),
             state: Mutex::default(),
         }))
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let key = self.key(name);
-        let bytes = self.wait(self.store.head(&key))?.size;
-        Ok(Arc::new(Object {
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let key = self.object_key(name);
+        let bytes = self.wait_for(self.store.head(&key))?.size;
+        Ok(Arc::new(StoredObject {
             bucket: self.clone(),
             key,
             bytes,
         }))
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
-        let listed = self.wait(self.store.list_with_delimiter(Some(&self.prefix)))?;
+    fn file_names(&self) -> io::Result<Vec<String>> {
+        let listed = self.wait_for(self.store.list_with_delimiter(Some(&self.prefix)))?;
         let names = listed
             .objects
             .iter()
@@ -86,33 +86,36 @@ impl Disk for Bucket {
         Ok(names.map(str::to_owned).collect())
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.wait(self.store.rename(&self.key(from), &self.key(to)))
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
+        self.wait_for(
+            self.store
+                .rename(&self.object_key(from), &self.object_key(to)),
+        )
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.wait(self.store.delete(&self.key(name)))
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        self.wait_for(self.store.delete(&self.object_key(name)))
     }
 
     fn sync_names(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 }
 
 /// A file that is being written.
 #[derive(Debug)]
-struct Upload {
-    bucket: Bucket,
+struct ObjectUpload {
+    bucket: ObjectBucket,
     key: Key,
-    state: Mutex<Written>,
+    state: Mutex<UploadProgress>,
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct UploadProgress {
     /// Bytes sent so far.
     sent: u64,
     waiting: Vec<u8>,
@@ -125,22 +128,22 @@ fn unsupported(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, what)
 }
 
-impl Upload {
-    fn send_part(&self, written: &mut Written) -> io::Result<()> {
+impl ObjectUpload {
+    fn upload_part(&self, written: &mut UploadProgress) -> io::Result<()> {
         let parts = match &mut written.parts {
             Some(parts) => parts,
             none => none.insert(
                 self.bucket
-                    .wait(self.bucket.store.put_multipart(&self.key))?,
+                    .wait_for(self.bucket.store.put_multipart(&self.key))?,
             ),
         };
         let part = std::mem::take(&mut written.waiting);
         written.sent += part.len() as u64;
-        self.bucket.wait(parts.put_part(part.into()))
+        self.bucket.wait_for(parts.put_part(part.into()))
     }
 }
 
-impl DiskFile for Upload {
+impl DiskFile for ObjectUpload {
     fn len(&self) -> io::Result<u64> {
         let written = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(written.sent + written.waiting.len() as u64)
@@ -165,7 +168,7 @@ impl DiskFile for Upload {
         }
         written.waiting.extend_from_slice(bytes);
         if written.waiting.len() >= PART {
-            self.send_part(&mut written)?;
+            self.upload_part(&mut written)?;
         }
         Ok(())
     }
@@ -178,13 +181,14 @@ impl DiskFile for Upload {
         }
         if written.parts.is_none() {
             let all = PutPayload::from(std::mem::take(&mut written.waiting));
-            self.bucket.wait(self.bucket.store.put(&self.key, all))?;
+            self.bucket
+                .wait_for(self.bucket.store.put(&self.key, all))?;
         } else {
             if !written.waiting.is_empty() {
-                self.send_part(&mut written)?;
+                self.upload_part(&mut written)?;
             }
             if let Some(parts) = &mut written.parts {
-                self.bucket.wait(parts.complete())?;
+                self.bucket.wait_for(parts.complete())?;
             }
         }
         written.complete = true;
@@ -192,7 +196,7 @@ impl DiskFile for Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for ObjectUpload {
     fn drop(&mut self) {
         let written = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(parts) = written.parts.as_mut().filter(|_| !written.complete) {
@@ -204,13 +208,13 @@ impl Drop for Upload {
 
 /// A complete file.
 #[derive(Debug)]
-struct Object {
-    bucket: Bucket,
+struct StoredObject {
+    bucket: ObjectBucket,
     key: Key,
     bytes: u64,
 }
 
-impl DiskFile for Object {
+impl DiskFile for StoredObject {
     fn len(&self) -> io::Result<u64> {
         Ok(self.bytes)
     }
@@ -225,7 +229,9 @@ impl DiskFile for Object {
             return Ok(0);
         }
         let store = &self.bucket.store;
-        let read = self.bucket.wait(store.get_range(&self.key, offset..end))?;
+        let read = self
+            .bucket
+            .wait_for(store.get_range(&self.key, offset..end))?;
         let read = read.get(..(end - offset) as usize);
         let read = read.ok_or(io::ErrorKind::UnexpectedEof)?;
         bytes[..read.len()].copy_from_slice(read);
@@ -251,10 +257,11 @@ mod tests {
     #[test]
     fn objects_are_files_that_are_written_once() {
         let runtime = Runtime::new().unwrap();
-        let bucket = Bucket::open("memory:///snapshots/a", runtime.handle().clone()).unwrap();
+        let bucket =
+            ObjectBucket::open_url("memory:///snapshots/a", runtime.handle().clone()).unwrap();
         for length in [0, 1, PART - 1, PART, PART + 1, 2 * PART + 7] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
-            let file = bucket.create("file").unwrap();
+            let file = bucket.create_file("file").unwrap();
             for (at, piece) in bytes.chunks(1 << 20).enumerate() {
                 file.write_at(piece, (at << 20) as u64).unwrap();
             }
@@ -262,10 +269,10 @@ mod tests {
             assert!(file.write_at(b"x", length as u64 + 1).is_err());
             file.sync().unwrap();
             assert!(file.write_at(b"x", length as u64).is_err());
-            bucket.rename("file", "renamed").unwrap();
-            assert_eq!(bucket.names().unwrap(), ["renamed"]);
-            assert!(bucket.open("file").is_err());
-            let file = bucket.open("renamed").unwrap();
+            bucket.rename_file("file", "renamed").unwrap();
+            assert_eq!(bucket.file_names().unwrap(), ["renamed"]);
+            assert!(bucket.open_file("file").is_err());
+            let file = bucket.open_file("renamed").unwrap();
             assert_eq!(file.len().unwrap(), length as u64);
             let mut read = vec![0; length + 9];
             assert_eq!(file.read_at(&mut read, 0).unwrap(), length);
@@ -273,10 +280,10 @@ mod tests {
             let tail = length.saturating_sub(3);
             assert_eq!(file.read_at(&mut read, tail as u64).unwrap(), length - tail);
             assert!(read[..length - tail] == bytes[tail..]);
-            bucket.remove("renamed").unwrap();
+            bucket.remove_file("renamed").unwrap();
         }
-        assert!(bucket.names().unwrap().is_empty());
-        drop(bucket.create("nothing").unwrap());
-        assert!(bucket.names().unwrap().is_empty());
+        assert!(bucket.file_names().unwrap().is_empty());
+        drop(bucket.create_file("nothing").unwrap());
+        assert!(bucket.file_names().unwrap().is_empty());
     }
 }

@@ -10,43 +10,43 @@ use tokio::runtime::Handle;
 
 /// A prefix of an object store, which cannot exist in this build.
 #[derive(Debug, Clone)]
-pub(super) struct Bucket(Infallible);
+pub(super) struct ObjectBucket(Infallible);
 
-impl Bucket {
+impl ObjectBucket {
     /// Refuses every URL.
     ///
     /// # Errors
     /// Always.
-    pub(super) fn open(url: &str, _runtime: Handle) -> Result<Self> {
+    pub(super) fn open_url(url: &str, _runtime: Handle) -> Result<Self> {
         bail!(
             "'{url}' is the URL of an object store, and this program was built without object \
              stores: give a directory, or build the program with `--features object-store`"
         )
     }
 
-    pub(super) fn below(&self, _name: &str) -> Self {
+    pub(super) fn below_prefix(&self, _name: &str) -> Self {
         match self.0 {}
     }
 }
 
-impl Disk for Bucket {
-    fn create(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
+impl Disk for ObjectBucket {
+    fn create_file(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
         match self.0 {}
     }
 
-    fn open(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn open_file(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
         match self.0 {}
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         match self.0 {}
     }
 
-    fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
+    fn rename_file(&self, _from: &str, _to: &str) -> io::Result<()> {
         match self.0 {}
     }
 
-    fn remove(&self, _name: &str) -> io::Result<()> {
+    fn remove_file(&self, _name: &str) -> io::Result<()> {
         match self.0 {}
     }
 
@@ -54,7 +54,7 @@ impl Disk for Bucket {
         match self.0 {}
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         match self.0 {}
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use socket2::{Domain, Socket, Type};
@@ -92,7 +92,7 @@ fn is_closed(connection: &mut Connection) -> bool {
 fn small_bodies_that_expand_stall_nobody() {
     let place = Place::new();
     let service = service_with_keys(&place, "");
-    let newlines = vec![b'\n'; choose(32 << 20, 256 << 20)];
+    let newlines = vec![b'\n'; choose_effort(32 << 20, 256 << 20)];
     let long = format!("{{\"id\":\"x\",\"text\":\"{}\"}}", "a".repeat(16 << 20));
     let bombs = [
         ("zstd", NDJSON, zstd(&newlines)),
@@ -212,7 +212,8 @@ fn a_trusted_proxy_has_any_number_of_connections() {
     );
 }
 
-/// Returns the statuses of requests from an address, each with the `X-Forwarded-For` that are made of its number.
+/// Returns the statuses of requests from an address, each with the `X-Forwarded-For` that are made of
+/// its number.
 fn statuses(service: &Service, from: &str, forwarded: impl Fn(usize) -> Vec<String>) -> Vec<u16> {
     let mut connection = connect_from(from, service.address);
     let mut ask = |at| {
@@ -224,8 +225,8 @@ fn statuses(service: &Service, from: &str, forwarded: impl Fn(usize) -> Vec<Stri
     (0..60).map(&mut ask).collect()
 }
 
-/// Behind a trusted proxy a client is the address that the proxy names last; whatever a client says before that,
-/// or without a proxy, counts for nothing.
+/// Behind a trusted proxy a client is the address that the proxy names last; whatever a client says
+/// before that, or without a proxy, counts for nothing.
 #[test]
 fn a_trusted_proxy_names_its_clients() {
     let place = Place::new();
@@ -310,7 +311,7 @@ fn texts_that_are_costly_to_compare_stall_nobody() {
         let text: String = (0..300).map(|word| format!("{at}w{word} ")).collect();
         document(&format!("honest-{at}"), &text).to_string()
     };
-    let attack: String = (0..choose(60, 150))
+    let attack: String = (0..choose_effort(60, 150))
         .map(|at| {
             format!(
                 "{}\n",

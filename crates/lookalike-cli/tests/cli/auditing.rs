@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 use serde_json::Value;
 
 use crate::plain::similarities;
@@ -146,7 +146,7 @@ fn ninety_intervals_in_a_hundred_hold_the_truth() {
         place.ok(&format!("pairs in.jsonl -o all.tsv --all {method}"));
         let found = found(&place, "all.tsv");
         let recall = mean(&similar, |a, b| found.contains(&(a, b)));
-        let seeds = choose(30, 100);
+        let seeds = choose_effort(30, 100);
         let holds = (0..seeds).filter(|seed| {
             let summary = place.summary(&format!(
                 "pairs in.jsonl -o p.tsv {method} --audit=100 --audit-seed {seed}"

@@ -207,7 +207,7 @@ fn texts_come_from_arguments_files_and_rows() {
 fn texts_with_little_in_them_are_no_trouble() {
     for (a, b, why) in [
         ("", "", "matches nothing"),
-        ("a", "b", "too few tokens"),
+        ("a", "b", "too short for a feature"),
         ("!", "!", "equal after normalisation"),
     ] {
         let (_, said) = compared([a, b], "");

@@ -502,7 +502,7 @@ fn labelled_files_with_faults_are_refused_with_the_place() {
     place.write("grade.csv", "a,b,label\nx,y,high\n");
     place.refused(
         "eval grade.csv --positive 0.8 --negative 0.5",
-        &["grade.csv:2: the grade in field `label` is 'high', no number"],
+        &["grade.csv:2: the grade in field `label` is 'high', not a number"],
     );
     place.write("ids.csv", "a,b,label\nx,y,1\nx,q,0\np,x,0\n");
     place.write("docs.csv", "id,text\nx,one\ny,two\n");
@@ -698,7 +698,10 @@ fn tunings_that_cannot_be_are_refused() {
         "few.csv",
         "a,b,label\none two,one two three,1\nfour five,six seven,0\n",
     );
-    place.refused("tune few.csv", &["2 units of texts", "one held back"]);
+    place.refused(
+        "tune few.csv",
+        &["2 units of connected texts", "one held back"],
+    );
     place.write("some.jsonl", as_jsonl(&pairs(48)));
     let said = place.ok("tune some.jsonl --resamples 50").err;
     assert!(

@@ -867,7 +867,10 @@ fn snapshots_stand_apart_from_collections() {
     for snapshots in ["data", "data/copies", ".", "data/../data/x", "link/copies"] {
         place.refused(
             &format!("serve --data data --listen 127.0.0.1:0 --snapshots {snapshots}"),
-            &[&format!("--snapshots {snapshots} and --data data"), "apart"],
+            &[
+                &format!("--snapshots {snapshots} and --data data"),
+                "separate",
+            ],
         );
     }
     let _service = Service::start(&place, "--snapshots data-copies");

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use lookalike_oracle::effort::choose;
-use lookalike_oracle::generate::{self, Kind};
-use lookalike_oracle::{Document, Verdict, all_pairs, tokens, verdicts_from_pairs};
+use lookalike_oracle::effort::choose_effort;
+use lookalike_oracle::generate::{self, CorpusKind};
+use lookalike_oracle::{
+    OracleDocument, OracleVerdict, all_pairs, split_tokens, verdicts_from_pairs,
+};
 
 use crate::support::{Place, jsonl, rows};
 
@@ -13,11 +15,20 @@ type Texts = Vec<(String, String)>;
 /// Returns texts of every kind, long and short, and siblings of one template a little below the threshold.
 fn corpora() -> [(&'static str, Texts); 5] {
     [
-        ("english", generate::corpus(Kind::English, 800, 21)),
-        ("chinese", generate::corpus(Kind::Chinese, 800, 22)),
-        ("short", generate::corpus(Kind::Short, 2500, 23)),
-        ("template", generate::template(900, 100, 24, 0.05)),
-        ("form", generate::form(900, 100, 25, 0.08)),
+        (
+            "english",
+            generate::generate_corpus(CorpusKind::English, 800, 21),
+        ),
+        (
+            "chinese",
+            generate::generate_corpus(CorpusKind::Chinese, 800, 22),
+        ),
+        (
+            "short",
+            generate::generate_corpus(CorpusKind::Short, 2500, 23),
+        ),
+        ("template", generate::generate_template(900, 100, 24, 0.05)),
+        ("form", generate::generate_form(900, 100, 25, 0.08)),
     ]
 }
 
@@ -43,15 +54,15 @@ fn the_exact_join_gives_the_verdicts_of_the_definition() {
         let texts: Vec<&str> = documents.iter().map(|(_, text)| &text[..]).collect();
         let order: Vec<usize> = (0..texts.len()).collect();
         let thresholds = [0.5, 0.75, 0.9];
-        for threshold in choose(vec![thresholds[at % 3]], thresholds.to_vec()) {
+        for threshold in choose_effort(vec![thresholds[at % 3]], thresholds.to_vec()) {
             let pairs = all_pairs(&texts, 2, threshold);
             let verdicts = verdicts_from_pairs(&order, 0, &pairs);
             let expected: HashMap<_, _> = verdicts
                 .iter()
                 .enumerate()
                 .filter_map(|(at, verdict)| match *verdict {
-                    Verdict::Kept => None,
-                    Verdict::Removed { kept, similarity } => {
+                    OracleVerdict::Kept => None,
+                    OracleVerdict::Removed { kept, similarity } => {
                         let id = |at: usize| documents[at].0.clone();
                         Some((id(at), (id(kept), similarity)))
                     }
@@ -62,14 +73,14 @@ fn the_exact_join_gives_the_verdicts_of_the_definition() {
             all += found.len();
         }
     }
-    assert!(all > choose(600, 2000), "{all}");
+    assert!(all > choose_effort(600, 2000), "{all}");
 }
 
 /// Returns `true` if two texts are equal after normalisation.
 fn is_copy(a: &str, b: &str) -> bool {
-    match tokens(a).is_empty() && tokens(b).is_empty() {
+    match split_tokens(a).is_empty() && split_tokens(b).is_empty() {
         true => a.trim() == b.trim() && !a.trim().is_empty(),
-        false => tokens(a) == tokens(b),
+        false => split_tokens(a) == split_tokens(b),
     }
 }
 
@@ -87,7 +98,7 @@ fn pairs_with_and_without_copies_are_those_of_the_definition() {
         let place = Place::new();
         written(&place, &documents);
         let texts: Vec<&str> = documents.iter().map(|(_, text)| &text[..]).collect();
-        let keys: Vec<_> = texts.iter().map(|text| tokens(text)).collect();
+        let keys: Vec<_> = texts.iter().map(|text| split_tokens(text)).collect();
         let all = all_pairs(&texts, 2, 0.7);
         let first = |at: usize| {
             let same =
@@ -128,7 +139,7 @@ fn by_default_what_is_removed_is_as_similar_as_it_says() {
         let place = Place::new();
         written(&place, &documents);
         let text_of: HashMap<_, _> = documents.iter().map(|(id, text)| (id, text)).collect();
-        let document = |id: &String| Document::new(text_of[id], 2);
+        let document = |id: &String| OracleDocument::new(text_of[id], 2);
         let found = removed(&place, "");
         for (id, (kept, similarity)) in &found {
             assert_eq!(document(id).similarity(&document(kept)), *similarity);

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 
 use crate::support::Place;
 
 #[test]
 fn identical_rows() {
     let place = Place::new();
-    let count = choose(100_000, 1_000_000);
+    let count = choose_effort(100_000, 1_000_000);
     let mut file = BufWriter::new(File::create(place.path("in.jsonl")).unwrap());
     for _ in 0..count {
         file.write_all(b"{\"text\":\"breaking news: the same again\"}\n")
@@ -35,7 +35,7 @@ fn identical_rows() {
 
 /// Returns a text of a little more than 100 MB, or 20 MB in the short form, made of all these pieces in turn.
 fn long_text(piece: impl Fn(u64) -> String) -> String {
-    let bytes = choose(20_000_000, 100_000_000);
+    let bytes = choose_effort(20_000_000, 100_000_000);
     let mut text = String::new();
     for at in 0u64.. {
         text.push_str(&piece(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)));

@@ -332,7 +332,7 @@ fn a_lost_manifest_is_mended() {
     place.write("b.json", r#"{"threshold":0.5}"#);
     let ran = place.run("store repair data/a mended --settings b.json");
     assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("no partition is of"), "{}", ran.err);
+    assert!(ran.err.contains("no partition belongs to"), "{}", ran.err);
     assert!(!place.has("mended"));
     place.ok("store repair data/a mended --settings a.json");
     place.ok("store export mended -o after.jsonl");

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lookalike_oracle::Document as Plain;
-use lookalike_oracle::effort::choose;
-use lookalike_store::{Answer, Collection, Verdict};
+use lookalike_oracle::OracleDocument as Plain;
+use lookalike_oracle::effort::choose_effort;
+use lookalike_store::{Collection, InsertAnswer, StoredVerdict};
 
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, document, prepare, settings, text};
@@ -19,7 +19,7 @@ struct Call {
     began: u64,
     ended: u64,
     /// Texts and answers.
-    answers: Vec<(String, Answer)>,
+    answers: Vec<(String, InsertAnswer)>,
 }
 
 /// A deletion, and the ticks at which it began and ended.
@@ -34,10 +34,10 @@ const CALLS: usize = 60;
 
 #[test]
 fn answers_are_those_of_one_after_another() {
-    for seed in 0..choose(2, 6) {
+    for seed in 0..choose_effort(2, 6) {
         let hand = Hand::default();
         let disk = Arc::new(Simulated::new());
-        let collection = Collection::create(disk, &settings(None), hand.options()).unwrap();
+        let collection = Collection::create_empty(disk, &settings(None), hand.options()).unwrap();
         let (calls, deletions) = run(&collection, seed);
         let retries = calls.iter().flat_map(|call| &call.answers);
         assert!(retries.filter(|(_, answer)| answer.again).count() > 20);
@@ -71,7 +71,7 @@ fn run(collection: &Collection, seed: u64) -> (Vec<Call>, Vec<Deletion>) {
                         .map(|(id, text)| document(id, text, Some(0)));
                     let prepared = prepare(collection, prepared.collect());
                     let began = tick();
-                    let answers = collection.insert(&prepared);
+                    let answers = collection.insert_documents(&prepared);
                     let ended = tick();
                     let texts = documents.iter().map(|(_, text)| text.clone());
                     let answers = texts.zip(answers.into_iter().map(Result::unwrap));
@@ -101,7 +101,7 @@ fn run(collection: &Collection, seed: u64) -> (Vec<Call>, Vec<Deletion>) {
                     }
                 };
                 let began = tick();
-                let deleted = collection.delete(&id).unwrap();
+                let deleted = collection.delete_document(&id).unwrap();
                 let ended = tick();
                 if deleted {
                     deletions
@@ -156,14 +156,14 @@ fn assert_order_was_seen(calls: &[Call], deletions: &[Deletion]) {
 }
 
 enum Event<'a> {
-    Document(&'a str, &'a Answer),
+    Document(&'a str, &'a InsertAnswer),
     Deletion(&'a str),
 }
 
 /// Checks every answer by comparing each document with all kept ones.
 fn replay(calls: &[Call], deletions: &[Deletion]) {
     let mut events: BTreeMap<u64, Event<'_>> = BTreeMap::new();
-    let mut first: BTreeMap<(&str, u64), &Answer> = BTreeMap::new();
+    let mut first: BTreeMap<(&str, u64), &InsertAnswer> = BTreeMap::new();
     for (text, answer) in calls.iter().flat_map(|call| &call.answers) {
         if !answer.again {
             events.insert(answer.seq.unwrap(), Event::Document(text, answer));
@@ -174,7 +174,7 @@ fn replay(calls: &[Call], deletions: &[Deletion]) {
         events.insert(number, Event::Deletion(&deletion.id));
     }
     for (_, answer) in calls.iter().flat_map(|call| &call.answers) {
-        let as_first = Answer {
+        let as_first = InsertAnswer {
             again: false,
             ..answer.clone()
         };
@@ -195,8 +195,8 @@ fn replay(calls: &[Call], deletions: &[Deletion]) {
                     }
                 }
                 match (&answer.verdict, best) {
-                    (Verdict::Kept, None) => kept.push((&answer.id, number, plain)),
-                    (Verdict::Duplicate(evidence), Some(best)) => {
+                    (StoredVerdict::Kept, None) => kept.push((&answer.id, number, plain)),
+                    (StoredVerdict::Duplicate(evidence), Some(best)) => {
                         let found = (&*evidence.of, evidence.seq, evidence.similarity);
                         assert_eq!(found, best);
                     }

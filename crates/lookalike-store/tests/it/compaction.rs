@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_store::{
-    Answer, Collection, CompactionTrigger, Disk, Document, Expire, MaintenancePace, OnConflict,
-    Options, Settings, export, read_settings, verify,
+    Collection, CollectionOptions, CollectionSettings, CompactionTrigger, Disk, ExpiryClock,
+    InsertAnswer, MaintenancePace, NewDocument, OnConflict, export_documents, read_settings,
+    verify_collection,
 };
 
 use crate::disk::Simulated;
@@ -18,23 +19,23 @@ const DAY: i64 = 24 * 60 * 60 * S;
 
 /// Returns `true` if a file of the disk contains these bytes.
 fn has(disk: &Simulated, bytes: &str) -> bool {
-    let names = disk.names().unwrap();
+    let names = disk.file_names().unwrap();
     let mut files = names.iter();
     files.any(|name| disk.position(name, bytes.as_bytes()).is_some())
 }
 
 fn bytes_of(disk: &Simulated) -> usize {
-    let names = disk.names().unwrap();
+    let names = disk.file_names().unwrap();
     names.iter().map(|name| disk.length(name)).sum()
 }
 
-fn insert(collection: &Collection, document: Document) -> Answer {
+fn insert(collection: &Collection, document: NewDocument) -> InsertAnswer {
     let prepared = prepare(collection, vec![document]);
-    collection.insert(&prepared).remove(0).unwrap()
+    collection.insert_documents(&prepared).remove(0).unwrap()
 }
 
-fn with_meta(id: &str, text: &str, meta: &str) -> Document {
-    Document {
+fn with_meta(id: &str, text: &str, meta: &str) -> NewDocument {
+    NewDocument {
         meta: Some(meta.to_owned()),
         ..document(id, text, None)
     }
@@ -43,8 +44,10 @@ fn with_meta(id: &str, text: &str, meta: &str) -> Document {
 /// Returns everything that a collection reveals, except its size on disk.
 fn contents(collection: &Collection) -> String {
     let mut lines = Vec::new();
-    export(collection, &mut lines).unwrap();
-    let page = collection.clusters(None, usize::MAX, usize::MAX).unwrap();
+    export_documents(collection, &mut lines).unwrap();
+    let page = collection
+        .list_clusters(None, usize::MAX, usize::MAX)
+        .unwrap();
     let clusters: Vec<_> = page
         .clusters
         .iter()
@@ -57,12 +60,13 @@ fn contents(collection: &Collection) -> String {
 /// after a day, and in no file after it. Live documents stay.
 #[test]
 fn what_was_deleted_is_gone_from_the_disk() {
-    let settings = Settings {
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..settings(None)
     };
     let (disk, hand) = (Simulated::new(), Hand::default());
-    let collection = Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+    let collection =
+        Collection::create_empty(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
     let kept = with_meta("stays", "staying words of somebody", "\"staying meta\"");
     let first = insert(&collection, kept.clone());
     insert(
@@ -81,8 +85,11 @@ fn what_was_deleted_is_gone_from_the_disk() {
         &collection,
         with_meta("new", "latter words altogether", "\"latter meta\""),
     );
-    assert!(collection.delete("gone-id").unwrap() && collection.delete("gone-again").unwrap());
-    let stats = collection.stats().unwrap();
+    assert!(
+        collection.delete_document("gone-id").unwrap()
+            && collection.delete_document("gone-again").unwrap()
+    );
+    let stats = collection.collect_stats().unwrap();
     assert_eq!((stats.rows, stats.dead_rows), (2, 6));
     let gone = [
         "gone-id",
@@ -95,13 +102,16 @@ fn what_was_deleted_is_gone_from_the_disk() {
     ];
     assert!(gone.iter().all(|it| has(&disk, it)));
     hand.set(DAY - S);
-    let upkeep = collection.maintain(&mut || true).unwrap();
+    let upkeep = collection.run_maintenance(&mut || true).unwrap();
     assert_eq!(upkeep.compacted, 0);
     hand.set(DAY);
     let before = contents(&collection);
-    let upkeep = collection.maintain(&mut || true).unwrap();
+    let upkeep = collection.run_maintenance(&mut || true).unwrap();
     assert_eq!(upkeep.compacted, 1);
-    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+    assert_eq!(
+        collection.run_maintenance(&mut || true).unwrap().compacted,
+        0
+    );
     for it in gone {
         assert!(!has(&disk, it), "{it}");
     }
@@ -115,28 +125,28 @@ fn what_was_deleted_is_gone_from_the_disk() {
         assert!(has(&disk, it), "{it}");
     }
     let check = |collection: &Collection| {
-        let stats = collection.stats().unwrap();
+        let stats = collection.collect_stats().unwrap();
         assert_eq!((stats.rows, stats.dead_rows, stats.kept), (2, 0, 2));
         assert_eq!(contents(collection), before);
         let again = insert(collection, kept.clone());
         assert_eq!(
             again,
-            Answer {
+            InsertAnswer {
                 again: true,
                 ..first.clone()
             }
         );
-        assert!(collection.get("gone-id").unwrap().is_none());
+        assert!(collection.find_document("gone-id").unwrap().is_none());
     };
     check(&collection);
-    let report = verify(&disk.copy()).unwrap();
+    let report = verify_collection(&disk.copy()).unwrap();
     assert!(
         report.findings.is_empty() && report.remade.is_empty(),
         "{report:?}"
     );
     drop(collection);
     let opened = disk.copy();
-    let collection = Collection::open(Arc::new(opened.clone()), hand.options()).unwrap();
+    let collection = Collection::open_existing(Arc::new(opened.clone()), hand.options()).unwrap();
     check(&collection);
     // Numbering continues.
     let next = insert(&collection, document("next", "something of its own", None));
@@ -146,7 +156,7 @@ fn what_was_deleted_is_gone_from_the_disk() {
             &collection,
             document("near", "secret words of another", None)
         )
-        .cluster(),
+        .cluster_id(),
         "near"
     );
 }
@@ -156,28 +166,28 @@ fn what_was_deleted_is_gone_from_the_disk() {
 fn replacing_does_not_grow_the_disk() {
     const IDS: usize = 400;
     let (disk, hand) = (Simulated::new(), Hand::default());
-    let options = Options {
+    let options = CollectionOptions {
         compaction: CompactionTrigger {
             least_dead_bytes: 64 << 10,
             ..CompactionTrigger::default()
         },
         ..hand.options()
     };
-    let settings = Settings {
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..settings(None)
     };
-    let collection = Collection::create(Arc::new(disk.clone()), &settings, options).unwrap();
+    let collection = Collection::create_empty(Arc::new(disk.clone()), &settings, options).unwrap();
     let (mut once, mut compacted) = (0, 0);
     for round in 0..30 {
         let text = |id: usize| format!("w{id}r{round} ").repeat(3) + &"x".repeat(id % 90 + 80);
         let documents = (0..IDS).map(|id| document(&format!("id-{id}"), &text(id), None));
-        let answers = collection.insert(&prepare(&collection, documents.collect()));
+        let answers = collection.insert_documents(&prepare(&collection, documents.collect()));
         assert!(answers.iter().all(Result::is_ok));
         if round == 0 {
             once = bytes_of(&disk);
         }
-        compacted += collection.maintain(&mut || true).unwrap().compacted;
+        compacted += collection.run_maintenance(&mut || true).unwrap().compacted;
         let now = bytes_of(&disk);
         assert!(
             now <= 2 * once,
@@ -185,11 +195,11 @@ fn replacing_does_not_grow_the_disk() {
         );
     }
     assert!(compacted > 5, "{compacted}");
-    let stats = collection.stats().unwrap();
+    let stats = collection.collect_stats().unwrap();
     assert_eq!(stats.rows, IDS as u64);
     let now = contents(&collection);
     drop(collection);
-    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
     assert_eq!(contents(&collection), now);
 }
 
@@ -199,7 +209,7 @@ pub(crate) fn run_compacting(
     collection: &Collection,
     hand: &Hand,
     every: usize,
-    mut answered: impl FnMut(usize, Vec<Answer>),
+    mut answered: impl FnMut(usize, Vec<InsertAnswer>),
 ) -> u64 {
     let next = Cell::new(0);
     let mut call = || {
@@ -215,7 +225,7 @@ pub(crate) fn run_compacting(
     while next.get() < script.calls.len() {
         call();
         if next.get().is_multiple_of(every) {
-            compacted += collection.compact(&mut call).unwrap();
+            compacted += collection.compact_all(&mut call).unwrap();
         }
     }
     compacted
@@ -241,23 +251,23 @@ fn compaction_changes_no_answer() {
         let expected = contents(&other);
         assert_eq!(contents(&collection), expected, "{seed}");
         let opened = |disk: &Simulated| {
-            let collection = Collection::open(Arc::new(disk.copy()), hand.options());
+            let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options());
             let collection = collection.unwrap();
             let (rows, kept) = (
-                collection.stats().unwrap().rows,
-                collection.stats().unwrap().kept,
+                collection.collect_stats().unwrap().rows,
+                collection.collect_stats().unwrap().kept,
             );
             (contents(&collection), rows, kept)
         };
         assert_eq!(opened(&compacted_disk), opened(&plain));
         assert_eq!(opened(&compacted_disk).0, expected);
-        let report = verify(&compacted_disk.copy()).unwrap();
+        let report = verify_collection(&compacted_disk.copy()).unwrap();
         assert!(
             report.findings.is_empty() && report.remade.is_empty(),
             "{report:?}"
         );
         // A second compaction leaves only live rows.
-        collection.compact(&mut || true).unwrap();
+        collection.compact_all(&mut || true).unwrap();
         assert_eq!(contents(&collection), expected);
     }
 }
@@ -267,7 +277,7 @@ fn compaction_changes_no_answer() {
 fn clusters_keep_their_order() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
-        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
     for at in 0..9 {
         insert(
             &collection,
@@ -275,7 +285,7 @@ fn clusters_keep_their_order() {
         );
     }
     let ids = |collection: &Collection| -> Vec<String> {
-        let cluster = collection.cluster("0", None, 99).unwrap().unwrap();
+        let cluster = collection.find_cluster("0", None, 99).unwrap().unwrap();
         cluster.members.into_iter().map(|it| it.id).collect()
     };
     for (deleted, left) in [
@@ -284,25 +294,25 @@ fn clusters_keep_their_order() {
         (vec!["6", "5", "2"], vec![]),
     ] {
         for id in deleted {
-            assert!(collection.delete(id).unwrap());
+            assert!(collection.delete_document(id).unwrap());
         }
         assert_eq!(ids(&collection), left);
-        assert_eq!(collection.compact(&mut || true).unwrap(), 1);
+        assert_eq!(collection.compact_all(&mut || true).unwrap(), 1);
         assert_eq!(ids(&collection), left);
-        let opened = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+        let opened = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
         assert_eq!(ids(&opened), left);
     }
     insert(&collection, document("9", "one two three four", None));
     insert(&collection, document("10", "one two three four", None));
     assert_eq!(ids(&collection), ["10", "9"]);
-    let opened = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    let opened = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
     assert_eq!(ids(&opened), ["10", "9"]);
     let behind = |after: u64| -> Vec<String> {
-        let cluster = opened.cluster("0", Some(after), 9).unwrap().unwrap();
+        let cluster = opened.find_cluster("0", Some(after), 9).unwrap().unwrap();
         cluster.members.into_iter().map(|it| it.id).collect()
     };
     // A page may begin after a member that no longer exists.
-    let last = opened.stats().unwrap().durable;
+    let last = opened.collect_stats().unwrap().durable;
     assert_eq!(behind(last), ["9"]);
     assert!(behind(4).is_empty() && behind(last - 1).is_empty());
 }
@@ -312,30 +322,33 @@ fn clusters_keep_their_order() {
 fn what_older_versions_deleted_is_erased() {
     let (disk, held) = stored(FIRST);
     let hand = Hand::default();
-    let collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
-    assert!(collection.stats().unwrap().dead_rows > 0);
-    assert!(collection.maintain(&mut || true).unwrap().compacted > 0);
+    let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap();
+    assert!(collection.collect_stats().unwrap().dead_rows > 0);
+    assert!(collection.run_maintenance(&mut || true).unwrap().compacted > 0);
     let mut lines = Vec::new();
-    export(&collection, &mut lines).unwrap();
+    export_documents(&collection, &mut lines).unwrap();
     assert_eq!(String::from_utf8(lines).unwrap(), held);
     drop(collection);
-    let report = verify(&disk.copy()).unwrap();
+    let report = verify_collection(&disk.copy()).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
-    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
-    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+    let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert_eq!(
+        collection.run_maintenance(&mut || true).unwrap().compacted,
+        0
+    );
     let mut lines = Vec::new();
-    export(&collection, &mut lines).unwrap();
+    export_documents(&collection, &mut lines).unwrap();
     assert_eq!(String::from_utf8(lines).unwrap(), held);
 }
 
-/// However long texts are, little is written between two rests, and little waits to be synced then: commits of
-/// others wait for that.
+/// However long texts are, little is written between two rests, and little waits to be synced then:
+/// commits of others wait for that.
 #[test]
 fn compaction_is_done_in_small_pieces() {
     const PIECE: usize = 512 << 10;
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
-        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
     let mut random = Random(71);
     let text = |_| {
         let words = (0..900).map(|_| format!("{:x} ", random.next() >> 32));
@@ -344,10 +357,10 @@ fn compaction_is_done_in_small_pieces() {
     let texts: Vec<String> = (0..1200).map(text).collect();
     for some in texts.chunks(100) {
         let documents = some.iter().map(|text| document(&text[..20], text, None));
-        let answers = collection.insert(&prepare(&collection, documents.collect()));
+        let answers = collection.insert_documents(&prepare(&collection, documents.collect()));
         assert!(answers.iter().all(Result::is_ok));
     }
-    assert!(collection.delete(&texts[0][..20]).unwrap());
+    assert!(collection.delete_document(&texts[0][..20]).unwrap());
     let bytes = bytes_of(&disk);
     assert!(bytes > 8 * PIECE, "{bytes}");
     let (unsynced_before, mut written_before) = (disk.unsynced(), disk.written());
@@ -362,7 +375,7 @@ fn compaction_is_done_in_small_pieces() {
         rests += 1;
         true
     };
-    assert_eq!(collection.compact(&mut go_on).unwrap(), 1);
+    assert_eq!(collection.compact_all(&mut go_on).unwrap(), 1);
     let last = disk.written() - written_before;
     assert!(last <= 3 * PIECE, "{last} bytes in the end");
     assert!(rests > 8, "{rests}");
@@ -373,24 +386,24 @@ fn compaction_is_done_in_small_pieces() {
 fn compaction_can_be_given_up() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
-        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
     insert(&collection, document("a", "words that go away", None));
     insert(&collection, document("b", "other words that stay", None));
-    assert!(collection.delete("a").unwrap());
-    let names = disk.names().unwrap();
+    assert!(collection.delete_document("a").unwrap());
+    let names = disk.file_names().unwrap();
     for steps in 0..2 {
         let mut left = steps;
         let mut go_on = || {
             left -= 1;
             left >= 0
         };
-        assert_eq!(collection.compact(&mut go_on).unwrap(), 0, "{steps}");
-        assert_eq!(disk.names().unwrap(), names);
+        assert_eq!(collection.compact_all(&mut go_on).unwrap(), 0, "{steps}");
+        assert_eq!(disk.file_names().unwrap(), names);
         assert!(has(&disk, "words that go away"));
     }
-    assert_eq!(collection.compact(&mut || true).unwrap(), 1);
+    assert_eq!(collection.compact_all(&mut || true).unwrap(), 1);
     assert!(!has(&disk, "words that go away") && has(&disk, "words that stay"));
-    assert_eq!(disk.names().unwrap().len(), names.len());
+    assert_eq!(disk.file_names().unwrap().len(), names.len());
 }
 
 /// A snapshot made after compaction is complete, and so is a restored one.
@@ -401,18 +414,18 @@ fn a_compacted_collection_is_copied() {
     let collection = script.create(&disk, &hand);
     run_compacting(&script, &collection, &hand, 11, |_, _| ());
     let (copy, restored) = (Simulated::new(), Simulated::new());
-    collection.snapshot(&copy).unwrap();
-    lookalike_store::restore(&copy, &restored).unwrap();
+    collection.copy_to_snapshot(&copy).unwrap();
+    lookalike_store::restore_collection(&copy, &restored).unwrap();
     for disk in [copy, restored] {
-        assert!(verify(&disk.copy()).unwrap().findings.is_empty());
-        let copied = Collection::open(Arc::new(disk), hand.options()).unwrap();
+        assert!(verify_collection(&disk.copy()).unwrap().findings.is_empty());
+        let copied = Collection::open_existing(Arc::new(disk), hand.options()).unwrap();
         assert_eq!(contents(&copied), contents(&collection));
     }
 }
 
-fn by_wall(width: u64) -> Settings {
+fn by_wall(width: u64) -> CollectionSettings {
     let made = settings(Some((width, false)));
-    Settings {
+    CollectionSettings {
         window: made.window.map(|window| window.with_wall_clock(true)),
         ..made
     }
@@ -425,48 +438,52 @@ fn documents_leave_by_the_wall_clock_while_nobody_writes() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     hand.set(1000 * S);
     let (wall, plain) = (by_wall(240), settings(Some((240, false))));
-    let collection = Collection::create(Arc::new(disk.clone()), &wall, hand.options()).unwrap();
+    let collection =
+        Collection::create_empty(Arc::new(disk.clone()), &wall, hand.options()).unwrap();
     let documents_disk = Simulated::new();
     let by_documents =
-        Collection::create(Arc::new(documents_disk.clone()), &plain, hand.options()).unwrap();
+        Collection::create_empty(Arc::new(documents_disk.clone()), &plain, hand.options()).unwrap();
     for collection in [&collection, &by_documents] {
         insert(collection, document("a", "words that go away", None));
     }
     for seconds in 1001..=1240 {
         hand.set(seconds * S);
-        collection.maintain(&mut || true).unwrap();
-        assert!(collection.get("a").unwrap().is_some(), "{seconds}");
+        collection.run_maintenance(&mut || true).unwrap();
+        assert!(
+            collection.find_document("a").unwrap().is_some(),
+            "{seconds}"
+        );
     }
     hand.set(1240 * S + 1);
-    assert!(collection.get("a").unwrap().is_none());
-    assert!(collection.cluster("a", None, 9).unwrap().is_none());
+    assert!(collection.find_document("a").unwrap().is_none());
+    assert!(collection.find_cluster("a", None, 9).unwrap().is_none());
     assert!(has(&disk, "words that go away"));
     hand.set(1250 * S);
-    assert_eq!(collection.maintain(&mut || true).unwrap().expired, 1);
+    assert_eq!(collection.run_maintenance(&mut || true).unwrap().expired, 1);
     assert!(!has(&disk, "words that go away"));
-    let stats = collection.stats().unwrap();
+    let stats = collection.collect_stats().unwrap();
     assert_eq!((stats.rows, stats.kept, stats.partitions), (0, 0, 1));
     assert_eq!(
-        collection.maintain(&mut || true).unwrap(),
-        lookalike_store::Upkeep::default()
+        collection.run_maintenance(&mut || true).unwrap(),
+        lookalike_store::MaintenanceReport::default()
     );
     // A document with an old time is late by the wall clock, whatever came before. By the clock of documents
     // it is not.
     let late = document("b", "words of long ago", Some(1009 * S));
     assert_eq!(insert(&collection, late.clone()).seq, None);
     assert_eq!(insert(&by_documents, late).seq, Some(2));
-    by_documents.maintain(&mut || true).unwrap();
-    assert!(by_documents.get("a").unwrap().is_some());
+    by_documents.run_maintenance(&mut || true).unwrap();
+    assert!(by_documents.find_document("a").unwrap().is_some());
     // The same holds after the collection is opened again.
     drop(collection);
-    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
     assert_eq!(
         insert(&collection, document("c", "words of today", None)).seq,
         Some(2)
     );
     hand.set(1491 * S);
-    assert!(collection.get("c").unwrap().is_none());
-    assert!(!collection.delete("c").unwrap());
+    assert!(collection.find_document("c").unwrap().is_none());
+    assert!(!collection.delete_document("c").unwrap());
 }
 
 /// A document that arrived late, but within the window, leaves the disk a 24th of the window after it has
@@ -476,7 +493,7 @@ fn late_documents_leave_by_the_wall_clock_too() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     hand.set(1000 * S);
     let collection =
-        Collection::create(Arc::new(disk.clone()), &by_wall(240), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(disk.clone()), &by_wall(240), hand.options()).unwrap();
     insert(&collection, document("fresh", "words of today", None));
     let late = document("late", "some news of long ago", Some(800 * S));
     assert_eq!(insert(&collection, late).seq, Some(2));
@@ -486,42 +503,54 @@ fn late_documents_leave_by_the_wall_clock_too() {
     );
     for seconds in 1001..=1040 {
         hand.set(seconds * S);
-        assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
-        assert!(collection.get("late").unwrap().is_some(), "{seconds}");
+        assert_eq!(
+            collection.run_maintenance(&mut || true).unwrap().compacted,
+            0
+        );
+        assert!(
+            collection.find_document("late").unwrap().is_some(),
+            "{seconds}"
+        );
     }
     hand.set(1050 * S);
-    assert!(collection.get("late").unwrap().is_none());
+    assert!(collection.find_document("late").unwrap().is_none());
     assert!(has(&disk, "latesome"));
-    let partitions = collection.stats().unwrap().partitions;
-    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 1);
-    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
-    assert_eq!(collection.stats().unwrap().partitions, partitions);
+    let partitions = collection.collect_stats().unwrap().partitions;
+    assert_eq!(
+        collection.run_maintenance(&mut || true).unwrap().compacted,
+        1
+    );
+    assert_eq!(
+        collection.run_maintenance(&mut || true).unwrap().compacted,
+        0
+    );
+    assert_eq!(collection.collect_stats().unwrap().partitions, partitions);
     // The duplicate has the same text and still exists.
     assert!(!has(&disk, "latesome") && has(&disk, "repeatsome"));
     let check = |collection: &Collection| {
-        let there = ["fresh", "late", "repeat"].map(|id| collection.get(id).unwrap());
+        let there = ["fresh", "late", "repeat"].map(|id| collection.find_document(id).unwrap());
         assert_eq!(there.each_ref().map(Option::is_some), [true, false, true]);
         assert!(there[2].as_ref().unwrap().of_is_gone);
-        assert_eq!(collection.stats().unwrap().rows, 2);
+        assert_eq!(collection.collect_stats().unwrap().rows, 2);
     };
     check(&collection);
     drop(collection);
-    check(&Collection::open(Arc::new(disk.copy()), hand.options()).unwrap());
+    check(&Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap());
 }
 
 /// The manifest contains the setting unless it is the default.
 #[test]
 fn the_clock_of_a_collection_is_in_its_manifest() {
     for (settings, expire) in [
-        (by_wall(240), Expire::Wall),
-        (settings(Some((240, false))), Expire::Documents),
+        (by_wall(240), ExpiryClock::Wall),
+        (settings(Some((240, false))), ExpiryClock::Documents),
     ] {
         let disk = Simulated::new();
         let options = Hand::default().options();
-        drop(Collection::create(Arc::new(disk.clone()), &settings, options).unwrap());
+        drop(Collection::create_empty(Arc::new(disk.clone()), &settings, options).unwrap());
         assert_eq!(read_settings(&disk).unwrap(), settings);
-        assert_eq!(Expire::of(&settings.window.unwrap()), expire);
-        assert_eq!(has(&disk, "expire"), expire == Expire::Wall);
+        assert_eq!(ExpiryClock::from_window(&settings.window.unwrap()), expire);
+        assert_eq!(has(&disk, "expire"), expire == ExpiryClock::Wall);
     }
 }
 
@@ -534,12 +563,13 @@ fn nobody_waits_for_compaction() {
 
     const IDS: usize = 8000;
     let folder = tempfile::tempdir().unwrap();
-    let disk = Arc::new(lookalike_store::Folder::open(folder.path()).unwrap());
-    let settings = Settings {
+    let disk = Arc::new(lookalike_store::DiskFolder::open(folder.path()).unwrap());
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
-        ..Settings::default()
+        ..CollectionSettings::default()
     };
-    let collection = Collection::create(disk, &settings, Options::default()).unwrap();
+    let collection =
+        Collection::create_empty(disk, &settings, CollectionOptions::default()).unwrap();
     let text = |id: usize, round: usize| format!("word{id} in{round} ").repeat(120);
     let bytes = || -> u64 {
         let files = std::fs::read_dir(folder.path()).unwrap();
@@ -558,7 +588,7 @@ fn nobody_waits_for_compaction() {
                     pace.rest();
                     true
                 };
-                compacted += collection.maintain(&mut go_on).unwrap().compacted;
+                compacted += collection.run_maintenance(&mut go_on).unwrap().compacted;
                 std::thread::sleep(Duration::from_millis(200));
             }
             compacted
@@ -567,7 +597,7 @@ fn nobody_waits_for_compaction() {
             let mut longest = Duration::ZERO;
             while !done.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                collection.get("id-7").unwrap();
+                collection.find_document("id-7").unwrap();
                 longest = longest.max(begun.elapsed());
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -580,7 +610,12 @@ fn nobody_waits_for_compaction() {
                     .map(|&id| document(&format!("id-{id}"), &text(id, round), None));
                 let prepared = prepare(&collection, documents.collect());
                 let begun = Instant::now();
-                assert!(collection.insert(&prepared).iter().all(Result::is_ok));
+                assert!(
+                    collection
+                        .insert_documents(&prepared)
+                        .iter()
+                        .all(Result::is_ok)
+                );
                 inserts.push(begun.elapsed());
             }
             if round == 0 {

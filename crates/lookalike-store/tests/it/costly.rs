@@ -3,34 +3,35 @@
 use std::sync::Arc;
 
 use lookalike::Threshold;
-use lookalike::plan::{self, Measure};
+use lookalike::plan::{self, SimilarityMeasure};
 use lookalike_store::{
-    Answer, Collection, ErrorKind, Options, Result, Settings, Verdict, VerificationLimits,
+    Collection, CollectionOptions, CollectionSettings, ErrorKind, InsertAnswer, Result,
+    StoredVerdict, VerificationLimits,
 };
 
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, document, prepare};
 
-fn by_edits() -> Settings {
-    Settings {
-        matching: plan::Settings {
-            measure: Measure::Levenshtein,
+fn by_edits() -> CollectionSettings {
+    CollectionSettings {
+        matching: plan::MatchSettings {
+            measure: SimilarityMeasure::Levenshtein,
             threshold: Threshold::new(0.75).unwrap(),
-            ..plan::Settings::default()
+            ..plan::MatchSettings::default()
         },
-        ..Settings::default()
+        ..CollectionSettings::default()
     }
 }
 
 fn collection(document_steps: u64, turn_steps: u64) -> Collection {
-    let options = Options {
+    let options = CollectionOptions {
         verification: VerificationLimits {
             document_steps,
             turn_steps,
         },
         ..Hand::default().options()
     };
-    Collection::create(Arc::new(Simulated::new()), &by_edits(), options).unwrap()
+    Collection::create_empty(Arc::new(Simulated::new()), &by_edits(), options).unwrap()
 }
 
 /// Texts of the same blocks in other orders, every fourth with a near-duplicate of itself behind it.
@@ -57,11 +58,11 @@ fn texts(count: usize) -> Vec<String> {
 }
 
 /// Answers as far as they can be compared: the id of the kept document, or why there is none.
-fn summarise(answers: Vec<Result<Answer>>) -> Vec<Result<Option<String>, ErrorKind>> {
-    let one = |answer: Result<Answer>| match answer {
+fn summarise(answers: Vec<Result<InsertAnswer>>) -> Vec<Result<Option<String>, ErrorKind>> {
+    let one = |answer: Result<InsertAnswer>| match answer {
         Ok(answer) => Ok(match answer.verdict {
-            Verdict::Kept => None,
-            Verdict::Duplicate(evidence) => Some(evidence.of),
+            StoredVerdict::Kept => None,
+            StoredVerdict::Duplicate(evidence) => Some(evidence.of),
         }),
         Err(error) => Err(error.kind()),
     };
@@ -79,12 +80,12 @@ fn turns_change_no_answer() {
             .collect()
     };
     let plain = collection(u64::MAX, u64::MAX);
-    let expected = summarise(plain.insert(&prepare(&plain, documents())));
+    let expected = summarise(plain.insert_documents(&prepare(&plain, documents())));
     let duplicates = expected.iter().filter(|it| matches!(it, Ok(Some(_))));
     assert!(duplicates.count() >= 5, "{expected:?}");
     for turn_steps in [0, 300_000, u64::MAX] {
         let whole = collection(u64::MAX, turn_steps);
-        let answers = summarise(whole.insert(&prepare(&whole, documents())));
+        let answers = summarise(whole.insert_documents(&prepare(&whole, documents())));
         assert_eq!(answers, expected, "{turn_steps}");
 
         let by_turns = collection(u64::MAX, turn_steps);
@@ -93,7 +94,7 @@ fn turns_change_no_answer() {
         while answers.len() < prepared.len() {
             let admitted = by_turns.admit_turn(&prepared[answers.len()..]);
             assert!(admitted.count() > 0);
-            answers.extend(by_turns.settle(admitted));
+            answers.extend(by_turns.wait_until_durable(admitted));
             turns += 1;
         }
         assert_eq!(summarise(answers), expected, "{turn_steps}");
@@ -112,31 +113,31 @@ fn costly_documents_are_refused_and_take_no_verdict_away() {
     let limited = collection(400_000, 1 << 21);
     let mut refused = 0;
     for (id, text) in texts.iter().enumerate() {
-        let before = limited.stats().unwrap().rows;
+        let before = limited.collect_stats().unwrap().rows;
         let offered = prepare(&limited, vec![document(&id.to_string(), text, None)]);
-        let answer = limited.insert(&offered).pop().unwrap();
+        let answer = limited.insert_documents(&offered).pop().unwrap();
         if let Err(error) = answer {
             assert_eq!(error.kind(), ErrorKind::TooCostly);
             assert!(error.to_string().contains("400000"), "{error}");
-            assert_eq!(limited.stats().unwrap().rows, before);
+            assert_eq!(limited.collect_stats().unwrap().rows, before);
             refused += 1;
         }
     }
-    let kept = limited.stats().unwrap().kept;
+    let kept = limited.collect_stats().unwrap().kept;
     assert!(kept > 3 && refused > 10, "{kept} kept, {refused} refused");
     // One that is near a kept document is told so, with what is left of the limit.
     let edited = format!("edited {}", texts[0]);
     let again = prepare(&limited, vec![document("edited", &edited, None)]);
-    let answer = summarise(limited.insert(&again));
+    let answer = summarise(limited.insert_documents(&again));
     assert_eq!(answer, [Ok(Some("0".to_owned()))]);
     // The limit is of the verification, not of the document.
     let other = "an honest text ".repeat(200);
     let honest = prepare(&limited, vec![document("honest", &other, None)]);
-    assert_eq!(summarise(limited.insert(&honest)), [Ok(None)]);
+    assert_eq!(summarise(limited.insert_documents(&honest)), [Ok(None)]);
     let query = prepare(
         &limited,
         vec![document("like it", &format!("{other}!"), None)],
     );
-    let answer = limited.query(&query[0]).unwrap().verdict;
-    assert!(matches!(answer, Verdict::Duplicate(it) if it.of == "honest"));
+    let answer = limited.query_document(&query[0]).unwrap().verdict;
+    assert!(matches!(answer, StoredVerdict::Duplicate(it) if it.of == "honest"));
 }

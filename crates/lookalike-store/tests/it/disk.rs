@@ -306,7 +306,7 @@ fn write(bytes: &mut Vec<u8>, at: u64, written: &[u8]) {
 }
 
 impl Disk for Simulated {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut file = 0;
         self.change_names(|inner| {
             file = inner.files.len();
@@ -316,16 +316,16 @@ impl Disk for Simulated {
         Ok(self.file(file))
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.inner.lock().unwrap().names.get(name).copied();
         Ok(self.file(file.ok_or(io::ErrorKind::NotFound)?))
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         Ok(self.inner.lock().unwrap().names.keys().cloned().collect())
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
         self.change_names(|inner| {
             let file = *inner.names.get(from).ok_or(io::ErrorKind::NotFound)?;
             // Both are one change of the journal: there is never a moment without either name.
@@ -336,7 +336,7 @@ impl Disk for Simulated {
         })
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
+    fn remove_file(&self, name: &str) -> io::Result<()> {
         self.change_names(|inner| {
             inner.names.get(name).ok_or(io::ErrorKind::NotFound)?;
             Ok(vec![Rename::Unlink(name.to_owned())])
@@ -355,7 +355,7 @@ impl Disk for Simulated {
         Ok(())
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         Ok(self.inner.lock().unwrap().free)
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
-    Answer, Collection, Disk, DiskFile, Document, Error, ErrorKind, Folder, Result, Settings,
-    export, verify,
+    Collection, CollectionSettings, Disk, DiskFile, DiskFolder, Error, ErrorKind, InsertAnswer,
+    NewDocument, Result, export_documents, verify_collection,
 };
 
 use crate::disk::{Fault, Simulated, UNREADABLE};
@@ -47,9 +47,9 @@ fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
         }
         if stopped {
             stopped_at += 1;
-            let stats = collection.stats().unwrap();
+            let stats = collection.collect_stats().unwrap();
             assert!(stats.stopped.is_some());
-            assert!(collection.get("0-0").is_ok());
+            assert!(collection.find_document("0-0").is_ok());
         }
         let lost = disk.after_power_loss(&mut Random(at));
         drop(collection);
@@ -78,18 +78,18 @@ fn compaction_that_fails_loses_nothing() {
     };
     let (whole, _, collection) = make();
     let begun = whole.operations();
-    assert!(collection.compact(&mut || true).unwrap() > 1);
+    assert!(collection.compact_all(&mut || true).unwrap() > 1);
     let operations = whole.operations() - begun;
     let (mut went_on, mut stopped) = (0, 0);
-    let step = choose(3, 1) as u64;
+    let step = choose_effort(3, 1) as u64;
     for (at, fault) in (1..operations)
         .step_by(step as usize)
         .zip(FAULTS.into_iter().cycle())
     {
         let (disk, hand, collection) = make();
         disk.fail(at, fault);
-        let compacted = collection.compact(&mut || true);
-        let is_stopped = collection.stats().unwrap().stopped.is_some();
+        let compacted = collection.compact_all(&mut || true);
+        let is_stopped = collection.collect_stats().unwrap().stopped.is_some();
         assert!(compacted.is_err() || !is_stopped);
         match is_stopped {
             true => {
@@ -102,8 +102,11 @@ fn compaction_that_fails_loses_nothing() {
                 let answers = script.call(&collection, &hand, before).unwrap();
                 assert_eq!(answers, script.answers(before));
                 // The next compaction removes the left-over files.
-                collection.compact(&mut || true).unwrap();
-                assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+                collection.compact_all(&mut || true).unwrap();
+                assert_eq!(
+                    collection.run_maintenance(&mut || true).unwrap().compacted,
+                    0
+                );
             }
         }
         let acknowledged = before + usize::from(!is_stopped);
@@ -134,7 +137,7 @@ fn a_collection_that_could_not_be_made_can_be() {
             for disk in [disk.copy(), lost] {
                 let collection = make_or_open(&disk).unwrap();
                 let documents = prepare(&collection, vec![document("a", "one two three", None)]);
-                assert!(collection.insert(&documents).remove(0).is_ok());
+                assert!(collection.insert_documents(&documents).remove(0).is_ok());
             }
         }
     }
@@ -149,7 +152,7 @@ struct Used {
     /// Calls that were answered completely.
     calls: usize,
     /// Answers to the call after these.
-    answered: Vec<(Document, Answer)>,
+    answered: Vec<(NewDocument, InsertAnswer)>,
 }
 
 /// Calls of a script before a collection is used, and all of them.
@@ -162,11 +165,15 @@ impl Used {
     }
 
     /// Opens a collection, reads, inserts, and copies it. Every answer must be right.
-    fn of(disk: &Simulated, script: &crate::power::Script, asked: &[(Document, Answer)]) -> Self {
+    fn of(
+        disk: &Simulated,
+        script: &crate::power::Script,
+        asked: &[(NewDocument, InsertAnswer)],
+    ) -> Self {
         let (mut used, hand) = (Self::default(), Hand::default());
         hand.set(script.calls[BEFORE - 1].0);
         used.calls = BEFORE;
-        let collection = match Collection::open(Arc::new(disk.clone()), hand.options()) {
+        let collection = match Collection::open_existing(Arc::new(disk.clone()), hand.options()) {
             Ok(collection) => collection,
             Err(error) => {
                 used.refuse("open", &error);
@@ -175,7 +182,7 @@ impl Used {
         };
         for (document, expected) in asked {
             let prepared = prepare(&collection, vec![document.clone()]);
-            match collection.query(&prepared[0]) {
+            match collection.query_document(&prepared[0]) {
                 Ok(answer) => assert_eq!(answer, *expected),
                 Err(error) => used.refuse("query", &error),
             }
@@ -192,11 +199,11 @@ impl Used {
             }
         }
         let copy = Simulated::new();
-        match collection.snapshot(&copy) {
+        match collection.copy_to_snapshot(&copy) {
             Ok(()) => script.check(&copy, ALL).unwrap(),
             Err(error) => used.refuse("snapshot", &error),
         }
-        if let Err(error) = export(&collection, &mut Vec::new()) {
+        if let Err(error) = export_documents(&collection, &mut Vec::new()) {
             used.refuse("export", &error);
         }
         used
@@ -214,7 +221,7 @@ impl Used {
             return script.call(collection, hand, self.calls).map(drop);
         };
         hand.set(*time);
-        let answers = collection.insert(&prepare(collection, documents.clone()));
+        let answers = collection.insert_documents(&prepare(collection, documents.clone()));
         let expected = script.answers(self.calls);
         self.answered.clear();
         for ((answer, expected), document) in answers.into_iter().zip(expected).zip(documents) {
@@ -243,7 +250,7 @@ fn a_read_that_fails_changes_no_answer() {
         };
         let document = document("asked", "", Some(*time));
         let content = documents[0].content.clone();
-        Some(Document {
+        Some(NewDocument {
             content,
             ..document
         })
@@ -251,7 +258,7 @@ fn a_read_that_fails_changes_no_answer() {
     let asked: Vec<_> = asked
         .map(|document| {
             let prepared = prepare(&collection, vec![document.clone()]);
-            (document, collection.query(&prepared[0]).unwrap())
+            (document, collection.query_document(&prepared[0]).unwrap())
         })
         .collect();
     drop(collection);
@@ -264,7 +271,7 @@ fn a_read_that_fails_changes_no_answer() {
         used.refused
     );
     let mut refused = std::collections::BTreeSet::new();
-    let step = (whole.reads() / choose(40, 100)).max(1);
+    let step = (whole.reads() / choose_effort(40, 100)).max(1);
     for read in (1..=whole.reads()).step_by(step as usize) {
         let disk = disk.copy();
         disk.fail_read(read);
@@ -273,7 +280,7 @@ fn a_read_that_fails_changes_no_answer() {
             assert!(said.contains(UNREADABLE), "{what}, read {read}: {said}");
             refused.insert(*what);
         }
-        let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+        let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
         let begun = script.calls.get(used.calls).map(|(_, call)| match call {
             Call::Insert(documents) => documents.iter().map(|it| &*it.id).collect(),
             Call::Delete(id) => vec![&**id],
@@ -281,7 +288,7 @@ fn a_read_that_fails_changes_no_answer() {
         let there = script.check_documents(&collection, used.calls, &begun.unwrap());
         there.unwrap_or_else(|wrong| panic!("read {read}: {wrong}"));
         for (document, answer) in used.answered {
-            let stored = collection.get(&document.id).unwrap().unwrap();
+            let stored = collection.find_document(&document.id).unwrap().unwrap();
             assert_eq!(
                 (stored.answer.seq, stored.content),
                 (answer.seq, document.content)
@@ -298,15 +305,15 @@ fn a_read_that_fails_changes_no_answer() {
 fn a_failing_read_is_told_until_it_succeeds() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
-        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
     let documents = prepare(&collection, vec![document("a", "one two three four", None)]);
-    collection.insert(&documents).remove(0).unwrap();
+    collection.insert_documents(&documents).remove(0).unwrap();
     let asked = prepare(&collection, vec![document("b", "one two three four", None)]);
     assert!(collection.failing_read().unwrap().is_none());
     disk.refuse_reads(true);
     // Nothing is known of it before somebody needs a file.
     assert!(collection.failing_read().unwrap().is_none());
-    let refused = collection.query(&asked[0]).unwrap_err();
+    let refused = collection.query_document(&asked[0]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Disk, "{refused}");
     for _ in 0..2 {
         let failing = collection.failing_read().unwrap().unwrap();
@@ -315,7 +322,10 @@ fn a_failing_read_is_told_until_it_succeeds() {
     }
     disk.refuse_reads(false);
     assert!(collection.failing_read().unwrap().is_none());
-    assert_eq!(collection.query(&asked[0]).unwrap().cluster(), "a");
+    assert_eq!(
+        collection.query_document(&asked[0]).unwrap().cluster_id(),
+        "a"
+    );
 }
 
 /// The database refuses everything after one read that failed: that is no damage, and is told until the
@@ -324,29 +334,29 @@ fn a_failing_read_is_told_until_it_succeeds() {
 fn rows_that_could_not_be_read_are_not_damaged() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
-        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
     // More rows than the database keeps in memory.
     let meta = format!("\"{}\"", "m".repeat(8000));
     let count = 400;
-    let documents = (0..count).map(|at| Document {
+    let documents = (0..count).map(|at| NewDocument {
         meta: Some(meta.clone()),
         ..document(&at.to_string(), &format!("text number {at}"), None)
     });
     let documents = prepare(&collection, documents.collect());
     for some in documents.chunks(50) {
-        assert!(collection.insert(some).iter().all(Result::is_ok));
+        assert!(collection.insert_documents(some).iter().all(Result::is_ok));
     }
     disk.refuse_reads(true);
-    let refused = (0..count).find_map(|at| collection.get(&at.to_string()).err());
+    let refused = (0..count).find_map(|at| collection.find_document(&at.to_string()).err());
     assert_eq!(refused.unwrap().kind(), ErrorKind::Disk);
     disk.refuse_reads(false);
-    let refused = (0..count).find_map(|at| collection.get(&at.to_string()).err());
+    let refused = (0..count).find_map(|at| collection.find_document(&at.to_string()).err());
     assert_eq!(refused.unwrap().kind(), ErrorKind::Disk);
     let failing = collection.failing_read().unwrap().unwrap();
     assert!(failing.to_string().contains(".rows"), "{failing}");
     drop(collection);
-    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
-    assert!((0..count).all(|at| collection.get(&at.to_string()).unwrap().is_some()));
+    let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert!((0..count).all(|at| collection.find_document(&at.to_string()).unwrap().is_some()));
     assert!(collection.failing_read().unwrap().is_none());
 }
 
@@ -356,14 +366,15 @@ fn sketches_that_cannot_be_written_stop_nothing() {
     let mut went_on = 0;
     let insert = |collection: &Collection, id: &str| {
         let documents = prepare(collection, vec![document(id, &format!("one {id}"), None)]);
-        collection.insert(&documents).remove(0)
+        collection.insert_documents(&documents).remove(0)
     };
     let mut at = 0;
     loop {
         at += 1;
         let (disk, hand) = (Simulated::new(), Hand::default());
         let new = Arc::new(disk.clone());
-        let collection = Collection::create(new, &Settings::default(), hand.options()).unwrap();
+        let collection =
+            Collection::create_empty(new, &CollectionSettings::default(), hand.options()).unwrap();
         insert(&collection, "first").unwrap();
         let before = disk.operations();
         disk.fail(at, Fault::Error(io::ErrorKind::StorageFull));
@@ -375,16 +386,17 @@ fn sketches_that_cannot_be_written_stop_nothing() {
         went_on += 1;
         insert(&collection, "third").unwrap();
         drop(collection);
-        let report = verify(&disk.copy()).unwrap();
+        let report = verify_collection(&disk.copy()).unwrap();
         assert!(
             report.findings.is_empty() && report.remade.len() == 1,
             "{report:?}"
         );
         let again = disk.copy();
-        let collection = Collection::open(Arc::new(again.clone()), hand.options()).unwrap();
+        let collection =
+            Collection::open_existing(Arc::new(again.clone()), hand.options()).unwrap();
         assert!(insert(&collection, "third").unwrap().again);
         drop(collection);
-        assert!(verify(&again).unwrap().remade.is_empty());
+        assert!(verify_collection(&again).unwrap().remade.is_empty());
     }
     assert_eq!(went_on, 1, "of {at}");
 }
@@ -395,7 +407,7 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let mut options = hand.options();
     options.headroom = 1 << 20;
-    let collection = lookalike_store::Collection::create(
+    let collection = lookalike_store::Collection::create_empty(
         std::sync::Arc::new(disk.clone()),
         &script.settings,
         options,
@@ -404,13 +416,16 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
     let documents = prepare(&collection, vec![document("a", "one two three", None)]);
     disk.set_free((1 << 20) + 100);
     let before = disk.operations();
-    let refused = collection.insert(&documents).remove(0).unwrap_err();
+    let refused = collection
+        .insert_documents(&documents)
+        .remove(0)
+        .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Full);
     assert!(refused.to_string().contains("1048676"), "{refused}");
     assert_eq!(disk.operations(), before);
-    assert!(collection.get("a").unwrap().is_none());
+    assert!(collection.find_document("a").unwrap().is_none());
     disk.set_free(1 << 30);
-    assert!(collection.insert(&documents).remove(0).is_ok());
+    assert!(collection.insert_documents(&documents).remove(0).is_ok());
 }
 
 /// Expiry makes room on a full disk.
@@ -420,15 +435,15 @@ fn a_full_disk_empties_with_the_window() {
     let mut options = hand.options();
     options.headroom = 1 << 20;
     let settings = settings(Some((24, false)));
-    let collection = Collection::create(Arc::new(disk.clone()), &settings, options).unwrap();
+    let collection = Collection::create_empty(Arc::new(disk.clone()), &settings, options).unwrap();
     let insert = |id: &str, seconds: i64| {
         hand.set(seconds * 1_000_000);
         let text = format!("{id} is all that this says");
         let documents = prepare(&collection, vec![document(id, &text, None)]);
-        collection.insert(&documents).remove(0)
+        collection.insert_documents(&documents).remove(0)
     };
     let rows = || {
-        disk.names()
+        disk.file_names()
             .unwrap()
             .iter()
             .filter(|it| it.ends_with(".rows"))
@@ -436,14 +451,14 @@ fn a_full_disk_empties_with_the_window() {
     };
     assert!(insert("one", 100).is_ok());
     disk.set_free((1 << 20) - 1);
-    let full = |answer: Result<Answer>| answer.unwrap_err().kind() == ErrorKind::Full;
+    let full = |answer: Result<InsertAnswer>| answer.unwrap_err().kind() == ErrorKind::Full;
     assert!(full(insert("two", 124)));
     disk.set_free(1 << 19);
     assert!(full(insert("two", 125)));
     disk.set_free((1 << 20) - 1);
     assert!(insert("two", 125).is_ok());
     assert_eq!(rows(), 1);
-    assert!(collection.get("one").unwrap().is_none());
+    assert!(collection.find_document("one").unwrap().is_none());
     assert!(full(insert("three", 126)));
 }
 
@@ -454,68 +469,83 @@ fn nothing_is_deleted_on_a_disk_that_is_nearly_full() {
     let mut options = hand.options();
     options.headroom = 1 << 20;
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &Settings::default(), options).unwrap();
+    let collection =
+        Collection::create_empty(new, &CollectionSettings::default(), options).unwrap();
     let documents = prepare(&collection, vec![document("a", "one two three", None)]);
-    assert!(collection.insert(&documents).remove(0).is_ok());
+    assert!(collection.insert_documents(&documents).remove(0).is_ok());
     disk.set_free(1 << 20);
     let before = disk.operations();
-    assert_eq!(collection.delete("a").unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(
+        collection.delete_document("a").unwrap_err().kind(),
+        ErrorKind::Full
+    );
     assert_eq!(disk.operations(), before);
-    assert!(collection.get("a").unwrap().is_some());
+    assert!(collection.find_document("a").unwrap().is_some());
     disk.set_free(1 << 30);
-    assert!(collection.delete("a").unwrap());
+    assert!(collection.delete_document("a").unwrap());
 }
 
 /// A lost manifest is not replaced by that of another collection.
 #[test]
 fn files_without_a_manifest_are_not_written_over() {
     let (disk, hand) = (Simulated::new(), Hand::default());
-    let create =
-        || Collection::create(Arc::new(disk.clone()), &Settings::default(), hand.options());
+    let create = || {
+        Collection::create_empty(
+            Arc::new(disk.clone()),
+            &CollectionSettings::default(),
+            hand.options(),
+        )
+    };
     let collection = create().unwrap();
     let documents = prepare(&collection, vec![document("a", "one two three", None)]);
-    assert!(collection.insert(&documents).remove(0).is_ok());
+    assert!(collection.insert_documents(&documents).remove(0).is_ok());
     drop(collection);
-    disk.remove("manifest").unwrap();
+    disk.remove_file("manifest").unwrap();
     let refused = create().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Setting);
     assert!(
         refused.to_string().contains("manifest is missing"),
         "{refused}"
     );
-    assert!(!disk.names().unwrap().iter().any(|name| name == "manifest"));
+    assert!(
+        !disk
+            .file_names()
+            .unwrap()
+            .iter()
+            .any(|name| name == "manifest")
+    );
 }
 
 /// A directory that never reports that it is nearly full.
 #[derive(Debug)]
-struct Boundless(Folder);
+struct Boundless(DiskFolder);
 
 impl Disk for Boundless {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.0.create(name)
+    fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.0.create_file(name)
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.0.open(name)
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.0.open_file(name)
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.0.names()
+    fn file_names(&self) -> io::Result<Vec<String>> {
+        self.0.file_names()
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename_file(from, to)
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        self.0.remove_file(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
         self.0.sync_names()
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 }
@@ -554,9 +584,9 @@ fn a_full_disk_loses_nothing() {
     for megabytes in 3..9 {
         let mounted = Mounted::new(megabytes << 20);
         let path = mounted.0.path();
-        let (settings, hand) = (Settings::default(), Hand::default());
-        let disk = Arc::new(Boundless(Folder::open(path).unwrap()));
-        let collection = Collection::create(disk, &settings, hand.options()).unwrap();
+        let (settings, hand) = (CollectionSettings::default(), Hand::default());
+        let disk = Arc::new(Boundless(DiskFolder::open(path).unwrap()));
+        let collection = Collection::create_empty(disk, &settings, hand.options()).unwrap();
         let mut acknowledged = Vec::new();
         let refused = (0..).find_map(|call| {
             let documents = (0..20).map(|at| {
@@ -565,7 +595,7 @@ fn a_full_disk_loses_nothing() {
             });
             let documents: Vec<_> = documents.collect();
             let prepared = prepare(&collection, documents.clone());
-            let answers = collection.insert(&prepared).into_iter();
+            let answers = collection.insert_documents(&prepared).into_iter();
             match answers.collect::<Result<Vec<_>, _>>() {
                 Ok(_) => acknowledged.extend(documents),
                 Err(error) => return Some(error),
@@ -579,16 +609,16 @@ fn a_full_disk_loses_nothing() {
         drop(collection);
         let size = format!("remount,size={}", (megabytes + 20) << 20);
         run("mount", &["-o", &size], path);
-        let report = verify(&Folder::open(path).unwrap()).unwrap();
+        let report = verify_collection(&DiskFolder::open(path).unwrap()).unwrap();
         assert!(report.findings.is_empty(), "{report:?}");
-        let disk = Arc::new(Folder::open(path).unwrap());
-        let collection = Collection::open(disk, hand.options()).unwrap();
+        let disk = Arc::new(DiskFolder::open(path).unwrap());
+        let collection = Collection::open_existing(disk, hand.options()).unwrap();
         for document in &acknowledged {
-            let stored = collection.get(&document.id).unwrap().unwrap();
+            let stored = collection.find_document(&document.id).unwrap().unwrap();
             assert_eq!(stored.content, document.content);
         }
         let more = prepare(&collection, vec![document("more", "room again", None)]);
-        assert!(collection.insert(&more).remove(0).is_ok());
+        assert!(collection.insert_documents(&more).remove(0).is_ok());
     }
 }
 
@@ -600,28 +630,31 @@ fn a_full_disk_answers_again_what_it_has_answered() {
     options.headroom = 1 << 20;
     let create = |disk: &Simulated| {
         let new = Arc::new(disk.clone());
-        Collection::create(new, &Settings::default(), options.clone())
+        Collection::create_empty(new, &CollectionSettings::default(), options.clone())
     };
     let collection = create(&disk).unwrap();
     let documents = ["a", "b", "a"].map(|id| document(id, &format!("one two {id}"), None));
     let documents = prepare(&collection, documents.into());
-    let first = collection.insert(&documents[..1]).remove(0).unwrap();
-    assert!(collection.full().unwrap().is_none());
+    let first = collection
+        .insert_documents(&documents[..1])
+        .remove(0)
+        .unwrap();
+    assert!(collection.disk_full_error().unwrap().is_none());
     disk.set_free(1 << 20);
     let before = disk.operations();
-    assert!(collection.full().unwrap().is_some());
-    let answers = collection.insert(&documents);
+    assert!(collection.disk_full_error().unwrap().is_some());
+    let answers = collection.insert_documents(&documents);
     assert_eq!(answers[1].as_ref().unwrap_err().kind(), ErrorKind::Full);
     for answer in [&answers[0], &answers[2]] {
         let answer = answer.as_ref().unwrap();
         assert_eq!((answer.seq, answer.again), (first.seq, true));
     }
     let other = prepare(&collection, vec![document("a", "other words", None)]);
-    let refused = collection.insert(&other).remove(0).unwrap_err();
+    let refused = collection.insert_documents(&other).remove(0).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert_eq!(disk.operations(), before);
     let fresh = Simulated::new();
     fresh.set_free(1 << 20);
     assert_eq!(create(&fresh).unwrap_err().kind(), ErrorKind::Full);
-    assert!(fresh.names().unwrap().is_empty());
+    assert!(fresh.file_names().unwrap().is_empty());
 }

@@ -2,35 +2,35 @@
 
 use std::sync::Arc;
 
-use lookalike::online::Time;
-use lookalike::plan::{self, Measure, Method};
-use lookalike::text::Scratch;
+use lookalike::online::Timestamp;
+use lookalike::plan::{self, MatchMethod, SimilarityMeasure};
+use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    Collection, Content, Disk, Document, ErrorKind, Holds, OnConflict, Settings, Verdict, export,
-    import, verify,
+    Collection, CollectionContent, CollectionSettings, Disk, DocumentContent, ErrorKind,
+    NewDocument, OnConflict, StoredVerdict, export_documents, import_documents, verify_collection,
 };
 
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, document};
 
-pub(crate) fn bare(distance: u32) -> Settings {
-    Settings {
-        holds: Holds::Fingerprints,
-        matching: plan::Settings {
-            method: Method::SimHash,
-            measure: Measure::Sketch,
+pub(crate) fn bare(distance: u32) -> CollectionSettings {
+    CollectionSettings {
+        holds: CollectionContent::Fingerprints,
+        matching: plan::MatchSettings {
+            method: MatchMethod::SimHash,
+            measure: SimilarityMeasure::Sketch,
             distance,
-            ..plan::Settings::default()
+            ..plan::MatchSettings::default()
         },
-        ..Settings::default()
+        ..CollectionSettings::default()
     }
 }
 
-pub(crate) fn fingerprint(id: usize, code: u64) -> Document {
-    Document {
+pub(crate) fn fingerprint(id: usize, code: u64) -> NewDocument {
+    NewDocument {
         id: id.to_string(),
-        content: Content::Fingerprint(code.into()),
-        time: Some(Time(id as i64)),
+        content: DocumentContent::Fingerprint(code.into()),
+        time: Some(Timestamp(id as i64)),
         meta: None,
     }
 }
@@ -58,28 +58,34 @@ fn fingerprints_get_the_verdicts_of_a_scan() {
         let codes = codes(1500);
         let (mut disk, hand) = (Simulated::new(), Hand::default());
         let create = || {
-            Collection::create(Arc::new(Simulated::new()), &bare(distance), hand.options()).unwrap()
+            Collection::create_empty(Arc::new(Simulated::new()), &bare(distance), hand.options())
+                .unwrap()
         };
         let mut collection =
-            Collection::create(Arc::new(disk.clone()), &bare(distance), hand.options()).unwrap();
+            Collection::create_empty(Arc::new(disk.clone()), &bare(distance), hand.options())
+                .unwrap();
         let mut kept: Vec<(usize, u64)> = Vec::new();
         let mut answered = 0;
         for portion in codes.chunks(250) {
-            let mut scratch = Scratch::default();
+            let mut scratch = AnalysisScratch::default();
             let documents: Vec<_> = (answered..)
                 .zip(portion)
                 .map(|(id, &code)| {
                     let document = fingerprint(id, code);
-                    collection.prepare(document, &mut scratch).unwrap()
+                    collection.prepare_document(document, &mut scratch).unwrap()
                 })
                 .collect();
-            for (answer, &code) in collection.insert(&documents).into_iter().zip(portion) {
+            for (answer, &code) in collection
+                .insert_documents(&documents)
+                .into_iter()
+                .zip(portion)
+            {
                 let apart = |&&(_, other): &&(usize, u64)| (code ^ other).count_ones();
                 let nearest = kept.iter().min_by_key(apart);
                 let found = nearest.filter(|it| apart(it) <= distance);
                 match (answer.unwrap().verdict, found) {
-                    (Verdict::Kept, None) => kept.push((answered, code)),
-                    (Verdict::Duplicate(evidence), Some(found)) => {
+                    (StoredVerdict::Kept, None) => kept.push((answered, code)),
+                    (StoredVerdict::Duplicate(evidence), Some(found)) => {
                         assert_eq!(evidence.of, found.0.to_string());
                         let similarity = f64::from(64 - apart(&found)) / 64.0;
                         assert_eq!(evidence.similarity, similarity);
@@ -90,18 +96,21 @@ fn fingerprints_get_the_verdicts_of_a_scan() {
             }
             disk = disk.copy();
             drop(collection);
-            collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
+            collection = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap();
         }
         assert!(kept.len() > 100 && kept.len() < 1400, "{}", kept.len());
-        let stored = collection.get("7").unwrap().unwrap();
-        assert_eq!(stored.content, Content::Fingerprint(codes[7].into()));
+        let stored = collection.find_document("7").unwrap().unwrap();
+        assert_eq!(
+            stored.content,
+            DocumentContent::Fingerprint(codes[7].into())
+        );
         let (mut lines, other) = (Vec::new(), create());
-        export(&collection, &mut lines).unwrap();
-        import(&other, &mut &lines[..], &mut |_, error| Err(error.clone())).unwrap();
+        export_documents(&collection, &mut lines).unwrap();
+        import_documents(&other, &mut &lines[..], &mut |_, error| Err(error.clone())).unwrap();
         let mut again = Vec::new();
-        export(&other, &mut again).unwrap();
+        export_documents(&other, &mut again).unwrap();
         assert_eq!(lines, again);
-        let report = verify(&disk.copy()).unwrap();
+        let report = verify_collection(&disk.copy()).unwrap();
         assert!(
             report.findings.is_empty() && report.documents == 1500,
             "{report:?}"
@@ -112,19 +121,19 @@ fn fingerprints_get_the_verdicts_of_a_scan() {
 #[test]
 fn texts_and_fingerprints_are_not_mixed() {
     let hand = Hand::default();
-    let create = |settings: &Settings| {
-        Collection::create(Arc::new(Simulated::new()), settings, hand.options())
+    let create = |settings: &CollectionSettings| {
+        Collection::create_empty(Arc::new(Simulated::new()), settings, hand.options())
     };
-    let prepare = |settings: &Settings, document: Document| {
+    let prepare = |settings: &CollectionSettings, document: NewDocument| {
         let prepared = create(settings).unwrap();
-        let refused = prepared.prepare(document, &mut Scratch::default());
+        let refused = prepared.prepare_document(document, &mut AnalysisScratch::default());
         let refused = refused.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Document, "{refused}");
     };
     prepare(&bare(3), document("a", "a text", None));
-    prepare(&Settings::default(), fingerprint(1, 5));
-    let compared = Settings {
-        matching: plan::Settings::default(),
+    prepare(&CollectionSettings::default(), fingerprint(1, 5));
+    let compared = CollectionSettings {
+        matching: plan::MatchSettings::default(),
         ..bare(3)
     };
     assert!(
@@ -139,51 +148,55 @@ fn texts_and_fingerprints_are_not_mixed() {
 #[test]
 fn fingerprints_are_sent_again_and_replaced() {
     let hand = Hand::default();
-    let settings = Settings {
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..bare(3)
     };
     let collection =
-        Collection::create(Arc::new(Simulated::new()), &settings, hand.options()).unwrap();
-    let insert = |document: Document| {
-        let prepared = collection.prepare(document, &mut Scratch::default());
-        collection.insert(&[prepared.unwrap()]).remove(0).unwrap()
+        Collection::create_empty(Arc::new(Simulated::new()), &settings, hand.options()).unwrap();
+    let insert = |document: NewDocument| {
+        let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+        collection
+            .insert_documents(&[prepared.unwrap()])
+            .remove(0)
+            .unwrap()
     };
     let first = insert(fingerprint(1, 0xff));
     let again = insert(fingerprint(1, 0xff));
     assert!(again.again && again.seq == first.seq);
     let replaced = insert(fingerprint(1, 0xffff_ffff));
     assert!(!replaced.again && replaced.seq > first.seq);
-    assert_eq!(insert(fingerprint(2, 0xff)).verdict, Verdict::Kept);
+    assert_eq!(insert(fingerprint(2, 0xff)).verdict, StoredVerdict::Kept);
 }
 
 /// A document is not replaced if its replacement cannot be checked.
 #[test]
 fn nothing_is_replaced_by_what_cannot_be_answered() {
     let (disk, hand) = (Simulated::new(), Hand::default());
-    let settings = Settings {
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..bare(3)
     };
-    let collection = Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
-    let insert = |collection: &Collection, document: Document| {
-        let prepared = collection.prepare(document, &mut Scratch::default());
-        collection.insert(&[prepared.unwrap()]).remove(0)
+    let collection =
+        Collection::create_empty(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+    let insert = |collection: &Collection, document: NewDocument| {
+        let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+        collection.insert_documents(&[prepared.unwrap()]).remove(0)
     };
     insert(&collection, fingerprint(1, 0xff)).unwrap();
     insert(&collection, fingerprint(2, 0xffff_ffff)).unwrap();
     drop(collection);
-    let texts = disk.names().unwrap();
+    let texts = disk.file_names().unwrap();
     let texts = texts.iter().find(|name| name.ends_with(".texts")).unwrap();
     disk.flip(texts, disk.length(texts) - 8, 0);
-    let collection = Collection::open(Arc::new(disk), hand.options()).unwrap();
+    let collection = Collection::open_existing(Arc::new(disk), hand.options()).unwrap();
     let refused = insert(&collection, fingerprint(1, 0xffff_ffff)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
-    let stored = collection.get("1").unwrap().unwrap();
-    assert_eq!(stored.content, Content::Fingerprint(0xff));
+    let stored = collection.find_document("1").unwrap().unwrap();
+    assert_eq!(stored.content, DocumentContent::Fingerprint(0xff));
     assert!(insert(&collection, fingerprint(1, 0xff)).unwrap().again);
     let answer = insert(&collection, fingerprint(3, 0xfe)).unwrap();
-    assert!(matches!(answer.verdict, Verdict::Duplicate(evidence) if evidence.of == "1"));
+    assert!(matches!(answer.verdict, StoredVerdict::Duplicate(evidence) if evidence.of == "1"));
 }
 
 /// More documents than one step of the search examines, and few clusters far apart.
@@ -192,18 +205,18 @@ fn clusters_are_paged_wherever_they_stand() {
     const COUNT: usize = 140_000;
     let hand = Hand::default();
     let disk = Arc::new(Simulated::new());
-    let collection = Collection::create(disk, &bare(0), hand.options()).unwrap();
-    let mut scratch = Scratch::default();
+    let collection = Collection::create_empty(disk, &bare(0), hand.options()).unwrap();
+    let mut scratch = AnalysisScratch::default();
     let mut insert = |ids: &mut dyn Iterator<Item = (usize, u64)>| {
         let documents = ids.map(|(id, code)| {
-            let document = Document {
+            let document = NewDocument {
                 time: None,
                 ..fingerprint(id, code)
             };
-            collection.prepare(document, &mut scratch).unwrap()
+            collection.prepare_document(document, &mut scratch).unwrap()
         });
         let documents: Vec<_> = documents.collect();
-        for answer in collection.insert(&documents) {
+        for answer in collection.insert_documents(&documents) {
             answer.unwrap();
         }
     };
@@ -213,7 +226,7 @@ fn clusters_are_paged_wherever_they_stand() {
     for count in [1, 2, 6, 7] {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = collection.clusters(after, count, 9).unwrap();
+            let page = collection.list_clusters(after, count, 9).unwrap();
             assert!(page.clusters.len() <= count);
             if page.clusters.is_empty() {
                 break;

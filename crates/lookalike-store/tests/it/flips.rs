@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lookalike_oracle::effort::choose;
-use lookalike_store::{Answer, Collection, Disk, verify};
+use lookalike_oracle::effort::choose_effort;
+use lookalike_store::{Collection, Disk, InsertAnswer, verify_collection};
 
 use crate::disk::Simulated;
 use crate::power::{Call, script};
@@ -11,12 +11,12 @@ use crate::support::{Hand, Random, prepare};
 
 #[test]
 fn a_flipped_bit_is_noticed_or_harmless() {
-    flip_bits(false, choose(14, 120));
+    flip_bits(false, choose_effort(14, 120));
 }
 
 #[test]
 fn a_flipped_bit_of_compacted_files_is_noticed_or_harmless() {
-    flip_bits(true, choose(14, 120));
+    flip_bits(true, choose_effort(14, 120));
 }
 
 fn flip_bits(is_compacted: bool, flips: usize) {
@@ -31,25 +31,25 @@ fn flip_bits(is_compacted: bool, flips: usize) {
         }
     }
     if is_compacted {
-        assert!(collection.compact(&mut || true).unwrap() >= 1);
+        assert!(collection.compact_all(&mut || true).unwrap() >= 1);
     }
-    let got = |collection: &Collection, id: &str| collection.get(id);
+    let got = |collection: &Collection, id: &str| collection.find_document(id);
     let query = |collection: &Collection, at: usize| {
         let prepared = prepare(collection, vec![asked[at].clone()]);
-        collection.query(&prepared[0])
+        collection.query_document(&prepared[0])
     };
     let expected: Vec<_> = asked
         .iter()
         .map(|it| got(&collection, &it.id).unwrap())
         .collect();
-    let answers: Vec<Answer> = (0..asked.len())
+    let answers: Vec<InsertAnswer> = (0..asked.len())
         .map(|at| query(&collection, at).unwrap())
         .collect();
     drop(collection);
     let disk = disk.copy();
     let mut random = Random(5);
     let (mut noticed, mut by_verify) = (0, 0);
-    for name in disk.names().unwrap() {
+    for name in disk.file_names().unwrap() {
         let length = disk.length(&name);
         for flip in 0..flips {
             let damaged = disk.copy();
@@ -61,10 +61,11 @@ fn flip_bits(is_compacted: bool, flips: usize) {
             };
             let (at, bit) = (random.below(within), random.below(8) as u8);
             damaged.flip(&name, at, bit);
-            let report = verify(&damaged.copy());
+            let report = verify_collection(&damaged.copy());
             let clean = report.is_ok_and(|report| report.findings.is_empty());
             by_verify += usize::from(!clean);
-            let Ok(collection) = Collection::open(Arc::new(damaged), hand.options()) else {
+            let Ok(collection) = Collection::open_existing(Arc::new(damaged), hand.options())
+            else {
                 noticed += 1;
                 assert!(
                     !clean,
@@ -86,7 +87,7 @@ fn flip_bits(is_compacted: bool, flips: usize) {
         }
     }
     assert!(
-        noticed > choose(10, 100) && by_verify >= noticed,
+        noticed > choose_effort(10, 100) && by_verify >= noticed,
         "{noticed} {by_verify}"
     );
 }
@@ -94,7 +95,7 @@ fn flip_bits(is_compacted: bool, flips: usize) {
 /// Overwrites a file with zeros.
 pub(crate) fn erase(disk: &Simulated, name: &str) {
     let zeros = vec![0; disk.length(name)];
-    disk.open(name).unwrap().write_at(&zeros, 0).unwrap();
+    disk.open_file(name).unwrap().write_at(&zeros, 0).unwrap();
 }
 
 /// A collection opens from its sketches alone. Missing or damaged ones are computed from the texts, and
@@ -107,15 +108,17 @@ fn sketches_are_read_or_made_again() {
     for call in 0..60 {
         script.call(&collection, &hand, call).unwrap();
     }
-    let expected = collection.stats().unwrap();
+    let expected = collection.collect_stats().unwrap();
     drop(collection);
     let files = |disk: &Simulated, end: &str| -> Vec<String> {
-        let names = disk.names().unwrap().into_iter();
+        let names = disk.file_names().unwrap().into_iter();
         names.filter(|name| name.ends_with(end)).collect()
     };
     let open = |disk: &Simulated| {
-        let collection = Collection::open(Arc::new(disk.clone()), hand.options())?;
-        collection.stats().map(|stats| (stats.rows, stats.kept))
+        let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options())?;
+        collection
+            .collect_stats()
+            .map(|stats| (stats.rows, stats.kept))
     };
     let expected = (expected.rows, expected.kept);
     let without_texts = |disk: &Simulated| {
@@ -131,18 +134,18 @@ fn sketches_are_read_or_made_again() {
     for name in names {
         let length = disk.length(&name);
         let removed = disk.copy();
-        removed.remove(&name).unwrap();
+        removed.remove_file(&name).unwrap();
         let mut others = vec![removed];
         for at in [0, 30, length / 2, length - 1] {
             let damaged = disk.copy();
             damaged.flip(&name, at, 2);
             others.push(damaged);
             let cut = disk.copy();
-            cut.open(&name).unwrap().set_len(at as u64).unwrap();
+            cut.open_file(&name).unwrap().set_len(at as u64).unwrap();
             others.push(cut);
         }
         for other in others {
-            let report = verify(&other.copy()).unwrap();
+            let report = verify_collection(&other.copy()).unwrap();
             assert!(report.findings.is_empty(), "{report:?}");
             assert_eq!(report.remade, std::slice::from_ref(&name));
             assert!(open(&without_texts(&other)).is_err());

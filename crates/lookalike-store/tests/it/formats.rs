@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lookalike::text::Scratch;
-use lookalike_store::{Answer, Collection, Disk, OnConflict, Settings, export, verify};
+use lookalike::text::AnalysisScratch;
+use lookalike_store::{
+    Collection, CollectionSettings, Disk, InsertAnswer, OnConflict, export_documents,
+    verify_collection,
+};
 
 use crate::disk::Simulated;
 use crate::fingerprints::{bare, codes, fingerprint};
@@ -42,7 +45,7 @@ fn folder(name: &str) -> PathBuf {
 /// Returns the content of a collection as text.
 fn contents(collection: &Collection) -> String {
     let mut lines = Vec::new();
-    export(collection, &mut lines).unwrap();
+    export_documents(collection, &mut lines).unwrap();
     String::from_utf8(lines).unwrap()
 }
 
@@ -70,19 +73,22 @@ pub(crate) fn stored(name: &str) -> (Simulated, String) {
             held = Some(in_order(&String::from_utf8(bytes).unwrap()));
             continue;
         }
-        disk.create(&name).unwrap().write_at(&bytes, 0).unwrap();
+        disk.create_file(&name)
+            .unwrap()
+            .write_at(&bytes, 0)
+            .unwrap();
     }
-    let report = verify(&disk.copy()).unwrap();
+    let report = verify_collection(&disk.copy()).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
     (disk, held.unwrap())
 }
 
 fn open(disk: &Simulated) -> Collection {
-    Collection::open(Arc::new(disk.clone()), Hand::default().options()).unwrap()
+    Collection::open_existing(Arc::new(disk.clone()), Hand::default().options()).unwrap()
 }
 
 fn files(disk: &Simulated, end: &str) -> Vec<String> {
-    let names = disk.names().unwrap().into_iter();
+    let names = disk.file_names().unwrap().into_iter();
     names.filter(|name| name.ends_with(end)).collect()
 }
 
@@ -101,7 +107,7 @@ fn collections_of_texts_of_every_version_open() {
         assert_eq!(contents(&collection), held);
         let (script, hand) = (script(1, CALLS + 20, true), Hand::default());
         drop(collection);
-        let collection = Collection::open(Arc::new(disk), hand.options()).unwrap();
+        let collection = Collection::open_existing(Arc::new(disk), hand.options()).unwrap();
         for call in CALLS..CALLS + 20 {
             let answers = script.call(&collection, &hand, call).unwrap();
             assert_eq!(answers, script.answers(call));
@@ -113,11 +119,11 @@ fn collections_of_texts_of_every_version_open() {
 #[test]
 fn sketches_of_version_1_are_read() {
     let (disk, _) = stored(WITH_SKETCHES);
-    let expected = open(&disk.copy()).stats().unwrap();
+    let expected = open(&disk.copy()).collect_stats().unwrap();
     for name in files(&disk, ".texts") {
         erase(&disk, &name);
     }
-    let stats = open(&disk).stats().unwrap();
+    let stats = open(&disk).collect_stats().unwrap();
     assert_eq!((stats.rows, stats.kept), (expected.rows, expected.kept));
 }
 
@@ -142,35 +148,39 @@ fn a_lost_partition_of_version_2_is_noticed() {
     let newest = files(&disk, ".rows").into_iter().max().unwrap();
     let stem = newest.strip_suffix(".rows").unwrap();
     for end in ["rows", "texts", "sketches"] {
-        disk.remove(&format!("{stem}.{end}")).unwrap();
+        disk.remove_file(&format!("{stem}.{end}")).unwrap();
     }
-    let findings = verify(&disk).unwrap().findings;
+    let findings = verify_collection(&disk).unwrap().findings;
     assert!(
         findings.iter().any(|it| it.contains(&newest)),
         "{findings:?}"
     );
 }
 
-fn insert(collection: &Collection, id: usize, code: u64) -> Answer {
-    let prepared = collection.prepare(fingerprint(id, code), &mut Scratch::default());
-    collection.insert(&[prepared.unwrap()]).remove(0).unwrap()
+fn insert(collection: &Collection, id: usize, code: u64) -> InsertAnswer {
+    let prepared =
+        collection.prepare_document(fingerprint(id, code), &mut AnalysisScratch::default());
+    collection
+        .insert_documents(&[prepared.unwrap()])
+        .remove(0)
+        .unwrap()
 }
 
 /// Creates the stored collection of fingerprints again.
 fn of_fingerprints(disk: &Simulated) -> Collection {
-    let settings = Settings {
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..bare(3)
     };
     let options = Hand::default().options();
-    let collection = Collection::create(Arc::new(disk.clone()), &settings, options).unwrap();
+    let collection = Collection::create_empty(Arc::new(disk.clone()), &settings, options).unwrap();
     for (at, &code) in codes(CODES).iter().enumerate() {
         insert(&collection, at, code);
         if at % 40 == 39 {
             insert(&collection, at - 20, !code);
         }
     }
-    assert!(collection.delete("7").unwrap());
+    assert!(collection.delete_document("7").unwrap());
     collection
 }
 
@@ -186,9 +196,13 @@ fn write(name: &str, disk: &Simulated, collection: Collection) {
     };
     write("contents.jsonl", contents(&collection).as_bytes());
     drop(collection);
-    for name in disk.names().unwrap() {
+    for name in disk.file_names().unwrap() {
         let mut bytes = vec![0; disk.length(&name)];
-        let read = disk.open(&name).unwrap().read_at(&mut bytes, 0).unwrap();
+        let read = disk
+            .open_file(&name)
+            .unwrap()
+            .read_at(&mut bytes, 0)
+            .unwrap();
         assert_eq!(read, bytes.len());
         write(&name, &bytes);
     }
@@ -204,8 +218,8 @@ fn write_collections_of_the_present_version() {
         script.call(&collection, &hand, call).unwrap();
     }
     write(SECOND, &disk, collection);
-    let collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
-    assert!(collection.compact(&mut || true).unwrap() >= 3);
+    let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap();
+    assert!(collection.compact_all(&mut || true).unwrap() >= 3);
     write(COMPACTED, &disk, collection);
     let disk = Simulated::new();
     let collection = of_fingerprints(&disk);

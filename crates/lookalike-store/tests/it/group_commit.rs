@@ -3,11 +3,11 @@
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 
-use crate::group::Group;
+use crate::group::GroupCommit;
 
 /// A disk to which only one thread at a time may write.
 struct Shared {
-    group: Group,
+    group: GroupCommit,
     /// Last admitted row.
     admitted: Mutex<u64>,
     durable: AtomicU64,
@@ -20,7 +20,7 @@ struct Shared {
 impl Shared {
     fn new(fails: u64) -> Arc<Self> {
         Arc::new(Self {
-            group: Group::new(0),
+            group: GroupCommit::new(0),
             admitted: Mutex::new(0),
             durable: AtomicU64::new(0),
             writing: AtomicBool::new(false),
@@ -37,7 +37,7 @@ impl Shared {
         let failed = write == self.fails;
         if !failed {
             self.durable.store(admitted, Ordering::SeqCst);
-            assert!(self.group.progress().durable <= admitted);
+            assert!(self.group.current_progress().durable <= admitted);
         }
         self.writing.store(false, Ordering::SeqCst);
         if failed {
@@ -53,7 +53,7 @@ impl Shared {
             *admitted += 1;
             *admitted
         };
-        self.group.wait_for(row, || self.write())?;
+        self.group.wait_for_row(row, || self.write())?;
         assert!(
             self.durable.load(Ordering::SeqCst) >= row,
             "acknowledged too early"

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lookalike_store::{Collection, Disk, ErrorKind, repair, verify};
+use lookalike_store::{Collection, Disk, ErrorKind, repair_collection, verify_collection};
 
 use crate::disk::Simulated;
 use crate::flips::erase;
@@ -25,22 +25,22 @@ fn filled() -> (Simulated, Hand) {
 }
 
 fn files(disk: &Simulated, end: &str) -> Vec<String> {
-    let names = disk.names().unwrap().into_iter();
+    let names = disk.file_names().unwrap().into_iter();
     names.filter(|name| name.ends_with(end)).collect()
 }
 
 /// Checks that every reader of the collection names the missing file, and that all other files stay.
 fn assert_is_noticed(disk: &Simulated, hand: &Hand, gone: &str) {
-    let left = disk.names().unwrap();
-    let report = verify(disk).unwrap();
+    let left = disk.file_names().unwrap();
+    let report = verify_collection(disk).unwrap();
     let names_it = |it: &String| it.contains(gone);
     assert!(report.findings.iter().any(names_it), "{gone}: {report:?}");
     let new = Arc::new(Simulated::new());
-    let (report, _) = repair(disk, None, new, hand.options()).unwrap();
+    let (report, _) = repair_collection(disk, None, new, hand.options()).unwrap();
     assert!(report.findings.iter().any(names_it), "{gone}: {report:?}");
-    let refused = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap_err();
+    let refused = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Damaged, "{gone}: {refused}");
-    assert_eq!(disk.names().unwrap(), left, "without {gone}");
+    assert_eq!(disk.file_names().unwrap(), left, "without {gone}");
 }
 
 #[test]
@@ -48,17 +48,17 @@ fn lost_rows_are_noticed_wherever_they_were() {
     let (disk, hand) = filled();
     for gone in files(&disk, ".rows") {
         let lost = disk.copy();
-        lost.remove(&gone).unwrap();
+        lost.remove_file(&gone).unwrap();
         assert_is_noticed(&lost, &hand, &gone);
         // The loss is noticed without the texts and sketches too.
         for end in [".texts", ".sketches"] {
-            lost.remove(&gone.replace(".rows", end)).unwrap();
+            lost.remove_file(&gone.replace(".rows", end)).unwrap();
         }
         assert_is_noticed(&lost, &hand, &gone);
     }
     let lost = disk.copy();
     for gone in files(&disk, ".rows") {
-        lost.remove(&gone).unwrap();
+        lost.remove_file(&gone).unwrap();
     }
     assert_is_noticed(&lost, &hand, "is missing");
 }
@@ -71,10 +71,10 @@ fn lost_texts_and_a_lost_list_are_noticed() {
         .chain(["partitions".to_owned()])
     {
         let lost = disk.copy();
-        lost.remove(&gone).unwrap();
-        let report = verify(&lost).unwrap();
+        lost.remove_file(&gone).unwrap();
+        let report = verify_collection(&lost).unwrap();
         assert!(!report.findings.is_empty(), "{gone}");
-        assert!(Collection::open(Arc::new(lost), hand.options()).is_err());
+        assert!(Collection::open_existing(Arc::new(lost), hand.options()).is_err());
     }
 }
 
@@ -84,12 +84,12 @@ fn lost_texts_and_a_lost_list_are_noticed() {
 fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
     let (disk, hand) = filled();
     for name in files(&disk, ".sketches") {
-        disk.remove(&name).unwrap();
+        disk.remove_file(&name).unwrap();
     }
     for name in files(&disk, ".texts") {
         let damaged = disk.copy();
         erase(&damaged, &name);
-        let refused = Collection::open(Arc::new(damaged), hand.options()).unwrap_err();
+        let refused = Collection::open_existing(Arc::new(damaged), hand.options()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Damaged);
         assert!(refused.to_string().contains(&name), "{name}: {refused}");
     }
@@ -100,20 +100,23 @@ fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
 fn rows_behind_the_list_are_not_removed() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
     let before = disk.copy();
     let documents = prepare(&collection, vec![document("a", "one two three", None)]);
-    assert!(collection.insert(&documents).remove(0).is_ok());
+    assert!(collection.insert_documents(&documents).remove(0).is_ok());
     drop(collection);
     let disk = disk.copy();
     let mut list = vec![0; before.length("partitions")];
-    let old = before.open("partitions").unwrap();
+    let old = before.open_file("partitions").unwrap();
     old.read_at(&mut list, 0).unwrap();
-    disk.open("partitions").unwrap().write_at(&list, 0).unwrap();
+    disk.open_file("partitions")
+        .unwrap()
+        .write_at(&list, 0)
+        .unwrap();
     assert_is_noticed(&disk, &hand, "0000000000000001.rows");
     let new = Arc::new(Simulated::new());
-    let (_, saved) = repair(&disk, None, new, hand.options()).unwrap();
-    assert!(saved.get("a").unwrap().is_some());
+    let (_, saved) = repair_collection(&disk, None, new, hand.options()).unwrap();
+    assert!(saved.find_document("a").unwrap().is_some());
 }
 
 /// A collection without a list gets one when it is opened.
@@ -124,14 +127,14 @@ fn collections_of_the_first_version_are_watched_from_then_on() {
     let rows = files(&disk, ".rows");
     for gone in [&rows[0], &rows[rows.len() - 1]] {
         let lost = disk.copy();
-        lost.remove(gone).unwrap();
+        lost.remove_file(gone).unwrap();
         assert_is_noticed(&lost, &hand, gone);
     }
-    drop(Collection::open(Arc::new(disk.clone()), hand.options()).unwrap());
+    drop(Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap());
     for gone in rows {
         let lost = disk.copy();
-        lost.remove(&gone).unwrap();
-        lost.remove(&gone.replace(".rows", ".texts")).unwrap();
+        lost.remove_file(&gone).unwrap();
+        lost.remove_file(&gone.replace(".rows", ".texts")).unwrap();
         assert_is_noticed(&lost, &hand, &gone);
     }
 }
@@ -141,22 +144,27 @@ fn collections_of_the_first_version_are_watched_from_then_on() {
 fn a_damaged_text_is_damage_for_whoever_is_compared_with_it() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
     let one = |id: &str, text: &str| prepare(&collection, vec![document(id, text, None)]).remove(0);
     let text = "one two three four five six seven";
-    assert!(collection.insert(&[one("a", text)]).remove(0).is_ok());
+    assert!(
+        collection
+            .insert_documents(&[one("a", text)])
+            .remove(0)
+            .is_ok()
+    );
     let near = one("b", "one two three four five six eight");
-    assert_eq!(collection.query(&near).unwrap().cluster(), "a");
+    assert_eq!(collection.query_document(&near).unwrap().cluster_id(), "a");
     drop(collection);
     let disk = disk.copy();
     erase(&disk, &files(&disk, ".texts")[0]);
-    let collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
+    let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap();
     let same = prepare(&collection, vec![document("a", text, None)]);
     for refused in [
-        collection.query(&near),
-        collection.insert(&[near]).remove(0),
-        collection.query(&same[0]),
-        collection.insert(&same).remove(0),
+        collection.query_document(&near),
+        collection.insert_documents(&[near]).remove(0),
+        collection.query_document(&same[0]),
+        collection.insert_documents(&same).remove(0),
     ] {
         let refused = refused.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
@@ -164,8 +172,8 @@ fn a_damaged_text_is_damage_for_whoever_is_compared_with_it() {
     drop(collection);
     let texts = &files(&disk, ".texts")[0];
     let length = disk.length(texts) as u64;
-    disk.open(texts).unwrap().set_len(length - 8).unwrap();
-    let refused = Collection::open(Arc::new(disk), hand.options()).unwrap_err();
+    disk.open_file(texts).unwrap().set_len(length - 8).unwrap();
+    let refused = Collection::open_existing(Arc::new(disk), hand.options()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Damaged);
     assert!(
         refused.to_string().contains("its rows refer to"),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lookalike_oracle::Document as Plain;
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::OracleDocument as Plain;
+use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
-    Answer, Collection, Content, ErrorKind, OnConflict, Options, Settings, Verdict,
+    Collection, CollectionOptions, CollectionSettings, DocumentContent, ErrorKind, InsertAnswer,
+    OnConflict, StoredVerdict,
 };
 use proptest::prelude::*;
 
@@ -55,7 +56,7 @@ struct Remembered {
 
 /// Answer to a document, and its text.
 struct Said {
-    answer: Answer,
+    answer: InsertAnswer,
     text: String,
     /// Clock when it was inserted or moved.
     since: i64,
@@ -64,7 +65,7 @@ struct Said {
 }
 
 struct Model {
-    settings: Settings,
+    settings: CollectionSettings,
     width: i64,
     newest: i64,
     /// Clock when the newest partition began.
@@ -119,10 +120,10 @@ impl Model {
         best
     }
 
-    fn agrees(&self, answer: &Answer, best: Option<(usize, f64)>) -> bool {
+    fn agrees(&self, answer: &InsertAnswer, best: Option<(usize, f64)>) -> bool {
         match (&answer.verdict, best) {
-            (Verdict::Kept, None) => true,
-            (Verdict::Duplicate(evidence), Some((at, similarity))) => {
+            (StoredVerdict::Kept, None) => true,
+            (StoredVerdict::Duplicate(evidence), Some((at, similarity))) => {
                 let kept = &self.kept[at];
                 (&*evidence.of, evidence.seq, evidence.similarity)
                     == (&*kept.id, kept.seq, similarity)
@@ -153,7 +154,7 @@ impl Model {
         let clock = self.peak;
         let ids: Vec<String> = self.answered.keys().cloned().collect();
         for id in ids {
-            let there = collection.get(&id).unwrap();
+            let there = collection.find_document(&id).unwrap();
             let seq = self.answered[&id].answer.seq;
             if there.is_some_and(|there| there.answer.seq == seq) {
                 // A partition lasts a 24th of the window, and is dropped a window later.
@@ -180,7 +181,7 @@ impl Model {
     fn take(
         &mut self,
         (id, text, stated, now): (&str, &str, i64, i64),
-        answer: Result<Answer, lookalike_store::Error>,
+        answer: Result<InsertAnswer, lookalike_store::Error>,
     ) -> Result<(), TestCaseError> {
         let (time, clock) = self.arrival(stated, now);
         if let Some(said) = self.answered.get(id) {
@@ -190,7 +191,7 @@ impl Model {
                 Ok(again) if again.again => {
                     prop_assert!(!past);
                     prop_assert_eq!(&said.text, text);
-                    let plain = Answer {
+                    let plain = InsertAnswer {
                         again: false,
                         time: said.answer.time,
                         ..again.clone()
@@ -250,7 +251,7 @@ impl Model {
                 if self
                     .settings
                     .window
-                    .is_some_and(|window| window.refreshes())
+                    .is_some_and(|window| window.is_refreshing())
                 {
                     let kept = &mut self.kept[at];
                     kept.time = kept.time.max(time);
@@ -278,12 +279,12 @@ impl Model {
     }
 }
 
-fn open(disk: &Simulated, options: Options) -> Collection {
-    Collection::open(Arc::new(disk.clone()), options).unwrap()
+fn open(disk: &Simulated, options: CollectionOptions) -> Collection {
+    Collection::open_existing(Arc::new(disk.clone()), options).unwrap()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(choose(40, 120)))]
+    #![proptest_config(ProptestConfig::with_cases(choose_effort(40, 120)))]
 
     #[test]
     fn every_sequence_of_calls_follows_the_rule(
@@ -295,7 +296,7 @@ proptest! {
     ) {
         let on_conflict = if replace { OnConflict::Replace } else { OnConflict::Refuse };
         let made = settings(Some((width.unsigned_abs(), refresh)));
-        let settings = Settings {
+        let settings = CollectionSettings {
             on_conflict,
             window: made.window.map(|window| window.with_wall_clock(by_wall)),
             ..made
@@ -305,7 +306,7 @@ proptest! {
         hand.set(now);
         let mut disk = Simulated::new();
         let mut collection =
-            Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+            Collection::create_empty(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
         let mut model = Model {
             settings,
             width: width * S,
@@ -339,7 +340,7 @@ proptest! {
                         .iter()
                         .map(|(id, text, time)| document(id, text, Some(*time)))
                         .collect();
-                    let answers = collection.insert(&prepare(&collection, documents));
+                    let answers = collection.insert_documents(&prepare(&collection, documents));
                     for ((id, text, time), answer) in offered.iter().zip(answers) {
                         model.take((id, text, *time, now), answer)?;
                     }
@@ -348,12 +349,12 @@ proptest! {
                 Step::Query(id, seed, lag) => {
                     let (id, text, time) = (format!("d{id}"), text(seed), now - lag * S);
                     let asked = prepare(&collection, vec![document(&id, &text, Some(time))]);
-                    let answer = collection.query(&asked[0]);
+                    let answer = collection.query_document(&asked[0]);
                     let (_, clock) = model.arrival(time, now);
                     let past = model.time_of(&id) < Some(clock - model.width);
-                    match collection.get(&id).unwrap().filter(|_| !past) {
-                        Some(there) if there.content == Content::Text(text.clone()) => {
-                            let first = Answer { again: true, ..there.answer };
+                    match collection.find_document(&id).unwrap().filter(|_| !past) {
+                        Some(there) if there.content == DocumentContent::Text(text.clone()) => {
+                            let first = InsertAnswer { again: true, ..there.answer };
                             prop_assert_eq!(answer.unwrap(), first);
                         }
                         Some(_) if on_conflict == OnConflict::Refuse => {
@@ -370,9 +371,9 @@ proptest! {
                 Step::Compact(id, seed) => {
                     let (id, text) = (format!("d{id}"), text(seed));
                     let mut said = None;
-                    collection.compact(&mut || {
+                    collection.compact_all(&mut || {
                         let asked = vec![document(&id, &text, Some(now))];
-                        said.get_or_insert_with(|| collection.insert(&prepare(&collection, asked)).remove(0));
+                        said.get_or_insert_with(|| collection.insert_documents(&prepare(&collection, asked)).remove(0));
                         true
                     }).unwrap();
                     if let Some(answer) = said {
@@ -381,16 +382,16 @@ proptest! {
                     model.drop_expired(&collection, now)?;
                 }
                 Step::Maintain => {
-                    collection.maintain(&mut || true).unwrap();
+                    collection.run_maintenance(&mut || true).unwrap();
                     model.drop_expired(&collection, now)?;
                 }
                 Step::Delete(id) => {
                     let id = format!("d{id}");
                     model.drop_expired(&collection, now)?;
-                    let there = collection.get(&id).unwrap().is_some();
+                    let there = collection.find_document(&id).unwrap().is_some();
                     prop_assert!(there || model.may_be_gone(&id));
-                    prop_assert_eq!(collection.delete(&id).unwrap(), there);
-                    prop_assert!(collection.get(&id).unwrap().is_none());
+                    prop_assert_eq!(collection.delete_document(&id).unwrap(), there);
+                    prop_assert!(collection.find_document(&id).unwrap().is_none());
                     model.forget(&id);
                 }
                 Step::Restart => {
@@ -401,10 +402,10 @@ proptest! {
                 }
             }
         }
-        let page = collection.clusters(None, usize::MAX, usize::MAX).unwrap();
+        let page = collection.list_clusters(None, usize::MAX, usize::MAX).unwrap();
         for cluster in page.clusters {
             for member in cluster.members {
-                prop_assert_eq!(member.cluster(), &cluster.kept.id);
+                prop_assert_eq!(member.cluster_id(), &cluster.kept.id);
                 prop_assert_eq!(model.answered[&member.id].answer.seq, member.seq);
             }
         }
@@ -416,7 +417,8 @@ proptest! {
 fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
     let hand = Hand::default();
     let collection =
-        Collection::create(Arc::new(Simulated::new()), &settings(None), hand.options()).unwrap();
+        Collection::create_empty(Arc::new(Simulated::new()), &settings(None), hand.options())
+            .unwrap();
     let answers = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -426,7 +428,7 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
                     let id = format!("{writer}-{round}");
                     let text = format!("the same words in round {round}");
                     let one = prepare(collection, vec![document(&id, &text, None)]);
-                    let answer = collection.insert(&one).remove(0).unwrap();
+                    let answer = collection.insert_documents(&one).remove(0).unwrap();
                     answers.lock().unwrap().push((round, answer));
                 }
             });
@@ -457,52 +459,55 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
 /// be stored.
 #[test]
 fn what_would_be_replaced_is_not_compared_with() {
-    let settings = Settings {
+    let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..settings(Some((100, false)))
     };
     let hand = Hand::default();
     let disk = Arc::new(Simulated::new());
-    let collection = Collection::create(disk, &settings, hand.options()).unwrap();
+    let collection = Collection::create_empty(disk, &settings, hand.options()).unwrap();
     hand.set(1000 * S);
     let one = |id: &str, text: &str, seconds: i64| {
         prepare(&collection, vec![document(id, text, Some(seconds * S))]).remove(0)
     };
-    let insert = |document| collection.insert(&[document]).remove(0).unwrap();
+    let insert = |document| collection.insert_documents(&[document]).remove(0).unwrap();
     insert(one("a", "alpha beta gamma", 900));
     insert(one("b", "something else", 990));
     let late = insert(one("a", "alpha beta gamma!", 850));
-    assert_eq!((late.verdict, late.seq), (Verdict::Kept, None));
+    assert_eq!((late.verdict, late.seq), (StoredVerdict::Kept, None));
     let asked = one("a", "alpha beta gamma?", 910);
-    assert_eq!(collection.query(&asked).unwrap().verdict, Verdict::Kept);
-    assert_eq!(insert(asked).verdict, Verdict::Kept);
+    assert_eq!(
+        collection.query_document(&asked).unwrap().verdict,
+        StoredVerdict::Kept
+    );
+    assert_eq!(insert(asked).verdict, StoredVerdict::Kept);
     let other = one("c", "alpha beta gamma", 910);
-    assert_eq!(collection.query(&other).unwrap().cluster(), "a");
+    assert_eq!(collection.query_document(&other).unwrap().cluster_id(), "a");
 }
 
 /// An id is taken only while its document is in the window, however long that stays on disk.
 #[test]
 fn an_id_past_the_window_is_free_again() {
     for on_conflict in [OnConflict::Refuse, OnConflict::Replace] {
-        let settings = Settings {
+        let settings = CollectionSettings {
             on_conflict,
             ..settings(Some((240, false)))
         };
         let hand = Hand::default();
         let disk = Simulated::new();
         let collection =
-            Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+            Collection::create_empty(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
         let insert = |id: &str, text: &str, seconds: i64| {
             hand.set(seconds * S);
             let one = prepare(&collection, vec![document(id, text, None)]);
-            let verdict = |answer: Result<Answer, lookalike_store::Error>| {
+            let verdict = |answer: Result<InsertAnswer, lookalike_store::Error>| {
                 answer.map(|answer| answer.verdict).ok()
             };
-            let asked = verdict(collection.query(&one[0]));
-            assert_eq!(asked, verdict(collection.insert(&one).remove(0)));
-            collection.insert(&one).remove(0)
+            let asked = verdict(collection.query_document(&one[0]));
+            assert_eq!(asked, verdict(collection.insert_documents(&one).remove(0)));
+            collection.insert_documents(&one).remove(0)
         };
-        let seq = |answer: Result<Answer, lookalike_store::Error>| answer.unwrap().seq;
+        let seq = |answer: Result<InsertAnswer, lookalike_store::Error>| answer.unwrap().seq;
         let first = "alpha beta gamma";
         assert_eq!(seq(insert("a", first, 1000)), Some(1));
         // This document keeps its partition from expiring.
@@ -512,12 +517,18 @@ fn an_id_past_the_window_is_free_again() {
             let refused = insert("a", "something else", 1240).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Conflict);
         }
-        assert!(collection.get("a").unwrap().is_some());
+        assert!(collection.find_document("a").unwrap().is_some());
         // Row 3 deletes the previous document.
         assert_eq!(seq(insert("a", "something else", 1241)), Some(4));
         assert_eq!(seq(insert("a", "something else", 100_000)), Some(5));
-        assert_eq!(collection.get("a").unwrap().unwrap().answer.seq, Some(5));
+        assert_eq!(
+            collection.find_document("a").unwrap().unwrap().answer.seq,
+            Some(5)
+        );
         let again = open(&disk.copy(), hand.options());
-        assert_eq!(again.get("a").unwrap().unwrap().answer.seq, Some(5));
+        assert_eq!(
+            again.find_document("a").unwrap().unwrap().answer.seq,
+            Some(5)
+        );
     }
 }

@@ -10,7 +10,7 @@ mod faults;
 mod fingerprints;
 mod flips;
 mod formats;
-#[path = "../../src/group.rs"]
+#[path = "../../src/group_commit.rs"]
 mod group;
 mod group_commit;
 mod lost;

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lookalike::online::Time;
-use lookalike_oracle::effort::choose;
-use lookalike_store::{Answer, Collection, Content, Disk, Document, OnConflict, Settings, Verdict};
+use lookalike::online::Timestamp;
+use lookalike_oracle::effort::choose_effort;
+use lookalike_store::{
+    Collection, CollectionSettings, Disk, DocumentContent, InsertAnswer, NewDocument, OnConflict,
+    StoredVerdict,
+};
 
 use crate::compaction::run_compacting;
 use crate::disk::Simulated;
@@ -15,15 +18,15 @@ use crate::support::{Hand, Random, S, document, prepare, settings, text};
 /// One call to a collection.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Insert(Vec<Document>),
+    Insert(Vec<NewDocument>),
     Delete(String),
 }
 
 /// Calls with their times, and their answers without a power failure.
 pub(crate) struct Script {
-    pub(crate) settings: Settings,
+    pub(crate) settings: CollectionSettings,
     pub(crate) calls: Vec<(i64, Call)>,
-    answers: Vec<Vec<Answer>>,
+    answers: Vec<Vec<InsertAnswer>>,
     /// Number of the last row after each call.
     pub(crate) lasts: Vec<u64>,
 }
@@ -66,7 +69,7 @@ fn script_of(seed: u64, count: usize, refresh: bool, on_conflict: OnConflict) ->
         calls.push((time, Call::Insert(documents.collect())));
     }
     let mut script = Script {
-        settings: Settings {
+        settings: CollectionSettings {
             on_conflict,
             ..settings(Some((WIDTH as u64, refresh)))
         },
@@ -79,14 +82,16 @@ fn script_of(seed: u64, count: usize, refresh: bool, on_conflict: OnConflict) ->
     for call in 0..count {
         let answers = script.call(&collection, &hand, call).unwrap();
         script.answers.push(answers);
-        script.lasts.push(collection.stats().unwrap().durable);
+        script
+            .lasts
+            .push(collection.collect_stats().unwrap().durable);
     }
     script
 }
 
 impl Script {
     pub(crate) fn create(&self, disk: &Simulated, hand: &Hand) -> Collection {
-        Collection::create(Arc::new(disk.clone()), &self.settings, hand.options()).unwrap()
+        Collection::create_empty(Arc::new(disk.clone()), &self.settings, hand.options()).unwrap()
     }
 
     /// Makes a call, which must succeed.
@@ -95,25 +100,28 @@ impl Script {
         collection: &Collection,
         hand: &Hand,
         call: usize,
-    ) -> Result<Vec<Answer>, lookalike_store::Error> {
+    ) -> Result<Vec<InsertAnswer>, lookalike_store::Error> {
         let (time, call) = &self.calls[call];
         hand.set(*time);
         match call {
             Call::Insert(documents) => {
                 let prepared = prepare(collection, documents.clone());
-                collection.insert(&prepared).into_iter().collect()
+                collection.insert_documents(&prepared).into_iter().collect()
             }
-            Call::Delete(id) => collection.delete(id).map(|_| Vec::new()),
+            Call::Delete(id) => collection.delete_document(id).map(|_| Vec::new()),
         }
     }
 
     /// Returns the answers to a call without a power failure.
-    pub(crate) fn answers(&self, call: usize) -> &[Answer] {
+    pub(crate) fn answers(&self, call: usize) -> &[InsertAnswer] {
         &self.answers[call]
     }
 
     /// Returns the expected state of every document after this many calls.
-    pub(crate) fn expected(&self, calls: usize) -> BTreeMap<&str, Option<(&Answer, &Document)>> {
+    pub(crate) fn expected(
+        &self,
+        calls: usize,
+    ) -> BTreeMap<&str, Option<(&InsertAnswer, &NewDocument)>> {
         let mut expected = BTreeMap::new();
         for (call, (_, what)) in self.calls[..calls].iter().enumerate() {
             match what {
@@ -133,7 +141,7 @@ impl Script {
         let mut times: BTreeMap<&str, i64> = BTreeMap::new();
         for answer in self.answers[..calls].iter().flatten() {
             let time = answer.time.0;
-            if let Verdict::Duplicate(evidence) = &answer.verdict
+            if let StoredVerdict::Duplicate(evidence) = &answer.verdict
                 && let Some(kept) = times.get_mut(&*evidence.of).filter(|_| refresh)
             {
                 *kept = time.max(*kept);
@@ -148,10 +156,10 @@ impl Script {
     pub(crate) fn check(&self, disk: &Simulated, acknowledged: usize) -> Result<(), String> {
         let hand = Hand::default();
         hand.set(self.calls[acknowledged.min(self.calls.len() - 1)].0);
-        let collection = Collection::open(Arc::new(disk.clone()), hand.options())
+        let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options())
             .map_err(|error| format!("after {acknowledged} calls: {error}"))?;
         let durable = collection
-            .stats()
+            .collect_stats()
             .map_err(|error| error.to_string())?
             .durable;
         let calls = (acknowledged..=acknowledged + 1)
@@ -174,11 +182,11 @@ impl Script {
     }
 
     /// Compares answers, except that a verdict may still name a document which was deleted after it.
-    fn alike(&self, answers: &[Answer], expected: &[Answer]) -> bool {
-        let plain = |answers: &[Answer]| -> Vec<Answer> {
+    fn alike(&self, answers: &[InsertAnswer], expected: &[InsertAnswer]) -> bool {
+        let plain = |answers: &[InsertAnswer]| -> Vec<InsertAnswer> {
             let plain = answers.iter().cloned();
             plain
-                .map(|answer| Answer {
+                .map(|answer| InsertAnswer {
                     again: false,
                     ..answer
                 })
@@ -200,13 +208,15 @@ impl Script {
         let refresh = self
             .settings
             .window
-            .is_some_and(|window| window.refreshes());
+            .is_some_and(|window| window.is_refreshing());
         let times = self.times(calls, refresh);
         for (id, expected) in self.expected(calls) {
             if replaced.contains(&id) {
                 continue;
             }
-            let stored = collection.get(id).map_err(|error| error.to_string())?;
+            let stored = collection
+                .find_document(id)
+                .map_err(|error| error.to_string())?;
             let right = match (&stored, expected) {
                 (None, None) => true,
                 (Some(_), None) => false,
@@ -217,7 +227,7 @@ impl Script {
                     } else {
                         answer.time
                     };
-                    let answer = Answer {
+                    let answer = InsertAnswer {
                         time,
                         again: false,
                         ..answer.clone()
@@ -242,7 +252,7 @@ impl Script {
                 && let Some(document) = documents.first()
                 && !before.contains_key(&*document.id)
                 && collection
-                    .get(&document.id)
+                    .find_document(&document.id)
                     .map_err(|error| error.to_string())?
                     .is_some()
             {
@@ -266,7 +276,8 @@ impl Losses {
     fn check(&self, script: &Script, disk: &Simulated, acknowledged: usize) {
         self.count.fetch_add(1, Ordering::SeqCst);
         // An interrupted operation is not damage, and verifying removes nothing.
-        let report = lookalike_store::verify(&disk.copy()).map_err(|error| error.to_string());
+        let report =
+            lookalike_store::verify_collection(&disk.copy()).map_err(|error| error.to_string());
         let whole = report.and_then(|report| match report.findings.is_empty() {
             true => Ok(()),
             false => Err(format!("after {acknowledged} calls: {report:?}")),
@@ -341,13 +352,16 @@ fn assert_script_has_partitions(script: &Script) {
     let mut most = 0;
     for call in 0..script.calls.len() {
         script.call(&collection, &hand, call).unwrap();
-        most = most.max(collection.stats().unwrap().partitions);
+        most = most.max(collection.collect_stats().unwrap().partitions);
     }
-    let names = disk.names().unwrap();
+    let names = disk.file_names().unwrap();
     let oldest = names.iter().filter(|name| name.ends_with(".rows")).min();
     let expired = oldest.is_some_and(|name| *name > format!("{:016x}.rows", 1));
     assert!(most >= 3 && expired, "{most} {oldest:?}");
-    assert_eq!(Time(hand.get()), Time(script.calls.last().unwrap().0));
+    assert_eq!(
+        Timestamp(hand.get()),
+        Timestamp(script.calls.last().unwrap().0)
+    );
 }
 
 /// Checks that a script replaces documents, with at least one deletion and one insertion in one call.
@@ -362,8 +376,8 @@ fn assert_script_replaces(script: &Script) {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
-    let count = survive(0..2, choose(8, 45));
-    assert!(count >= choose(300, 2000), "{count} losses");
+    let count = survive(0..2, choose_effort(8, 45));
+    assert!(count >= choose_effort(300, 2000), "{count} losses");
 }
 
 /// The long version.
@@ -410,13 +424,13 @@ fn losses_during<T>(disk: &Simulated, seed: u64, work: impl FnOnce() -> T) -> (T
 /// Creates a collection, or opens the existing one, which must be empty.
 pub(crate) fn make_or_open(disk: &Simulated) -> Result<Collection, String> {
     let (disk, options) = (Arc::new(disk.clone()), Hand::default().options());
-    let names = disk.names().unwrap();
+    let names = disk.file_names().unwrap();
     let made = match names.iter().any(|name| name == "manifest") {
-        true => Collection::open(disk, options),
-        false => Collection::create(disk, &settings(None), options),
+        true => Collection::open_existing(disk, options),
+        false => Collection::create_empty(disk, &settings(None), options),
     };
     let collection = made.map_err(|error| error.to_string())?;
-    match collection.stats().unwrap().rows {
+    match collection.collect_stats().unwrap().rows {
         0 => Ok(collection),
         rows => Err(format!("{rows} rows")),
     }
@@ -429,12 +443,17 @@ fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Ve
     let mut wrong: Vec<String> = made.err().into_iter().collect();
     // The last ones were taken after the last operation: the collection exists there.
     for lost in &lost[lost.len() - WAYS..] {
-        if !lost.names().unwrap().iter().any(|name| name == "manifest") {
+        if !lost
+            .file_names()
+            .unwrap()
+            .iter()
+            .any(|name| name == "manifest")
+        {
             wrong.push("what was made is lost".to_owned());
         }
     }
     let mut count = lost.len();
-    let step = if deep > 0 { choose(4, 1) } else { 1 };
+    let step = if deep > 0 { choose_effort(4, 1) } else { 1 };
     for (at, lost) in lost.iter().enumerate().step_by(step) {
         if deep > 0 {
             let (more, also) = lose_power_while_made(lost, deep - 1, seed * 1000 + at as u64);
@@ -444,7 +463,7 @@ fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Ve
         }
         let inserted = make_or_open(lost).map(|collection| {
             let documents = prepare(&collection, vec![document("a", "one two three", None)]);
-            collection.insert(&documents).remove(0).unwrap();
+            collection.insert_documents(&documents).remove(0).unwrap();
         });
         wrong.extend(inserted.err());
     }
@@ -455,7 +474,7 @@ fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Ve
 #[test]
 fn a_collection_that_was_being_made_is_none_or_empty() {
     let (count, wrong) = lose_power_while_made(&Simulated::new(), 1, 1);
-    assert!(count > choose(120, 500), "{count}");
+    assert!(count > choose_effort(120, 500), "{count}");
     assert!(wrong.is_empty(), "{} wrong; {}", wrong.len(), wrong[0]);
     let liar = Simulated::new();
     liar.lie();
@@ -481,26 +500,30 @@ fn contents_come_back() {
     for call in 0..60 {
         script.call(&collection, &hand, call).unwrap();
     }
-    let report = lookalike_store::verify(&disk.copy()).unwrap();
+    let report = lookalike_store::verify_collection(&disk.copy()).unwrap();
     assert!(
         report.findings.is_empty() && report.remade.is_empty() && report.documents > 60,
         "{report:?}"
     );
     let mut lines = Vec::new();
-    let exported = lookalike_store::export(&collection, &mut lines).unwrap();
+    let exported = lookalike_store::export_documents(&collection, &mut lines).unwrap();
     let other = script.create(&Simulated::new(), &hand);
     let mut all_or_none = |_, error: &lookalike_store::Error| Err(error.clone());
-    let mut import = || lookalike_store::import(&other, &mut &lines[..], &mut all_or_none);
+    let mut import =
+        || lookalike_store::import_documents(&other, &mut &lines[..], &mut all_or_none);
     let imported = import().unwrap();
     assert_eq!((exported, imported.again), (imported.new, 0));
     assert_eq!(import().unwrap().again, exported);
     let snapshot = Simulated::new();
-    collection.snapshot(&snapshot).unwrap();
+    collection.copy_to_snapshot(&snapshot).unwrap();
     script.check(&snapshot, 60).unwrap();
     for (id, expected) in script.expected(60) {
-        let again = other.get(id).unwrap().map(|stored| stored.content);
+        let again = other
+            .find_document(id)
+            .unwrap()
+            .map(|stored| stored.content);
         let expected = expected.map(|(_, document)| document.content.clone());
         assert!(again == expected || again.is_none(), "{id}");
-        assert!(again.is_none_or(|content| matches!(content, Content::Text(_))));
+        assert!(again.is_none_or(|content| matches!(content, DocumentContent::Text(_))));
     }
 }

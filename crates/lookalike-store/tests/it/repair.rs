@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lookalike_store::{Collection, Content, Disk, OnConflict, Settings, export, repair, verify};
+use lookalike_store::{
+    Collection, CollectionSettings, Disk, DocumentContent, OnConflict, export_documents,
+    repair_collection, verify_collection,
+};
 
 use crate::disk::Simulated;
 use crate::power::{Call, script};
@@ -11,7 +14,7 @@ use crate::support::{Hand, Random, S, document, prepare, settings};
 
 fn contents(collection: &Collection) -> Vec<serde_json::Value> {
     let mut lines = Vec::new();
-    export(collection, &mut lines).unwrap();
+    export_documents(collection, &mut lines).unwrap();
     let lines = String::from_utf8(lines).unwrap();
     let value = |line| serde_json::from_str(line).unwrap();
     lines.lines().map(value).collect()
@@ -40,8 +43,8 @@ fn filled() -> (
         Call::Delete(_) => Vec::new(),
     });
     let inserted = documents.map(|it| match it.content {
-        Content::Text(text) => (it.id, text),
-        Content::Fingerprint(_) => unreachable!("the script has texts"),
+        DocumentContent::Text(text) => (it.id, text),
+        DocumentContent::Fingerprint(_) => unreachable!("the script has texts"),
     });
     (disk.copy(), hand, contents, inserted.collect())
 }
@@ -53,13 +56,14 @@ fn said(document: &serde_json::Value) -> (String, String) {
 
 fn repaired(disk: &Simulated, hand: &Hand) -> (Vec<String>, Vec<serde_json::Value>) {
     let new = Simulated::new();
-    let (report, collection) = repair(disk, None, Arc::new(new.clone()), hand.options()).unwrap();
+    let (report, collection) =
+        repair_collection(disk, None, Arc::new(new.clone()), hand.options()).unwrap();
     let contents = contents(&collection);
     drop(collection);
-    let after = verify(&new.copy()).unwrap();
+    let after = verify_collection(&new.copy()).unwrap();
     assert!(after.findings.is_empty(), "{after:?}");
     assert_eq!(after.documents, contents.len() as u64);
-    let again = Collection::open(Arc::new(new.copy()), hand.options()).unwrap();
+    let again = Collection::open_existing(Arc::new(new.copy()), hand.options()).unwrap();
     assert_eq!(self::contents(&again), contents);
     (report.findings, contents)
 }
@@ -78,16 +82,16 @@ fn nothing_is_lost_of_what_is_whole() {
 fn settings_stand_in_for_a_manifest() {
     let (disk, hand, before, _) = filled();
     let made_with = lookalike_store::read_settings(&disk.copy()).unwrap();
-    let repair_with = |disk: &Simulated, settings: Option<&Settings>| {
+    let repair_with = |disk: &Simulated, settings: Option<&CollectionSettings>| {
         let new = Arc::new(Simulated::new());
-        let repaired = repair(disk, settings, new.clone(), hand.options());
-        repaired.map_err(|error| (error.to_string(), new.names().unwrap()))
+        let repaired = repair_collection(disk, settings, new.clone(), hand.options());
+        repaired.map_err(|error| (error.to_string(), new.file_names().unwrap()))
     };
     for damage in [false, true] {
         let disk = disk.copy();
         match damage {
             true => disk.flip("manifest", 40, 2),
-            false => disk.remove("manifest").unwrap(),
+            false => disk.remove_file("manifest").unwrap(),
         }
         let (without, _) = repair_with(&disk, None).unwrap_err();
         assert!(without.contains("manifest"), "{without}");
@@ -95,7 +99,7 @@ fn settings_stand_in_for_a_manifest() {
         assert!(report.findings.is_empty(), "{report:?}");
         let after = contents(&collection);
         assert!(before.iter().map(said).eq(after.iter().map(said)));
-        let others = Settings {
+        let others = CollectionSettings {
             on_conflict: OnConflict::Replace,
             ..made_with.clone()
         };
@@ -108,7 +112,7 @@ fn settings_stand_in_for_a_manifest() {
 
 /// Returns the name of the database of the only partition.
 fn database(disk: &Simulated) -> String {
-    let mut names = disk.names().unwrap().into_iter();
+    let mut names = disk.file_names().unwrap().into_iter();
     names.find(|name| name.ends_with(".rows")).unwrap()
 }
 
@@ -117,16 +121,21 @@ fn database(disk: &Simulated) -> String {
 fn blocks_behind_a_damaged_one_are_saved() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
     let documents = (0..300).map(|at| document(&format!("id-{at:03}"), &format!("x{at}"), None));
     let documents = prepare(&collection, documents.collect());
-    assert!(collection.insert(&documents).iter().all(Result::is_ok));
+    assert!(
+        collection
+            .insert_documents(&documents)
+            .iter()
+            .all(Result::is_ok)
+    );
     drop(collection);
     let disk = disk.copy();
     let name = database(&disk);
     let at = disk.position(&name, b"id-070").unwrap();
     disk.flip(&name, at, 3);
-    let report = verify(&disk.copy()).unwrap();
+    let report = verify_collection(&disk.copy()).unwrap();
     assert_eq!((report.rows, report.findings.len()), (236, 1), "{report:?}");
     let (findings, after) = repaired(&disk, &hand);
     assert!(findings[0].contains("row 65"), "{findings:?}");
@@ -141,17 +150,17 @@ fn blocks_behind_a_damaged_one_are_saved() {
 fn of_documents_with_one_id_the_later_is_saved() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
     let insert = |id: &str, text: &str| {
         let documents = prepare(&collection, vec![document(id, text, None)]);
-        collection.insert(&documents).remove(0).unwrap();
+        collection.insert_documents(&documents).remove(0).unwrap();
     };
     insert("one", "the first text");
     // The beginning of the row, which has a block of its own.
     let mut deletion = vec![4];
     deletion.extend(1u64.to_le_bytes());
     deletion.extend(1u64.to_le_bytes());
-    assert!(collection.delete("one").unwrap());
+    assert!(collection.delete_document("one").unwrap());
     insert("one", "something else");
     insert("two", "what follows");
     drop(collection);
@@ -181,14 +190,14 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
     let mut random = Random(9);
     let mut lost_some = 0;
     for end in [".texts", ".rows", ".sketches"] {
-        let name = disk.names().unwrap();
+        let name = disk.file_names().unwrap();
         let name = name.iter().find(|name| name.ends_with(end)).unwrap();
         for _ in 0..25 {
             let damaged = disk.copy();
             damaged.flip(name, random.below(disk.length(name)), 3);
             let new = Simulated::new();
             let Ok((report, collection)) =
-                repair(&damaged.copy(), None, Arc::new(new), hand.options())
+                repair_collection(&damaged.copy(), None, Arc::new(new), hand.options())
             else {
                 panic!("'{name}' cannot be repaired");
             };
@@ -226,11 +235,12 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
 fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
     let settings = settings(Some((240, true)));
     let (disk, hand) = (Simulated::new(), Hand::default());
-    let collection = Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+    let collection =
+        Collection::create_empty(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
     let insert = |id: &str, text: &str, seconds: i64| {
         hand.set(seconds * S);
         let documents = prepare(&collection, vec![document(id, text, Some(seconds * S))]);
-        collection.insert(&documents).remove(0).unwrap()
+        collection.insert_documents(&documents).remove(0).unwrap()
     };
     let hot = "one two three four five six";
     // This row keeps the hot document from being in the first row.
@@ -242,7 +252,7 @@ fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
             &format!("{hot} {number}"),
             second,
         );
-        assert_eq!(repeat.cluster(), "hot");
+        assert_eq!(repeat.cluster_id(), "hot");
         insert(
             &format!("other {number}"),
             &format!("{number} of some others"),
@@ -255,7 +265,7 @@ fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
         "ever so many words of another kind!",
         1231,
     );
-    collection.delete("deleted").unwrap();
+    collection.delete_document("deleted").unwrap();
     let verdicts = |lines: Vec<serde_json::Value>| -> Vec<_> {
         let verdict = |line: &serde_json::Value| {
             let of = line["of"].as_str().filter(|&of| of != "deleted");
@@ -270,17 +280,18 @@ fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
             &format!("{second} {second} {second}"),
             second,
         );
-        let has_gone = collection.get("other").unwrap().is_none();
+        let has_gone = collection.find_document("other").unwrap().is_none();
         assert_eq!(has_gone, second == 1300);
         let before = contents(&collection);
         let order = before.iter().map(|line| line["seq"].as_u64());
         assert!(order.is_sorted());
         let lines: String = before.iter().map(|line| format!("{line}\n")).collect();
-        let new = || Collection::create(Arc::new(Simulated::new()), &settings, hand.options());
+        let new =
+            || Collection::create_empty(Arc::new(Simulated::new()), &settings, hand.options());
         let imported = new().unwrap();
         let mut reject = |_, error: &lookalike_store::Error| Err(error.clone());
-        lookalike_store::import(&imported, &mut lines.as_bytes(), &mut reject).unwrap();
-        let repaired = repair(
+        lookalike_store::import_documents(&imported, &mut lines.as_bytes(), &mut reject).unwrap();
+        let repaired = repair_collection(
             &disk.copy(),
             None,
             Arc::new(Simulated::new()),

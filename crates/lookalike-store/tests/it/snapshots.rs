@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use lookalike_store::{Collection, Disk, DiskFile, ErrorKind, Settings, restore, verify};
+use lookalike_store::{
+    Collection, CollectionSettings, Disk, DiskFile, ErrorKind, restore_collection,
+    verify_collection,
+};
 
 use crate::disk::Simulated;
 use crate::power::{Script, replacing_script, script};
@@ -14,11 +17,11 @@ use crate::support::{Hand, document, prepare, settings};
 /// Returns after how many calls a copy was made. The copy must be complete, and answer the next calls as the
 /// collection did.
 fn calls_in(copy: &Simulated, script: &Script, calls: std::ops::RangeInclusive<usize>) -> usize {
-    let report = verify(&copy.copy()).unwrap();
+    let report = verify_collection(&copy.copy()).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
     let options = Hand::default().options();
-    let collection = Collection::open(Arc::new(copy.copy()), options).unwrap();
-    let durable = collection.stats().unwrap().durable;
+    let collection = Collection::open_existing(Arc::new(copy.copy()), options).unwrap();
+    let durable = collection.collect_stats().unwrap().durable;
     let found = calls.clone().find(|&calls| script.lasts[calls] == durable);
     let found = found.unwrap_or_else(|| panic!("{durable} rows, and not those of {calls:?} calls"));
     if let Err(wrong) = script.check(&copy.copy(), found) {
@@ -66,7 +69,7 @@ fn a_copy_is_all_up_to_one_moment() {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             });
-            collection.snapshot(&copy).unwrap();
+            collection.copy_to_snapshot(&copy).unwrap();
             copy.set_hook(|_, _| ());
             copies.push((copy, before, answered.load(Ordering::SeqCst)));
         }
@@ -90,7 +93,7 @@ fn what_expires_while_it_is_copied_leaves_no_gap() {
     for call in 0..100 {
         script.call(&collection, &hand, call).unwrap();
     }
-    assert!(collection.stats().unwrap().partitions >= 3);
+    assert!(collection.collect_stats().unwrap().partitions >= 3);
     let copy = Simulated::new();
     let of_copy = (collection.clone(), script.clone());
     copy.set_hook(move |_, operation| {
@@ -101,12 +104,12 @@ fn what_expires_while_it_is_copied_leaves_no_gap() {
             }
         }
     });
-    collection.snapshot(&copy).unwrap();
+    collection.copy_to_snapshot(&copy).unwrap();
     copy.set_hook(|_, _| ());
     let calls = script.calls.len() - 3;
     assert_eq!(calls_in(&copy, &script, calls..=calls), calls);
     let rows = |disk: &Simulated| -> Vec<String> {
-        let names = disk.names().unwrap().into_iter();
+        let names = disk.file_names().unwrap().into_iter();
         names.filter(|name| name.ends_with(".rows")).collect()
     };
     assert_eq!(rows(&copy), rows(&disk));
@@ -118,22 +121,27 @@ fn a_copy_is_what_is_on_disk() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let settings = settings(Some((24, false)));
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &settings, hand.options()).unwrap();
+    let collection = Collection::create_empty(new, &settings, hand.options()).unwrap();
     let at = |seconds: i64, id: &str| {
         hand.set(seconds * crate::support::S);
         prepare(&collection, vec![document(id, "one two three", None)])
     };
     for (seconds, id) in [(1000, "a"), (1010, "b")] {
-        assert!(collection.insert(&at(seconds, id)).remove(0).is_ok());
+        assert!(
+            collection
+                .insert_documents(&at(seconds, id))
+                .remove(0)
+                .is_ok()
+        );
     }
-    let admitted = collection.admit(&at(5000, "c"));
+    let admitted = collection.admit_documents(&at(5000, "c"));
     let copy = Simulated::new();
-    collection.snapshot(&copy).unwrap();
-    assert!(collection.settle(admitted).remove(0).is_ok());
+    collection.copy_to_snapshot(&copy).unwrap();
+    assert!(collection.wait_until_durable(admitted).remove(0).is_ok());
     hand.set(1010 * crate::support::S);
-    let copied = Collection::open(Arc::new(copy), hand.options()).unwrap();
-    assert_eq!(copied.stats().unwrap().durable, 2);
-    let is_there = ["a", "b", "c"].map(|id| copied.get(id).unwrap().is_some());
+    let copied = Collection::open_existing(Arc::new(copy), hand.options()).unwrap();
+    assert_eq!(copied.collect_stats().unwrap().durable, 2);
+    let is_there = ["a", "b", "c"].map(|id| copied.find_document(id).unwrap().is_some());
     assert_eq!(is_there, [true, true, false]);
 }
 
@@ -142,10 +150,16 @@ fn with_headroom(disk: &Simulated, headroom: u64) -> Arc<Collection> {
     let mut options = Hand::default().options();
     options.headroom = headroom;
     let new = Arc::new(disk.clone());
-    let collection = Collection::create(new, &Settings::default(), options).unwrap();
+    let collection =
+        Collection::create_empty(new, &CollectionSettings::default(), options).unwrap();
     let documents = (0..200).map(|at| document(&format!("id-{at}"), &format!("x{at}"), None));
     let documents = prepare(&collection, documents.collect());
-    assert!(collection.insert(&documents).iter().all(Result::is_ok));
+    assert!(
+        collection
+            .insert_documents(&documents)
+            .iter()
+            .all(Result::is_ok)
+    );
     Arc::new(collection)
 }
 
@@ -153,7 +167,7 @@ const HEADROOM: u64 = 1 << 20;
 
 /// Returns the bytes of all files of a collection except those that are written last.
 fn bytes_of(disk: &Simulated) -> u64 {
-    let names = disk.names().unwrap().into_iter();
+    let names = disk.file_names().unwrap().into_iter();
     let names = names.filter(|name| name.starts_with('0'));
     names.map(|name| disk.length(&name) as u64).sum()
 }
@@ -164,15 +178,15 @@ fn a_copy_leaves_the_headroom() {
     let collection = with_headroom(&disk, HEADROOM);
     let copy = Simulated::new();
     copy.set_free(HEADROOM + bytes_of(&disk) - 1);
-    let refused = collection.snapshot(&copy).unwrap_err();
+    let refused = collection.copy_to_snapshot(&copy).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
     assert_eq!(copy.operations(), 0);
     copy.set_free(HEADROOM + bytes_of(&disk));
-    collection.snapshot(&copy).unwrap();
-    assert!(verify(&copy.copy()).unwrap().findings.is_empty());
+    collection.copy_to_snapshot(&copy).unwrap();
+    assert!(verify_collection(&copy.copy()).unwrap().findings.is_empty());
     let new = Simulated::new();
     new.set_free(bytes_of(&disk) - 1);
-    let refused = restore(&copy, &new).unwrap_err();
+    let refused = restore_collection(&copy, &new).unwrap_err();
     assert_eq!((refused.kind(), new.operations()), (ErrorKind::Full, 0));
 }
 
@@ -182,7 +196,7 @@ fn a_copy_leaves_the_headroom() {
 fn a_copy_that_finds_no_room_is_gone_before_others_write() {
     let whole = Simulated::new();
     with_headroom(&Simulated::new(), 0)
-        .snapshot(&whole)
+        .copy_to_snapshot(&whole)
         .unwrap();
     let mut refused_at = Vec::new();
     for full_at in 1..=whole.operations() {
@@ -199,7 +213,7 @@ fn a_copy_that_finds_no_room_is_gone_before_others_write() {
             let (collection, written) = (of_copy.clone(), writing.clone());
             std::thread::spawn(move || {
                 let documents = prepare(&collection, vec![document("last", "last", None)]);
-                let answer = collection.insert(&documents).remove(0);
+                let answer = collection.insert_documents(&documents).remove(0);
                 let _ = written.send(answer.map(drop));
             });
             std::thread::sleep(Duration::from_millis(20));
@@ -207,17 +221,17 @@ fn a_copy_that_finds_no_room_is_gone_before_others_write() {
         let (of_copy, seen) = (copy.clone(), Arc::new(AtomicUsize::new(0)));
         let of_writer = seen.clone();
         disk.set_hook(move |_, _| {
-            let names = of_copy.names().unwrap();
+            let names = of_copy.file_names().unwrap();
             of_writer.fetch_max(names.len(), Ordering::SeqCst);
         });
-        let copied = collection.snapshot(&copy);
+        let copied = collection.copy_to_snapshot(&copy);
         let answer = written.recv_timeout(Duration::from_secs(10)).unwrap();
         answer.unwrap();
         copy.set_hook(|_, _| ());
         disk.set_hook(|_, _| ());
         let Err(refused) = copied else { continue };
         assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
-        assert!(copy.names().unwrap().is_empty());
+        assert!(copy.file_names().unwrap().is_empty());
         refused_at.push(full_at);
         // Writes before this point run at the same time as the copy.
         if full_at > BESIDE {
@@ -240,12 +254,12 @@ fn copied_while_others_write(collection: &Arc<Collection>, copy: &Simulated) -> 
         std::thread::spawn(move || {
             let text = format!("new at {operation}");
             let documents = prepare(&collection, vec![document(&text, &text, None)]);
-            let _ = done.send(collection.insert(&documents).remove(0).unwrap());
+            let _ = done.send(collection.insert_documents(&documents).remove(0).unwrap());
         });
         let written = written.recv_timeout(Duration::from_secs(10));
         of_hook.fetch_add(usize::from(written.is_err()), Ordering::SeqCst);
     });
-    collection.snapshot(copy).unwrap();
+    collection.copy_to_snapshot(copy).unwrap();
     copy.set_hook(|_, _| ());
     waited.load(Ordering::SeqCst)
 }
@@ -260,12 +274,13 @@ fn texts_are_copied_while_others_write() {
     let collection = with_headroom(&Simulated::new(), 0);
     let copy = Simulated::new();
     assert_eq!(copied_while_others_write(&collection, &copy), 0);
-    let report = verify(&copy.copy()).unwrap();
+    let report = verify_collection(&copy.copy()).unwrap();
     let wrong = [report.findings, report.remade].concat();
     assert!(wrong.is_empty(), "{wrong:?}");
-    let copied = Collection::open(Arc::new(copy.copy()), Hand::default().options()).unwrap();
+    let copied =
+        Collection::open_existing(Arc::new(copy.copy()), Hand::default().options()).unwrap();
     for id in ["id-199", "new at 1", "new at 2", "new at 3", "new at 4"] {
-        assert!(copied.get(id).unwrap().is_some(), "{id}");
+        assert!(copied.find_document(id).unwrap().is_some(), "{id}");
     }
 }
 
@@ -275,16 +290,16 @@ fn what_counts_is_copied_though_more_is_there() {
     let disk = Simulated::new();
     drop(with_headroom(&disk, 0));
     for ending in [".texts", ".sketches"] {
-        let mut names = disk.names().unwrap().into_iter();
+        let mut names = disk.file_names().unwrap().into_iter();
         let name = names.find(|name| name.ends_with(ending)).unwrap();
-        let file = disk.open(&name).unwrap();
+        let file = disk.open_file(&name).unwrap();
         file.write_at(&[7; 4096], file.len().unwrap()).unwrap();
     }
     let options = Hand::default().options();
-    let collection = Arc::new(Collection::open(Arc::new(disk), options).unwrap());
+    let collection = Arc::new(Collection::open_existing(Arc::new(disk), options).unwrap());
     let copy = Simulated::new();
     assert_eq!(copied_while_others_write(&collection, &copy), 0);
-    let report = verify(&copy).unwrap();
+    let report = verify_collection(&copy).unwrap();
     let wrong = [report.findings, report.remade].concat();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
@@ -303,26 +318,26 @@ impl Noted {
 }
 
 impl Disk for Noted {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+    fn create_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         self.note("create");
-        self.disk.create(name)
+        self.disk.create_file(name)
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.open(name)
+    fn open_file(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open_file(name)
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.disk.names()
+    fn file_names(&self) -> io::Result<Vec<String>> {
+        self.disk.file_names()
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
         self.note(&format!("{from} to {to}"));
-        self.disk.rename(from, to)
+        self.disk.rename_file(from, to)
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        self.disk.remove_file(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -330,8 +345,8 @@ impl Disk for Noted {
         self.disk.sync_names()
     }
 
-    fn free(&self) -> io::Result<u64> {
-        self.disk.free()
+    fn free_bytes(&self) -> io::Result<u64> {
+        self.disk.free_bytes()
     }
 }
 
@@ -339,12 +354,12 @@ impl Disk for Noted {
 #[test]
 fn a_restored_collection_has_its_names_before_its_manifest() {
     let (disk, copy) = (Simulated::new(), Simulated::new());
-    with_headroom(&disk, 0).snapshot(&copy).unwrap();
+    with_headroom(&disk, 0).copy_to_snapshot(&copy).unwrap();
     let noted = Noted {
         disk: Simulated::new(),
         changes: Mutex::default(),
     };
-    restore(&copy, &noted).unwrap();
+    restore_collection(&copy, &noted).unwrap();
     let changes = noted.changes.into_inner().unwrap();
     let last: Vec<_> = changes.iter().rev().take(4).rev().collect();
     assert_eq!(last, ["create", "sync", "manifest.new to manifest", "sync"]);

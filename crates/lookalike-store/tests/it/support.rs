@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use lookalike::Threshold;
-use lookalike::online::{Time, Window};
-use lookalike::plan::{self, Method};
-use lookalike::text::Scratch;
-use lookalike_store::{Collection, Content, Document, Options, Prepared, Settings};
+use lookalike::online::{StreamWindow, Timestamp};
+use lookalike::plan::{self, MatchMethod};
+use lookalike::text::AnalysisScratch;
+use lookalike_store::{
+    Collection, CollectionOptions, CollectionSettings, DocumentContent, NewDocument, PendingInsert,
+};
 
 pub(crate) struct Random(pub(crate) u64);
 
@@ -45,28 +47,29 @@ impl Hand {
         self.0.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> CollectionOptions {
         let hand = self.clone();
-        Options {
-            clock: Arc::new(move || Time(hand.get())),
+        CollectionOptions {
+            clock: Arc::new(move || Timestamp(hand.get())),
             headroom: 0,
-            ..Options::default()
+            ..CollectionOptions::default()
         }
     }
 }
 
 /// Returns settings by which documents are joined exactly, so that a scan can check the matches.
-pub(crate) fn settings(window: Option<(u64, bool)>) -> Settings {
+pub(crate) fn settings(window: Option<(u64, bool)>) -> CollectionSettings {
     let seconds = Duration::from_secs;
-    Settings {
-        matching: plan::Settings {
-            method: Method::Join,
+    CollectionSettings {
+        matching: plan::MatchSettings {
+            method: MatchMethod::Join,
             threshold: Threshold::new(0.6).unwrap(),
-            ..plan::Settings::default()
+            ..plan::MatchSettings::default()
         },
-        window: window
-            .map(|(width, refresh)| Window::new(seconds(width), seconds(5), refresh).unwrap()),
-        ..Settings::default()
+        window: window.map(|(width, refresh)| {
+            StreamWindow::new(seconds(width), seconds(5), refresh).unwrap()
+        }),
+        ..CollectionSettings::default()
     }
 }
 
@@ -90,19 +93,19 @@ pub(crate) fn text(seed: usize) -> String {
     }
 }
 
-pub(crate) fn document(id: &str, text: &str, time: Option<i64>) -> Document {
-    Document {
+pub(crate) fn document(id: &str, text: &str, time: Option<i64>) -> NewDocument {
+    NewDocument {
         id: id.to_owned(),
-        content: Content::Text(text.to_owned()),
-        time: time.map(Time),
+        content: DocumentContent::Text(text.to_owned()),
+        time: time.map(Timestamp),
         meta: None,
     }
 }
 
-pub(crate) fn prepare(collection: &Collection, documents: Vec<Document>) -> Vec<Prepared> {
-    let mut scratch = Scratch::default();
+pub(crate) fn prepare(collection: &Collection, documents: Vec<NewDocument>) -> Vec<PendingInsert> {
+    let mut scratch = AnalysisScratch::default();
     documents
         .into_iter()
-        .map(|document| collection.prepare(document, &mut scratch).unwrap())
+        .map(|document| collection.prepare_document(document, &mut scratch).unwrap())
         .collect()
 }

@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line, Plain};
+use super::{Arch, BLOCK, BlockMasks, CacheLine, Kernel, LINE, Plain};
 
 /// Runs a kernel with NEON.
 #[inline]
@@ -67,7 +67,7 @@ impl Arch for Neon {
     }
 
     #[inline(always)]
-    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+    fn near(self, line: &CacheLine, query: u32, limit: u32) -> u32 {
         // SAFETY: NEON is always available; the four quarters of the line's 64 bytes are read.
         unsafe {
             let [a, b, c, d]: [uint16x4_t; 4] = std::array::from_fn(|quarter| {

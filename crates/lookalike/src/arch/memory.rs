@@ -10,23 +10,23 @@ use std::ptr::NonNull;
 
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 
-use super::Line;
+use super::CacheLine;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Read-only bytes, aligned to at least 64.
 #[derive(Debug)]
-pub(crate) struct Memory(Option<Mmap>);
+pub(crate) struct ReadOnlyMemory(Option<Mmap>);
 
 /// Writable bytes, zero at first, aligned to at least 64.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryMut(Option<MmapMut>);
 
-impl Memory {
+impl ReadOnlyMemory {
     /// Maps a whole file.
     ///
     /// If another process truncates the file while it is mapped, reading the missing part ends this process.
     /// Files given here must therefore be replaced as a whole and never changed in place.
-    pub(crate) fn map(file: &File) -> io::Result<Self> {
+    pub(crate) fn map_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Self(None));
         }
@@ -37,7 +37,7 @@ impl Memory {
     }
 }
 
-impl Deref for Memory {
+impl Deref for ReadOnlyMemory {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -47,7 +47,7 @@ impl Deref for Memory {
 
 impl MemoryMut {
     /// Allocates `bytes` zero bytes.
-    pub(crate) fn zeroed(bytes: usize) -> io::Result<Self> {
+    pub(crate) fn allocate_zeroed(bytes: usize) -> io::Result<Self> {
         if bytes == 0 {
             return Ok(Self(None));
         }
@@ -59,8 +59,10 @@ impl MemoryMut {
     }
 
     /// Makes the memory read-only.
-    pub(crate) fn freeze(self) -> io::Result<Memory> {
-        Ok(Memory(self.0.map(MmapMut::make_read_only).transpose()?))
+    pub(crate) fn into_read_only(self) -> io::Result<ReadOnlyMemory> {
+        Ok(ReadOnlyMemory(
+            self.0.map(MmapMut::make_read_only).transpose()?,
+        ))
     }
 }
 
@@ -80,20 +82,20 @@ impl DerefMut for MemoryMut {
 
 /// An array in large pages; a page takes RAM only once it is touched.
 #[derive(Debug)]
-pub(crate) struct Numbers<T> {
+pub(crate) struct LargePageArray<T> {
     memory: MemoryMut,
     length: usize,
     numbers: std::marker::PhantomData<T>,
 }
 
-impl<T: bytemuck::Pod> Numbers<T> {
+impl<T: bytemuck::Pod> LargePageArray<T> {
     /// Allocates an array of `length` zeros.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if the memory cannot be allocated.
-    pub(crate) fn zeroed(length: usize) -> Result<Self> {
+    pub(crate) fn allocate_zeroed(length: usize) -> Result<Self> {
         let bytes = length * size_of::<T>();
-        let memory = MemoryMut::zeroed(bytes).map_err(|error| {
+        let memory = MemoryMut::allocate_zeroed(bytes).map_err(|error| {
             let message = format!("cannot allocate {bytes} bytes of memory: {error}");
             Error::new(ErrorKind::Limit, message)
         })?;
@@ -105,7 +107,7 @@ impl<T: bytemuck::Pod> Numbers<T> {
     }
 }
 
-impl<T: bytemuck::Pod> Deref for Numbers<T> {
+impl<T: bytemuck::Pod> Deref for LargePageArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -116,7 +118,7 @@ impl<T: bytemuck::Pod> Deref for Numbers<T> {
     }
 }
 
-impl<T: bytemuck::Pod> DerefMut for Numbers<T> {
+impl<T: bytemuck::Pod> DerefMut for LargePageArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         if self.length == 0 {
             return &mut [];
@@ -127,22 +129,22 @@ impl<T: bytemuck::Pod> DerefMut for Numbers<T> {
 
 /// A chunked vector of cache lines: growth never moves a line. Lines are zero at first.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct ChunkedLines {
     /// Start of each chunk.
-    chunks: Vec<NonNull<Line>>,
+    chunks: Vec<NonNull<CacheLine>>,
     /// Owners of the chunks.
     memory: Vec<MemoryMut>,
     /// Base-2 logarithm of the number of lines in a chunk.
     chunk_bits: u32,
 }
 
-// SAFETY: the pointers lead to memory that `Lines` owns; it hands out references by the same rules as a slice
-// of lines would.
-unsafe impl Send for Lines {}
+// SAFETY: the pointers lead to memory that `ChunkedLines` owns; it hands out references by the same
+// rules as a slice of lines would.
+unsafe impl Send for ChunkedLines {}
 // SAFETY: as above.
-unsafe impl Sync for Lines {}
+unsafe impl Sync for ChunkedLines {}
 
-impl Lines {
+impl ChunkedLines {
     /// Creates an empty vector with chunks of 2 to the power of `chunk_bits` lines.
     pub(crate) fn new(chunk_bits: u32) -> Self {
         Self {
@@ -154,10 +156,10 @@ impl Lines {
 
     /// Makes room for `lines` lines in total. A chunk takes address space at once, but RAM only where it is
     /// touched.
-    pub(crate) fn reserve(&mut self, lines: u64) -> io::Result<()> {
+    pub(crate) fn reserve_lines(&mut self, lines: u64) -> io::Result<()> {
         while (self.chunks.len() as u64) << self.chunk_bits < lines {
-            let mut memory = MemoryMut::zeroed(size_of::<Line>() << self.chunk_bits)?;
-            let chunk: &mut [Line] = bytemuck::cast_slice_mut(&mut memory);
+            let mut memory = MemoryMut::allocate_zeroed(size_of::<CacheLine>() << self.chunk_bits)?;
+            let chunk: &mut [CacheLine] = bytemuck::cast_slice_mut(&mut memory);
             self.chunks.push(NonNull::from(chunk).cast());
             self.memory.push(memory);
         }
@@ -166,28 +168,28 @@ impl Lines {
 
     /// Returns a line for which room was reserved.
     #[inline(always)]
-    pub(crate) fn get(&self, at: u32) -> &Line {
+    pub(crate) fn line(&self, at: u32) -> &CacheLine {
         let chunk = self.chunks[(at >> self.chunk_bits) as usize];
         // SAFETY: the index within the chunk is below the chunk's number of lines, all of which are
         // initialised; the returned reference borrows `self`.
-        unsafe { chunk.add(self.within(at)).as_ref() }
+        unsafe { chunk.add(self.index_in_chunk(at)).as_ref() }
     }
 
     /// Returns a line for which room was reserved.
     #[inline(always)]
-    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Line {
+    pub(crate) fn line_mut(&mut self, at: u32) -> &mut CacheLine {
         let chunk = self.chunks[(at >> self.chunk_bits) as usize];
-        // SAFETY: as in `get`; `self` is borrowed mutably.
-        unsafe { chunk.add(self.within(at)).as_mut() }
+        // SAFETY: as in `line`; `self` is borrowed mutably.
+        unsafe { chunk.add(self.index_in_chunk(at)).as_mut() }
     }
 
     /// Makes the system allocate the page of an unwritten line now, before the line is needed.
-    pub(crate) fn touch(&mut self, at: u32) {
-        self.get_mut(at).0[0] = std::hint::black_box(0);
+    pub(crate) fn touch_line(&mut self, at: u32) {
+        self.line_mut(at).0[0] = std::hint::black_box(0);
     }
 
     #[inline(always)]
-    fn within(&self, at: u32) -> usize {
+    fn index_in_chunk(&self, at: u32) -> usize {
         (at & ((1 << self.chunk_bits) - 1)) as usize
     }
 }
@@ -198,13 +200,13 @@ mod tests {
 
     #[test]
     fn lines_stay_where_they_are() {
-        let mut lines = Lines::new(3);
+        let mut lines = ChunkedLines::new(3);
         for count in 1..100u32 {
-            lines.reserve(count.into()).unwrap();
-            let last = lines.get_mut(count - 1);
+            lines.reserve_lines(count.into()).unwrap();
+            let last = lines.line_mut(count - 1);
             assert_eq!(last.0, [0; crate::arch::LINE]);
             last.0[5] = count;
-            assert!((0..count).all(|at| lines.get(at).0[5] == at + 1));
+            assert!((0..count).all(|at| lines.line(at).0[5] == at + 1));
         }
     }
 }

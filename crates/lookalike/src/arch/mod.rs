@@ -14,7 +14,7 @@ mod x86_64;
 
 use std::sync::OnceLock;
 
-pub(crate) use memory::{Lines, Memory, MemoryMut, Numbers};
+pub(crate) use memory::{ChunkedLines, LargePageArray, MemoryMut, ReadOnlyMemory};
 pub(crate) use plain::Plain;
 
 /// Bytes of a block, for example of [`Arch::ascii_block`].
@@ -48,7 +48,7 @@ pub(crate) trait Arch: Copy {
     fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize;
 
     /// Returns the words of a line that differ from `query` in at most `limit` bits; bit i stands for word i.
-    fn near(self, line: &Line, query: u32, limit: u32) -> u32;
+    fn near(self, line: &CacheLine, query: u32, limit: u32) -> u32;
 
     /// Returns the numbers that differ from `query` in at most `limit` bits; bit i stands for number i.
     fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32;
@@ -66,9 +66,9 @@ pub(crate) trait Arch: Copy {
 /// One cache line of 32-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-pub(crate) struct Line(pub(crate) [u32; LINE]);
+pub(crate) struct CacheLine(pub(crate) [u32; LINE]);
 
-/// Number of words in a [`Line`].
+/// Number of words in a [`CacheLine`].
 pub(crate) const LINE: usize = 16;
 
 /// Asks the CPU to load the cache line of a value, without waiting for it.
@@ -93,10 +93,10 @@ pub(crate) trait Kernel {
 
 /// The instruction set that kernels run with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cpu(Level);
+pub struct Cpu(InstructionSet);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+enum InstructionSet {
     Plain,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -108,40 +108,44 @@ enum Level {
 
 impl Cpu {
     /// Returns the best instruction set that this CPU has.
-    pub fn best() -> Self {
+    pub fn detect_best() -> Self {
         static BEST: OnceLock<Cpu> = OnceLock::new();
-        *BEST.get_or_init(|| *Self::all().last().expect("the plain one is always there"))
+        *BEST.get_or_init(|| {
+            *Self::detect_all()
+                .last()
+                .expect("the plain one is always there")
+        })
     }
 
     /// Returns every instruction set that this CPU has, the plain one first and the best one last. All give
     /// the same results; benchmarks and tests choose between them.
-    pub fn all() -> Vec<Self> {
+    pub fn detect_all() -> Vec<Self> {
         #[allow(unused_mut)]
-        let mut all = vec![Self(Level::Plain)];
+        let mut all = vec![Self(InstructionSet::Plain)];
         #[cfg(target_arch = "x86_64")]
         {
             if x86_64::has_avx2() {
-                all.push(Self(Level::Avx2));
+                all.push(Self(InstructionSet::Avx2));
             }
             if x86_64::has_avx2() && x86_64::has_avx512() {
-                all.push(Self(Level::Avx512));
+                all.push(Self(InstructionSet::Avx512));
             }
         }
         #[cfg(target_arch = "aarch64")]
-        all.push(Self(Level::Neon));
+        all.push(Self(InstructionSet::Neon));
         all
     }
 
     /// Returns the name for reports: `plain`, `avx2`, `avx512` or `neon`.
     pub fn name(self) -> &'static str {
         match self.0 {
-            Level::Plain => "plain",
+            InstructionSet::Plain => "plain",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => "avx2",
+            InstructionSet::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => "avx512",
+            InstructionSet::Avx512 => "avx512",
             #[cfg(target_arch = "aarch64")]
-            Level::Neon => "neon",
+            InstructionSet::Neon => "neon",
         }
     }
 
@@ -149,15 +153,15 @@ impl Cpu {
     #[inline]
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
-            Level::Plain => kernel.run(Plain),
-            // SAFETY: `all` is the only constructor of levels, and it asks the CPU first.
+            InstructionSet::Plain => kernel.run(Plain),
+            // SAFETY: `detect_all` is the only constructor of levels, and it asks the CPU first.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { x86_64::run_avx2(kernel) },
+            InstructionSet::Avx2 => unsafe { x86_64::run_avx2(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { x86_64::run_avx512(kernel) },
+            InstructionSet::Avx512 => unsafe { x86_64::run_avx512(kernel) },
             #[cfg(target_arch = "aarch64")]
-            Level::Neon => aarch64::run_neon(kernel),
+            InstructionSet::Neon => aarch64::run_neon(kernel),
         }
     }
 }
@@ -188,7 +192,7 @@ mod tests {
         }
     }
 
-    struct Near(Line, u32, u32);
+    struct Near(CacheLine, u32, u32);
 
     impl Kernel for Near {
         type Output = u32;
@@ -201,17 +205,17 @@ mod tests {
     #[test]
     fn every_instruction_set_sees_the_same_words_near() {
         for seed in 0..500u64 {
-            let query = crate::hash::mix(seed) as u32;
-            let line = Line(std::array::from_fn(|at| {
-                let flips =
-                    (0..at as u64 + seed % 20).map(|flip| crate::hash::mix(seed ^ flip << 20) % 32);
+            let query = crate::hash::mix_bits(seed) as u32;
+            let line = CacheLine(std::array::from_fn(|at| {
+                let flips = (0..at as u64 + seed % 20)
+                    .map(|flip| crate::hash::mix_bits(seed ^ flip << 20) % 32);
                 flips.fold(query, |word, flip| word ^ 1 << flip)
             }));
             for limit in [0, 1, 2, 3, 4, 7, 16, 31, 32] {
                 let expected = (0..LINE)
                     .filter(|&at| (line.0[at] ^ query).count_ones() <= limit)
                     .fold(0, |mask, at| mask | 1 << at);
-                for cpu in Cpu::all() {
+                for cpu in Cpu::detect_all() {
                     assert_eq!(
                         cpu.run(Near(line, query, limit)),
                         expected,
@@ -245,13 +249,13 @@ mod tests {
     #[test]
     fn every_instruction_set_sees_the_same_numbers_near() {
         for seed in 0..500u64 {
-            let query = crate::hash::mix(seed);
+            let query = crate::hash::mix_bits(seed);
             for limit in [0, 1, 2, 3, 4, 8, 16, 31, 63, 64, 127, 128] {
                 let numbers: [u64; 8] = std::array::from_fn(|at| {
                     let flips = at as u64 / 2 + seed % 20;
                     let base = query.rotate_left(if at % 2 == 0 { 0 } else { limit });
                     (0..flips).fold(base, |number, flip| {
-                        number ^ 1 << (crate::hash::mix(seed ^ flip << 20) % 64)
+                        number ^ 1 << (crate::hash::mix_bits(seed ^ flip << 20) % 64)
                     })
                 });
                 let near = |ones: u32, at: usize| u32::from(ones <= limit) << at;
@@ -265,7 +269,7 @@ mod tests {
                         at,
                     )
                 });
-                for cpu in Cpu::all() {
+                for cpu in Cpu::detect_all() {
                     let found = cpu.run(NearNumbers(numbers, query, limit));
                     assert_eq!(found, (narrow, wide), "{} {limit}", cpu.name());
                 }
@@ -286,8 +290,9 @@ mod tests {
     #[test]
     fn every_instruction_set_counts_the_same_differing_bits() {
         let numbers = |seed: u64, blocks: u64| -> Vec<[u64; 8]> {
-            let block =
-                |block| std::array::from_fn(|at| crate::hash::mix(seed ^ block << 8 ^ at as u64));
+            let block = |block| {
+                std::array::from_fn(|at| crate::hash::mix_bits(seed ^ block << 8 ^ at as u64))
+            };
             (0..blocks).map(block).collect()
         };
         for blocks in 0..12 {
@@ -295,7 +300,7 @@ mod tests {
                 let (a, b) = (numbers(1 << 40, blocks), numbers(1 << 50, others));
                 let pairs = a.as_flattened().iter().zip(b.as_flattened());
                 let expected: u64 = pairs.map(|(a, b)| u64::from((a ^ b).count_ones())).sum();
-                for cpu in Cpu::all() {
+                for cpu in Cpu::detect_all() {
                     assert_eq!(cpu.run(Differing(&a, &b)), expected, "{}", cpu.name());
                     assert_eq!(cpu.run(Differing(&a, &a)), 0, "{}", cpu.name());
                 }
@@ -315,7 +320,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_gathers_the_same_bits() {
-        let mix = crate::hash::mix;
+        let mix = crate::hash::mix_bits;
         let masks = (0..300).map(|seed| mix(seed) & mix(seed ^ 77) >> (seed % 60));
         for mask in masks.chain([0, 1, 1 << 63, u64::MAX]) {
             let word = mix(mask);
@@ -323,7 +328,7 @@ mod tests {
             let expected = (0..)
                 .zip(&ones)
                 .fold(0, |bits, (at, one)| bits | (word >> one & 1) << at);
-            for cpu in Cpu::all() {
+            for cpu in Cpu::detect_all() {
                 assert_eq!(cpu.run(Gather(word, mask)), expected, "{}", cpu.name());
             }
         }
@@ -347,14 +352,14 @@ mod tests {
         for round in 0..2000u64 {
             let mut block = [0; BLOCK];
             for (at, byte) in block.iter_mut().enumerate() {
-                state = crate::hash::mix(state.wrapping_add(round));
+                state = crate::hash::mix_bits(state.wrapping_add(round));
                 *byte = if round < 256 {
                     (round as u8).wrapping_add(at as u8)
                 } else {
                     state as u8
                 };
             }
-            for cpu in Cpu::all() {
+            for cpu in Cpu::detect_all() {
                 assert_eq!(
                     cpu.run(Blocks::<true>(&block)),
                     Plain.blocks::<true>(&block)
@@ -396,18 +401,18 @@ mod tests {
     fn every_instruction_set_finds_the_same_positions() {
         let mut state = 7;
         for round in 0..3000u32 {
-            state = crate::hash::mix(state + 1);
+            state = crate::hash::mix_bits(state + 1);
             let bits = match round {
                 0 => 0,
                 1 => u64::MAX,
                 2..66 => 1 << (round - 2),
-                _ => state & crate::hash::mix(state) >> (round % 64),
+                _ => state & crate::hash::mix_bits(state) >> (round % 64),
             };
             let expected: Vec<u32> = (0..64)
                 .filter(|at| bits >> at & 1 == 1)
                 .map(|at| round + at)
                 .collect();
-            for cpu in Cpu::all() {
+            for cpu in Cpu::detect_all() {
                 assert_eq!(cpu.run(Positions(bits, round)), expected, "{}", cpu.name());
             }
         }

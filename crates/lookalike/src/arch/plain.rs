@@ -1,6 +1,6 @@
 //! The reference version of all operations, for every CPU.
 
-use super::{Arch, BLOCK, BlockMasks, Line};
+use super::{Arch, BLOCK, BlockMasks, CacheLine};
 
 /// Plain Rust without special instructions.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Arch for Plain {
     }
 
     #[inline(always)]
-    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+    fn near(self, line: &CacheLine, query: u32, limit: u32) -> u32 {
         let words = line.0.iter().enumerate();
         words.fold(0, |mask, (at, word)| {
             mask | u32::from((word ^ query).count_ones() <= limit) << at

@@ -3,7 +3,7 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line, Plain};
+use super::{Arch, BLOCK, BlockMasks, CacheLine, Kernel, LINE, Plain};
 
 /// Returns `true` if the CPU and the operating system support everything that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
@@ -124,7 +124,7 @@ impl Arch for Avx2 {
     }
 
     #[inline(always)]
-    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+    fn near(self, line: &CacheLine, query: u32, limit: u32) -> u32 {
         let mut mask = 0;
         for half in 0..2 {
             // SAFETY: `self` proves that the CPU has AVX2; half of the line's 64 bytes are read, aligned.
@@ -153,7 +153,8 @@ impl Arch for Avx2 {
             // SAFETY: `self` proves that the CPU has AVX2; half of the 64 bytes are read, unaligned.
             unsafe {
                 let numbers = _mm256_loadu_si256(numbers.as_ptr().add(4 * half).cast());
-                let ones = ones_64(_mm256_xor_si256(numbers, _mm256_set1_epi64x(query as i64)));
+                let ones =
+                    count_ones_64(_mm256_xor_si256(numbers, _mm256_set1_epi64x(query as i64)));
                 let over = _mm256_cmpgt_epi64(ones, _mm256_set1_epi64x(limit.into()));
                 let over = _mm256_movemask_pd(_mm256_castsi256_pd(over)) as u32;
                 mask |= (!over & 0xf) << (4 * half);
@@ -172,7 +173,7 @@ impl Arch for Avx2 {
                 let numbers = _mm256_loadu_si256(numbers.as_ptr().add(2 * half).cast());
                 let query = _mm_loadu_si128(std::ptr::from_ref(&query).cast());
                 let query = _mm256_broadcastsi128_si256(query);
-                let ones = ones_64(_mm256_xor_si256(numbers, query));
+                let ones = count_ones_64(_mm256_xor_si256(numbers, query));
                 let ones = _mm256_add_epi64(ones, _mm256_shuffle_epi32::<SWAPPED>(ones));
                 let over = _mm256_cmpgt_epi64(ones, _mm256_set1_epi64x(limit.into()));
                 let over = _mm256_movemask_pd(_mm256_castsi256_pd(over)) as u32;
@@ -202,7 +203,7 @@ const SWAPPED: i32 = 0b01_00_11_10;
 /// # Safety
 /// [`has_avx2`] must be true.
 #[inline(always)]
-unsafe fn ones_64(bits: __m256i) -> __m256i {
+unsafe fn count_ones_64(bits: __m256i) -> __m256i {
     // SAFETY: the caller guarantees AVX2; the table's 32 bytes are read, aligned.
     unsafe {
         let nibbles = _mm256_set1_epi8(0x0f);
@@ -215,10 +216,10 @@ unsafe fn ones_64(bits: __m256i) -> __m256i {
 }
 
 #[repr(align(64))]
-struct Nibbles([u8; 32]);
+struct NibbleTable([u8; 32]);
 
 /// Number of ones in each number below 16, in two copies, one per 128-bit lane.
-static NIBBLE_ONES: Nibbles = Nibbles({
+static NIBBLE_ONES: NibbleTable = NibbleTable({
     let mut ones = [0; 32];
     let mut at = 0;
     while at < 32 {
@@ -297,7 +298,7 @@ impl Arch for Avx512 {
     }
 
     #[inline(always)]
-    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+    fn near(self, line: &CacheLine, query: u32, limit: u32) -> u32 {
         // SAFETY: `self` proves that the CPU has AVX-512 VPOPCNTDQ; the line's 64 bytes are read, aligned.
         unsafe {
             let words = _mm512_load_si512(line.0.as_ptr().cast());
@@ -356,9 +357,9 @@ impl Arch for Avx512 {
 }
 
 #[repr(align(64))]
-struct Aligned([u8; BLOCK]);
+struct AlignedBlock([u8; BLOCK]);
 
-static ASCENDING: Aligned = Aligned({
+static ASCENDING: AlignedBlock = AlignedBlock({
     let mut bytes = [0; BLOCK];
     let mut at = 0;
     while at < BLOCK {

@@ -12,7 +12,7 @@
 /// The variance of such a mean is at most that of as many cases of yes and no, so the interval is then
 /// too wide rather than too narrow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct WilsonEstimate {
     /// Mean over the sample; 0 if the sample is empty.
     pub share: f64,
     /// Lower end of the interval.
@@ -26,7 +26,7 @@ pub struct Estimate {
 /// The 97.5th percentile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-impl Estimate {
+impl WilsonEstimate {
     /// Returns the estimate of a mean from the sum of `cases` cases between 0 and 1. Without cases, the
     /// interval is from 0 to 1.
     pub fn new(sum: f64, cases: u64) -> Self {
@@ -56,38 +56,39 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plant::random::Random;
+    use crate::plant::random::SplitMix64;
 
     #[test]
     fn worked_examples() {
-        let close = |estimate: Estimate, low: f64, high: f64| {
+        let close = |estimate: WilsonEstimate, low: f64, high: f64| {
             assert!((estimate.low - low).abs() < 5e-5, "{estimate:?}");
             assert!((estimate.high - high).abs() < 5e-5, "{estimate:?}");
         };
         // From Newcombe (1998), table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
-        close(Estimate::new(81.0, 263), 0.2553, 0.3662);
-        close(Estimate::new(15.0, 148), 0.0624, 0.1605);
-        close(Estimate::new(0.0, 20), 0.0, 0.1611);
-        close(Estimate::new(1.0, 29), 0.0061, 0.1718);
-        let none = Estimate::new(0.0, 0);
+        close(WilsonEstimate::new(81.0, 263), 0.2553, 0.3662);
+        close(WilsonEstimate::new(15.0, 148), 0.0624, 0.1605);
+        close(WilsonEstimate::new(0.0, 20), 0.0, 0.1611);
+        close(WilsonEstimate::new(1.0, 29), 0.0061, 0.1718);
+        let none = WilsonEstimate::new(0.0, 0);
         assert_eq!((none.low, none.high), (0.0, 1.0));
     }
 
     #[test]
     fn all_of_a_sample_still_leave_doubt() {
-        let estimate = Estimate::new(50.0, 50);
+        let estimate = WilsonEstimate::new(50.0, 50);
         assert_eq!((estimate.share, estimate.high), (1.0, 1.0));
         assert!((0.92..0.94).contains(&estimate.low), "{estimate:?}");
     }
 
     #[test]
     fn nine_intervals_in_ten_and_more_hold_the_truth() {
-        let mut random = Random::of(1, "", "coverage");
+        let mut random = SplitMix64::from_document(1, "", "coverage");
         for (truth, cases) in [(0.99, 300), (0.95, 100), (0.5, 30), (0.9, 2000)] {
             let holds = (0..1000).filter(|_| {
-                let hit = |_: &u64| (random.bits() >> 11) as f64 / (1u64 << 53) as f64 <= truth;
+                let hit =
+                    |_: &u64| (random.next_bits() >> 11) as f64 / (1u64 << 53) as f64 <= truth;
                 let hits = (0..cases).filter(hit).count();
-                let estimate = Estimate::new(hits as f64, cases);
+                let estimate = WilsonEstimate::new(hits as f64, cases);
                 estimate.low <= truth && truth <= estimate.high
             });
             let covered = holds.count();

@@ -2,27 +2,29 @@
 
 use super::*;
 use crate::arch::Cpu;
-use crate::plan::{Measure, Method, Plan, Settings};
-use crate::plant::random::Random;
+use crate::plan::{MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure};
+use crate::plant::random::SplitMix64;
 use crate::recipe::{MinHashFamily, MinHashRecipe, Recipe};
-use crate::sketches::Sketcher;
-use crate::text::{Analyzer, Scratch};
+use crate::sketches::DocumentSketcher;
+use crate::text::{AnalysisScratch, TextAnalyzer};
 use crate::types::Threshold;
 use crate::verify;
 
 /// Returns texts with near-duplicates at every similarity, equal texts and empty ones.
 fn corpus(documents: usize, seed: u64) -> Vec<String> {
-    let mut random = Random::of(seed, "", "corpus");
-    let word = |random: &mut Random| format!("w{}", random.below(400));
+    let mut random = SplitMix64::from_document(seed, "", "corpus");
+    let word = |random: &mut SplitMix64| format!("w{}", random.next_below(400));
     let mut texts: Vec<Vec<String>> = Vec::new();
     for _ in 0..documents {
-        let mut words: Vec<String> = match random.below(3) {
-            0 => (0..random.below(60)).map(|_| word(&mut random)).collect(),
-            _ => random.choose(&texts).cloned().unwrap_or_default(),
+        let mut words: Vec<String> = match random.next_below(3) {
+            0 => (0..random.next_below(60))
+                .map(|_| word(&mut random))
+                .collect(),
+            _ => random.choose_one(&texts).cloned().unwrap_or_default(),
         };
-        let edits = random.below(words.len() / 16 + 2).min(words.len());
+        let edits = random.next_below(words.len() / 16 + 2).min(words.len());
         for _ in 0..edits {
-            let at = random.below(words.len());
+            let at = random.next_below(words.len());
             words[at] = word(&mut random);
         }
         texts.push(words);
@@ -30,36 +32,36 @@ fn corpus(documents: usize, seed: u64) -> Vec<String> {
     texts.into_iter().map(|words| words.join(" ")).collect()
 }
 
-fn plan(measure: Measure) -> Plan {
-    let settings = Settings {
+fn plan(measure: SimilarityMeasure) -> MatchPlan {
+    let settings = MatchSettings {
         measure,
-        method: Method::Join,
-        ..Settings::default()
+        method: MatchMethod::Join,
+        ..MatchSettings::default()
     };
-    Plan::new(&Recipe::default(), settings).unwrap()
+    MatchPlan::new(&Recipe::default(), settings).unwrap()
 }
 
 struct Model {
-    analyzer: Analyzer,
+    analyzer: TextAnalyzer,
     texts: Vec<String>,
 }
 
 impl Model {
-    fn drawn(&self, at: usize) -> Drawn {
-        Drawn::new(
+    fn drawn(&self, at: usize) -> DrawnDocument {
+        DrawnDocument::new(
             &self
                 .analyzer
-                .analyze(&self.texts[at], &mut Scratch::default()),
+                .analyze_text(&self.texts[at], &mut AnalysisScratch::default()),
         )
     }
 
     /// Returns the later documents that are similar to one, by definition.
-    fn partners(&self, plan: &Plan, at: usize, floor: f64) -> Vec<(u64, f64)> {
+    fn partners(&self, plan: &MatchPlan, at: usize, floor: f64) -> Vec<(u64, f64)> {
         let features = |at: usize| {
             let mut features = Vec::new();
-            let mut scratch = Scratch::default();
-            let analysis = self.analyzer.analyze(&self.texts[at], &mut scratch);
-            analysis.features(&mut features);
+            let mut scratch = AnalysisScratch::default();
+            let analysis = self.analyzer.analyze_text(&self.texts[at], &mut scratch);
+            analysis.append_features(&mut features);
             (features, analysis.key)
         };
         let (own, key) = features(at);
@@ -68,11 +70,14 @@ impl Model {
             if own.is_empty() || others.is_empty() || key == other_key {
                 return None;
             }
-            let jaccard = verify::jaccard(&own, &others).get();
-            let (reaches, similarity) = match plan.settings().measure {
-                Measure::Containment => {
+            let jaccard = verify::jaccard_index(&own, &others).get();
+            let (reaches, similarity) = match plan.match_settings().measure {
+                SimilarityMeasure::Containment => {
                     let least = floor.min(plan.candidate_threshold().get());
-                    (jaccard >= least, verify::containment(&own, &others).get())
+                    (
+                        jaccard >= least,
+                        verify::containment_index(&own, &others).get(),
+                    )
                 }
                 _ => (jaccard >= floor, jaccard),
             };
@@ -85,36 +90,36 @@ impl Model {
 #[test]
 fn partners_are_all_later_documents_that_are_similar() {
     for (seed, measure, floor) in [
-        (1, Measure::Jaccard, 0.8),
-        (2, Measure::Jaccard, 0.6),
-        (3, Measure::Sketch, 1.0),
-        (4, Measure::Containment, 0.8),
+        (1, SimilarityMeasure::Jaccard, 0.8),
+        (2, SimilarityMeasure::Jaccard, 0.6),
+        (3, SimilarityMeasure::Sketch, 1.0),
+        (4, SimilarityMeasure::Containment, 0.8),
     ] {
         let plan = plan(measure);
         let model = Model {
-            analyzer: Analyzer::new(&Recipe::default()),
+            analyzer: TextAnalyzer::new(&Recipe::default()),
             texts: corpus(300, seed),
         };
-        let mut sample = Sample::new(&plan, Threshold::new(floor).unwrap()).unwrap();
-        let mut counter = sample.counter();
-        let mut scratch = Scratch::default();
+        let mut sample = DrawnSample::new(&plan, Threshold::new(floor).unwrap()).unwrap();
+        let mut counter = sample.new_comparer();
+        let mut scratch = AnalysisScratch::default();
         // All are drawn first and compared afterwards, as where other threads are ahead.
         let drawn: Vec<usize> = (0..300).filter(|at| at % 3 == 1).collect();
         for &at in &drawn {
-            sample.add(at as u64, model.drawn(at));
+            sample.add_document(at as u64, model.drawn(at));
         }
         // Removed, so that the index is rebuilt.
         for &at in drawn.iter().filter(|&&at| at % 2 == 0) {
-            sample.remove(at as u64);
+            sample.remove_row(at as u64);
         }
         for (at, text) in model.texts.iter().enumerate().rev() {
-            let analysis = model.analyzer.analyze(text, &mut scratch);
-            sample.compare(at as u64, &analysis, &mut counter);
+            let analysis = model.analyzer.analyze_text(text, &mut scratch);
+            sample.compare_document(at as u64, &analysis, &mut counter);
         }
         let (mut seen, mut all_seen) = (0, 0);
         for &at in &drawn {
             let mut found: Vec<_> = sample
-                .partners(at as u64)
+                .partners_of(at as u64)
                 .into_iter()
                 .map(|partner| (partner.row, partner.similarity.get()))
                 .collect();
@@ -148,7 +153,12 @@ fn partners_are_all_later_documents_that_are_similar() {
 /// between the start and the comparison.
 #[test]
 fn features_seen_while_sketching_find_the_same_partners() {
-    let measures = [Method::Auto, Method::MinHash, Method::SimHash, Method::Join];
+    let measures = [
+        MatchMethod::Auto,
+        MatchMethod::MinHash,
+        MatchMethod::SimHash,
+        MatchMethod::Join,
+    ];
     let schemes = [MinHashFamily::FastSimilarity, MinHashFamily::Affine32];
     for (method, family) in measures
         .into_iter()
@@ -161,38 +171,44 @@ fn features_seen_while_sketching_find_the_same_partners() {
             },
             ..Recipe::default()
         };
-        let settings = Settings {
+        let settings = MatchSettings {
             method,
-            ..Settings::default()
+            ..MatchSettings::default()
         };
-        let plan = Plan::new(&recipe, settings).unwrap();
-        let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
+        let plan = MatchPlan::new(&recipe, settings).unwrap();
+        let sketcher = DocumentSketcher::new(&recipe, &plan, Cpu::detect_best());
         let mut texts = corpus(200, 9);
         let long = |own: usize| format!("{}{own}", "a b c d e f g h i j k ".repeat(300));
         let longer = |own: usize| (own..own + 3000).map(|at| format!("w{at} ")).collect();
         texts.extend([long(1), long(2), longer(1), longer(2)]);
         let model = Model {
-            analyzer: Analyzer::new(&recipe),
+            analyzer: TextAnalyzer::new(&recipe),
             texts,
         };
-        let mut plain = Sample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
-        let mut seeing = Sample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
-        let (mut counter, mut scratch) = (seeing.counter(), Scratch::default());
-        let mut shown = sketcher.sketches(1 << 20);
+        let mut plain = DrawnSample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
+        let mut seeing = DrawnSample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
+        let (mut counter, mut scratch) = (seeing.new_comparer(), AnalysisScratch::default());
+        let mut shown = sketcher.new_sketches(1 << 20);
         for (at, text) in model.texts.iter().enumerate() {
-            let analysis = model.analyzer.analyze(text, &mut scratch);
-            counter.begin(&analysis);
+            let analysis = model.analyzer.analyze_text(text, &mut scratch);
+            counter.begin_document(&analysis);
             for sample in [&mut plain, &mut seeing] {
-                sample.add(at as u64, model.drawn(at));
+                sample.add_document(at as u64, model.drawn(at));
             }
-            sketcher.add_seen(&analysis, &mut shown, &mut |features| counter.see(features));
+            sketcher.add_showing_features(&analysis, &mut shown, &mut |features| {
+                counter.take_features(features)
+            });
             seeing.compare_seen(at as u64, &analysis, &mut counter);
-            plain.compare(at as u64, &analysis, &mut plain.counter());
+            plain.compare_document(at as u64, &analysis, &mut plain.new_comparer());
         }
         let mut found = 0;
         for at in 0..model.texts.len() as u64 {
-            assert_eq!(plain.partners(at), seeing.partners(at), "{method:?} {at}");
-            found += plain.partners(at).len();
+            assert_eq!(
+                plain.partners_of(at),
+                seeing.partners_of(at),
+                "{method:?} {at}"
+            );
+            found += plain.partners_of(at).len();
         }
         assert!(found > 50, "{found}");
     }
@@ -202,12 +218,12 @@ fn features_seen_while_sketching_find_the_same_partners() {
 /// and one that misses it by one feature is not.
 #[test]
 fn long_documents_are_found_up_to_the_last_feature() {
-    let plan = plan(Measure::Jaccard);
+    let plan = plan(SimilarityMeasure::Jaccard);
     let recipe = Recipe {
         ngram: 1,
         ..Recipe::default()
     };
-    let analyzer = Analyzer::new(&recipe);
+    let analyzer = TextAnalyzer::new(&recipe);
     for (seed, size) in [(1, 127), (2, 128), (3, 300), (4, 2000), (5, 20_000)] {
         let text = |own: usize| {
             let shared = (0..size - own).map(|at| format!("s{seed}x{at} "));
@@ -215,17 +231,20 @@ fn long_documents_are_found_up_to_the_last_feature() {
             shared.chain(others).collect::<String>()
         };
         let whole = text(0);
-        let mut sample = Sample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
-        let mut scratch = Scratch::default();
-        sample.add(0, Drawn::new(&analyzer.analyze(&whole, &mut scratch)));
+        let mut sample = DrawnSample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
+        let mut scratch = AnalysisScratch::default();
+        sample.add_document(
+            0,
+            DrawnDocument::new(&analyzer.analyze_text(&whole, &mut scratch)),
+        );
         // Sizes are equal, so shared / (2 · size − shared) ≥ .8 up to a ninth of own features.
         let most = size / 9;
         for (row, own) in [(1, most), (2, most + 1), (3, most - 1)] {
-            let analysis = analyzer.analyze(&text(own), &mut scratch);
-            sample.compare(row, &analysis, &mut sample.counter());
+            let analysis = analyzer.analyze_text(&text(own), &mut scratch);
+            sample.compare_document(row, &analysis, &mut sample.new_comparer());
         }
         let mut rows: Vec<_> = sample
-            .partners(0)
+            .partners_of(0)
             .iter()
             .map(|partner| partner.row)
             .collect();
@@ -236,22 +255,22 @@ fn long_documents_are_found_up_to_the_last_feature() {
 
 #[test]
 fn of_many_partners_those_with_the_smallest_numbers_are_remembered_in_any_order() {
-    let plan = plan(Measure::Jaccard);
+    let plan = plan(SimilarityMeasure::Jaccard);
     let model = Model {
-        analyzer: Analyzer::new(&Recipe::default()),
+        analyzer: TextAnalyzer::new(&Recipe::default()),
         texts: (0..500)
             .map(|at| format!("a b c d e f g h i j k l m n o p q r s t u v w x y z {at}"))
             .collect(),
     };
     let partners = |order: &mut dyn Iterator<Item = usize>| {
-        let mut sample = Sample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
-        sample.add(7, model.drawn(7));
-        let mut scratch = Scratch::default();
+        let mut sample = DrawnSample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
+        sample.add_document(7, model.drawn(7));
+        let mut scratch = AnalysisScratch::default();
         for at in order {
-            let analysis = model.analyzer.analyze(&model.texts[at], &mut scratch);
-            sample.compare(at as u64, &analysis, &mut sample.counter());
+            let analysis = model.analyzer.analyze_text(&model.texts[at], &mut scratch);
+            sample.compare_document(at as u64, &analysis, &mut sample.new_comparer());
         }
-        sample.partners(7)
+        sample.partners_of(7)
     };
     let forward = partners(&mut (0..500));
     assert_eq!(forward.len(), PARTNERS);
@@ -262,12 +281,12 @@ fn of_many_partners_those_with_the_smallest_numbers_are_remembered_in_any_order(
 #[test]
 fn measures_of_texts_have_no_sample() {
     for measure in [
-        Measure::Cosine,
-        Measure::Levenshtein,
-        Measure::Indel,
-        Measure::Substring,
+        SimilarityMeasure::Cosine,
+        SimilarityMeasure::Levenshtein,
+        SimilarityMeasure::Indel,
+        SimilarityMeasure::Substring,
     ] {
         let floor = Threshold::new(0.8).unwrap();
-        assert!(Sample::new(&plan(measure), floor).is_none());
+        assert!(DrawnSample::new(&plan(measure), floor).is_none());
     }
 }

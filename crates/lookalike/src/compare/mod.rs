@@ -8,22 +8,22 @@
 
 mod steps;
 
-pub use steps::{Feature, Steps};
+pub use steps::{AnalysisSteps, FeatureVote};
 
 use crate::arch::Cpu;
 use crate::error::{Error, Result};
-use crate::matching::{CopyPairs, Corpus, Route, Texts, find_pairs};
-use crate::plan::{Measure, Plan, Settings, Unit};
+use crate::matching::{CopyPairs, DocumentSource, MatchCorpus, Route, find_pairs};
+use crate::plan::{EditUnit, MatchPlan, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::sketch::{
     bottom_k_containment, bottom_k_jaccard, equal_slots, textbook_bottom_k, textbook_k_minima,
 };
-use crate::sketches::Sketcher;
-use crate::text::{Analysis, Analyzer, Extras, Scratch, State};
+use crate::sketches::DocumentSketcher;
+use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use crate::types::{DocId, Similarity};
 use crate::verify::{
-    Symbol, Weighted, containment, cosine, euclidean, indel, jaccard, levenshtein,
-    longest_common_substring,
+    SequenceSymbol, WeightedFeature, containment_index, cosine_similarity, euclidean_distance,
+    indel_distance, jaccard_index, levenshtein_distance, longest_common_substring,
 };
 use crate::weight::WEIGHT_STEPS;
 
@@ -32,13 +32,13 @@ use crate::weight::WEIGHT_STEPS;
 /// ```
 /// use lookalike::Recipe;
 /// use lookalike::compare::Comparison;
-/// use lookalike::plan::Settings;
+/// use lookalike::plan::MatchSettings;
 ///
-/// let recipe = Recipe::named("default")?;
+/// let recipe = Recipe::built_in("default")?;
 /// let (a, b) = ("The boat left at dawn.", "The boat left at noon.");
-/// let comparison = Comparison::new(&recipe, Settings::default(), a, b)?;
+/// let comparison = Comparison::new(&recipe, MatchSettings::default(), a, b)?;
 /// // Three of five pairs of words are in both.
-/// assert_eq!(comparison.figure("Jaccard").unwrap().value, Some(0.6));
+/// assert_eq!(comparison.find_figure("Jaccard").unwrap().value, Some(0.6));
 /// // This is below the threshold of 0.75, so the two do not match.
 /// assert_eq!(comparison.verdict.similarity, Some(0.6));
 /// # Ok::<_, lookalike::Error>(())
@@ -46,31 +46,31 @@ use crate::weight::WEIGHT_STEPS;
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Steps of the recipe for the first text.
-    pub a: Steps,
+    pub a: AnalysisSteps,
     /// Steps of the recipe for the second text.
-    pub b: Steps,
+    pub b: AnalysisSteps,
     /// All similarities, distances and estimates.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparisonFigure>,
     /// Verdict on the two texts, and the reason.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
 }
 
 /// A number that says how alike two texts are.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct ComparisonFigure {
     /// Name in reports.
     pub name: &'static str,
     /// Kind of the number.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Value; `None` if it cannot be computed, for the reason in `detail`.
     pub value: Option<f64>,
     /// Explanation of the value.
     pub detail: String,
 }
 
-/// The kind of a [`Figure`].
+/// The kind of a [`ComparisonFigure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FigureKind {
     /// An exact similarity, from 0 for nothing in common to 1.
     Similarity,
     /// An exact distance, 0 for no difference.
@@ -83,11 +83,12 @@ pub enum Kind {
 
 /// The verdict of a run over the two texts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct ComparisonVerdict {
     /// Route and similarity of the match, if the texts match.
     pub matched: Option<(Route, Similarity)>,
     /// The similarity that is compared with the threshold, whether it reaches it or not; 0 for texts
-    /// that can match only by being equal. `None` if it cannot be computed; its [`Figure`] says why.
+    /// that can match only by being equal. `None` if it cannot be computed; its [`ComparisonFigure`]
+    /// says why.
     pub similarity: Option<f64>,
     /// Reason, as a sentence without its full stop.
     pub why: String,
@@ -97,25 +98,26 @@ impl Comparison {
     /// Compares two texts under a recipe and settings.
     ///
     /// # Errors
-    /// Fails as [`Plan::new`] does. With a measure of sequences, fails if the texts are too long for a
+    /// Fails as [`MatchPlan::new`] does. With a measure of sequences, fails if the texts are too long for a
     /// verdict.
-    pub fn new(recipe: &Recipe, settings: Settings, a: &str, b: &str) -> Result<Self> {
-        let plan = Plan::new(recipe, settings)?;
-        let analyzer = Analyzer::new(recipe).with_extras(Extras {
+    pub fn new(recipe: &Recipe, settings: MatchSettings, a: &str, b: &str) -> Result<Self> {
+        let plan = MatchPlan::new(recipe, settings)?;
+        let analyzer = TextAnalyzer::new(recipe).with_extras(AnalysisExtras {
             characters: true,
             sentences: Some(settings.sentences),
         });
-        let (mut scratch_a, mut scratch_b) = (Scratch::default(), Scratch::default());
-        let in_a = analyzer.analyze(a, &mut scratch_a);
-        let in_b = analyzer.analyze(b, &mut scratch_b);
+        let (mut scratch_a, mut scratch_b) =
+            (AnalysisScratch::default(), AnalysisScratch::default());
+        let in_a = analyzer.analyze_text(a, &mut scratch_a);
+        let in_b = analyzer.analyze_text(b, &mut scratch_b);
         let steps = [
-            Steps::new(&analyzer, a, &in_a, plan.sentences()),
-            Steps::new(&analyzer, b, &in_b, plan.sentences()),
+            AnalysisSteps::new(&analyzer, a, &in_a, plan.sentence_count()),
+            AnalysisSteps::new(&analyzer, b, &in_b, plan.sentence_count()),
         ];
-        let figures = figures(recipe, [&in_a, &in_b], &steps);
-        let pair = Pair([&in_a, &in_b]);
-        let matched = pair.matched(recipe, &plan)?;
-        let why = pair.why(&plan, &figures, &steps, matched);
+        let figures = compute_figures(recipe, [&in_a, &in_b], &steps);
+        let pair = AnalysisPair([&in_a, &in_b]);
+        let matched = pair.find_match(recipe, &plan)?;
+        let why = pair.explain_verdict(&plan, &figures, &steps, matched);
         let similarity = match matched {
             Some((_, similarity)) => Some(similarity.get()),
             None => pair.short_of_a_match(&plan, &figures),
@@ -125,7 +127,7 @@ impl Comparison {
             a,
             b,
             figures,
-            verdict: Verdict {
+            verdict: ComparisonVerdict {
                 matched,
                 similarity,
                 why,
@@ -134,52 +136,56 @@ impl Comparison {
     }
 
     /// Returns the figure with a name.
-    pub fn figure(&self, name: &str) -> Option<&Figure> {
+    pub fn find_figure(&self, name: &str) -> Option<&ComparisonFigure> {
         self.figures.iter().find(|figure| figure.name == name)
     }
 }
 
 /// The analyses of the two texts.
-struct Pair<'a, 't>([&'a Analysis<'t>; 2]);
+struct AnalysisPair<'a, 't>([&'a TextAnalysis<'t>; 2]);
 
-impl Texts for Pair<'_, '_> {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.0[document.index()].features(into);
+impl DocumentSource for AnalysisPair<'_, '_> {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.0[document.index()].append_features(into);
         Ok(())
     }
 
-    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
+    fn append_weighted_features(
+        &self,
+        document: DocId,
+        into: &mut Vec<WeightedFeature>,
+    ) -> Result<()> {
         self.0[document.index()].weighted_features(into);
         Ok(())
     }
 
-    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
         into.extend_from_slice(self.0[document.index()].characters());
         Ok(())
     }
 
-    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        into.extend_from_slice(self.0[document.index()].tokens());
+    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        into.extend_from_slice(self.0[document.index()].token_values());
         Ok(())
     }
 }
 
-impl Pair<'_, '_> {
+impl AnalysisPair<'_, '_> {
     /// Returns the match that a run over the two texts finds.
-    fn matched(&self, recipe: &Recipe, plan: &Plan) -> Result<Option<(Route, Similarity)>> {
-        let sketcher = Sketcher::new(recipe, plan, Cpu::best());
-        let mut sketches = sketcher.sketches(0);
+    fn find_match(&self, recipe: &Recipe, plan: &MatchPlan) -> Result<Option<(Route, Similarity)>> {
+        let sketcher = DocumentSketcher::new(recipe, plan, Cpu::detect_best());
+        let mut sketches = sketcher.new_sketches(0);
         for analysis in self.0 {
-            sketcher.add(analysis, &mut sketches);
+            sketcher.add_document(analysis, &mut sketches);
         }
-        let corpus = Corpus {
+        let corpus = MatchCorpus {
             plan,
             sketches: &sketches,
             texts: self,
             order: None,
-            parts: None,
+            partitions: None,
             window: None,
-            given: 0,
+            known_prefix: 0,
         };
         let mut found = None;
         find_pairs(
@@ -195,20 +201,27 @@ impl Pair<'_, '_> {
     }
 
     /// Returns the similarity of texts that do not match.
-    fn short_of_a_match(&self, plan: &Plan, figures: &[Figure]) -> Option<f64> {
-        let by_name = plan.sentences().is_some() && plan.settings().measure == Measure::Sketch;
-        if by_name || self.0.iter().any(|text| text.state != State::Rich) {
+    fn short_of_a_match(&self, plan: &MatchPlan, figures: &[ComparisonFigure]) -> Option<f64> {
+        let by_name = plan.sentence_count().is_some()
+            && plan.match_settings().measure == SimilarityMeasure::Sketch;
+        if by_name
+            || self
+                .0
+                .iter()
+                .any(|text| text.state != TextState::Fingerprintable)
+        {
             return Some(0.0);
         }
-        deciding(plan, figures, self.route(plan)).map_or(Some(0.0), |figure| figure.value)
+        deciding_figure(plan, figures, self.expected_route(plan))
+            .map_or(Some(0.0), |figure| figure.value)
     }
 
     /// Returns the route by which a run would find the pair, judged by the number of features alone.
-    fn route(&self, plan: &Plan) -> Route {
-        let short = plan.join().map_or(0, |join| join.short);
-        let is_long = |text: &&Analysis<'_>| {
+    fn expected_route(&self, plan: &MatchPlan) -> Route {
+        let short = plan.join_plan().map_or(0, |join| join.short);
+        let is_long = |text: &&TextAnalysis<'_>| {
             let mut features = Vec::new();
-            text.features(&mut features);
+            text.append_features(&mut features);
             features.len() > short
         };
         match self.0.iter().all(is_long) {
@@ -217,17 +230,17 @@ impl Pair<'_, '_> {
         }
     }
 
-    fn why(
+    fn explain_verdict(
         &self,
-        plan: &Plan,
-        figures: &[Figure],
-        steps: &[Steps; 2],
+        plan: &MatchPlan,
+        figures: &[ComparisonFigure],
+        steps: &[AnalysisSteps; 2],
         matched: Option<(Route, Similarity)>,
     ) -> String {
         let threshold = plan.threshold().get();
-        let route = matched.map_or_else(|| self.route(plan), |(route, _)| route);
-        let checked = deciding(plan, figures, route);
-        let by_sketch = plan.settings().measure == Measure::Sketch;
+        let route = matched.map_or_else(|| self.expected_route(plan), |(route, _)| route);
+        let checked = deciding_figure(plan, figures, route);
+        let by_sketch = plan.match_settings().measure == SimilarityMeasure::Sketch;
         let differing = match steps.each_ref().map(|it| it.fingerprint) {
             [Some(a), Some(b)] => (a ^ b).count_ones(),
             _ => 0,
@@ -240,7 +253,7 @@ impl Pair<'_, '_> {
             Some((Route::SimHash, _)) if by_sketch => {
                 return format!(
                     "the fingerprints differ in {}, at most the distance {}",
-                    bits(differing),
+                    format_bits(differing),
                     plan.distance().map_or(0, |distance| distance.get())
                 );
             }
@@ -254,10 +267,14 @@ impl Pair<'_, '_> {
             }
             None => {}
         }
-        if self.0.iter().any(|text| text.state == State::Empty) {
+        if self.0.iter().any(|text| text.state == TextState::Empty) {
             return "an empty text matches nothing".into();
         }
-        if self.0.iter().any(|text| text.state != State::Rich) {
+        if self
+            .0
+            .iter()
+            .any(|text| text.state != TextState::Fingerprintable)
+        {
             return "a text that is too short for a feature matches only texts that are equal after \
                     normalisation"
                 .into();
@@ -270,8 +287,8 @@ impl Pair<'_, '_> {
         if let (Some(distance), [Some(a), Some(b)]) =
             (plan.distance(), steps.each_ref().map(|it| it.fingerprint))
         {
-            match plan.blocks() {
-                Some(blocks) if !blocks.share(a, b) => {
+            match plan.block_plan() {
+                Some(blocks) if !blocks.share_block(a, b) => {
                     return format!(
                         "the fingerprints share none of {} blocks of bits",
                         blocks.count
@@ -280,14 +297,16 @@ impl Pair<'_, '_> {
                 None if differing > distance.get() => {
                     return format!(
                         "the fingerprints differ in {}, more than the distance {}",
-                        bits(differing),
+                        format_bits(differing),
                         distance.get()
                     );
                 }
                 _ => {}
             }
         }
-        if plan.sentences().is_some() && self.0[0].sentences() != self.0[1].sentences() {
+        if plan.sentence_count().is_some()
+            && self.0[0].sentence_signature() != self.0[1].sentence_signature()
+        {
             return "their longest sentences differ".into();
         }
         let needed = plan.candidate_threshold().get();
@@ -319,46 +338,54 @@ impl Pair<'_, '_> {
     }
 }
 
-fn bits(count: u32) -> String {
-    counted(count as usize, "bit", "bits")
+fn format_bits(count: u32) -> String {
+    format_count(count as usize, "bit", "bits")
 }
 
 /// Returns a number with its noun.
-fn counted(count: usize, one: &str, many: &str) -> String {
+fn format_count(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Returns the figure that a plan compares with its threshold, for a pair of this route. Returns `None`
 /// if only equal texts match.
-fn deciding<'f>(plan: &Plan, figures: &'f [Figure], route: Route) -> Option<&'f Figure> {
-    use crate::plan::Method;
-    let settings = plan.settings();
-    let by_words = settings.unit == Unit::Words;
+fn deciding_figure<'f>(
+    plan: &MatchPlan,
+    figures: &'f [ComparisonFigure],
+    route: Route,
+) -> Option<&'f ComparisonFigure> {
+    use crate::plan::MatchMethod;
+    let settings = plan.match_settings();
+    let by_words = settings.unit == EditUnit::Words;
     let name = match (settings.method, settings.measure) {
-        (Method::Exact, _) => return None,
-        (_, Measure::Containment) => "containment",
-        (_, Measure::Cosine) => "cosine of weights",
-        (_, Measure::Levenshtein) if by_words => "Levenshtein by words",
-        (_, Measure::Levenshtein) => "Levenshtein",
-        (_, Measure::Indel) if by_words => "Indel by words",
-        (_, Measure::Indel) => "Indel",
-        (_, Measure::Substring) if by_words => "longest common substring by words",
-        (_, Measure::Substring) => "longest common substring",
-        (Method::SimHash, Measure::Sketch) => "SimHash bits",
-        (Method::MinHash, Measure::Sketch) => "MinHash",
-        (Method::Auto, Measure::Sketch) if route == Route::MinHash => "MinHash",
-        (Method::BottomK, Measure::Sketch) => "bottom-k",
-        (_, Measure::Jaccard | Measure::Sketch) => "Jaccard",
+        (MatchMethod::Exact, _) => return None,
+        (_, SimilarityMeasure::Containment) => "containment",
+        (_, SimilarityMeasure::Cosine) => "cosine of weights",
+        (_, SimilarityMeasure::Levenshtein) if by_words => "Levenshtein by words",
+        (_, SimilarityMeasure::Levenshtein) => "Levenshtein",
+        (_, SimilarityMeasure::Indel) if by_words => "Indel by words",
+        (_, SimilarityMeasure::Indel) => "Indel",
+        (_, SimilarityMeasure::Substring) if by_words => "longest common substring by words",
+        (_, SimilarityMeasure::Substring) => "longest common substring",
+        (MatchMethod::SimHash, SimilarityMeasure::Sketch) => "SimHash bits",
+        (MatchMethod::MinHash, SimilarityMeasure::Sketch) => "MinHash",
+        (MatchMethod::Auto, SimilarityMeasure::Sketch) if route == Route::MinHash => "MinHash",
+        (MatchMethod::BottomK, SimilarityMeasure::Sketch) => "bottom-k",
+        (_, SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch) => "Jaccard",
     };
     figures.iter().find(|figure| figure.name == name)
 }
 
 /// Returns all figures, in the order in which they are shown.
-fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
-    let mut all = of_sets(analyses);
+fn compute_figures(
+    recipe: &Recipe,
+    analyses: [&TextAnalysis<'_>; 2],
+    steps: &[AnalysisSteps; 2],
+) -> Vec<ComparisonFigure> {
+    let mut all = set_figures(analyses);
     all.extend(of_weights(analyses, steps));
     all.extend(of_sketches(recipe, steps));
-    let texts = analyses.map(Analysis::characters);
+    let texts = analyses.map(TextAnalysis::characters);
     let most = most_edits(texts.map(<[_]>::len));
     of_sequences(
         NAMES_BY_CHARACTERS,
@@ -367,35 +394,35 @@ fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) ->
         most,
         &mut all,
     );
-    let texts = analyses.map(Analysis::tokens);
+    let texts = analyses.map(TextAnalysis::token_values);
     let most = most_edits(texts.map(<[_]>::len));
     of_sequences(NAMES_BY_WORDS, ["word", "words"], texts, most, &mut all);
     all
 }
 
-fn similarity(name: &'static str, value: Similarity, detail: String) -> Figure {
-    Figure {
+fn similarity(name: &'static str, value: Similarity, detail: String) -> ComparisonFigure {
+    ComparisonFigure {
         name,
-        kind: Kind::Similarity,
+        kind: FigureKind::Similarity,
         value: Some(value.get()),
         detail,
     }
 }
 
 /// Returns a figure without a value, for two texts without features.
-fn of_nothing(name: &'static str) -> Figure {
-    Figure {
+fn of_nothing(name: &'static str) -> ComparisonFigure {
+    ComparisonFigure {
         name,
-        kind: Kind::Similarity,
+        kind: FigureKind::Similarity,
         value: None,
         detail: "neither text has a feature".into(),
     }
 }
 
-fn of_sets(analyses: [&Analysis<'_>; 2]) -> Vec<Figure> {
+fn set_figures(analyses: [&TextAnalysis<'_>; 2]) -> Vec<ComparisonFigure> {
     let [a, b] = analyses.map(|analysis| {
         let mut features = Vec::new();
-        analysis.features(&mut features);
+        analysis.append_features(&mut features);
         features
     });
     if a.is_empty() && b.is_empty() {
@@ -404,25 +431,28 @@ fn of_sets(analyses: [&Analysis<'_>; 2]) -> Vec<Figure> {
     let shared = crate::verify::intersection(&a, &b);
     let of = format!("features: {} and {}, {shared} shared", a.len(), b.len());
     vec![
-        similarity("Jaccard", jaccard(&a, &b), of),
+        similarity("Jaccard", jaccard_index(&a, &b), of),
         similarity(
             "containment",
-            containment(&a, &b),
+            containment_index(&a, &b),
             format!("{shared} of the {} of the smaller", a.len().min(b.len())),
         ),
     ]
 }
 
-fn of_weights(analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
-    let [counts_a, counts_b] = steps.each_ref().map(counts);
+fn of_weights(
+    analyses: [&TextAnalysis<'_>; 2],
+    steps: &[AnalysisSteps; 2],
+) -> Vec<ComparisonFigure> {
+    let [counts_a, counts_b] = steps.each_ref().map(count_features);
     let [a, b] = analyses.map(|analysis| {
         let mut weighted = Vec::new();
         analysis.weighted_features(&mut weighted);
         weighted
     });
     if a.is_empty() && b.is_empty() {
-        let distance = Figure {
-            kind: Kind::Distance,
+        let distance = ComparisonFigure {
+            kind: FigureKind::Distance,
             ..of_nothing("Euclidean distance")
         };
         let [counts, weights] = ["cosine of counts", "cosine of weights"].map(of_nothing);
@@ -430,42 +460,42 @@ fn of_weights(analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
     }
     let weighed = analyses
         .iter()
-        .any(|analysis| analysis.weighted().is_some());
+        .any(|analysis| analysis.iter_weighted().is_some());
     let unit = if weighed { WEIGHT_STEPS as f64 } else { 1.0 };
     vec![
         similarity(
             "cosine of counts",
-            cosine(&counts_a, &counts_b),
+            cosine_similarity(&counts_a, &counts_b),
             "of how often features occur".into(),
         ),
         similarity(
             "cosine of weights",
-            cosine(&a, &b),
+            cosine_similarity(&a, &b),
             "of the weights of the recipe".into(),
         ),
-        Figure {
+        ComparisonFigure {
             name: "Euclidean distance",
-            kind: Kind::Distance,
-            value: Some(euclidean(&a, &b) / unit),
+            kind: FigureKind::Distance,
+            value: Some(euclidean_distance(&a, &b) / unit),
             detail: "of the weights of the recipe".into(),
         },
     ]
 }
 
 /// Returns how often each feature occurs, ascending by feature.
-fn counts(steps: &Steps) -> Vec<Weighted> {
+fn count_features(steps: &AnalysisSteps) -> Vec<WeightedFeature> {
     let features = steps.features.iter();
-    let mut counts: Vec<Weighted> = features
+    let mut counts: Vec<WeightedFeature> = features
         .map(|feature| (feature.value, feature.count as i64))
         .collect();
     counts.sort_unstable();
     counts
 }
 
-fn of_sketches(recipe: &Recipe, steps: &[Steps; 2]) -> Vec<Figure> {
+fn of_sketches(recipe: &Recipe, steps: &[AnalysisSteps; 2]) -> Vec<ComparisonFigure> {
     let mut all = Vec::new();
     let mut add = |name, kind, value: f64, detail| {
-        all.push(Figure {
+        all.push(ComparisonFigure {
             name,
             kind,
             value: Some(value),
@@ -478,26 +508,31 @@ fn of_sketches(recipe: &Recipe, steps: &[Steps; 2]) -> Vec<Figure> {
         let detail = format!("{differing} of {bits} differ");
         add(
             "SimHash bits",
-            Kind::Similarity,
+            FigureKind::Similarity,
             1.0 - differing / bits,
             detail,
         );
         let angle = std::f64::consts::PI * differing / bits;
         let detail = "of the weights, by the angle that the differing bits stand for".into();
-        add("cosine by SimHash", Kind::Estimate, angle.cos(), detail);
+        add(
+            "cosine by SimHash",
+            FigureKind::Estimate,
+            angle.cos(),
+            detail,
+        );
     }
     if let [Some(a), Some(b)] = steps.each_ref().map(|steps| steps.signature.as_deref()) {
         let equal = equal_slots(a, b);
         let detail = format!("of Jaccard: {equal} of {} slots are equal", a.len());
         add(
             "MinHash",
-            Kind::Estimate,
+            FigureKind::Estimate,
             equal as f64 / a.len() as f64,
             detail,
         );
         let detail = "of Jaccard: minima in both by minima in either".into();
         let value = textbook_k_minima(a, b).get();
-        add("MinHash, textbook", Kind::Biased, value, detail);
+        add("MinHash, textbook", FigureKind::Biased, value, detail);
     }
     let kept = recipe.minhash.slots as usize;
     let [a, b] = steps.each_ref().map(|steps| &steps.smallest[..]);
@@ -506,18 +541,18 @@ fn of_sketches(recipe: &Recipe, steps: &[Steps; 2]) -> Vec<Figure> {
     }
     let of = |what: &str| format!("of {what}, by the {kept} smallest hashes");
     let value = bottom_k_jaccard(a, b, kept).get();
-    add("bottom-k", Kind::Estimate, value, of("Jaccard"));
+    add("bottom-k", FigureKind::Estimate, value, of("Jaccard"));
     let contained = bottom_k_containment(a, b, kept).get();
     let value = contained.max(bottom_k_containment(b, a, kept).get());
     add(
         "containment by bottom-k",
-        Kind::Estimate,
+        FigureKind::Estimate,
         value,
         of("containment"),
     );
     let value = textbook_bottom_k(a, b).get();
     let detail = "of Jaccard: smallest hashes in both by those in either".into();
-    add("bottom-k, textbook", Kind::Biased, value, detail);
+    add("bottom-k, textbook", FigureKind::Biased, value, detail);
     all
 }
 
@@ -537,26 +572,26 @@ fn most_edits([a, b]: [usize; 2]) -> usize {
     CELLS / a.max(b).max(1)
 }
 
-fn of_sequences<S: Symbol>(
+fn of_sequences<S: SequenceSymbol>(
     names: [&'static str; 3],
     [unit, units]: [&str; 2],
     [a, b]: [&[S]; 2],
     most: usize,
-    all: &mut Vec<Figure>,
+    all: &mut Vec<ComparisonFigure>,
 ) {
     let (longer, both) = (a.len().max(b.len()), a.len() + b.len());
     if both == 0 {
-        all.extend(names.map(|name| Figure {
+        all.extend(names.map(|name| ComparisonFigure {
             detail: format!("neither text has any {units}"),
             ..of_nothing(name)
         }));
         return;
     }
-    let in_longer = counted(longer, unit, units);
-    let in_both = counted(both, unit, units);
+    let in_longer = format_count(longer, unit, units);
+    let in_both = format_count(both, unit, units);
     let edits = |found: Result<Option<usize>>| {
         found?.ok_or_else(|| {
-            Error::text(format!(
+            Error::text_error(format!(
                 "not computed: the texts have {} and {} {units} and differ in more than {most} \
                  edits",
                 a.len(),
@@ -565,33 +600,36 @@ fn of_sequences<S: Symbol>(
         })
     };
     let measured = [
-        edits(levenshtein(a, b, longer.min(most))).map(|edits| {
+        edits(levenshtein_distance(a, b, longer.min(most))).map(|edits| {
             let detail = format!(
                 "{}, {in_longer} in the longer",
-                counted(edits, "edit", "edits")
+                format_count(edits, "edit", "edits")
             );
             (longer.saturating_sub(edits), longer, detail)
         }),
-        edits(indel(a, b, both.min(most))).map(|edits| {
+        edits(indel_distance(a, b, both.min(most))).map(|edits| {
             let detail = format!(
                 "{}, {in_both} in both",
-                counted(edits, "insertion or deletion", "insertions and deletions")
+                format_count(edits, "insertion or deletion", "insertions and deletions")
             );
             (both.saturating_sub(edits), both, detail)
         }),
         longest_common_substring(a, b).map(|length| {
-            let detail = format!("{} in a row, {both} in both", counted(length, unit, units));
+            let detail = format!(
+                "{} in a row, {both} in both",
+                format_count(length, unit, units)
+            );
             (2 * length, both, detail)
         }),
     ];
     for (name, measured) in names.into_iter().zip(measured) {
         let (value, detail) = match measured {
-            Ok((part, whole, detail)) => (Some(Similarity::ratio(part, whole).get()), detail),
+            Ok((part, whole, detail)) => (Some(Similarity::from_ratio(part, whole).get()), detail),
             Err(error) => (None, error.to_string()),
         };
-        all.push(Figure {
+        all.push(ComparisonFigure {
             name,
-            kind: Kind::Similarity,
+            kind: FigureKind::Similarity,
             value,
             detail,
         });

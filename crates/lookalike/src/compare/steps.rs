@@ -3,27 +3,30 @@
 use std::collections::HashMap;
 
 use crate::arch::Cpu;
-use crate::recipe::{Recipe, Weights};
-use crate::sketch::{MinHasher, SimHasher, Tie, ballots, smallest_features, tie, vote};
-use crate::text::{Analysis, Analyzer, Sentence, State, Token};
+use crate::recipe::{Recipe, WeightScheme};
+use crate::sketch::{
+    MinHasher, SimHasher, TieBreaker, count_weighted_votes, list_ballots, smallest_features,
+    tie_breaker,
+};
+use crate::text::{LongSentence, TextAnalysis, TextAnalyzer, TextState, TextToken};
 use crate::weight::WEIGHT_STEPS;
 
 /// The results of all steps of a recipe for one text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Steps {
+pub struct AnalysisSteps {
     /// Text state: whether the text yields features.
-    pub state: State,
+    pub state: TextState,
     /// Normalised text, with one space between two words. Under a scheme of another tool, the text of
     /// which that tool makes features.
     pub normalized: String,
     /// Tokens, in the order of the text.
     pub tokens: Vec<String>,
     /// Distinct features, the heaviest first, then in the order of the text.
-    pub features: Vec<Feature>,
+    pub features: Vec<FeatureVote>,
     /// Sum of the votes for every bit of the fingerprint, the highest bit first.
     pub sums: Vec<f64>,
     /// Rule for bits whose sum is 0.
-    pub tie: Option<Tie>,
+    pub tie: Option<TieBreaker>,
     /// SimHash fingerprint, if the text has one.
     pub fingerprint: Option<u128>,
     /// MinHash signature, if the text has one.
@@ -31,13 +34,13 @@ pub struct Steps {
     /// Smallest hashes of the features, ascending: as many as a signature has slots, or all.
     pub smallest: Vec<u64>,
     /// Sentences that represent the text, the longest first, under
-    /// [`Method::Sentences`](crate::plan::Method::Sentences).
-    pub sentences: Option<Vec<Sentence>>,
+    /// [`MatchMethod::Sentences`](crate::plan::MatchMethod::Sentences).
+    pub sentences: Option<Vec<LongSentence>>,
 }
 
 /// A feature and its vote.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Feature {
+pub struct FeatureVote {
     /// Tokens of the feature as they are spelled.
     pub text: String,
     /// Hash that represents the feature in sets of features.
@@ -51,9 +54,9 @@ pub struct Feature {
     pub weight: f64,
 }
 
-impl Feature {
+impl FeatureVote {
     /// Returns the signed vote for every bit of a fingerprint, the highest bit first.
-    pub fn votes(&self, bits: u32) -> Vec<f64> {
+    pub fn signed_votes(&self, bits: u32) -> Vec<f64> {
         let vote = |bit: u32| {
             if self.hash >> bit & 1 == 1 {
                 self.weight
@@ -65,30 +68,30 @@ impl Feature {
     }
 }
 
-impl Steps {
+impl AnalysisSteps {
     /// Returns the steps of a text. Its analysis must include the characters. `sentences` is the number
     /// of sentences that represent the text, if the plan compares them.
     pub(super) fn new(
-        analyzer: &Analyzer,
+        analyzer: &TextAnalyzer,
         text: &str,
-        analysis: &Analysis<'_>,
+        analysis: &TextAnalysis<'_>,
         sentences: Option<usize>,
     ) -> Self {
         let recipe = analyzer.recipe();
-        let tokens = analyzer.tokens(text);
-        let features = features(recipe, &tokens, analysis);
-        let steps = |feature: &Feature| (feature.weight * WEIGHT_STEPS as f64) as i64;
-        let sums = vote(
+        let tokens = analyzer.list_tokens(text);
+        let features = list_features(recipe, &tokens, analysis);
+        let steps = |feature: &FeatureVote| (feature.weight * WEIGHT_STEPS as f64) as i64;
+        let sums = count_weighted_votes(
             recipe.simhash.bits,
             features
                 .iter()
                 .map(|feature| (feature.hash, steps(feature))),
         );
-        let minhash = MinHasher::new(&recipe.minhash, Cpu::best());
-        let mut signature = vec![0; minhash.slots()];
-        let signed = minhash.original(analysis, &mut signature);
+        let minhash = MinHasher::new(&recipe.minhash, Cpu::detect_best());
+        let mut signature = vec![0; minhash.slot_count()];
+        let signed = minhash.original_signature(analysis, &mut signature);
         let mut smallest = Vec::new();
-        smallest_features(analysis, minhash.slots(), &mut smallest);
+        smallest_features(analysis, minhash.slot_count(), &mut smallest);
         Self {
             state: analysis.state,
             normalized: normalized(analysis),
@@ -98,8 +101,9 @@ impl Steps {
                 .into_iter()
                 .map(|sum| sum as f64 / WEIGHT_STEPS as f64)
                 .collect(),
-            tie: tie(analysis),
-            fingerprint: SimHasher::new(&recipe.simhash, Cpu::best()).original(analysis),
+            tie: tie_breaker(analysis),
+            fingerprint: SimHasher::new(&recipe.simhash, Cpu::detect_best())
+                .original_fingerprint(analysis),
             signature: signed.then_some(signature),
             smallest,
             sentences: sentences.map(|count| analyzer.longest_sentences(text, count)),
@@ -107,10 +111,10 @@ impl Steps {
     }
 }
 
-impl Steps {
+impl AnalysisSteps {
     /// Returns the feature that decides bits whose sum is 0, if a feature does.
-    pub fn deciding_feature(&self) -> Option<&Feature> {
-        let Some(Tie::Feature(value)) = self.tie else {
+    pub fn deciding_feature(&self) -> Option<&FeatureVote> {
+        let Some(TieBreaker::Feature(value)) = self.tie else {
             return None;
         };
         self.features.iter().find(|feature| feature.value == value)
@@ -118,17 +122,17 @@ impl Steps {
 }
 
 /// Returns the normalised characters, which the analysis must include.
-fn normalized(analysis: &Analysis<'_>) -> String {
+fn normalized(analysis: &TextAnalysis<'_>) -> String {
     let points = analysis.characters().iter();
     points.filter_map(|&point| char::from_u32(point)).collect()
 }
 
 /// Returns consecutive tokens as text, with a space between two words.
-fn spelled(tokens: &[Token]) -> String {
+fn join_tokens(tokens: &[TextToken]) -> String {
     let mut text = String::new();
     let mut after_word = false;
     for token in tokens {
-        let is_word = matches!(token, Token::Word(_));
+        let is_word = matches!(token, TextToken::Word(_));
         if after_word && is_word {
             text.push(' ');
         }
@@ -139,7 +143,11 @@ fn spelled(tokens: &[Token]) -> String {
 }
 
 /// Returns the distinct features of a text with their votes.
-fn features(recipe: &Recipe, tokens: &[Token], analysis: &Analysis<'_>) -> Vec<Feature> {
+fn list_features(
+    recipe: &Recipe,
+    tokens: &[TextToken],
+    analysis: &TextAnalysis<'_>,
+) -> Vec<FeatureVote> {
     let ngram = if recipe.scheme.is_some() {
         1
     } else {
@@ -147,17 +155,17 @@ fn features(recipe: &Recipe, tokens: &[Token], analysis: &Analysis<'_>) -> Vec<F
     };
     let width = u128::MAX >> (128 - recipe.simhash.bits);
     let mut values = Vec::new();
-    analysis.chunks(|some| values.extend_from_slice(some));
-    let mut found: Vec<Feature> = Vec::new();
+    analysis.visit_chunks(|some| values.extend_from_slice(some));
+    let mut found: Vec<FeatureVote> = Vec::new();
     let mut places = HashMap::new();
     for ((&value, hash), tokens) in values
         .iter()
-        .zip(ballots(analysis))
+        .zip(list_ballots(analysis))
         .zip(tokens.windows(ngram))
     {
         let place = *places.entry(value).or_insert_with(|| {
-            found.push(Feature {
-                text: spelled(tokens),
+            found.push(FeatureVote {
+                text: join_tokens(tokens),
                 value,
                 hash: hash & width,
                 count: 0,
@@ -167,21 +175,21 @@ fn features(recipe: &Recipe, tokens: &[Token], analysis: &Analysis<'_>) -> Vec<F
         });
         found[place].count += 1;
     }
-    weigh(recipe, analysis, &mut found, &places);
+    assign_weights(recipe, analysis, &mut found, &places);
     found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     found
 }
 
-fn weigh(
+fn assign_weights(
     recipe: &Recipe,
-    analysis: &Analysis<'_>,
-    features: &mut [Feature],
+    analysis: &TextAnalysis<'_>,
+    features: &mut [FeatureVote],
     places: &HashMap<u64, usize>,
 ) {
-    let Some(weighted) = analysis.weighted() else {
+    let Some(weighted) = analysis.iter_weighted() else {
         for feature in features {
             feature.weight = match recipe.simhash.weights {
-                Weights::Binary => 1.0,
+                WeightScheme::Binary => 1.0,
                 _ => feature.count as f64,
             };
         }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::plan::Method;
-use crate::sketch::Tie;
+use crate::plan::MatchMethod;
+use crate::sketch::TieBreaker;
 use crate::types::Threshold;
 
-fn compare(recipe: &str, settings: Settings, a: &str, b: &str) -> Comparison {
-    Comparison::new(&Recipe::named(recipe).unwrap(), settings, a, b).unwrap()
+fn compare(recipe: &str, settings: MatchSettings, a: &str, b: &str) -> Comparison {
+    Comparison::new(&Recipe::built_in(recipe).unwrap(), settings, a, b).unwrap()
 }
 
 const CAT: &str = "the cat sat on the mat";
@@ -13,14 +13,14 @@ const OTHER_CAT: &str = "the cat sat on a mat";
 #[test]
 fn the_steps_add_up() {
     for name in Recipe::NAMES {
-        let recipe = Recipe::named(name).unwrap();
+        let recipe = Recipe::built_in(name).unwrap();
         for text in [
             CAT,
             "你妈妈喊你回家吃饭哦，回家罗回家罗",
             "Ⅻ, mixed 中文!",
             "x",
         ] {
-            let compared = compare(name, Settings::default(), text, CAT);
+            let compared = compare(name, MatchSettings::default(), text, CAT);
             let steps = &compared.a;
             let (Some(print), true) = (steps.fingerprint, !steps.features.is_empty()) else {
                 continue;
@@ -28,7 +28,7 @@ fn the_steps_add_up() {
             let bits = recipe.simhash.bits;
             let mut sums = vec![0.0; bits as usize];
             for feature in &steps.features {
-                let votes = feature.votes(bits);
+                let votes = feature.signed_votes(bits);
                 sums.iter_mut()
                     .zip(votes)
                     .for_each(|(sum, vote)| *sum += vote);
@@ -38,18 +38,18 @@ fn the_steps_add_up() {
                 let bit = print >> (bits as usize - 1 - at) & 1;
                 let expected = match (sum == 0.0, steps.tie, steps.deciding_feature()) {
                     (false, _, _) => u128::from(sum > 0.0),
-                    (true, Some(Tie::Bit(bit)), _) => bit.into(),
+                    (true, Some(TieBreaker::Bit(bit)), _) => bit.into(),
                     (true, _, Some(feature)) => feature.hash >> (bits as usize - 1 - at) & 1,
                     (true, _, None) => panic!("{name}: {text}: nothing decides"),
                 };
                 assert_eq!(bit, expected, "{name}: {text}");
             }
             let counted: usize = steps.features.iter().map(|feature| feature.count).sum();
-            let mut scratch = Scratch::default();
-            let analyzer = Analyzer::new(&recipe);
+            let mut scratch = AnalysisScratch::default();
+            let analyzer = TextAnalyzer::new(&recipe);
             assert_eq!(
                 counted,
-                analyzer.analyze(text, &mut scratch).feature_count()
+                analyzer.analyze_text(text, &mut scratch).feature_count()
             );
         }
     }
@@ -57,8 +57,8 @@ fn the_steps_add_up() {
 
 #[test]
 fn figures_of_the_cats_by_hand() {
-    let compared = compare("words-1", Settings::default(), CAT, OTHER_CAT);
-    let value = |name: &str| compared.figure(name).unwrap().value.unwrap();
+    let compared = compare("words-1", MatchSettings::default(), CAT, OTHER_CAT);
+    let value = |name: &str| compared.find_figure(name).unwrap().value.unwrap();
     // {the cat sat on mat} and {the cat sat on a mat}.
     assert_eq!(value("Jaccard"), 5.0 / 6.0);
     assert_eq!(value("containment"), 1.0);
@@ -79,37 +79,44 @@ fn figures_of_the_cats_by_hand() {
 
 #[test]
 fn the_verdict_is_that_of_a_run_and_says_why() {
-    let settings = |method, threshold| Settings {
+    let settings = |method, threshold| MatchSettings {
         method,
         threshold: Threshold::new(threshold).unwrap(),
-        ..Settings::default()
+        ..MatchSettings::default()
     };
     let why = |settings, a, b| {
         let verdict = compare("words-1", settings, a, b).verdict;
         (verdict.matched.map(|(route, _)| route), verdict.why)
     };
     let five_sixths = 5.0 / 6.0;
-    let (route, said) = why(settings(Method::Auto, five_sixths), CAT, OTHER_CAT);
+    let (route, said) = why(settings(MatchMethod::Auto, five_sixths), CAT, OTHER_CAT);
     assert_eq!(route, Some(Route::Join));
     assert!(said.contains("Jaccard 0.8333"), "{said}");
-    let (route, said) = why(settings(Method::Auto, 0.84), CAT, OTHER_CAT);
+    let (route, said) = why(settings(MatchMethod::Auto, 0.84), CAT, OTHER_CAT);
     assert_eq!(route, None);
     assert!(said.contains("is below the threshold 0.84"), "{said}");
-    let (route, said) = why(settings(Method::Auto, 0.8), CAT, "The CAT sat, on the mat!");
+    let (route, said) = why(
+        settings(MatchMethod::Auto, 0.8),
+        CAT,
+        "The CAT sat, on the mat!",
+    );
     assert_eq!(route, Some(Route::Exact));
     assert!(said.contains("equal"), "{said}");
     let (route, said) = why(
-        settings(Method::SimHash, 0.8),
+        settings(MatchMethod::SimHash, 0.8),
         CAT,
         "we all scream for ice cream",
     );
     assert_eq!(route, None);
     assert!(said.contains("bits, more than the distance 3"), "{said}");
-    let (route, said) = why(settings(Method::Exact, 1.0), CAT, OTHER_CAT);
+    let (route, said) = why(settings(MatchMethod::Exact, 1.0), CAT, OTHER_CAT);
     assert_eq!(route, None);
     assert!(said.contains("not equal"), "{said}");
-    for (a, b, expected) in [("", "", "matches nothing"), ("!", "?", "too few tokens")] {
-        let (route, said) = why(settings(Method::Auto, 0.8), a, b);
+    for (a, b, expected) in [
+        ("", "", "matches nothing"),
+        ("!", "?", "too short for a feature"),
+    ] {
+        let (route, said) = why(settings(MatchMethod::Auto, 0.8), a, b);
         assert_eq!(route, None);
         assert!(said.contains(expected), "{said}");
     }
@@ -118,24 +125,24 @@ fn the_verdict_is_that_of_a_run_and_says_why() {
 #[test]
 fn every_measure_decides_by_the_figure_that_is_shown() {
     for measure in [
-        Measure::Jaccard,
-        Measure::Containment,
-        Measure::Cosine,
-        Measure::Levenshtein,
-        Measure::Indel,
-        Measure::Substring,
+        SimilarityMeasure::Jaccard,
+        SimilarityMeasure::Containment,
+        SimilarityMeasure::Cosine,
+        SimilarityMeasure::Levenshtein,
+        SimilarityMeasure::Indel,
+        SimilarityMeasure::Substring,
     ] {
-        for unit in [Unit::Characters, Unit::Words] {
-            let settings = Settings {
-                method: Method::Join,
+        for unit in [EditUnit::Characters, EditUnit::Words] {
+            let settings = MatchSettings {
+                method: MatchMethod::Join,
                 measure,
                 unit,
                 threshold: Threshold::new(0.6).unwrap(),
-                ..Settings::default()
+                ..MatchSettings::default()
             };
             let compared = compare("words-1", settings, CAT, OTHER_CAT);
-            let plan = Plan::new(&Recipe::named("words-1").unwrap(), settings).unwrap();
-            let shown = deciding(&plan, &compared.figures, Route::Join).unwrap();
+            let plan = MatchPlan::new(&Recipe::built_in("words-1").unwrap(), settings).unwrap();
+            let shown = deciding_figure(&plan, &compared.figures, Route::Join).unwrap();
             let (_, similarity) = compared.verdict.matched.unwrap();
             assert_eq!(shown.value, Some(similarity.get()), "{measure:?} {unit:?}");
         }
@@ -144,9 +151,9 @@ fn every_measure_decides_by_the_figure_that_is_shown() {
 
 #[test]
 fn without_a_check_the_figure_of_the_route_is_shown() {
-    let settings = Settings {
-        measure: Measure::Sketch,
-        ..Settings::default()
+    let settings = MatchSettings {
+        measure: SimilarityMeasure::Sketch,
+        ..MatchSettings::default()
     };
     let words = |from: usize, count| (from..from + count).map(|word| format!("w{word}"));
     let (mut matched, mut estimated) = (0, 0);
@@ -165,7 +172,7 @@ fn without_a_check_the_figure_of_the_route_is_shown() {
             } else {
                 "Jaccard"
             };
-            let figure = compared.figure(name).unwrap();
+            let figure = compared.find_figure(name).unwrap();
             assert_eq!(verdict.similarity, figure.value, "{shared} {own}");
             assert!(verdict.why.contains(name), "{}", verdict.why);
             let reaches = figure.value.is_some_and(|value| value >= 0.75);
@@ -193,10 +200,10 @@ fn other_tools_texts_are_compared_as_they_normalise_them() {
             "THE Cat, sat on Ünter-den ΟΔΟΣ 猫。 x_y",
         ),
     ] {
-        let compared = compare(name, Settings::default(), text, expected);
+        let compared = compare(name, MatchSettings::default(), text, expected);
         assert_eq!(compared.a.normalized, expected, "{name}");
         assert_eq!(
-            compared.figure("Levenshtein").unwrap().value,
+            compared.find_figure("Levenshtein").unwrap().value,
             Some(1.0),
             "{name}"
         );
@@ -207,7 +214,7 @@ fn other_tools_texts_are_compared_as_they_normalise_them() {
 
 #[test]
 fn texts_without_features_have_no_figures() {
-    let compared = compare("default", Settings::default(), "a", "A");
+    let compared = compare("default", MatchSettings::default(), "a", "A");
     assert!(compared.verdict.matched.is_some());
     for name in [
         "Jaccard",
@@ -215,49 +222,52 @@ fn texts_without_features_have_no_figures() {
         "cosine of counts",
         "Euclidean distance",
     ] {
-        assert_eq!(compared.figure(name).unwrap().value, None, "{name}");
+        assert_eq!(compared.find_figure(name).unwrap().value, None, "{name}");
     }
-    assert_eq!(compared.figure("Levenshtein").unwrap().value, Some(1.0));
-    assert_eq!(compared.figure("bottom-k"), None);
-    let compared = compare("default", Settings::default(), "!!!", "!!!");
-    assert_eq!(compared.figure("Levenshtein").unwrap().value, None);
+    assert_eq!(
+        compared.find_figure("Levenshtein").unwrap().value,
+        Some(1.0)
+    );
+    assert_eq!(compared.find_figure("bottom-k"), None);
+    let compared = compare("default", MatchSettings::default(), "!!!", "!!!");
+    assert_eq!(compared.find_figure("Levenshtein").unwrap().value, None);
     assert_eq!(compared.verdict.similarity, Some(1.0));
 }
 
 #[test]
 fn without_a_check_the_sketches_are_the_reason() {
-    let by = |method, distance| Settings {
+    let by = |method, distance| MatchSettings {
         method,
         distance,
-        measure: Measure::Sketch,
-        ..Settings::default()
+        measure: SimilarityMeasure::Sketch,
+        ..MatchSettings::default()
     };
     let why = |settings, a, b| compare("words-1", settings, a, b).verdict.why;
-    let differing = compare("words-1", Settings::default(), CAT, OTHER_CAT);
+    let differing = compare("words-1", MatchSettings::default(), CAT, OTHER_CAT);
     let differing = differing.a.fingerprint.unwrap() ^ differing.b.fingerprint.unwrap();
     let distance = differing.count_ones();
-    let said = why(by(Method::SimHash, distance), CAT, OTHER_CAT);
+    let said = why(by(MatchMethod::SimHash, distance), CAT, OTHER_CAT);
     assert!(said.contains("at most the distance"), "{said}");
-    let said = why(by(Method::SimHash, distance - 1), CAT, OTHER_CAT);
+    let said = why(by(MatchMethod::SimHash, distance - 1), CAT, OTHER_CAT);
     assert!(said.contains("more than the distance"), "{said}");
     let [a, b] = [
         "A short one. What a long sentence this is!",
         "What a long sentence this is! No.",
     ];
-    let one = Settings {
+    let one = MatchSettings {
         sentences: 1,
-        ..by(Method::Sentences, 3)
+        ..by(MatchMethod::Sentences, 3)
     };
     assert_eq!(why(one, a, b), "their longest sentences are the same");
 }
 
 #[test]
 fn too_few_shared_features_are_the_reason_where_they_are() {
-    let settings = Settings {
-        method: Method::Join,
-        measure: Measure::Levenshtein,
+    let settings = MatchSettings {
+        method: MatchMethod::Join,
+        measure: SimilarityMeasure::Levenshtein,
         threshold: Threshold::new(0.9).unwrap(),
-        ..Settings::default()
+        ..MatchSettings::default()
     };
     // One or two letters differ in each of three words.
     let [a, b] = [
@@ -298,7 +308,7 @@ fn texts_that_differ_too_much_to_be_measured_say_so() {
 
 #[test]
 fn what_sketches_are_made_of_is_shown() {
-    let compared = compare("words-1", Settings::default(), CAT, OTHER_CAT);
+    let compared = compare("words-1", MatchSettings::default(), CAT, OTHER_CAT);
     let [a, b] = [&compared.a.smallest, &compared.b.smallest];
     assert!(a.is_sorted() && (a.len(), b.len()) == (5, 6));
     for steps in [&compared.a, &compared.b] {
@@ -308,14 +318,14 @@ fn what_sketches_are_made_of_is_shown() {
         assert_eq!(steps.sentences, None);
     }
     let long: String = (0..200).map(|word| format!("w{word} ")).collect();
-    let kept = compare("words-1", Settings::default(), &long, "")
+    let kept = compare("words-1", MatchSettings::default(), &long, "")
         .a
         .smallest;
     assert_eq!(kept.len(), 128);
-    let settings = Settings {
-        method: Method::Sentences,
+    let settings = MatchSettings {
+        method: MatchMethod::Sentences,
         sentences: 2,
-        ..Settings::default()
+        ..MatchSettings::default()
     };
     let text = "One is short. Another one is the longest. This is longer.";
     let compared = compare("words-1", settings, text, "?!");

@@ -1,6 +1,6 @@
 //! MD5 (RFC 1321).
 
-use super::{BLOCK_WORDS, Digest, State};
+use super::{BLOCK_WORDS, Digest, DigestState};
 
 /// MD5.
 pub(crate) struct Md5;
@@ -27,7 +27,7 @@ const ROTATIONS: [[u32; 4]; 4] = [
 ];
 
 impl Digest for Md5 {
-    const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0];
+    const START: DigestState = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0];
 
     #[inline(always)]
     fn word(bytes: [u8; 4]) -> u32 {
@@ -35,12 +35,12 @@ impl Digest for Md5 {
     }
 
     #[inline(always)]
-    fn length(bits: u64) -> [u32; 2] {
+    fn length_words(bits: u64) -> [u32; 2] {
         [bits as u32, (bits >> 32) as u32]
     }
 
     #[inline(always)]
-    fn block(state: State, words: [u32; BLOCK_WORDS]) -> State {
+    fn digest_block(state: DigestState, words: [u32; BLOCK_WORDS]) -> DigestState {
         let [mut a, mut b, mut c, mut d, _] = state;
         // Every step is written out, because compilers vectorise a loop over lanes only if it contains no
         // other loop.
@@ -54,8 +54,8 @@ impl Digest for Md5 {
                 (a, b, c, d) = (d, next, b, c);
             )* };
         }
-        steps!(choose, 1 * at + 0; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        steps!(|b, c, d| choose(d, b, c), 5 * at + 1;
+        steps!(select_bits, 1 * at + 0; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        steps!(|b, c, d| select_bits(d, b, c), 5 * at + 1;
             16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
         steps!(|b, c, d| b ^ c ^ d, 3 * at + 5;
             32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47);
@@ -73,6 +73,6 @@ impl Digest for Md5 {
 
 /// Returns the bits of `one` where `by` is 1, and those of `other` where it is 0.
 #[inline(always)]
-fn choose(by: u32, one: u32, other: u32) -> u32 {
+fn select_bits(by: u32, one: u32, other: u32) -> u32 {
     by & one | !by & other
 }

@@ -1,10 +1,10 @@
 //! MD5 and SHA-1, for fingerprints that are defined by them.
 //!
-//! Neither resists an attacker. They are here because other tools' fingerprints use them (RFC 1321 and RFC
-//! 3174). Most features of a text are short, and a message of up to [`ONE_BLOCK`] bytes is one block of MD5
-//! or SHA-1. [`digests`] therefore processes [`LANES`] messages side by side, one in each lane of a vector.
-//! Longer messages are processed block by block. For SHA-1 this is done by the crate `sha1`, because it uses
-//! the CPU's own instructions.
+//! Neither resists an attacker. They are here because other tools' fingerprints use them (RFC 1321 and
+//! RFC 3174). Most features of a text are short, and a message of up to [`ONE_BLOCK`] bytes is one block
+//! of MD5 or SHA-1. [`digest_ranges`] therefore processes [`LANES`] messages side by side, one in each
+//! lane of a vector. Longer messages are processed block by block. For SHA-1 this is done by the crate
+//! `sha1`, because it uses the CPU's own instructions.
 //!
 //! Cost: the 64 steps of MD5 or the 80 of SHA-1 for every sixteen messages, even if there are fewer, and a
 //! copy of each message into its lane.
@@ -17,34 +17,34 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 pub(crate) use md5::Md5;
-pub(crate) use seen::{Seen, Short};
+pub(crate) use seen::{HashCache, ShortMessage};
 pub(crate) use sha1::Sha1;
 
 use crate::arch::{Arch, Cpu, Kernel};
 
 /// State of a digest: its words in order. MD5 has four words and leaves the last one at 0.
-pub(crate) type State = [u32; 5];
+pub(crate) type DigestState = [u32; 5];
 
 /// A hash that processes blocks of sixteen words, with a padding of a one bit, zeros and the length.
 pub(crate) trait Digest {
     /// State before the first block.
-    const START: State;
+    const START: DigestState;
 
     /// Converts four bytes of a message to a word.
     fn word(bytes: [u8; 4]) -> u32;
 
     /// Returns the last two words of the last block, for the length of the message in bits.
-    fn length(bits: u64) -> [u32; 2];
+    fn length_words(bits: u64) -> [u32; 2];
 
     /// Returns the state after a block.
-    fn block(state: State, words: [u32; BLOCK_WORDS]) -> State;
+    fn digest_block(state: DigestState, words: [u32; BLOCK_WORDS]) -> DigestState;
 
     /// Returns the digest of a message of any length.
-    fn digest(message: &[u8]) -> State
+    fn digest_message(message: &[u8]) -> DigestState
     where
         Self: Sized,
     {
-        by_blocks::<Self>(message)
+        digest_by_blocks::<Self>(message)
     }
 }
 
@@ -62,14 +62,14 @@ pub(crate) const LANES: usize = 64;
 const VECTOR: usize = 16;
 
 /// Words of many messages or states, with one message per lane.
-pub(crate) type Columns<const WORDS: usize> = [[u32; LANES]; WORDS];
+pub(crate) type LaneColumns<const WORDS: usize> = [[u32; LANES]; WORDS];
 
 /// Returns the digest of a message of any length, block by block.
-fn by_blocks<D: Digest>(message: &[u8]) -> State {
+fn digest_by_blocks<D: Digest>(message: &[u8]) -> DigestState {
     let (blocks, rest) = message.as_chunks::<BLOCK_BYTES>();
-    let state = blocks
-        .iter()
-        .fold(D::START, |state, block| D::block(state, words::<D>(block)));
+    let state = blocks.iter().fold(D::START, |state, block| {
+        D::digest_block(state, message_words::<D>(block))
+    });
     let mut last = [0; 2 * BLOCK_BYTES];
     last[..rest.len()].copy_from_slice(rest);
     last[rest.len()] = 0x80;
@@ -77,35 +77,35 @@ fn by_blocks<D: Digest>(message: &[u8]) -> State {
     let (blocks, _) = last[..count * BLOCK_BYTES].as_chunks::<BLOCK_BYTES>();
     let mut state = state;
     for (at, block) in blocks.iter().enumerate() {
-        let mut words = words::<D>(block);
+        let mut words = message_words::<D>(block);
         if at + 1 == count {
-            words[BLOCK_WORDS - 2..].copy_from_slice(&D::length(8 * message.len() as u64));
+            words[BLOCK_WORDS - 2..].copy_from_slice(&D::length_words(8 * message.len() as u64));
         }
-        state = D::block(state, words);
+        state = D::digest_block(state, words);
     }
     state
 }
 
 #[inline(always)]
-fn words<D: Digest>(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_WORDS] {
+fn message_words<D: Digest>(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_WORDS] {
     let (words, _) = block.as_chunks::<4>();
     std::array::from_fn(|at| D::word(words[at]))
 }
 
 /// Calls `emit` with the index and the digest of the message in each of the `chosen` ranges of `bytes`.
 /// Messages of more than [`ONE_BLOCK`] bytes may come before earlier ones.
-pub(crate) fn digests<D: Digest>(
+pub(crate) fn digest_ranges<D: Digest>(
     cpu: Cpu,
     bytes: &[u8],
     ranges: &[Range<usize>],
     chosen: &[usize],
-    mut emit: impl FnMut(usize, State),
+    mut emit: impl FnMut(usize, DigestState),
 ) {
     let mut short = Vec::with_capacity(LANES);
     for &at in chosen {
         let range = &ranges[at];
         if range.len() > ONE_BLOCK {
-            emit(at, D::digest(&bytes[range.clone()]));
+            emit(at, D::digest_message(&bytes[range.clone()]));
             continue;
         }
         short.push(at);
@@ -123,19 +123,19 @@ fn side_by_side<D: Digest>(
     bytes: &[u8],
     ranges: &[Range<usize>],
     chosen: &[usize],
-    emit: &mut impl FnMut(usize, State),
+    emit: &mut impl FnMut(usize, DigestState),
 ) {
     if chosen.is_empty() {
         return;
     }
-    let mut messages: Columns<BLOCK_WORDS> = [[0; LANES]; BLOCK_WORDS];
+    let mut messages: LaneColumns<BLOCK_WORDS> = [[0; LANES]; BLOCK_WORDS];
     for (lane, &at) in chosen.iter().enumerate() {
         let message = &bytes[ranges[at].clone()];
         let mut block = [0; BLOCK_BYTES];
         block[..message.len()].copy_from_slice(message);
         block[message.len()] = 0x80;
-        let mut words = words::<D>(&block);
-        words[BLOCK_WORDS - 2..].copy_from_slice(&D::length(8 * message.len() as u64));
+        let mut words = message_words::<D>(&block);
+        words[BLOCK_WORDS - 2..].copy_from_slice(&D::length_words(8 * message.len() as u64));
         for (column, word) in messages.iter_mut().zip(words) {
             column[lane] = word;
         }
@@ -151,17 +151,17 @@ fn side_by_side<D: Digest>(
 }
 
 struct OneBlock<'a, D> {
-    messages: &'a Columns<BLOCK_WORDS>,
+    messages: &'a LaneColumns<BLOCK_WORDS>,
     count: usize,
     digest: PhantomData<D>,
 }
 
 impl<D: Digest> Kernel for OneBlock<'_, D> {
-    type Output = Columns<5>;
+    type Output = LaneColumns<5>;
 
     #[inline(always)]
-    fn run<A: Arch>(self, _arch: A) -> Columns<5> {
-        one_block::<D>(self.count, |word, lane| self.messages[word][lane])
+    fn run<A: Arch>(self, _arch: A) -> LaneColumns<5> {
+        digest_one_block::<D>(self.count, |word, lane| self.messages[word][lane])
     }
 }
 
@@ -171,11 +171,14 @@ impl<D: Digest> Kernel for OneBlock<'_, D> {
 /// The body of the loop over lanes is one whole block without inner loops, because compilers turn such loops
 /// into vector instructions.
 #[inline(always)]
-pub(crate) fn one_block<D: Digest>(count: usize, word: impl Fn(usize, usize) -> u32) -> Columns<5> {
+pub(crate) fn digest_one_block<D: Digest>(
+    count: usize,
+    word: impl Fn(usize, usize) -> u32,
+) -> LaneColumns<5> {
     let mut states = [[0; LANES]; 5];
     for vector in 0..count.div_ceil(VECTOR).min(LANES / VECTOR) {
         for lane in vector * VECTOR..(vector + 1) * VECTOR {
-            let state = D::block(D::START, std::array::from_fn(|at| word(at, lane)));
+            let state = D::digest_block(D::START, std::array::from_fn(|at| word(at, lane)));
             for (column, value) in states.iter_mut().zip(state) {
                 column[lane] = value;
             }
@@ -188,22 +191,24 @@ pub(crate) fn one_block<D: Digest>(count: usize, word: impl Fn(usize, usize) -> 
 mod tests {
     use ::md5::Digest as _;
 
-    use super::{Cpu, Digest, LANES, Md5, Range, Sha1, State, by_blocks, digests};
+    use super::{
+        Cpu, Digest, DigestState, LANES, Md5, Range, Sha1, digest_by_blocks, digest_ranges,
+    };
 
     fn message(length: usize) -> Vec<u8> {
         (0..length as u64)
-            .map(|at| crate::hash::mix(at ^ (length as u64) << 32) as u8)
+            .map(|at| crate::hash::mix_bits(at ^ (length as u64) << 32) as u8)
             .collect()
     }
 
-    fn md5_bytes(state: State) -> Vec<u8> {
+    fn md5_bytes(state: DigestState) -> Vec<u8> {
         state[..4]
             .iter()
             .flat_map(|word| word.to_le_bytes())
             .collect()
     }
 
-    fn sha1_bytes(state: State) -> Vec<u8> {
+    fn sha1_bytes(state: DigestState) -> Vec<u8> {
         state.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
@@ -223,10 +228,14 @@ mod tests {
         for length in 0..=200 {
             let message = message(length);
             let expected = ::md5::Md5::digest(&message).to_vec();
-            assert_eq!(md5_bytes(by_blocks::<Md5>(&message)), expected, "{length}");
+            assert_eq!(
+                md5_bytes(digest_by_blocks::<Md5>(&message)),
+                expected,
+                "{length}"
+            );
             let expected = ::sha1::Sha1::digest(&message).to_vec();
             assert_eq!(
-                sha1_bytes(by_blocks::<Sha1>(&message)),
+                sha1_bytes(digest_by_blocks::<Sha1>(&message)),
                 expected,
                 "{length}"
             );
@@ -236,18 +245,18 @@ mod tests {
     #[test]
     fn lanes_agree_with_one_message_at_a_time() {
         let (bytes, ranges) = messages();
-        for cpu in Cpu::all() {
+        for cpu in Cpu::detect_all() {
             for count in [0, 1, 2, LANES - 1, LANES, LANES + 1, ranges.len()] {
                 let chosen: Vec<usize> = (0..count).collect();
                 let mut seen = vec![0; count];
-                digests::<Md5>(cpu, &bytes, &ranges, &chosen, |at, state| {
+                digest_ranges::<Md5>(cpu, &bytes, &ranges, &chosen, |at, state| {
                     let message = &bytes[ranges[at].clone()];
-                    assert_eq!(state, Md5::digest(message), "{} {at}", cpu.name());
+                    assert_eq!(state, Md5::digest_message(message), "{} {at}", cpu.name());
                     seen[at] += 1;
                 });
-                digests::<Sha1>(cpu, &bytes, &ranges, &chosen, |at, state| {
+                digest_ranges::<Sha1>(cpu, &bytes, &ranges, &chosen, |at, state| {
                     let message = &bytes[ranges[at].clone()];
-                    assert_eq!(state, Sha1::digest(message), "{} {at}", cpu.name());
+                    assert_eq!(state, Sha1::digest_message(message), "{} {at}", cpu.name());
                     seen[at] += 1;
                 });
                 assert!(seen.iter().all(|&times| times == 2));

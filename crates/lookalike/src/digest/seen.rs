@@ -17,9 +17,9 @@ const LONGEST: usize = 15;
 
 /// A message of at most [`LONGEST`] bytes, padded with zeros, with its length in the highest byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Short(u128);
+pub(crate) struct ShortMessage(u128);
 
-impl Short {
+impl ShortMessage {
     /// Returns the message in a range of `bytes`, or `None` if it is empty or too long.
     #[inline(always)]
     pub(crate) fn new(bytes: &[u8], range: &Range<usize>) -> Option<Self> {
@@ -41,12 +41,12 @@ impl Short {
 
     /// Creates a message of four bytes.
     #[inline(always)]
-    pub(crate) fn of_word(word: u32) -> Self {
+    pub(crate) fn from_word(word: u32) -> Self {
         Self(u128::from(word) | 4 << 120)
     }
 
     #[inline(always)]
-    fn place(self) -> usize {
+    fn cache_slot(self) -> usize {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let folded = (self.0 as u64) ^ ((self.0 >> 64) as u64).wrapping_mul(ODD);
         (folded.wrapping_mul(ODD) >> (64 - PLACES.trailing_zeros())) as usize
@@ -54,17 +54,17 @@ impl Short {
 }
 
 /// An empty slot. It differs from every message, because no message has length 0.
-const EMPTY: (Short, u128) = (Short(0), 0);
+const EMPTY: (ShortMessage, u128) = (ShortMessage(0), 0);
 
 /// Messages with their hashes, all by the same function.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    places: Vec<(Short, u128)>,
+pub(crate) struct HashCache {
+    places: Vec<(ShortMessage, u128)>,
 }
 
-impl Seen {
+impl HashCache {
     /// Allocates the slots if necessary. Without slots nothing is cached.
-    pub(crate) fn prepare(&mut self) {
+    pub(crate) fn allocate_slots(&mut self) {
         self.places.resize(PLACES, EMPTY);
     }
 
@@ -75,23 +75,23 @@ impl Seen {
 
     /// Returns the hash of a message if it is cached.
     #[inline(always)]
-    pub(crate) fn get(&self, message: Short) -> Option<u128> {
-        let (hash, is_known) = self.look_up(message);
+    pub(crate) fn get(&self, message: ShortMessage) -> Option<u128> {
+        let (hash, is_known) = self.probe_slot(message);
         is_known.then_some(hash)
     }
 
     /// Returns the hash in the slot of a message, and whether it belongs to the message. There is no branch,
     /// so that many slots can be loaded from memory at the same time.
     #[inline(always)]
-    pub(crate) fn look_up(&self, message: Short) -> (u128, bool) {
-        let &(known, hash) = self.places.get(message.place()).unwrap_or(&EMPTY);
-        (hash, known == message && message != Short::default())
+    pub(crate) fn probe_slot(&self, message: ShortMessage) -> (u128, bool) {
+        let &(known, hash) = self.places.get(message.cache_slot()).unwrap_or(&EMPTY);
+        (hash, known == message && message != ShortMessage::default())
     }
 
     /// Caches the hash of a message.
     #[inline(always)]
-    pub(crate) fn put(&mut self, message: Short, hash: u128) {
-        if let Some(place) = self.places.get_mut(message.place()) {
+    pub(crate) fn remember_hash(&mut self, message: ShortMessage, hash: u128) {
+        if let Some(place) = self.places.get_mut(message.cache_slot()) {
             *place = (message, hash);
         }
     }
@@ -107,7 +107,7 @@ mod tests {
         let mut all = Vec::new();
         for start in 0..bytes.len() {
             for end in start..=bytes.len() {
-                let short = Short::new(bytes, &(start..end));
+                let short = ShortMessage::new(bytes, &(start..end));
                 assert_eq!(short.is_some(), (1..=LONGEST).contains(&(end - start)));
                 all.extend(short.map(|short| (short, &bytes[start..end])));
             }
@@ -115,21 +115,24 @@ mod tests {
         for &(a, one) in &all {
             assert!(all.iter().all(|&(b, other)| (a == b) == (one == other)));
         }
-        let word = Short::new(bytes, &(4..8));
-        assert_eq!(word, Some(Short::of_word(u32::from_le_bytes(*b"abcd"))));
+        let word = ShortMessage::new(bytes, &(4..8));
+        assert_eq!(
+            word,
+            Some(ShortMessage::from_word(u32::from_le_bytes(*b"abcd")))
+        );
     }
 
     #[test]
     fn what_is_remembered_is_right_or_gone() {
-        let mut seen = Seen::default();
-        let message = |at: u32| Short::of_word(at);
+        let mut seen = HashCache::default();
+        let message = |at: u32| ShortMessage::from_word(at);
         assert_eq!(seen.get(message(7)), None);
-        seen.put(message(7), 7);
+        seen.remember_hash(message(7), 7);
         assert_eq!(seen.get(message(7)), None);
-        seen.prepare();
+        seen.allocate_slots();
         for at in 0..200_000 {
             assert_eq!(seen.get(message(at)), None);
-            seen.put(message(at), at.into());
+            seen.remember_hash(message(at), at.into());
             assert_eq!(seen.get(message(at)), Some(at.into()));
         }
         let left = (0..200_000).filter(|&at| seen.get(message(at)).is_some());

@@ -2,7 +2,7 @@
 
 use sha1::Digest as _;
 
-use super::{BLOCK_WORDS, Digest, State};
+use super::{BLOCK_WORDS, Digest, DigestState};
 
 /// SHA-1.
 pub(crate) struct Sha1;
@@ -11,7 +11,7 @@ pub(crate) struct Sha1;
 const ROOTS: [u32; 4] = [0x5a82_7999, 0x6ed9_eba1, 0x8f1b_bcdc, 0xca62_c1d6];
 
 impl Digest for Sha1 {
-    const START: State = [
+    const START: DigestState = [
         0x6745_2301,
         0xefcd_ab89,
         0x98ba_dcfe,
@@ -25,24 +25,24 @@ impl Digest for Sha1 {
     }
 
     #[inline(always)]
-    fn length(bits: u64) -> [u32; 2] {
+    fn length_words(bits: u64) -> [u32; 2] {
         [(bits >> 32) as u32, bits as u32]
     }
 
-    fn digest(message: &[u8]) -> State {
+    fn digest_message(message: &[u8]) -> DigestState {
         let bytes = sha1::Sha1::digest(message);
         let (words, _) = bytes.as_chunks();
         std::array::from_fn(|at| u32::from_be_bytes(words[at]))
     }
 
     #[inline(always)]
-    fn block(state: State, mut words: [u32; BLOCK_WORDS]) -> State {
+    fn digest_block(state: DigestState, mut words: [u32; BLOCK_WORDS]) -> DigestState {
         let [mut a, mut b, mut c, mut d, mut e] = state;
         // Every step is written out, because compilers vectorise a loop over lanes only if it contains no
         // other loop.
         macro_rules! steps {
             ($mixed:expr; $($at:literal)*) => { $(
-                let word = scheduled::<$at>(&mut words);
+                let word = schedule_word::<$at>(&mut words);
                 let next = a
                     .rotate_left(5)
                     .wrapping_add($mixed(b, c, d))
@@ -72,7 +72,7 @@ impl Digest for Sha1 {
 /// Returns the word of step `AT`. From the seventeenth step on it is computed from four earlier words, in
 /// place.
 #[inline(always)]
-fn scheduled<const AT: usize>(words: &mut [u32; BLOCK_WORDS]) -> u32 {
+fn schedule_word<const AT: usize>(words: &mut [u32; BLOCK_WORDS]) -> u32 {
     let slot = AT % BLOCK_WORDS;
     if AT >= BLOCK_WORDS {
         let earlier = |by: usize| words[(AT - by) % BLOCK_WORDS];

@@ -13,15 +13,15 @@
 //! All integers are little-endian. A block lives no longer than its run, so the format may change
 //! between versions.
 
-use super::glance::{Glances, Layout};
-use super::{Node, Setup, TextName};
+use super::prefilter::{PrefilterColumn, PrefilterLayout};
+use super::{ShuffleSetup, TextName, TextNode};
 use crate::error::{Error, Result};
-use crate::matching::Side;
-use crate::sketches::Reader;
+use crate::matching::BucketSide;
+use crate::sketches::SketchReader;
 
 /// The treatment of a key that too many different documents share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Crowd {
+pub(super) enum DenseKeyAction {
     /// Its documents get keys of their rarest features.
     Refine,
     /// It is divided into squares of portions.
@@ -30,42 +30,43 @@ pub(super) enum Crowd {
     Whole,
 }
 
-impl Crowd {
+impl DenseKeyAction {
     fn from_number(number: u8) -> Option<Self> {
         let all = [Self::Refine, Self::Split, Self::Whole];
-        all.into_iter().find(|crowd| *crowd as u8 == number)
+        all.into_iter()
+            .find(|dense_action| *dense_action as u8 == number)
     }
 }
 
 /// Bucket keys of documents.
 #[derive(Clone, Debug)]
-pub(super) struct Keys {
-    pub(super) crowd: Crowd,
-    pub(super) nodes: Vec<Node>,
-    pub(super) glances: Glances,
-    pub(super) entries: Vec<Keyed>,
+pub(super) struct ShuffleKeys {
+    pub(super) dense_action: DenseKeyAction,
+    pub(super) nodes: Vec<TextNode>,
+    pub(super) prefilters: PrefilterColumn,
+    pub(super) entries: Vec<ShuffleKey>,
 }
 
 /// A bucket key of a document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keyed {
+pub(super) struct ShuffleKey {
     pub(super) key: u64,
-    pub(super) side: Side,
+    pub(super) side: BucketSide,
     /// Place of the document in its block.
     pub(super) at: u32,
 }
 
-impl Keyed {
+impl ShuffleKey {
     /// Returns a key under which a document is a candidate for all others with the key.
-    pub(super) fn full(key: u64, at: u32) -> Self {
-        let side = Side::Full;
+    pub(super) fn on_full_side(key: u64, at: u32) -> Self {
+        let side = BucketSide::Full;
         Self { key, side, at }
     }
 
     /// Returns the place, with the side in the highest bit.
     fn sided_place(&self) -> u32 {
         self.at
-            | if self.side == Side::Probing {
+            | if self.side == BucketSide::Probing {
                 PROBING
             } else {
                 0
@@ -76,7 +77,11 @@ impl Keyed {
         let probing = place & PROBING != 0;
         Self {
             key,
-            side: if probing { Side::Probing } else { Side::Full },
+            side: if probing {
+                BucketSide::Probing
+            } else {
+                BucketSide::Full
+            },
             at: place & !PROBING,
         }
     }
@@ -87,19 +92,19 @@ const PROBING: u32 = 1 << 31;
 
 /// Sets of features.
 #[derive(Clone, Debug)]
-pub(super) struct Features {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct ShuffleFeatures {
+    pub(super) nodes: Vec<TextNode>,
     /// Partitions of the documents; empty if documents match across partitions.
     pub(super) parts: Vec<u64>,
-    pub(super) glances: Glances,
+    pub(super) prefilters: PrefilterColumn,
     pub(super) ends: Vec<u32>,
     pub(super) features: Vec<u64>,
 }
 
 /// The content of a block.
-pub(super) enum Block {
-    Keys(Keys),
-    Features(Features),
+pub(super) enum ShuffleContent {
+    Keys(ShuffleKeys),
+    Features(ShuffleFeatures),
     Texts(Vec<TextRecord>),
     Ids(Vec<String>),
 }
@@ -116,29 +121,39 @@ const FEATURES: u8 = 1;
 const TEXTS: u8 = 2;
 const IDS: u8 = 3;
 
-pub(super) fn damaged() -> Error {
-    Error::setting(
+pub(super) fn damaged_block() -> Error {
+    Error::setting_error(
         "a block is truncated or damaged: give blocks that an earlier step of this run made",
     )
 }
 
-impl Keys {
-    pub(super) fn new(setup: &Setup, layout: Layout, crowd: Crowd) -> Self {
+impl ShuffleKeys {
+    pub(super) fn new(
+        setup: &ShuffleSetup,
+        layout: PrefilterLayout,
+        dense_action: DenseKeyAction,
+    ) -> Self {
         Self {
-            crowd,
+            dense_action,
             nodes: Vec::new(),
-            glances: Glances::new(layout, setup),
+            prefilters: PrefilterColumn::new(layout, setup),
             entries: Vec::new(),
         }
     }
 
-    /// Appends a document with its keys. Its prefilter data is at index `at` of `glances`, which must
+    /// Appends a document with its keys. Its prefilter data is at index `at` of `prefilters`, which must
     /// have the same layout.
-    pub(super) fn push(&mut self, node: Node, glances: &Glances, at: usize, keys: &[(u64, Side)]) {
+    pub(super) fn push_document(
+        &mut self,
+        node: TextNode,
+        prefilters: &PrefilterColumn,
+        at: usize,
+        keys: &[(u64, BucketSide)],
+    ) {
         let place = self.nodes.len() as u32;
         self.nodes.push(node);
-        self.glances.copy(glances, at);
-        let entry = |&(key, side): &(u64, Side)| Keyed {
+        self.prefilters.copy_entry(prefilters, at);
+        let entry = |&(key, side): &(u64, BucketSide)| ShuffleKey {
             key,
             side,
             at: place,
@@ -147,26 +162,26 @@ impl Keys {
     }
 
     /// Appends the documents and keys of another block.
-    pub(super) fn append(&mut self, other: &Self) {
+    pub(super) fn append_block(&mut self, other: &Self) {
         let base = self.nodes.len() as u32;
         for at in 0..other.nodes.len() {
-            self.glances.copy(&other.glances, at);
+            self.prefilters.copy_entry(&other.prefilters, at);
         }
         self.nodes.extend_from_slice(&other.nodes);
         let entries = other.entries.iter();
-        self.entries.extend(entries.map(|entry| Keyed {
+        self.entries.extend(entries.map(|entry| ShuffleKey {
             at: base + entry.at,
             ..*entry
         }));
     }
 
-    pub(super) fn write(&self) -> Vec<u8> {
-        let layout = self.glances.layout().number();
-        let mut into = vec![KEYS, layout, self.crowd as u8];
+    pub(super) fn encode_block(&self) -> Vec<u8> {
+        let layout = self.prefilters.layout().layout_number();
+        let mut into = vec![KEYS, layout, self.dense_action as u8];
         put_length(self.nodes.len(), &mut into);
         put_length(self.entries.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
-        self.glances.write(&mut into);
+        self.prefilters.encode_column(&mut into);
         for entry in &self.entries {
             into.extend(entry.key.to_le_bytes());
         }
@@ -177,25 +192,25 @@ impl Keys {
     }
 }
 
-impl Features {
-    pub(super) fn new(setup: &Setup, layout: Layout) -> Self {
+impl ShuffleFeatures {
+    pub(super) fn new(setup: &ShuffleSetup, layout: PrefilterLayout) -> Self {
         Self {
             nodes: Vec::new(),
             parts: Vec::new(),
-            glances: Glances::new(layout, setup),
+            prefilters: PrefilterColumn::new(layout, setup),
             ends: Vec::new(),
             features: Vec::new(),
         }
     }
 
-    pub(super) fn write(&self) -> Vec<u8> {
-        let mut into = vec![FEATURES, self.glances.layout().number()];
+    pub(super) fn encode_block(&self) -> Vec<u8> {
+        let mut into = vec![FEATURES, self.prefilters.layout().layout_number()];
         put_length(self.nodes.len(), &mut into);
         put_length(self.features.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
         let parts = self.parts.iter();
         parts.for_each(|part| into.extend(part.to_le_bytes()));
-        self.glances.write(&mut into);
+        self.prefilters.encode_column(&mut into);
         self.ends
             .iter()
             .for_each(|end| into.extend(end.to_le_bytes()));
@@ -205,7 +220,7 @@ impl Features {
     }
 
     /// Calls `visit` with the place and the features of every document.
-    pub(super) fn each(&self, mut visit: impl FnMut(usize, &[u64])) {
+    pub(super) fn visit_documents(&self, mut visit: impl FnMut(usize, &[u64])) {
         let mut start = 0;
         for (at, &end) in self.ends.iter().enumerate() {
             visit(at, &self.features[start..end as usize]);
@@ -227,7 +242,7 @@ pub(super) fn write_texts<'t>(
     into
 }
 
-pub(super) fn write_ids<'t>(ids: impl ExactSizeIterator<Item = &'t str>) -> Vec<u8> {
+pub(super) fn encode_ids<'t>(ids: impl ExactSizeIterator<Item = &'t str>) -> Vec<u8> {
     let mut into = vec![IDS];
     put_length(ids.len(), &mut into);
     ids.for_each(|id| put_bytes(id.as_bytes(), &mut into));
@@ -243,93 +258,96 @@ fn put_bytes(bytes: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(bytes);
 }
 
-fn put_nodes(nodes: &[Node], into: &mut Vec<u8>) {
+fn put_nodes(nodes: &[TextNode], into: &mut Vec<u8>) {
     nodes
         .iter()
         .for_each(|node| into.extend(node.0.to_le_bytes()));
 }
 
 /// Reads a block.
-pub(super) fn read(setup: &Setup, bytes: &[u8]) -> Result<Block> {
-    let mut reader = Reader(bytes);
-    let block = read_block(setup, &mut reader).ok_or_else(damaged)?;
+pub(super) fn decode_block(setup: &ShuffleSetup, bytes: &[u8]) -> Result<ShuffleContent> {
+    let mut reader = SketchReader(bytes);
+    let block = read_block(setup, &mut reader).ok_or_else(damaged_block)?;
     if reader.0.is_empty() {
         Ok(block)
     } else {
-        Err(damaged())
+        Err(damaged_block())
     }
 }
 
-fn read_block(setup: &Setup, reader: &mut Reader<'_>) -> Option<Block> {
-    match byte(reader)? {
-        KEYS => read_keys(setup, reader).map(Block::Keys),
-        FEATURES => read_features(setup, reader).map(Block::Features),
+fn read_block(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<ShuffleContent> {
+    match read_byte(reader)? {
+        KEYS => decode_keys(setup, reader).map(ShuffleContent::Keys),
+        FEATURES => read_features(setup, reader).map(ShuffleContent::Features),
         TEXTS => {
-            let count = length(reader)?;
+            let count = read_length(reader)?;
             let text = |_| {
                 Some(TextRecord {
-                    name: TextName(u128::from_le_bytes(reader.array()?)),
-                    documents: u32::from_le_bytes(reader.array()?),
-                    first: string(reader)?,
+                    name: TextName(u128::from_le_bytes(reader.read_array()?)),
+                    documents: u32::from_le_bytes(reader.read_array()?),
+                    first: read_string(reader)?,
                 })
             };
             (0..count)
                 .map(text)
                 .collect::<Option<_>>()
-                .map(Block::Texts)
+                .map(ShuffleContent::Texts)
         }
         IDS => {
-            let count = length(reader)?;
-            let id = |_| String::from_utf8(string(reader)?).ok();
-            (0..count).map(id).collect::<Option<_>>().map(Block::Ids)
+            let count = read_length(reader)?;
+            let id = |_| String::from_utf8(read_string(reader)?).ok();
+            (0..count)
+                .map(id)
+                .collect::<Option<_>>()
+                .map(ShuffleContent::Ids)
         }
         _ => None,
     }
 }
 
-fn read_keys(setup: &Setup, reader: &mut Reader<'_>) -> Option<Keys> {
-    let layout = Layout::from_number(byte(reader)?)?;
-    let crowd = Crowd::from_number(byte(reader)?)?;
-    let (documents, entries) = (length(reader)?, length(reader)?);
-    let mut keys = Keys::new(setup, layout, crowd);
-    keys.nodes = reader.list(documents, |bytes| Node(u64::from_le_bytes(bytes)))?;
-    keys.glances.read(reader, documents)?;
-    let of_entries = reader.list(entries, u64::from_le_bytes)?;
-    let places = reader.list(entries, u32::from_le_bytes)?;
+fn decode_keys(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<ShuffleKeys> {
+    let layout = PrefilterLayout::from_number(read_byte(reader)?)?;
+    let dense_action = DenseKeyAction::from_number(read_byte(reader)?)?;
+    let (documents, entries) = (read_length(reader)?, read_length(reader)?);
+    let mut keys = ShuffleKeys::new(setup, layout, dense_action);
+    keys.nodes = reader.read_list(documents, |bytes| TextNode(u64::from_le_bytes(bytes)))?;
+    keys.prefilters.decode_column(reader, documents)?;
+    let of_entries = reader.read_list(entries, u64::from_le_bytes)?;
+    let places = reader.read_list(entries, u32::from_le_bytes)?;
     let entries = of_entries.into_iter().zip(places);
     keys.entries = entries
-        .map(|(key, place)| Keyed::with_sided_place(key, place))
+        .map(|(key, place)| ShuffleKey::with_sided_place(key, place))
         .collect();
-    let inside = |entry: &Keyed| (entry.at as usize) < documents;
+    let inside = |entry: &ShuffleKey| (entry.at as usize) < documents;
     keys.entries.iter().all(inside).then_some(keys)
 }
 
-fn read_features(setup: &Setup, reader: &mut Reader<'_>) -> Option<Features> {
-    let layout = Layout::from_number(byte(reader)?)?;
-    let (documents, count) = (length(reader)?, length(reader)?);
-    let mut features = Features::new(setup, layout);
-    features.nodes = reader.list(documents, |bytes| Node(u64::from_le_bytes(bytes)))?;
+fn read_features(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<ShuffleFeatures> {
+    let layout = PrefilterLayout::from_number(read_byte(reader)?)?;
+    let (documents, count) = (read_length(reader)?, read_length(reader)?);
+    let mut features = ShuffleFeatures::new(setup, layout);
+    features.nodes = reader.read_list(documents, |bytes| TextNode(u64::from_le_bytes(bytes)))?;
     let parted = if setup.bounds.within { documents } else { 0 };
-    features.parts = reader.list(parted, u64::from_le_bytes)?;
-    features.glances.read(reader, documents)?;
-    features.ends = reader.list(documents, u32::from_le_bytes)?;
-    features.features = reader.list(count, u64::from_le_bytes)?;
+    features.parts = reader.read_list(parted, u64::from_le_bytes)?;
+    features.prefilters.decode_column(reader, documents)?;
+    features.ends = reader.read_list(documents, u32::from_le_bytes)?;
+    features.features = reader.read_list(count, u64::from_le_bytes)?;
     let ascending = features.ends.is_sorted();
     let last = features.ends.last().map_or(0, |&end| end as usize);
     (ascending && last == count).then_some(features)
 }
 
-fn byte(reader: &mut Reader<'_>) -> Option<u8> {
-    let [byte] = reader.array()?;
+fn read_byte(reader: &mut SketchReader<'_>) -> Option<u8> {
+    let [byte] = reader.read_array()?;
     Some(byte)
 }
 
-fn length(reader: &mut Reader<'_>) -> Option<usize> {
-    Some(u32::from_le_bytes(reader.array()?) as usize)
+fn read_length(reader: &mut SketchReader<'_>) -> Option<usize> {
+    Some(u32::from_le_bytes(reader.read_array()?) as usize)
 }
 
-fn string(reader: &mut Reader<'_>) -> Option<Vec<u8>> {
-    let length = length(reader)?;
+fn read_string(reader: &mut SketchReader<'_>) -> Option<Vec<u8>> {
+    let length = read_length(reader)?;
     let (string, rest) = reader.0.split_at_checked(length)?;
     reader.0 = rest;
     Some(string.to_vec())

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::{Document, Members, Setup, TextName};
+use super::{ComponentMembers, ShuffleDocument, ShuffleSetup, TextName};
 use crate::error::Result;
-use crate::sketches::Sketches;
-use crate::text::Scratch;
+use crate::sketches::DocumentSketches;
+use crate::text::AnalysisScratch;
 use crate::types::DocId;
 
 /// The role of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum DocumentRole {
     /// The document is kept, because it has no link.
     Alone,
     /// The document is removed: it has the text of the document with this id, which comes first and is
@@ -33,19 +33,19 @@ pub enum Role {
 }
 
 /// Determines the roles of documents.
-pub struct Collect {
-    setup: Arc<Setup>,
-    members: Arc<Members>,
-    scratch: Scratch,
-    sketches: Sketches,
+pub struct DocumentCollector {
+    setup: Arc<ShuffleSetup>,
+    members: Arc<ComponentMembers>,
+    scratch: AnalysisScratch,
+    sketches: DocumentSketches,
 }
 
-impl Collect {
+impl DocumentCollector {
     /// Returns a collector with the members of the whole run.
-    pub fn new(setup: Arc<Setup>, members: Arc<Members>) -> Self {
+    pub fn new(setup: Arc<ShuffleSetup>, members: Arc<ComponentMembers>) -> Self {
         Self {
-            sketches: Sketches::default(),
-            scratch: Scratch::default(),
+            sketches: DocumentSketches::default(),
+            scratch: AnalysisScratch::default(),
             setup,
             members,
         }
@@ -55,45 +55,46 @@ impl Collect {
     ///
     /// # Errors
     /// Fails if a position among the members does not belong to this run.
-    pub fn role(&mut self, document: &Document<'_>) -> Result<Role> {
-        let Some(name) = self.name(document) else {
-            return Ok(Role::Alone);
+    pub fn document_role(&mut self, document: &ShuffleDocument<'_>) -> Result<DocumentRole> {
+        let Some(name) = self.text_name(document) else {
+            return Ok(DocumentRole::Alone);
         };
-        let component = self.members.component(name.node());
-        let first = self.members.first(name);
+        let component = self.members.component_of(name.text_node());
+        let first = self.members.first_position(name);
         if component.is_none() && first.is_none() {
-            return Ok(Role::Alone);
+            return Ok(DocumentRole::Alone);
         }
-        let position = self.position(document);
+        let position = self.document_position(document);
         let is_first = first.is_none_or(|first| first == position);
         if document.given && !is_first {
             // It is kept, and documents that match it name the first document with its text.
-            return Ok(Role::Alone);
+            return Ok(DocumentRole::Alone);
         }
         match (component, first) {
-            (Some(component), _) => Ok(Role::Member {
+            (Some(component), _) => Ok(DocumentRole::Member {
                 component: component.0,
                 name,
                 position,
                 first: is_first,
                 repeated: first.is_some(),
             }),
-            (None, Some(first)) if !is_first => {
-                Ok(Role::Repeats(self.setup.id_at(first)?.to_owned()))
-            }
-            (None, _) => Ok(Role::Alone),
+            (None, Some(first)) if !is_first => Ok(DocumentRole::Repeats(
+                self.setup.id_at_position(first)?.to_owned(),
+            )),
+            (None, _) => Ok(DocumentRole::Alone),
         }
     }
 
     /// Returns the name of a document's text, or `None` for an empty text, which matches nothing.
-    pub fn name(&mut self, document: &Document<'_>) -> Option<TextName> {
-        let analysis = self.setup.analyze(document.text, &mut self.scratch);
-        self.sketches.name_only(&analysis);
-        self.setup.name(&self.sketches, DocId(0), document.part)
+    pub fn text_name(&mut self, document: &ShuffleDocument<'_>) -> Option<TextName> {
+        let analysis = self.setup.analyze_text(document.text, &mut self.scratch);
+        self.sketches.reset_to_name(&analysis);
+        self.setup
+            .text_name(&self.sketches, DocId(0), document.part)
     }
 
     /// Returns the position of a document.
-    pub fn position(&self, document: &Document<'_>) -> Vec<u8> {
-        self.setup.position(document)
+    pub fn document_position(&self, document: &ShuffleDocument<'_>) -> Vec<u8> {
+        self.setup.document_position(document)
     }
 }

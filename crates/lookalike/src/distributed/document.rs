@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{Setup, Value};
+use super::{OrderValue, ShuffleSetup};
 use crate::error::{Error, Result};
-use crate::text::{Analysis, Scratch};
+use crate::text::{AnalysisScratch, TextAnalysis};
 
 /// Bounds between documents, and the kind of their texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct MatchBounds {
     /// `true` if documents match only within a partition.
     pub within: bool,
     /// `true` if some documents are given as known. These come before all others and are always kept.
@@ -19,11 +19,11 @@ pub struct Bounds {
 
 /// A document.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Document<'a> {
+pub struct ShuffleDocument<'a> {
     /// Id, unique among the documents that are given as known, and among those that are not.
     pub id: &'a str,
     /// Value by which the document is ordered. It is ignored by an order of ids.
-    pub value: Value<'a>,
+    pub value: OrderValue<'a>,
     /// Text, or packed features.
     pub text: &'a str,
     /// Partition, if documents match only within one.
@@ -32,9 +32,9 @@ pub struct Document<'a> {
     pub given: bool,
 }
 
-impl<'a> Document<'a> {
+impl<'a> ShuffleDocument<'a> {
     /// Returns a document without a partition that is not given as known.
-    pub fn new(id: &'a str, value: Value<'a>, text: &'a str) -> Self {
+    pub fn new(id: &'a str, value: OrderValue<'a>, text: &'a str) -> Self {
         Self {
             id,
             value,
@@ -53,9 +53,9 @@ const JUDGED: u8 = 1;
 const GIVEN_ID: char = 'g';
 const JUDGED_ID: char = 'j';
 
-impl Setup {
+impl ShuffleSetup {
     /// Returns the position of a document in the total order, as bytes that compare in that order.
-    pub(super) fn position(&self, document: &Document<'_>) -> Vec<u8> {
+    pub(super) fn document_position(&self, document: &ShuffleDocument<'_>) -> Vec<u8> {
         let mut position = Vec::with_capacity(document.id.len() + 12);
         if self.bounds.against && document.given {
             position.push(GIVEN);
@@ -66,13 +66,13 @@ impl Setup {
             position.push(JUDGED);
         }
         self.first
-            .position(document.id, document.value, &mut position);
+            .append_position(document.id, document.value, &mut position);
         position
     }
 
     /// Returns the id of a document. In a run with known documents it has a mark, because a known and
     /// another document may have the same id.
-    pub(super) fn marked_id<'d>(&self, document: &Document<'d>) -> Cow<'d, str> {
+    pub(super) fn mark_known_id<'d>(&self, document: &ShuffleDocument<'d>) -> Cow<'d, str> {
         match (self.bounds.against, document.given) {
             (false, _) => Cow::Borrowed(document.id),
             (true, true) => Cow::Owned(format!("{GIVEN_ID}{}", document.id)),
@@ -90,7 +90,7 @@ impl Setup {
     }
 
     /// Returns `true` if a position is that of a document given as known.
-    pub(super) fn is_given(&self, position: &[u8]) -> bool {
+    pub(super) fn is_known(&self, position: &[u8]) -> bool {
         self.bounds.against && position.first() == Some(&GIVEN)
     }
 
@@ -98,21 +98,26 @@ impl Setup {
     ///
     /// # Errors
     /// Fails if these bytes are not a position in this order.
-    pub fn id_at<'p>(&self, position: &'p [u8]) -> Result<&'p str> {
+    pub fn id_at_position<'p>(&self, position: &'p [u8]) -> Result<&'p str> {
         match (self.bounds.against, position) {
-            (false, position) => self.first.id(position),
-            (true, [GIVEN, id @ ..]) => super::First::Smallest.id(id),
-            (true, [JUDGED, position @ ..]) => self.first.id(position),
+            (false, position) => self.first.id_in_position(position),
+            (true, [GIVEN, id @ ..]) => super::DocumentOrder::Smallest.id_in_position(id),
+            (true, [JUDGED, position @ ..]) => self.first.id_in_position(position),
             (true, _) => Err(super::position::none_of_this_order(position)),
         }
     }
 
     /// Analyses a text, or packed features.
-    pub(super) fn analyze<'s>(&self, text: &str, scratch: &'s mut Scratch) -> Analysis<'s> {
+    pub(super) fn analyze_text<'s>(
+        &self,
+        text: &str,
+        scratch: &'s mut AnalysisScratch,
+    ) -> TextAnalysis<'s> {
         if self.bounds.features {
-            self.analyzer.analyze_features(unpacked(text), scratch)
+            self.analyzer
+                .analyze_features(unpack_features(text), scratch)
         } else {
-            self.analyzer.analyze(text, scratch)
+            self.analyzer.analyze_text(text, scratch)
         }
     }
 
@@ -122,12 +127,12 @@ impl Setup {
     /// Fails if packed features are cut off or damaged.
     pub(super) fn check_text(&self, text: &str) -> Result<()> {
         let is_whole = || {
-            let mut features = unpacked(text);
+            let mut features = unpack_features(text);
             features.by_ref().for_each(drop);
             features.0.is_empty()
         };
         if self.bounds.features && !is_whole() {
-            return Err(Error::text(
+            return Err(Error::text_error(
                 "features are truncated or damaged: give features that an earlier step of this run \
                  made",
             ));
@@ -148,14 +153,14 @@ pub fn pack_features<'f>(features: impl IntoIterator<Item = (&'f str, f64)>) -> 
     packed
 }
 
-fn unpacked(packed: &str) -> Unpacked<'_> {
-    Unpacked(packed)
+fn unpack_features(packed: &str) -> UnpackedFeatures<'_> {
+    UnpackedFeatures(packed)
 }
 
 /// An iterator over packed features. It stops at the first damaged feature, and the rest remains.
-struct Unpacked<'f>(&'f str);
+struct UnpackedFeatures<'f>(&'f str);
 
-impl<'f> Iterator for Unpacked<'f> {
+impl<'f> Iterator for UnpackedFeatures<'f> {
     type Item = (&'f str, f64);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -183,20 +188,26 @@ mod tests {
         ];
         for count in 0..=features.len() {
             let packed = pack_features(features[..count].iter().copied());
-            let unpacked: Vec<_> = unpacked(&packed).collect();
+            let unpacked: Vec<_> = unpack_features(&packed).collect();
             assert_eq!(unpacked, features[..count]);
         }
     }
 
     #[test]
     fn features_that_are_cut_off_are_refused() {
-        let bounds = Bounds {
+        let bounds = MatchBounds {
             features: true,
-            ..Bounds::default()
+            ..MatchBounds::default()
         };
-        let settings = crate::plan::Settings::default();
+        let settings = crate::plan::MatchSettings::default();
         let recipe = crate::recipe::Recipe::default();
-        let setup = Setup::new(&recipe, settings, super::super::First::Smallest, bounds).unwrap();
+        let setup = ShuffleSetup::new(
+            &recipe,
+            settings,
+            super::super::DocumentOrder::Smallest,
+            bounds,
+        )
+        .unwrap();
         let packed = pack_features([("apple", 1.0), ("文", 2.5)]);
         let whole =
             |length: usize| length == 0 || length == packed.len() || length == "5 1 apple".len();

@@ -4,17 +4,17 @@
 //! the same in four steps. Each step processes one portion of the documents or keys, and the steps
 //! exchange blocks of bytes.
 //!
-//! 1. [`Scatter`] sketches the documents of a portion. Every bucket key is sent, with a few bytes of
+//! 1. [`DocumentScatterer`] sketches the documents of a portion. Every bucket key is sent, with a few bytes of
 //!    its document's sketch, to the part that receives all equal keys ([`spread`]). Features of short
 //!    documents stay where they are until their frequencies are known ([`FeatureOrder`]). Then the
 //!    rarest ones become keys too.
-//! 2. [`Gather`] receives all blocks of a part. It links documents that share a key and that their
+//! 2. [`BlockGatherer`] receives all blocks of a part. It links documents that share a key and that their
 //!    sketches do not rule out: not every pair, but enough pairs that all matching documents are
-//!    connected. Equal texts are one [`Node`].
-//! 3. [`Members`] holds the documents with a link, by connected component, and the texts that several
-//!    documents have. No document matches one of another component. [`Collect`] finds the members in a
+//!    connected. Equal texts are one [`TextNode`].
+//! 3. [`ComponentMembers`] holds the documents with a link, by connected component, and the texts that several
+//!    documents have. No document matches one of another component. [`DocumentCollector`] finds the members in a
 //!    portion.
-//! 4. [`Settle`] receives the texts of whole components and resolves them with
+//! 4. [`ComponentResolver`] receives the texts of whole components and resolves them with
 //!    [`find_verdicts`](crate::matching::find_verdicts), so every reported pair was compared.
 //!
 //! Guarantee: the result is that of one machine, whatever the number and the size of the portions.
@@ -36,101 +36,110 @@ mod blocks;
 mod collect;
 mod document;
 mod gather;
-mod glance;
 mod members;
 mod position;
+mod prefilter;
+mod resolve;
 mod scatter;
-mod settle;
-mod spread;
+mod shuffle;
 
 use std::sync::Arc;
 
 use crate::arch::Cpu;
 use crate::error::Result;
-use crate::hash::mix;
-use crate::matching::text_key;
-use crate::plan::{Measure, Plan, Settings};
+use crate::hash::mix_bits;
+use crate::matching::equal_text_key;
+use crate::plan::{MatchPlan, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::sketches::{Sketcher, Sketches};
-use crate::text::{Analyzer, State};
+use crate::sketches::{DocumentSketcher, DocumentSketches};
+use crate::text::{TextAnalyzer, TextState};
 use crate::types::DocId;
 
-pub use collect::{Collect, Role};
-pub use document::{Bounds, Document, pack_features};
-pub use gather::{Gather, Gathered, Repeat};
-pub use members::Members;
-pub use position::{First, Value};
-pub use scatter::{FeatureOrder, Parcel, ParcelKind, Scatter};
-pub use settle::{Incoming, Removed, Settle, SettledPair};
-pub use spread::spread;
+pub use collect::{DocumentCollector, DocumentRole};
+pub use document::{MatchBounds, ShuffleDocument, pack_features};
+pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};
+pub use members::ComponentMembers;
+pub use position::{DocumentOrder, OrderValue};
+pub use resolve::{ComponentDocument, ComponentResolver, ResolvedPair, ShuffleRemoval};
+pub use scatter::{DocumentScatterer, FeatureOrder, ShuffleBlock, ShuffleBlockKind};
+pub use shuffle::partition_block;
 
 /// The setup that all steps of a run share.
 #[derive(Debug)]
-pub struct Setup {
-    plan: Plan,
-    first: First,
-    bounds: Bounds,
-    analyzer: Analyzer,
-    sketcher: Sketcher,
+pub struct ShuffleSetup {
+    plan: MatchPlan,
+    first: DocumentOrder,
+    bounds: MatchBounds,
+    analyzer: TextAnalyzer,
+    sketcher: DocumentSketcher,
 }
 
-impl Setup {
+impl ShuffleSetup {
     /// Returns the setup for a recipe, settings, an order of documents, and bounds between them.
     ///
     /// # Errors
-    /// Fails if there is no match plan for them; see [`Plan::new`].
+    /// Fails if there is no match plan for them; see [`MatchPlan::new`].
     pub fn new(
         recipe: &Recipe,
-        settings: Settings,
-        first: First,
-        bounds: Bounds,
+        settings: MatchSettings,
+        first: DocumentOrder,
+        bounds: MatchBounds,
     ) -> Result<Arc<Self>> {
-        let plan = Plan::new(recipe, settings)?;
-        let sketcher = Sketcher::new(recipe, &plan, Cpu::best());
+        let plan = MatchPlan::new(recipe, settings)?;
+        let sketcher = DocumentSketcher::new(recipe, &plan, Cpu::detect_best());
         Ok(Arc::new(Self {
             plan,
             first,
             bounds,
-            analyzer: Analyzer::new(recipe).with_extras(sketcher.extras()),
+            analyzer: TextAnalyzer::new(recipe).with_extras(sketcher.required_extras()),
             sketcher,
         }))
     }
 
     /// Returns the match plan.
-    pub fn plan(&self) -> &Plan {
+    pub fn match_plan(&self) -> &MatchPlan {
         &self.plan
     }
 
     /// Returns the order of documents.
-    pub fn first(&self) -> First {
+    pub fn document_order(&self) -> DocumentOrder {
         self.first
     }
 
     /// Returns `true` if documents of a dense bucket get keys of their rarest features. They can,
     /// because candidates have features in common unless the measure relies on sketches alone.
-    fn refines(&self) -> bool {
+    fn refines_dense_keys(&self) -> bool {
         let plan = &self.plan;
-        let by_sketch = plan.bands().is_some() || plan.smallest().is_some();
-        by_sketch && plan.settings().measure != Measure::Sketch
+        let by_sketch = plan.band_plan().is_some() || plan.bottom_k_plan().is_some();
+        by_sketch && plan.match_settings().measure != SimilarityMeasure::Sketch
     }
 
     /// Returns the name of a document's text, or `None` for an empty text, which matches nothing.
-    fn name(&self, sketches: &Sketches, document: DocId, part: u64) -> Option<TextName> {
-        if sketches.state(document) == State::Empty {
+    fn text_name(
+        &self,
+        sketches: &DocumentSketches,
+        document: DocId,
+        part: u64,
+    ) -> Option<TextName> {
+        if sketches.text_state(document) == TextState::Empty {
             return None;
         }
         // With sentences the name includes their signature, because punctuation decides where sentences
         // end and is not in the tokens.
-        let sentences = sketches.sentences(document).unwrap_or(0);
-        let name = sketches.key(document) ^ u128::from(sentences);
-        let of_part = if self.bounds.within { mix(part) } else { 0 };
+        let sentences = sketches.sentence_signature(document).unwrap_or(0);
+        let name = sketches.text_key(document) ^ u128::from(sentences);
+        let of_part = if self.bounds.within {
+            mix_bits(part)
+        } else {
+            0
+        };
         Some(TextName(name ^ (u128::from(of_part) << 64)))
     }
 
     /// Returns a key that only documents of the same partition share.
-    fn parted(&self, key: u64, part: u64) -> u64 {
+    fn partitioned_key(&self, key: u64, part: u64) -> u64 {
         if self.bounds.within {
-            mix(key ^ part)
+            mix_bits(key ^ part)
         } else {
             key
         }
@@ -144,18 +153,18 @@ pub struct TextName(pub u128);
 
 impl TextName {
     /// Returns the node that represents the text in links.
-    pub fn node(self) -> Node {
-        Node(mix(text_key(self.0)))
+    pub fn text_node(self) -> TextNode {
+        TextNode(mix_bits(equal_text_key(self.0)))
     }
 }
 
 /// A text in the graph of links. If two texts have the same node by chance, which is very unlikely,
 /// their components are one. That costs time and changes no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node(pub u64);
+pub struct TextNode(pub u64);
 
 /// Returns the part, of `parts`, to which a hash belongs.
-fn part_of(hash: u64, parts: u32) -> u32 {
+fn part_of_hash(hash: u64, parts: u32) -> u32 {
     ((u128::from(hash) * u128::from(parts)) >> 64) as u32
 }
 

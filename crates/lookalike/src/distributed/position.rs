@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// The policy of which document comes first, as in a run over files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum First {
+pub enum DocumentOrder {
     /// The smallest id.
     #[default]
     Smallest,
@@ -29,7 +29,7 @@ pub enum First {
 /// A value by which documents are ordered. Numbers come before texts in ascending order; missing values
 /// always come last.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum OrderValue<'a> {
     /// A number.
     Number(f64),
     /// A text, compared by its bytes.
@@ -44,33 +44,33 @@ const TEXT: u8 = 1;
 const LAST: u8 = 0xff;
 const PRESENT: u8 = 0;
 
-impl First {
+impl DocumentOrder {
     /// Appends the position of a document. Of two documents, the one whose position has smaller bytes
     /// comes first.
-    pub fn position(self, id: &str, value: Value<'_>, into: &mut Vec<u8>) {
+    pub fn append_position(self, id: &str, value: OrderValue<'_>, into: &mut Vec<u8>) {
         let start = into.len();
         match (self, value) {
             (Self::Smallest, _) => {}
             (Self::Largest, _) => {
-                ended(id.as_bytes(), into);
-                turn(&mut into[start..]);
+                append_terminated(id.as_bytes(), into);
+                invert_bytes(&mut into[start..]);
             }
-            (Self::Least | Self::Most, Value::Missing) => into.push(LAST),
+            (Self::Least | Self::Most, OrderValue::Missing) => into.push(LAST),
             (Self::Least | Self::Most, value) => {
                 into.push(PRESENT);
                 match value {
-                    Value::Number(number) => {
+                    OrderValue::Number(number) => {
                         into.push(NUMBER);
-                        into.extend(ascending(number).to_be_bytes());
+                        into.extend(ascending_bits(number).to_be_bytes());
                     }
-                    Value::Text(text) => {
+                    OrderValue::Text(text) => {
                         into.push(TEXT);
-                        ended(text.as_bytes(), into);
+                        append_terminated(text.as_bytes(), into);
                     }
-                    Value::Missing => {}
+                    OrderValue::Missing => {}
                 }
                 if self == Self::Most {
-                    turn(&mut into[start + 1..]);
+                    invert_bytes(&mut into[start + 1..]);
                 }
             }
         }
@@ -81,7 +81,7 @@ impl First {
     ///
     /// # Errors
     /// Fails if these bytes are not a position in this order.
-    pub fn id(self, position: &[u8]) -> Result<&str> {
+    pub fn id_in_position(self, position: &[u8]) -> Result<&str> {
         let rest = match self {
             Self::Smallest => Some(position),
             Self::Largest => behind_ended(position, 0xff),
@@ -94,14 +94,14 @@ impl First {
 }
 
 pub(super) fn none_of_this_order(position: &[u8]) -> Error {
-    Error::setting(format!(
+    Error::setting_error(format!(
         "{} bytes are not a position of a document in this order: give positions of the same run",
         position.len()
     ))
 }
 
 /// Returns bits that ascend as `f64::total_cmp` does.
-fn ascending(number: f64) -> u64 {
+fn ascending_bits(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 {
         !bits
@@ -112,7 +112,7 @@ fn ascending(number: f64) -> u64 {
 
 /// Appends bytes with an end mark that preserves their order: each zero byte is followed by 255, and
 /// the end is two zero bytes.
-fn ended(bytes: &[u8], into: &mut Vec<u8>) {
+fn append_terminated(bytes: &[u8], into: &mut Vec<u8>) {
     for &byte in bytes {
         into.push(byte);
         if byte == 0 {
@@ -122,7 +122,7 @@ fn ended(bytes: &[u8], into: &mut Vec<u8>) {
     into.extend([0, 0]);
 }
 
-fn turn(bytes: &mut [u8]) {
+fn invert_bytes(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
@@ -160,25 +160,29 @@ mod tests {
 
     use super::*;
 
-    fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
+    fn compare(a: OrderValue<'_>, b: OrderValue<'_>) -> Ordering {
         match (a, b) {
-            (Value::Number(a), Value::Number(b)) => a.total_cmp(&b),
-            (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Value::Number(_), Value::Text(_)) => Ordering::Less,
-            (Value::Text(_), Value::Number(_)) => Ordering::Greater,
+            (OrderValue::Number(a), OrderValue::Number(b)) => a.total_cmp(&b),
+            (OrderValue::Text(a), OrderValue::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (OrderValue::Number(_), OrderValue::Text(_)) => Ordering::Less,
+            (OrderValue::Text(_), OrderValue::Number(_)) => Ordering::Greater,
             _ => Ordering::Equal,
         }
     }
 
-    fn expected(first: First, a: (&str, Value<'_>), b: (&str, Value<'_>)) -> Ordering {
-        let missing = |value| value == Value::Missing;
+    fn expected(
+        first: DocumentOrder,
+        a: (&str, OrderValue<'_>),
+        b: (&str, OrderValue<'_>),
+    ) -> Ordering {
+        let missing = |value| value == OrderValue::Missing;
         let by_missing = missing(a.1).cmp(&missing(b.1));
         let by_id = a.0.as_bytes().cmp(b.0.as_bytes());
         match first {
-            First::Smallest => by_id,
-            First::Largest => by_id.reverse(),
-            First::Least => by_missing.then(compare(a.1, b.1)).then(by_id),
-            First::Most => by_missing.then(compare(b.1, a.1)).then(by_id),
+            DocumentOrder::Smallest => by_id,
+            DocumentOrder::Largest => by_id.reverse(),
+            DocumentOrder::Least => by_missing.then(compare(a.1, b.1)).then(by_id),
+            DocumentOrder::Most => by_missing.then(compare(b.1, a.1)).then(by_id),
         }
     }
 
@@ -199,21 +203,26 @@ mod tests {
         ];
         let numbers = [-1e300, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY];
         let texts = ["", "\0", "a", "a\0", "a\0b", "ab", "b"];
-        let mut values = vec![Value::Missing];
-        values.extend(numbers.map(Value::Number));
-        values.extend(texts.map(Value::Text));
-        for first in [First::Smallest, First::Largest, First::Least, First::Most] {
+        let mut values = vec![OrderValue::Missing];
+        values.extend(numbers.map(OrderValue::Number));
+        values.extend(texts.map(OrderValue::Text));
+        for first in [
+            DocumentOrder::Smallest,
+            DocumentOrder::Largest,
+            DocumentOrder::Least,
+            DocumentOrder::Most,
+        ] {
             let documents = || {
                 ids.iter()
                     .flat_map(|&id| values.iter().map(move |&it| (id, it)))
             };
             for a in documents() {
                 let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-                first.position(a.0, a.1, &mut of_a);
-                assert_eq!(first.id(&of_a).unwrap(), a.0);
+                first.append_position(a.0, a.1, &mut of_a);
+                assert_eq!(first.id_in_position(&of_a).unwrap(), a.0);
                 for b in documents() {
                     of_b.clear();
-                    first.position(b.0, b.1, &mut of_b);
+                    first.append_position(b.0, b.1, &mut of_b);
                     assert_eq!(
                         of_a.cmp(&of_b),
                         expected(first, a, b),
@@ -227,13 +236,13 @@ mod tests {
     #[test]
     fn bytes_that_are_no_position_are_refused() {
         for (first, bytes) in [
-            (First::Least, &[][..]),
-            (First::Least, &[0, 0, 1]),
-            (First::Most, &[0, 7, 1]),
-            (First::Largest, &[1, 2, 3]),
-            (First::Smallest, &[0xff]),
+            (DocumentOrder::Least, &[][..]),
+            (DocumentOrder::Least, &[0, 0, 1]),
+            (DocumentOrder::Most, &[0, 7, 1]),
+            (DocumentOrder::Largest, &[1, 2, 3]),
+            (DocumentOrder::Smallest, &[0xff]),
         ] {
-            let error = first.id(bytes).unwrap_err().to_string();
+            let error = first.id_in_position(bytes).unwrap_err().to_string();
             assert!(error.contains("not a position"), "{error}");
         }
     }

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 
-use super::gather::Limits;
-use super::settle::{Again, AtHand};
+use super::gather::BucketLimits;
+use super::resolve::{AtHand, TextReanalysis};
 use super::*;
-use crate::matching::{CopyPairs, Corpus, find_pairs, find_verdicts};
-use crate::plan::{Candidates, Method};
-use crate::text::{Analysis, Scratch};
+use crate::matching::{CopyPairs, MatchCorpus, find_pairs, find_verdicts};
+use crate::plan::{CandidateRule, MatchMethod};
+use crate::text::{AnalysisScratch, TextAnalysis};
 use crate::types::Threshold;
 
 /// A generator of numbers that are the same in every run.
@@ -20,7 +20,7 @@ struct Random(u64);
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.0) % limit as u64) as usize
+        (mix_bits(self.0) % limit as u64) as usize
     }
 }
 
@@ -44,16 +44,16 @@ impl Held {
         }
     }
 
-    fn document(&self) -> Document<'_> {
+    fn document(&self) -> ShuffleDocument<'_> {
         let value = if self.value < 1.0 {
-            Value::Missing
+            OrderValue::Missing
         } else {
-            Value::Number(self.value)
+            OrderValue::Number(self.value)
         };
-        Document {
+        ShuffleDocument {
             part: self.part,
             given: self.given,
-            ..Document::new(&self.id, value, &self.text)
+            ..ShuffleDocument::new(&self.id, value, &self.text)
         }
     }
 }
@@ -71,7 +71,7 @@ struct Cut {
     portions: usize,
     parts: u32,
     tasks: usize,
-    limits: Limits,
+    limits: BucketLimits,
 }
 
 const CUTS: [Cut; 3] = [
@@ -79,7 +79,7 @@ const CUTS: [Cut; 3] = [
         portions: 1,
         parts: 1,
         tasks: 1,
-        limits: Limits {
+        limits: BucketLimits {
             members: 4096,
             comparisons: 512,
             portion: 4096,
@@ -89,7 +89,7 @@ const CUTS: [Cut; 3] = [
         portions: 3,
         parts: 7,
         tasks: 2,
-        limits: Limits {
+        limits: BucketLimits {
             members: 9,
             comparisons: 2,
             portion: 3,
@@ -99,7 +99,7 @@ const CUTS: [Cut; 3] = [
         portions: 5,
         parts: 2,
         tasks: 2,
-        limits: Limits {
+        limits: BucketLimits {
             members: 4096,
             comparisons: 1,
             portion: 50,
@@ -108,113 +108,129 @@ const CUTS: [Cut; 3] = [
 ];
 
 /// Gathers shuffle blocks by part.
-fn gather(setup: &Arc<Setup>, parcels: &[Parcel], cut: Cut) -> Vec<Gathered> {
+fn gather(
+    setup: &Arc<ShuffleSetup>,
+    shuffle_blocks: &[ShuffleBlock],
+    cut: Cut,
+) -> Vec<GatheredLinks> {
     let tasks = (0..cut.tasks).map(|task| {
-        let mut gather = Gather::new(setup.clone()).within(cut.limits);
-        let of_task = |parcel: &&Parcel| parcel.part as usize % cut.tasks == task;
-        for parcel in parcels.iter().filter(of_task) {
-            assert_eq!(parcel.kind, ParcelKind::Part);
-            assert!(parcel.part < cut.parts);
-            gather.add(&parcel.block).unwrap();
+        let mut gather = BlockGatherer::new(setup.clone()).with_limits(cut.limits);
+        let of_task =
+            |shuffle_block: &&ShuffleBlock| shuffle_block.part as usize % cut.tasks == task;
+        for shuffle_block in shuffle_blocks.iter().filter(of_task) {
+            assert_eq!(shuffle_block.kind, ShuffleBlockKind::Part);
+            assert!(shuffle_block.part < cut.parts);
+            gather.add_block(&shuffle_block.block).unwrap();
         }
-        gather.finish(cut.parts)
+        gather.finish_gathering(cut.parts)
     });
     tasks.collect()
 }
 
-fn keys_of_features(setup: &Setup, features: &[Parcel], parts: u32) -> Vec<Parcel> {
-    let tables = features.iter().map(|parcel| {
+fn keys_of_features(
+    setup: &ShuffleSetup,
+    features: &[ShuffleBlock],
+    parts: u32,
+) -> Vec<ShuffleBlock> {
+    let tables = features.iter().map(|shuffle_block| {
         let order = FeatureOrder::default();
-        order.count(setup, &parcel.block).unwrap();
-        FeatureOrder::read(&order.to_bytes()).unwrap()
+        order.count_features(setup, &shuffle_block.block).unwrap();
+        FeatureOrder::decode_order(&order.to_bytes()).unwrap()
     });
-    let order = tables.fold(FeatureOrder::default(), |all, one| all.with(&one));
-    let keys = |parcel: &Parcel| order.keys(setup, &parcel.block, parts).unwrap();
+    let order = tables.fold(FeatureOrder::default(), |all, one| all.merge_counts(&one));
+    let keys = |shuffle_block: &ShuffleBlock| {
+        order
+            .rarest_keys(setup, &shuffle_block.block, parts)
+            .unwrap()
+    };
     features.iter().flat_map(keys).collect()
 }
 
 /// Counts of dense buckets, to check that a test has any.
 #[derive(Debug, Default)]
 struct Hot {
-    crowded: usize,
+    dense_nodes: usize,
     split: usize,
 }
 
-fn distributed(setup: &Arc<Setup>, documents: &[Held], cut: Cut) -> (Found, Hot) {
+fn distributed(setup: &Arc<ShuffleSetup>, documents: &[Held], cut: Cut) -> (Found, Hot) {
     let portion = documents.len().div_ceil(cut.portions).max(1);
     let (mut parts, mut features) = (Vec::new(), Vec::new());
     for documents in documents.chunks(portion) {
-        let mut scatter = Scatter::new(setup.clone());
+        let mut scatter = DocumentScatterer::new(setup.clone());
         for (at, document) in documents.iter().enumerate() {
-            scatter.add(&document.document());
+            scatter.add_document(&document.document());
             if at % 40 == 39 {
-                let parcels = scatter.take().into_iter();
+                let shuffle_blocks = scatter.take_blocks().into_iter();
                 let (part, rest): (Vec<_>, Vec<_>) =
-                    parcels.partition(|it| it.kind == ParcelKind::Part);
+                    shuffle_blocks.partition(|it| it.kind == ShuffleBlockKind::Part);
                 parts.extend(part);
                 features.extend(rest);
             }
         }
-        for parcel in scatter.take() {
-            match parcel.kind {
-                ParcelKind::Part => parts.push(parcel),
-                ParcelKind::Features => features.push(parcel),
+        for shuffle_block in scatter.take_blocks() {
+            match shuffle_block.kind {
+                ShuffleBlockKind::Part => parts.push(shuffle_block),
+                ShuffleBlockKind::Features => features.push(shuffle_block),
             }
         }
     }
-    let sent = |parcel: Parcel| spread(setup, &parcel.block, cut.parts).unwrap();
-    let mut parts: Vec<Parcel> = parts.into_iter().flat_map(sent).collect();
+    let sent = |shuffle_block: ShuffleBlock| {
+        partition_block(setup, &shuffle_block.block, cut.parts).unwrap()
+    };
+    let mut parts: Vec<ShuffleBlock> = parts.into_iter().flat_map(sent).collect();
     parts.extend(keys_of_features(setup, &features, cut.parts));
     let mut gathered = gather(setup, &parts, cut);
-    let crowded: Vec<u64> = gathered
+    let dense_nodes: Vec<u64> = gathered
         .iter()
-        .flat_map(|it| it.crowded.iter().map(|node| node.0))
+        .flat_map(|it| it.dense_nodes.iter().map(|node| node.0))
         .collect();
     let mut hot = Hot {
-        crowded: crowded.len(),
+        dense_nodes: dense_nodes.len(),
         split: 0,
     };
-    if !crowded.is_empty() {
+    if !dense_nodes.is_empty() {
         let mut features = Vec::new();
         for documents in documents.chunks(portion) {
-            let mut scatter = Scatter::crowded(setup.clone(), crowded.clone());
+            let mut scatter =
+                DocumentScatterer::for_dense_nodes(setup.clone(), dense_nodes.clone());
             for document in documents {
-                scatter.add(&document.document());
+                scatter.add_document(&document.document());
             }
-            features.extend(scatter.take());
+            features.extend(scatter.take_blocks());
         }
         let keys = keys_of_features(setup, &features, cut.parts);
         gathered.extend(gather(setup, &keys, cut));
     }
-    let split: Vec<Parcel> = gathered.iter().flat_map(|it| it.split.clone()).collect();
+    let split: Vec<ShuffleBlock> = gathered.iter().flat_map(|it| it.split.clone()).collect();
     hot.split = split.len();
     let squares = gather(setup, &split, cut);
     assert!(
         squares
             .iter()
-            .all(|it| it.split.is_empty() && it.crowded.is_empty())
+            .all(|it| it.split.is_empty() && it.dense_nodes.is_empty())
     );
     gathered.extend(squares);
     let links: Vec<_> = gathered.iter().flat_map(|it| it.links.clone()).collect();
     let repeats = gathered.into_iter().flat_map(|it| it.repeats).collect();
-    let members = Members::new(&links, repeats);
-    let members = Arc::new(Members::read(&members.to_bytes()).unwrap());
+    let members = ComponentMembers::new(&links, repeats);
+    let members = Arc::new(ComponentMembers::decode_members(&members.to_bytes()).unwrap());
     (settle(setup, documents, &members), hot)
 }
 
-fn settle(setup: &Arc<Setup>, documents: &[Held], members: &Arc<Members>) -> Found {
+fn settle(setup: &Arc<ShuffleSetup>, documents: &[Held], members: &Arc<ComponentMembers>) -> Found {
     let mut found = Found::default();
     let mut collected = Vec::new();
-    let mut collect = Collect::new(setup.clone(), members.clone());
+    let mut collect = DocumentCollector::new(setup.clone(), members.clone());
     for document in documents {
-        let role = collect.role(&document.document());
+        let role = collect.document_role(&document.document());
         match role.unwrap() {
-            Role::Alone => {}
-            Role::Repeats(kept) => {
+            DocumentRole::Alone => {}
+            DocumentRole::Repeats(kept) => {
                 let removed = (kept, 1.0, "exact");
                 found.removed.insert(document.id.clone(), removed);
             }
-            Role::Member {
+            DocumentRole::Member {
                 component,
                 name,
                 position,
@@ -224,10 +240,13 @@ fn settle(setup: &Arc<Setup>, documents: &[Held], members: &Arc<Members>) -> Fou
         }
     }
     collected.sort_by_key(|it| (it.0, it.1));
-    let mut walks = [Settle::new(setup.clone()), Settle::pairs(setup.clone())];
+    let mut walks = [
+        ComponentResolver::new(setup.clone()),
+        ComponentResolver::for_pairs(setup.clone()),
+    ];
     for walk in &mut walks {
         for (component, repeats, name, position, repeated, document) in &collected {
-            let incoming = Incoming {
+            let incoming = ComponentDocument {
                 component: *component,
                 name: *name,
                 position,
@@ -235,9 +254,9 @@ fn settle(setup: &Arc<Setup>, documents: &[Held], members: &Arc<Members>) -> Fou
                 text: (!repeats).then_some(document.text.as_str()),
                 repeated: *repeated,
             };
-            walk.add(incoming).unwrap();
+            walk.add_document(incoming).unwrap();
         }
-        walk.finish().unwrap();
+        walk.resolve_rest().unwrap();
     }
     let [mut verdicts, mut pairs] = walks;
     for removed in verdicts.take_removed() {
@@ -250,17 +269,17 @@ fn settle(setup: &Arc<Setup>, documents: &[Held], members: &Arc<Members>) -> Fou
     found
 }
 
-struct Plain<'a>(&'a Setup, &'a [Held]);
+struct Plain<'a>(&'a ShuffleSetup, &'a [Held]);
 
-impl Again for Plain<'_> {
-    fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>)) {
+impl TextReanalysis for Plain<'_> {
+    fn reanalyze(&self, document: DocId, visit: &mut dyn FnMut(&TextAnalysis<'_>)) {
         let text = &self.1[document.index()].text;
-        visit(&self.0.analyze(text, &mut Scratch::default()));
+        visit(&self.0.analyze_text(text, &mut AnalysisScratch::default()));
     }
 }
 
 /// Returns the result of one machine over the documents in their order.
-fn alone(setup: &Setup, documents: &[Held]) -> Found {
+fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
     let mut documents = documents.to_vec();
     documents.sort_by(|a, b| {
         let by_id = a.id.as_bytes().cmp(b.id.as_bytes());
@@ -278,28 +297,28 @@ fn alone(setup: &Setup, documents: &[Held]) -> Found {
             return b.given.cmp(&a.given).then(by_id);
         }
         match setup.first {
-            First::Smallest => by_id,
-            First::Largest => by_id.reverse(),
-            First::Least => by_value(a, b).then(by_id),
-            First::Most if missing(a) || missing(b) => by_value(a, b).then(by_id),
-            First::Most => by_value(b, a).then(by_id),
+            DocumentOrder::Smallest => by_id,
+            DocumentOrder::Largest => by_id.reverse(),
+            DocumentOrder::Least => by_value(a, b).then(by_id),
+            DocumentOrder::Most if missing(a) || missing(b) => by_value(a, b).then(by_id),
+            DocumentOrder::Most => by_value(b, a).then(by_id),
         }
     });
-    let mut sketches = setup.sketcher.sketches(0);
-    let mut scratch = Scratch::default();
+    let mut sketches = setup.sketcher.new_sketches(0);
+    let mut scratch = AnalysisScratch::default();
     for document in &documents {
-        let analysis = setup.analyze(&document.text, &mut scratch);
-        setup.sketcher.add(&analysis, &mut sketches);
+        let analysis = setup.analyze_text(&document.text, &mut scratch);
+        setup.sketcher.add_document(&analysis, &mut sketches);
     }
     let parts: Vec<u64> = documents.iter().map(|document| document.part).collect();
-    let corpus = Corpus {
+    let corpus = MatchCorpus {
         plan: &setup.plan,
         sketches: &sketches,
         texts: &AtHand(&Plain(setup, &documents)),
         order: None,
-        parts: setup.bounds.within.then_some(&parts),
+        partitions: setup.bounds.within.then_some(&parts),
         window: None,
-        given: documents.iter().filter(|document| document.given).count(),
+        known_prefix: documents.iter().filter(|document| document.given).count(),
     };
     let id = |document: DocId| documents[document.index()].id.clone();
     let mut found = Found::default();
@@ -308,11 +327,11 @@ fn alone(setup: &Setup, documents: &[Held]) -> Found {
         let of = (id(kept.with), kept.similarity.get(), kept.route.name());
         found.removed.insert(id(removal.document), of);
     }
-    let visit = |pair: crate::matching::Pair| {
+    let visit = |pair: crate::matching::MatchingPair| {
         found.pairs.insert((id(pair.a), id(pair.b)));
         Ok::<_, crate::Error>(())
     };
-    let copies = match corpus.given {
+    let copies = match corpus.known_prefix {
         0 => CopyPairs::None,
         _ => CopyPairs::All,
     };
@@ -357,54 +376,59 @@ fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Held> {
         texts.push(text);
     }
     let document = |(at, text): (usize, String)| {
-        let id = format!("{:x}", mix(at as u64) >> 40);
+        let id = format!("{:x}", mix_bits(at as u64) >> 40);
         Held::new(id, random.below(9) as f64, text)
     };
     texts.into_iter().enumerate().map(document).collect()
 }
 
-fn setup(settings: Settings, first: First) -> Arc<Setup> {
-    Setup::new(&Recipe::default(), settings, first, Bounds::default()).unwrap()
+fn setup(settings: MatchSettings, first: DocumentOrder) -> Arc<ShuffleSetup> {
+    ShuffleSetup::new(&Recipe::default(), settings, first, MatchBounds::default()).unwrap()
 }
 
-fn at(method: Method, measure: Measure, threshold: f64) -> Settings {
-    Settings {
+fn at(method: MatchMethod, measure: SimilarityMeasure, threshold: f64) -> MatchSettings {
+    MatchSettings {
         method,
         measure,
         threshold: Threshold::new(threshold).unwrap(),
-        ..Settings::default()
+        ..MatchSettings::default()
     }
 }
 
 #[test]
 fn the_result_is_that_of_one_machine() {
     let mut random = Random(7);
-    let firsts = [First::Smallest, First::Largest, First::Least, First::Most];
-    let simhash = |distance, candidates| Settings {
+    let firsts = [
+        DocumentOrder::Smallest,
+        DocumentOrder::Largest,
+        DocumentOrder::Least,
+        DocumentOrder::Most,
+    ];
+    let simhash = |distance, candidates| MatchSettings {
         distance,
         candidates,
-        ..at(Method::SimHash, Measure::Jaccard, 0.6)
+        ..at(MatchMethod::SimHash, SimilarityMeasure::Jaccard, 0.6)
     };
     let cases = [
-        at(Method::Auto, Measure::Jaccard, 0.75),
-        at(Method::Auto, Measure::Jaccard, 0.6),
-        at(Method::Auto, Measure::Containment, 0.8),
-        at(Method::Auto, Measure::Cosine, 0.8),
-        at(Method::Auto, Measure::Levenshtein, 0.8),
-        at(Method::Auto, Measure::Sketch, 0.75),
-        at(Method::MinHash, Measure::Jaccard, 0.75),
-        at(Method::MinHash, Measure::Sketch, 0.7),
-        at(Method::Join, Measure::Jaccard, 0.5),
-        at(Method::Exact, Measure::Jaccard, 0.75),
-        at(Method::Sentences, Measure::Jaccard, 0.6),
-        at(Method::BottomK, Measure::Jaccard, 0.75),
-        simhash(9, Candidates::Distance),
-        simhash(9, Candidates::Blocks),
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Cosine, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Sketch, 0.75),
+        at(MatchMethod::MinHash, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::MinHash, SimilarityMeasure::Sketch, 0.7),
+        at(MatchMethod::Join, SimilarityMeasure::Jaccard, 0.5),
+        at(MatchMethod::Exact, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::Sentences, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::BottomK, SimilarityMeasure::Jaccard, 0.75),
+        simhash(9, CandidateRule::Distance),
+        simhash(9, CandidateRule::Blocks),
     ];
-    let (mut removed, mut crowded, mut split) = (0, 0, 0);
+    let (mut removed, mut dense_nodes, mut split) = (0, 0, 0);
     for (at, settings) in cases.into_iter().enumerate() {
         let lengths = [12, 90, 300];
-        for length in choose(vec![lengths[at % 3]], lengths.to_vec()) {
+        for length in choose_effort(vec![lengths[at % 3]], lengths.to_vec()) {
             let documents = corpus(&mut random, 250, length);
             let setup = setup(settings, firsts[(at + length) % 4]);
             let expected = alone(&setup, &documents);
@@ -412,13 +436,13 @@ fn the_result_is_that_of_one_machine() {
             for cut in CUTS {
                 let (found, hot) = distributed(&setup, &documents, cut);
                 assert_eq!(found, expected, "{settings:?} {length} {cut:?}");
-                crowded += hot.crowded;
+                dense_nodes += hot.dense_nodes;
                 split += hot.split;
             }
         }
     }
-    let wanted = choose(300, 1000);
-    assert!(removed > wanted && crowded > wanted && split > 100);
+    let wanted = choose_effort(300, 1000);
+    assert!(removed > wanted && dense_nodes > wanted && split > 100);
 }
 
 #[test]
@@ -433,7 +457,7 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
     let template = words(&mut random, length);
     // With many words of their own, pairs share bands but do not match; with few, they match.
     for (own, crowds) in [(85, true), (2, false)] {
-        let count = choose(600, 1500);
+        let count = choose_effort(600, 1500);
         let documents: Vec<Held> = (0..count)
             .map(|at| {
                 let mut text = template[own..].to_vec();
@@ -441,9 +465,12 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
                 Held::new(format!("{at:05}"), 1.0, text.join(" "))
             })
             .collect();
-        let setup = setup(at(Method::Auto, Measure::Jaccard, 0.75), First::Smallest);
+        let setup = setup(
+            at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
+            DocumentOrder::Smallest,
+        );
         let cut = Cut {
-            limits: Limits {
+            limits: BucketLimits {
                 members: 4096,
                 comparisons: 16,
                 portion: 4096,
@@ -453,7 +480,7 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
         let (found, hot) = distributed(&setup, &documents, cut);
         let expected = alone(&setup, &documents);
         assert_eq!(found.removed, expected.removed);
-        assert_eq!(hot.crowded > count / 3, crowds, "{hot:?}");
+        assert_eq!(hot.dense_nodes > count / 3, crowds, "{hot:?}");
         assert_eq!(expected.removed.len() > count * 2 / 3, !crowds);
     }
 }
@@ -461,7 +488,10 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
 #[test]
 fn many_repeats_are_told_what_the_walk_tells_them() {
     // b is removed for a. Its later repeats match c, which is kept, better than a.
-    let setup = setup(at(Method::Auto, Measure::Jaccard, 0.5), First::Smallest);
+    let setup = setup(
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),
+        DocumentOrder::Smallest,
+    );
     let shared = "one two three four five six seven eight nine ten";
     let texts = [
         format!("{shared} a b c d e"),
@@ -473,7 +503,7 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
         documents.push(Held::new(format!("{at}"), 1.0, text.clone()));
     }
     // More repeats than may wait for the verdicts of a component.
-    let repeats = 2 * super::settle::WAITING;
+    let repeats = 2 * super::resolve::WAITING;
     for at in 0..repeats {
         let id = if at % 3 == 0 {
             format!("1{at:06}")
@@ -490,12 +520,12 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
 
 #[test]
 fn a_component_beyond_the_limit_is_refused() {
-    let setup = setup(Settings::default(), First::Smallest);
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
     let text = "a".repeat(400);
     let settle = |limit: u64, components: [u64; 3]| {
-        let mut settle = Settle::new(setup.clone()).limited(limit);
+        let mut settle = ComponentResolver::new(setup.clone()).with_limit(limit);
         (0..).zip(components).try_for_each(|(at, component)| {
-            settle.add(Incoming {
+            settle.add_document(ComponentDocument {
                 component,
                 name: TextName(at),
                 position: format!("id{at}").as_bytes(),
@@ -518,13 +548,13 @@ fn parts_and_known_documents_are_those_of_one_machine() {
     let mut random = Random(11);
     let recipe = Recipe::default();
     let settings = [
-        at(Method::Auto, Measure::Jaccard, 0.6),
-        at(Method::Auto, Measure::Containment, 0.8),
-        at(Method::Auto, Measure::Levenshtein, 0.7),
-        at(Method::Sentences, Measure::Jaccard, 0.6),
-        Settings {
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.7),
+        at(MatchMethod::Sentences, SimilarityMeasure::Jaccard, 0.6),
+        MatchSettings {
             distance: 9,
-            ..at(Method::SimHash, Measure::Jaccard, 0.6)
+            ..at(MatchMethod::SimHash, SimilarityMeasure::Jaccard, 0.6)
         },
     ];
     let (mut removed, mut repeats_of_known) = (0, 0);
@@ -535,13 +565,17 @@ fn parts_and_known_documents_are_those_of_one_machine() {
                 document.part = random.below(3) as u64;
                 document.given = against && random.below(3) == 0;
             }
-            let bounds = Bounds {
+            let bounds = MatchBounds {
                 within,
                 against,
                 features: false,
             };
-            let first = [First::Smallest, First::Largest, First::Most][at % 3];
-            let setup = Setup::new(&recipe, settings, first, bounds).unwrap();
+            let first = [
+                DocumentOrder::Smallest,
+                DocumentOrder::Largest,
+                DocumentOrder::Most,
+            ][at % 3];
+            let setup = ShuffleSetup::new(&recipe, settings, first, bounds).unwrap();
             let expected = alone(&setup, &documents);
             removed += expected.removed.len();
             for cut in CUTS {
@@ -562,16 +596,18 @@ fn parts_and_known_documents_are_those_of_one_machine() {
 
 #[test]
 fn repeated_ids_are_named() {
-    let setup = setup(Settings::default(), First::Smallest);
-    let mut scatter = Scatter::new(setup.clone());
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let mut scatter = DocumentScatterer::new(setup.clone());
     for id in ["a", "b", "a", "c", "b", "a"] {
-        scatter.add(&Document::new(id, Value::Missing, "some text"));
+        scatter.add_document(&ShuffleDocument::new(id, OrderValue::Missing, "some text"));
     }
-    let parcels = scatter.take();
-    let mut gather = Gather::new(setup);
-    let of_parts = parcels.iter().filter(|it| it.kind == ParcelKind::Part);
-    of_parts.for_each(|it| gather.add(&it.block).unwrap());
-    let found = gather.finish(1);
+    let shuffle_blocks = scatter.take_blocks();
+    let mut gather = BlockGatherer::new(setup);
+    let of_parts = shuffle_blocks
+        .iter()
+        .filter(|it| it.kind == ShuffleBlockKind::Part);
+    of_parts.for_each(|it| gather.add_block(&it.block).unwrap());
+    let found = gather.finish_gathering(1);
     assert_eq!(found.repeated_ids, ["a", "b"]);
     assert_eq!(found.repeats.len(), 1);
     assert_eq!(found.repeats[0].first, b"a");
@@ -579,30 +615,30 @@ fn repeated_ids_are_named() {
 
 #[test]
 fn damaged_blocks_are_refused_and_do_not_panic() {
-    let setup = setup(Settings::default(), First::Smallest);
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
     let mut random = Random(1);
-    let mut scatter = Scatter::new(setup.clone());
+    let mut scatter = DocumentScatterer::new(setup.clone());
     for document in corpus(&mut random, 60, 100) {
-        scatter.add(&document.document());
+        scatter.add_document(&document.document());
     }
-    for parcel in scatter.take() {
-        for length in (0..parcel.block.len()).step_by(7) {
-            let mut gather = Gather::new(setup.clone());
-            assert!(gather.add(&parcel.block[..length]).is_err());
+    for shuffle_block in scatter.take_blocks() {
+        for length in (0..shuffle_block.block.len()).step_by(7) {
+            let mut gather = BlockGatherer::new(setup.clone());
+            assert!(gather.add_block(&shuffle_block.block[..length]).is_err());
         }
         for _ in 0..300 {
-            let mut block = parcel.block.clone();
+            let mut block = shuffle_block.block.clone();
             let at = random.below(block.len());
             block[at] ^= 1 << random.below(8);
-            let mut gather = Gather::new(setup.clone());
-            if gather.add(&block).is_ok() {
-                gather.finish(2);
+            let mut gather = BlockGatherer::new(setup.clone());
+            if gather.add_block(&block).is_ok() {
+                gather.finish_gathering(2);
             }
-            drop(spread(&setup, &block, 3));
+            drop(partition_block(&setup, &block, 3));
         }
     }
-    assert!(Members::read(&[1; 17]).is_err());
-    assert!(FeatureOrder::read(&[0; 12]).is_err());
-    assert!(spread(&setup, &[3, 0, 0, 0, 0], 0).is_err());
-    assert!(spread(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
+    assert!(ComponentMembers::decode_members(&[1; 17]).is_err());
+    assert!(FeatureOrder::decode_order(&[0; 12]).is_err());
+    assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 0).is_err());
+    assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
 }

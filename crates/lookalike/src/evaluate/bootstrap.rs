@@ -9,12 +9,12 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::counts::Counts;
-use crate::hash::mix;
+use super::counts::ConfusionCounts;
+use crate::hash::mix_bits;
 
 /// Options of the intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bootstrap {
+pub struct BootstrapOptions {
     /// Number of resamples; 0 makes no intervals.
     pub resamples: u32,
     /// Seed of the random draws.
@@ -23,7 +23,7 @@ pub struct Bootstrap {
     pub confidence: f64,
 }
 
-impl Default for Bootstrap {
+impl Default for BootstrapOptions {
     fn default() -> Self {
         Self {
             resamples: 1000,
@@ -35,7 +35,7 @@ impl Default for Bootstrap {
 
 /// The interval in which a figure lies in most resamples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
@@ -44,44 +44,44 @@ pub struct Interval {
 
 /// A figure and its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct MetricEstimate {
     /// The figure; `None` where it is not defined.
     pub value: Option<f64>,
     /// Interval; `None` without a value, without resamples, or with fewer than two units.
-    pub interval: Option<Interval>,
+    pub interval: Option<ConfidenceInterval>,
 }
 
 /// Counts and the figures that follow from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Metrics {
+pub struct MetricEstimates {
     /// Numbers of pairs that were found, missed and found wrongly.
-    pub counts: Counts,
+    pub counts: ConfusionCounts,
     /// Share of found pairs that are similar.
-    pub precision: Estimate,
+    pub precision: MetricEstimate,
     /// Share of similar pairs that were found.
-    pub recall: Estimate,
+    pub recall: MetricEstimate,
     /// Harmonic mean of precision and recall.
-    pub f1: Estimate,
+    pub f1: MetricEstimate,
 }
 
 /// The cuts at which a pair is found, one bit each.
-pub(super) type Found = u128;
+pub(super) type FoundAtCuts = u128;
 
 /// Largest number of cuts that are counted together.
-pub(super) const MOST_CUTS: usize = Found::BITS as usize;
+pub(super) const MOST_CUTS: usize = FoundAtCuts::BITS as usize;
 
 /// A pair in the form that resampling needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Observation {
+pub(super) struct PairObservation {
     /// Units of both texts.
     pub(super) units: [u32; 2],
     pub(super) similar: bool,
-    pub(super) found: Found,
+    pub(super) found: FoundAtCuts,
 }
 
-impl Observation {
+impl PairObservation {
     /// Returns how often the pair counts in a resample.
-    fn weight(&self, drawn: &[u32]) -> u64 {
+    fn resample_weight(&self, drawn: &[u32]) -> u64 {
         let [a, b] = self.units.map(|unit| u64::from(drawn[unit as usize]));
         if self.units[0] == self.units[1] {
             a
@@ -93,77 +93,81 @@ impl Observation {
 
 /// Returns how often each unit is drawn in a resample. It depends only on the seed and the number of
 /// the resample, and not on the thread.
-pub(super) fn draw(seed: u64, resample: u32, units: usize) -> Vec<u32> {
+pub(super) fn draw_units(seed: u64, resample: u32, units: usize) -> Vec<u32> {
     let mut drawn = vec![0; units];
-    let mut state = mix(seed ^ mix(u64::from(resample) + 1));
+    let mut state = mix_bits(seed ^ mix_bits(u64::from(resample) + 1));
     for _ in 0..units {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        drawn[((u128::from(mix(state)) * units as u128) >> 64) as usize] += 1;
+        drawn[((u128::from(mix_bits(state)) * units as u128) >> 64) as usize] += 1;
     }
     drawn
 }
 
 /// Returns counts with intervals at every cut. Another `others` pairs are not similar and found at no
 /// cut.
-pub(super) fn metrics(
-    observations: &[Observation],
+pub(super) fn estimate_metrics(
+    observations: &[PairObservation],
     others: u64,
     cuts: usize,
     units: usize,
-    bootstrap: &Bootstrap,
-) -> Vec<Metrics> {
-    let counts = counts(observations, others, cuts);
-    let resampled = resample(observations, cuts, units, bootstrap);
-    let at = |cut: usize, of: fn(&Counts) -> Option<f64>| Estimate {
+    bootstrap: &BootstrapOptions,
+) -> Vec<MetricEstimates> {
+    let counts = count_at_cuts(observations, others, cuts);
+    let resampled = count_resamples(observations, cuts, units, bootstrap);
+    let at = |cut: usize, of: fn(&ConfusionCounts) -> Option<f64>| MetricEstimate {
         value: of(&counts[cut]),
         interval: of(&counts[cut]).and_then(|_| {
             let values = resampled.iter().filter_map(|resample| of(&resample[cut]));
-            interval(values.collect(), bootstrap.confidence)
+            percentile_interval(values.collect(), bootstrap.confidence)
         }),
     };
     (0..cuts)
-        .map(|cut| Metrics {
+        .map(|cut| MetricEstimates {
             counts: counts[cut],
-            precision: at(cut, Counts::precision),
-            recall: at(cut, Counts::recall),
-            f1: at(cut, Counts::f1),
+            precision: at(cut, ConfusionCounts::precision),
+            recall: at(cut, ConfusionCounts::recall),
+            f1: at(cut, ConfusionCounts::f1_score),
         })
         .collect()
 }
 
-fn counts(observations: &[Observation], others: u64, cuts: usize) -> Vec<Counts> {
-    let mut counts = tally(observations, cuts, |_| 1);
+fn count_at_cuts(
+    observations: &[PairObservation],
+    others: u64,
+    cuts: usize,
+) -> Vec<ConfusionCounts> {
+    let mut counts = tally_weighted(observations, cuts, |_| 1);
     counts.iter_mut().for_each(|at| at.true_negatives += others);
     counts
 }
 
 /// Returns the counts of every resample at every cut. Pairs that are neither similar nor found are left
 /// out.
-fn resample(
-    observations: &[Observation],
+fn count_resamples(
+    observations: &[PairObservation],
     cuts: usize,
     units: usize,
-    bootstrap: &Bootstrap,
-) -> Vec<Vec<Counts>> {
+    bootstrap: &BootstrapOptions,
+) -> Vec<Vec<ConfusionCounts>> {
     if units < 2 {
         return Vec::new();
     }
     (0..bootstrap.resamples)
         .into_par_iter()
         .map(|resample| {
-            let drawn = draw(bootstrap.seed, resample, units);
-            tally(observations, cuts, |pair| pair.weight(&drawn))
+            let drawn = draw_units(bootstrap.seed, resample, units);
+            tally_weighted(observations, cuts, |pair| pair.resample_weight(&drawn))
         })
         .collect()
 }
 
 /// Counts pairs with weights at every cut. A pair is found over a few runs of neighbouring cuts. So
 /// only the start and end of each run are recorded, and then summed up.
-fn tally(
-    observations: &[Observation],
+fn tally_weighted(
+    observations: &[PairObservation],
     cuts: usize,
-    weight: impl Fn(&Observation) -> u64,
-) -> Vec<Counts> {
+    weight: impl Fn(&PairObservation) -> u64,
+) -> Vec<ConfusionCounts> {
     let mut changes = vec![[0i64; 2]; cuts];
     let mut all = [0i64; 2];
     for pair in observations {
@@ -188,7 +192,7 @@ fn tally(
         .into_iter()
         .map(|[wrong, right]| {
             found = [found[0] + wrong, found[1] + right];
-            Counts {
+            ConfusionCounts {
                 true_positives: found[1] as u64,
                 false_positives: found[0] as u64,
                 false_negatives: (all[1] - found[1]) as u64,
@@ -199,10 +203,13 @@ fn tally(
 }
 
 /// Returns the percentiles around the middle, or `None` if there are no values.
-pub(super) fn interval(mut values: Vec<f64>, confidence: f64) -> Option<Interval> {
+pub(super) fn percentile_interval(
+    mut values: Vec<f64>,
+    confidence: f64,
+) -> Option<ConfidenceInterval> {
     values.sort_by(f64::total_cmp);
     let outside = (1.0 - confidence) / 2.0;
-    Some(Interval {
+    Some(ConfidenceInterval {
         low: percentile(&values, outside)?,
         high: percentile(&values, 1.0 - outside)?,
     })
@@ -219,12 +226,12 @@ pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
 
 /// Returns figures of sums over units, with intervals. `fixed` is added to every sum, whatever is
 /// drawn.
-pub(super) fn estimates<const SUMS: usize, const FIGURES: usize>(
+pub(super) fn estimate_figures<const SUMS: usize, const FIGURES: usize>(
     units: &[[f64; SUMS]],
     fixed: [f64; SUMS],
     figures: impl Fn(&[f64; SUMS]) -> [Option<f64>; FIGURES] + Sync,
-    bootstrap: &Bootstrap,
-) -> [Estimate; FIGURES] {
+    bootstrap: &BootstrapOptions,
+) -> [MetricEstimate; FIGURES] {
     let total = |weight: &dyn Fn(usize) -> f64| {
         let mut total = fixed;
         for (at, sums) in units.iter().enumerate() {
@@ -243,16 +250,16 @@ pub(super) fn estimates<const SUMS: usize, const FIGURES: usize>(
     let resampled: Vec<_> = (0..resamples)
         .into_par_iter()
         .map(|resample| {
-            let drawn = draw(bootstrap.seed, resample, units.len());
+            let drawn = draw_units(bootstrap.seed, resample, units.len());
             total(&|unit| f64::from(drawn[unit]))
         })
         .collect();
     let values = total(&|_| 1.0);
-    std::array::from_fn(|at| Estimate {
+    std::array::from_fn(|at| MetricEstimate {
         value: values[at],
         interval: values[at].and_then(|_| {
             let values = resampled.iter().filter_map(|all| all[at]);
-            interval(values.collect(), bootstrap.confidence)
+            percentile_interval(values.collect(), bootstrap.confidence)
         }),
     })
 }
@@ -260,18 +267,18 @@ pub(super) fn estimates<const SUMS: usize, const FIGURES: usize>(
 /// In how large a share of resamples the first of two ways has the higher figure, of those in which
 /// both have one; none if there are none.
 pub(super) fn share_better(
-    [first, second]: [&[Observation]; 2],
+    [first, second]: [&[PairObservation]; 2],
     units: usize,
-    figure: fn(&Counts) -> Option<f64>,
-    bootstrap: &Bootstrap,
+    figure: fn(&ConfusionCounts) -> Option<f64>,
+    bootstrap: &BootstrapOptions,
 ) -> Option<f64> {
-    let value = |observations: &[Observation], drawn: &[u32]| {
-        figure(&tally(observations, 1, |pair| pair.weight(drawn))[0])
+    let value = |observations: &[PairObservation], drawn: &[u32]| {
+        figure(&tally_weighted(observations, 1, |pair| pair.resample_weight(drawn))[0])
     };
     let outcomes: Vec<bool> = (0..bootstrap.resamples)
         .into_par_iter()
         .filter_map(|resample| {
-            let drawn = draw(bootstrap.seed, resample, units);
+            let drawn = draw_units(bootstrap.seed, resample, units);
             Some(value(first, &drawn)? > value(second, &drawn)?)
         })
         .collect();

@@ -5,11 +5,11 @@
 //! about six tenths of these, because that many words say as much. So a class holds texts of similar
 //! content in all scripts.
 
-use crate::text::unicode::{Class, class};
+use crate::text::unicode::{CharacterClass, character_class};
 
 /// The kind of script that a text is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Script {
+pub enum ScriptClass {
     /// At least four of five tokens are characters of scripts without spaces: Chinese, Japanese, Thai.
     WithoutSpaces,
     /// At least four of five tokens are words: English, Russian, Korean.
@@ -20,7 +20,7 @@ pub enum Script {
     None,
 }
 
-impl Script {
+impl ScriptClass {
     /// Returns the name that reports use.
     pub fn name(self) -> &'static str {
         match self {
@@ -47,8 +47,8 @@ impl LengthClass {
     /// Largest number of words in each class but the last.
     pub const WORDS: [usize; 4] = [9, 30, 180, 1200];
 
-    fn new(script: Script, tokens: usize) -> Self {
-        let in_words = script == Script::WithSpaces;
+    fn new(script: ScriptClass, tokens: usize) -> Self {
+        let in_words = script == ScriptClass::WithSpaces;
         let borders = if in_words {
             Self::WORDS
         } else {
@@ -77,7 +77,7 @@ impl LengthClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextClass {
     /// Kind of script.
-    pub script: Script,
+    pub script: ScriptClass,
     /// Length class.
     pub length: LengthClass,
     /// Number of words and of characters of scripts without spaces.
@@ -86,24 +86,24 @@ pub struct TextClass {
 
 impl TextClass {
     /// Returns the class of a text before normalisation. Cost: some ten nanoseconds a character.
-    pub fn of(text: &str) -> Self {
+    pub fn classify_text(text: &str) -> Self {
         let (mut characters, mut words) = (0, 0);
         let mut in_word = false;
         for point in text.chars() {
-            let kind = class(point);
-            characters += usize::from(kind == Class::Character);
-            words += usize::from(kind == Class::Word && !in_word);
-            in_word = kind == Class::Word || in_word && kind == Class::Ignorable;
+            let kind = character_class(point);
+            characters += usize::from(kind == CharacterClass::Character);
+            words += usize::from(kind == CharacterClass::Word && !in_word);
+            in_word = kind == CharacterClass::Word || in_word && kind == CharacterClass::Ignorable;
         }
         let tokens = characters + words;
         let script = if tokens == 0 {
-            Script::None
+            ScriptClass::None
         } else if 5 * characters >= 4 * tokens {
-            Script::WithoutSpaces
+            ScriptClass::WithoutSpaces
         } else if 5 * words >= 4 * tokens {
-            Script::WithSpaces
+            ScriptClass::WithSpaces
         } else {
-            Script::Mixed
+            ScriptClass::Mixed
         };
         Self {
             script,

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::bootstrap::{Bootstrap, Estimate, estimates};
-use super::labelled::Sets;
+use super::bootstrap::{BootstrapOptions, MetricEstimate, estimate_figures};
+use super::labelled::DisjointSets;
 use crate::error::{Error, Result};
 
 /// Precision, recall and their harmonic mean, of something other than single pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Averages {
+pub struct AveragedMetrics {
     /// Share of what the prediction puts together that belongs together.
-    pub precision: Estimate,
+    pub precision: MetricEstimate,
     /// Share of what belongs together that the prediction puts together.
-    pub recall: Estimate,
+    pub recall: MetricEstimate,
     /// Harmonic mean of precision and recall.
-    pub f1: Estimate,
+    pub f1: MetricEstimate,
 }
 
 /// Scores of predicted clusters against true ones.
@@ -31,17 +31,17 @@ pub struct ClusterScores {
     /// Number of clusters of at least two documents that are the same in both.
     pub exact: u64,
     /// Scores over pairs of documents: together in the prediction against together in truth.
-    pub pairwise: Averages,
+    pub pairwise: AveragedMetrics,
     /// B-cubed (Bagga and Baldwin 1998): for every document, the share of its predicted cluster that is
     /// in its true one, and vice versa, averaged over all documents.
-    pub b_cubed: Averages,
+    pub b_cubed: AveragedMetrics,
     /// Scores over clusters of at least two documents that are the same in both.
-    pub exact_set: Averages,
+    pub exact_set: AveragedMetrics,
 }
 
 /// The sums over units.
 #[derive(Clone, Copy)]
-enum Sum {
+enum UnitSum {
     Documents,
     PairsInBoth,
     PairsPredicted,
@@ -53,7 +53,7 @@ enum Sum {
     SetsTrue,
 }
 
-type Sums = [f64; 9];
+type UnitSums = [f64; 9];
 
 /// Scores predicted clusters.
 ///
@@ -63,10 +63,10 @@ type Sums = [f64; 9];
 /// by clusters of either kind.
 ///
 /// ```
-/// use lookalike::evaluate::{Bootstrap, compare_clusters};
+/// use lookalike::evaluate::{BootstrapOptions, compare_clusters};
 ///
 /// // Documents 0, 1 and 2 belong together; the prediction puts 2 by itself.
-/// let scores = compare_clusters(&[1, 1, 2], &[7, 7, 7], 0, &Bootstrap::default())?;
+/// let scores = compare_clusters(&[1, 1, 2], &[7, 7, 7], 0, &BootstrapOptions::default())?;
 /// assert_eq!(scores.pairwise.precision.value, Some(1.0));
 /// assert_eq!(scores.pairwise.recall.value, Some(1.0 / 3.0));
 /// # Ok::<_, lookalike::Error>(())
@@ -78,40 +78,48 @@ pub fn compare_clusters(
     predicted: &[u64],
     truth: &[u64],
     alone: u64,
-    bootstrap: &Bootstrap,
+    bootstrap: &BootstrapOptions,
 ) -> Result<ClusterScores> {
     if predicted.len() != truth.len() {
-        return Err(Error::setting(format!(
+        return Err(Error::setting_error(format!(
             "{} documents have a predicted cluster and {} a true one: both need the same documents",
             predicted.len(),
             truth.len()
         )));
     }
     let units = sums_of_units(predicted, truth);
-    let mut fixed = Sums::default();
-    for sum in [Sum::Documents, Sum::SharesPredicted, Sum::SharesTrue] {
+    let mut fixed = UnitSums::default();
+    for sum in [
+        UnitSum::Documents,
+        UnitSum::SharesPredicted,
+        UnitSum::SharesTrue,
+    ] {
         fixed[sum as usize] = alone as f64;
     }
-    let total = |sum: Sum| units.iter().map(|unit| unit[sum as usize]).sum::<f64>() as u64;
-    let [pairwise, b_cubed, exact_set] = figures(&units, fixed, bootstrap);
+    let total = |sum: UnitSum| units.iter().map(|unit| unit[sum as usize]).sum::<f64>() as u64;
+    let [pairwise, b_cubed, exact_set] = estimate_averages(&units, fixed, bootstrap);
     Ok(ClusterScores {
-        documents: total(Sum::Documents) + alone,
-        predicted: total(Sum::SetsPredicted),
-        truth: total(Sum::SetsTrue),
-        exact: total(Sum::SetsInBoth),
+        documents: total(UnitSum::Documents) + alone,
+        predicted: total(UnitSum::SetsPredicted),
+        truth: total(UnitSum::SetsTrue),
+        exact: total(UnitSum::SetsInBoth),
         pairwise,
         b_cubed,
         exact_set,
     })
 }
 
-fn figures(units: &[Sums], fixed: Sums, bootstrap: &Bootstrap) -> [Averages; 3] {
-    use Sum::{
+fn estimate_averages(
+    units: &[UnitSums],
+    fixed: UnitSums,
+    bootstrap: &BootstrapOptions,
+) -> [AveragedMetrics; 3] {
+    use UnitSum::{
         Documents, PairsInBoth, PairsPredicted, PairsTrue, SetsInBoth, SetsPredicted, SetsTrue,
         SharesPredicted, SharesTrue,
     };
-    let of = |sums: &Sums| {
-        let ratio = |part: Sum, whole: Sum| {
+    let of = |sums: &UnitSums| {
+        let ratio = |part: UnitSum, whole: UnitSum| {
             let (part, whole) = (sums[part as usize], sums[whole as usize]);
             (whole > 0.0).then(|| part / whole)
         };
@@ -142,8 +150,8 @@ fn figures(units: &[Sums], fixed: Sums, bootstrap: &Bootstrap) -> [Averages; 3] 
             mean(sets),
         ]
     };
-    let estimates: [Estimate; 9] = estimates(units, fixed, of, bootstrap);
-    std::array::from_fn(|at| Averages {
+    let estimates: [MetricEstimate; 9] = estimate_figures(units, fixed, of, bootstrap);
+    std::array::from_fn(|at| AveragedMetrics {
         precision: estimates[3 * at],
         recall: estimates[3 * at + 1],
         f1: estimates[3 * at + 2],
@@ -165,17 +173,21 @@ fn harmonic_mean([precision, recall]: [Option<f64>; 2]) -> Option<f64> {
     })
 }
 
-fn sums_of_units(predicted: &[u64], truth: &[u64]) -> Vec<Sums> {
-    let [in_predicted, in_truth] = [members(predicted), members(truth)];
-    let unit_of = units(
+fn sums_of_units(predicted: &[u64], truth: &[u64]) -> Vec<UnitSums> {
+    let [in_predicted, in_truth] = [cluster_members(predicted), cluster_members(truth)];
+    let unit_of = connect_units(
         predicted.len(),
         in_predicted.values().chain(in_truth.values()),
     );
     let count = unit_of.iter().max().map_or(0, |&last| last + 1);
-    let mut sums = vec![Sums::default(); count];
+    let mut sums = vec![UnitSums::default(); count];
     for (clusters, pairs, sets) in [
-        (&in_predicted, Sum::PairsPredicted, Sum::SetsPredicted),
-        (&in_truth, Sum::PairsTrue, Sum::SetsTrue),
+        (
+            &in_predicted,
+            UnitSum::PairsPredicted,
+            UnitSum::SetsPredicted,
+        ),
+        (&in_truth, UnitSum::PairsTrue, UnitSum::SetsTrue),
     ] {
         for members in clusters.values() {
             let unit = &mut sums[unit_of[members[0]]];
@@ -183,16 +195,16 @@ fn sums_of_units(predicted: &[u64], truth: &[u64]) -> Vec<Sums> {
             unit[sets as usize] += f64::from(u8::from(members.len() > 1));
         }
     }
-    for ((cluster, true_cluster), (first, shared)) in overlaps(predicted, truth) {
+    for ((cluster, true_cluster), (first, shared)) in count_overlaps(predicted, truth) {
         let unit = &mut sums[unit_of[first]];
         let (size, true_size) = (in_predicted[&cluster].len(), in_truth[&true_cluster].len());
         let is_same = shared > 1 && shared == size && shared == true_size;
-        unit[Sum::Documents as usize] += shared as f64;
-        unit[Sum::PairsInBoth as usize] += choose_two(shared);
-        unit[Sum::SetsInBoth as usize] += f64::from(u8::from(is_same));
+        unit[UnitSum::Documents as usize] += shared as f64;
+        unit[UnitSum::PairsInBoth as usize] += choose_two(shared);
+        unit[UnitSum::SetsInBoth as usize] += f64::from(u8::from(is_same));
         // Each of the shared documents shares its cluster with this many documents.
-        unit[Sum::SharesPredicted as usize] += (shared * shared) as f64 / size as f64;
-        unit[Sum::SharesTrue as usize] += (shared * shared) as f64 / true_size as f64;
+        unit[UnitSum::SharesPredicted as usize] += (shared * shared) as f64 / size as f64;
+        unit[UnitSum::SharesTrue as usize] += (shared * shared) as f64 / true_size as f64;
     }
     sums
 }
@@ -202,7 +214,7 @@ fn choose_two(count: usize) -> f64 {
 }
 
 /// Returns the documents of every cluster.
-fn members(clusters: &[u64]) -> BTreeMap<u64, Vec<usize>> {
+fn cluster_members(clusters: &[u64]) -> BTreeMap<u64, Vec<usize>> {
     let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (document, &cluster) in clusters.iter().enumerate() {
         members.entry(cluster).or_default().push(document);
@@ -211,7 +223,7 @@ fn members(clusters: &[u64]) -> BTreeMap<u64, Vec<usize>> {
 }
 
 /// Returns, for every predicted and true cluster that share documents, one of these and their number.
-fn overlaps(predicted: &[u64], truth: &[u64]) -> BTreeMap<(u64, u64), (usize, usize)> {
+fn count_overlaps(predicted: &[u64], truth: &[u64]) -> BTreeMap<(u64, u64), (usize, usize)> {
     let mut overlaps = BTreeMap::new();
     for (document, (&cluster, &true_cluster)) in predicted.iter().zip(truth).enumerate() {
         let (_, shared) = overlaps
@@ -223,18 +235,21 @@ fn overlaps(predicted: &[u64], truth: &[u64]) -> BTreeMap<(u64, u64), (usize, us
 }
 
 /// Returns the number of every document's unit. Units are numbered by their first documents.
-fn units<'a>(documents: usize, clusters: impl Iterator<Item = &'a Vec<usize>>) -> Vec<usize> {
-    let mut sets = Sets::new(documents);
+fn connect_units<'a>(
+    documents: usize,
+    clusters: impl Iterator<Item = &'a Vec<usize>>,
+) -> Vec<usize> {
+    let mut sets = DisjointSets::new(documents);
     for members in clusters {
         members
             .windows(2)
-            .for_each(|pair| sets.join(pair[0], pair[1]));
+            .for_each(|pair| sets.union_sets(pair[0], pair[1]));
     }
     let mut numbers = BTreeMap::new();
     (0..documents)
         .map(|document| {
             let next = numbers.len();
-            *numbers.entry(sets.root(document)).or_insert(next)
+            *numbers.entry(sets.find_root(document)).or_insert(next)
         })
         .collect()
 }

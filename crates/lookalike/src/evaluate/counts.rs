@@ -5,16 +5,16 @@ use serde::Serialize;
 /// The four numbers of a binary decision.
 ///
 /// ```
-/// use lookalike::evaluate::Counts;
+/// use lookalike::evaluate::ConfusionCounts;
 ///
-/// let mut counts = Counts::default();
+/// let mut counts = ConfusionCounts::default();
 /// for (similar, found) in [(true, true), (true, false), (false, true), (false, false)] {
-///     counts.add(similar, found);
+///     counts.add_decision(similar, found);
 /// }
 /// assert_eq!((counts.precision(), counts.recall()), (Some(0.5), Some(0.5)));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct ConfusionCounts {
     /// Similar pairs that were found.
     pub true_positives: u64,
     /// Pairs that were found and are not similar.
@@ -25,9 +25,9 @@ pub struct Counts {
     pub true_negatives: u64,
 }
 
-impl Counts {
+impl ConfusionCounts {
     /// Counts one decision.
-    pub fn add(&mut self, similar: bool, found: bool) {
+    pub fn add_decision(&mut self, similar: bool, found: bool) {
         *match (similar, found) {
             (true, true) => &mut self.true_positives,
             (false, true) => &mut self.false_positives,
@@ -54,7 +54,7 @@ impl Counts {
 
     /// Returns the harmonic mean of precision and recall, 2·TP / (2·TP + FP + FN). It is 0 if there are
     /// similar pairs and none was found, and `None` if no pair is similar and none was found.
-    pub fn f1(&self) -> Option<f64> {
+    pub fn f1_score(&self) -> Option<f64> {
         let both = 2 * self.true_positives;
         ratio(both, both + self.false_positives + self.false_negatives)
     }

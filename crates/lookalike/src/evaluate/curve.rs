@@ -1,6 +1,6 @@
 //! Counts at every cut that makes a difference.
 
-use super::counts::Counts;
+use super::counts::ConfusionCounts;
 
 /// The counts if every pair with at least a certain score counts as found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -8,39 +8,39 @@ pub struct CurvePoint {
     /// Least score that counts, which is the score of some pair.
     pub cut: f64,
     /// Counts at this cut.
-    pub counts: Counts,
+    pub counts: ConfusionCounts,
 }
 
 /// Counts at every distinct score, from the highest down. Found pairs only increase along the curve, so
 /// recall never falls.
 ///
 /// ```
-/// use lookalike::evaluate::{Curve, Goal};
+/// use lookalike::evaluate::{PrecisionRecallCurve, TuningGoal};
 ///
-/// let curve = Curve::new([(Some(0.9), true), (Some(0.8), false), (Some(0.7), true)], 0);
-/// let best_cut = |goal| curve.best(goal).map(|at| curve.points()[at].cut);
-/// assert_eq!(best_cut(Goal::F1), Some(0.7));
-/// assert_eq!(best_cut(Goal::Precision(1.0)), Some(0.9));
+/// let curve = PrecisionRecallCurve::new([(Some(0.9), true), (Some(0.8), false), (Some(0.7), true)], 0);
+/// let best_cut = |goal| curve.best_point(goal).map(|at| curve.curve_points()[at].cut);
+/// assert_eq!(best_cut(TuningGoal::F1), Some(0.7));
+/// assert_eq!(best_cut(TuningGoal::Precision(1.0)), Some(0.9));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
+pub struct PrecisionRecallCurve {
     points: Vec<CurvePoint>,
 }
 
 /// The goal by which a setting is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Goal {
+pub enum TuningGoal {
     /// The highest F1.
     F1,
     /// The highest recall at which precision is at least this.
     Precision(f64),
 }
 
-impl Goal {
+impl TuningGoal {
     /// Returns the value to maximise, or `None` if the goal is missed.
-    pub fn value(self, counts: &Counts) -> Option<f64> {
+    pub fn evaluate_counts(self, counts: &ConfusionCounts) -> Option<f64> {
         match self {
-            Self::F1 => counts.f1(),
+            Self::F1 => counts.f1_score(),
             Self::Precision(least) => counts
                 .recall()
                 .filter(|_| counts.precision().is_some_and(|it| it >= least)),
@@ -48,17 +48,17 @@ impl Goal {
     }
 }
 
-impl Curve {
+impl PrecisionRecallCurve {
     /// Returns the curve of pairs, each with its score, if it has one, and `true` if it is similar.
     /// Another `others` pairs are not similar and have no score. No score may be NaN.
     pub fn new(pairs: impl IntoIterator<Item = (Option<f64>, bool)>, others: u64) -> Self {
         let mut scored = Vec::new();
-        let mut counts = Counts {
+        let mut counts = ConfusionCounts {
             true_negatives: others,
-            ..Counts::default()
+            ..ConfusionCounts::default()
         };
         for (score, similar) in pairs {
-            counts.add(similar, false);
+            counts.add_decision(similar, false);
             scored.extend(score.map(|score| (score, similar)));
         }
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -66,7 +66,7 @@ impl Curve {
             .chunk_by(|a, b| a.0 == b.0)
             .map(|equal| {
                 for &(_, similar) in equal {
-                    counts.find(similar);
+                    counts.move_to_found(similar);
                 }
                 CurvePoint {
                     cut: equal[0].0,
@@ -78,21 +78,21 @@ impl Curve {
     }
 
     /// Returns the points, from the highest cut down.
-    pub fn points(&self) -> &[CurvePoint] {
+    pub fn curve_points(&self) -> &[CurvePoint] {
         &self.points
     }
 
     /// Returns the best point by a goal; the one with the highest cut if several are best.
-    pub fn best(&self, goal: Goal) -> Option<usize> {
+    pub fn best_point(&self, goal: TuningGoal) -> Option<usize> {
         self.best_from(goal, f64::NEG_INFINITY)
     }
 
     /// The same among the points whose cut is at least `floor`.
-    pub fn best_from(&self, goal: Goal, floor: f64) -> Option<usize> {
+    pub fn best_from(&self, goal: TuningGoal, floor: f64) -> Option<usize> {
         let mut best = None;
         let allowed = self.points.iter().take_while(|point| point.cut >= floor);
         for (at, point) in allowed.enumerate() {
-            let Some(value) = goal.value(&point.counts) else {
+            let Some(value) = goal.evaluate_counts(&point.counts) else {
                 continue;
             };
             if best.is_none_or(|(_, highest)| value > highest) {
@@ -106,7 +106,7 @@ impl Curve {
     ///
     /// It is above the next lower score, and as near to the middle between the two as its decimals
     /// allow. Scores must be similarities, and `least` is the lowest threshold that may be given.
-    pub fn threshold(&self, point: usize, least: f64) -> f64 {
+    pub fn rounded_threshold(&self, point: usize, least: f64) -> f64 {
         let high = self.points[point].cut;
         let below = self.points.get(point + 1).map(|point| point.cut);
         match below {
@@ -117,16 +117,16 @@ impl Curve {
 
     /// Returns `true` if a goal of precision is kept at every cut, so that nothing bounds the cut from
     /// below.
-    pub fn is_kept_everywhere(&self, goal: Goal) -> bool {
+    pub fn is_kept_everywhere(&self, goal: TuningGoal) -> bool {
         let last = self.points.last();
-        matches!(goal, Goal::Precision(_))
-            && last.is_some_and(|point| goal.value(&point.counts).is_some())
+        matches!(goal, TuningGoal::Precision(_))
+            && last.is_some_and(|point| goal.evaluate_counts(&point.counts).is_some())
     }
 }
 
-impl Counts {
+impl ConfusionCounts {
     /// Moves one pair from those not found to those found.
-    fn find(&mut self, similar: bool) {
+    fn move_to_found(&mut self, similar: bool) {
         if similar {
             self.false_negatives -= 1;
             self.true_positives += 1;

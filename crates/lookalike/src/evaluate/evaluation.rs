@@ -4,34 +4,36 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::bootstrap::{Bootstrap, Found, MOST_CUTS, Metrics, Observation, metrics};
+use super::bootstrap::{
+    BootstrapOptions, FoundAtCuts, MOST_CUTS, MetricEstimates, PairObservation, estimate_metrics,
+};
 use super::classes::TextClass;
-use super::curve::{Curve, Goal};
-use super::labelled::{Labelled, LabelledPair};
-use super::scored::{Scored, Setting, Sweep};
+use super::curve::{PrecisionRecallCurve, TuningGoal};
+use super::labelled::{LabelledPair, LabelledTexts};
+use super::scored::{EvaluatedSetting, ScoredPairs, SweptParameter};
 use crate::error::{Error, Result};
 
 /// Options of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct EvaluationOptions {
     /// Thresholds to evaluate besides the best one, ascending. The first is the lowest considered.
     pub thresholds: Vec<f64>,
     /// Options of the intervals.
-    pub bootstrap: Bootstrap,
+    pub bootstrap: BootstrapOptions,
 }
 
 /// The performance of a setting on labelled texts.
 ///
 /// ```
-/// use lookalike::evaluate::{Bootstrap, Evaluation, Labelled, Options, Setting};
-/// use lookalike::plan::Settings;
+/// use lookalike::evaluate::{BootstrapOptions, Evaluation, LabelledTexts, EvaluationOptions, EvaluatedSetting};
+/// use lookalike::plan::MatchSettings;
 /// use lookalike::{Recipe, Threshold};
 ///
 /// let texts = ["The boat left at dawn.", "The boat left at noon.", "Snow fell on the pass."];
-/// let labelled = Labelled::of_groups(texts.map(String::from).to_vec(), vec![0, 0, 1])?;
-/// let matching = Settings { threshold: Threshold::new(0.5)?, ..Settings::default() };
-/// let setting = Setting { recipe: Recipe::named("default")?, matching };
-/// let options = Options { thresholds: vec![0.5, 0.9], bootstrap: Bootstrap::default() };
+/// let labelled = LabelledTexts::from_groups(texts.map(String::from).to_vec(), vec![0, 0, 1])?;
+/// let matching = MatchSettings { threshold: Threshold::new(0.5)?, ..MatchSettings::default() };
+/// let setting = EvaluatedSetting { recipe: Recipe::built_in("default")?, matching };
+/// let options = EvaluationOptions { thresholds: vec![0.5, 0.9], bootstrap: BootstrapOptions::default() };
 /// let evaluation = Evaluation::new(&labelled, &setting, &options)?;
 /// // The similar pair has a Jaccard index of 0.6: it is found at 0.5 and missed at 0.9.
 /// assert_eq!(evaluation.points[0].measure.recall.value, Some(1.0));
@@ -41,54 +43,54 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
     /// Quantity that varies: threshold, distance or nothing.
-    pub sweep: Sweep,
+    pub sweep: SweptParameter,
     /// Number of blocks of bits, if candidates are fingerprints that share one.
     pub blocks: Option<u32>,
     /// A point for every threshold or distance, ascending: the given thresholds and the one with the
     /// highest F1 of the measure, or the distances from 0 up.
-    pub points: Vec<Point>,
+    pub points: Vec<EvaluationPoint>,
     /// Point at which the method has the highest F1. If several have it, this is the best point of the
     /// measure, or else the strictest. `None` if F1 has no value anywhere.
     pub best: Option<usize>,
     /// Figures at the best point by class of text: length, script, and edit if it is known.
-    pub breakdown: Vec<Breakdown>,
+    pub breakdown: Vec<ClassBreakdown>,
 }
 
 /// The figures at one threshold or distance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct EvaluationPoint {
     /// Least similarity of a match, or largest distance; 1 if nothing varies.
     pub cut: f64,
     /// Figures of the measure, as if every pair were compared.
-    pub measure: Metrics,
+    pub measure: MetricEstimates,
     /// Figures of the method, which compares candidates only; `None` if no plan has this threshold.
-    pub method: Option<Metrics>,
+    pub method: Option<MetricEstimates>,
 }
 
-impl Point {
+impl EvaluationPoint {
     /// Returns the method's figures if there are any, else the measure's.
-    pub fn decisive(&self) -> &Metrics {
+    pub fn decisive_metrics(&self) -> &MetricEstimates {
         self.method.as_ref().unwrap_or(&self.measure)
     }
 }
 
 /// Pairs divided into classes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Breakdown {
+pub struct ClassBreakdown {
     /// Criterion: `length`, `script` or `kind`.
     pub by: &'static str,
     /// Classes that occur, in their own order.
-    pub classes: Vec<Class>,
+    pub classes: Vec<ClassMetrics>,
 }
 
 /// The figures of one class. A pair has the class of its shorter text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Class {
+pub struct ClassMetrics {
     /// Name of the class.
     pub name: String,
     /// Figures of the method on the pairs of the class. Pairs that are neither listed nor found are not
     /// counted.
-    pub metrics: Metrics,
+    pub metrics: MetricEstimates,
 }
 
 impl Evaluation {
@@ -97,53 +99,60 @@ impl Evaluation {
     /// # Errors
     /// Fails if there are no thresholds or distances, more than 127 of them, or one outside its range;
     /// if the setting has no plan at any of the thresholds; or if texts are too long for the measure.
-    pub fn new(labelled: &Labelled, setting: &Setting, options: &Options) -> Result<Self> {
-        let cuts = Cuts::new(setting, options)?;
-        let scored = Scored::new(labelled, setting, &cuts.values)?;
-        let cuts = cuts.with_best(&scored.curve(), setting);
-        let measured = scored.measured(&cuts.scores());
+    pub fn new(
+        labelled: &LabelledTexts,
+        setting: &EvaluatedSetting,
+        options: &EvaluationOptions,
+    ) -> Result<Self> {
+        let cuts = EvaluatedCuts::new(setting, options)?;
+        let scored = ScoredPairs::new(labelled, setting, &cuts.values)?;
+        let cuts = cuts.with_best_threshold(&scored.measure_curve(), setting);
+        let measured = scored.find_by_measure(&cuts.score_cuts());
         let (decided, planned) = match cuts.sweep {
-            Sweep::Threshold => scored.decided(&cuts.values)?,
+            SweptParameter::Threshold => scored.find_by_method(&cuts.values)?,
             // The score alone decides.
-            Sweep::Distance | Sweep::Nothing => (measured.clone(), Found::MAX),
+            SweptParameter::Distance | SweptParameter::Nothing => {
+                (measured.clone(), FoundAtCuts::MAX)
+            }
         };
         if planned == 0 {
-            setting.plan_at(cuts.values[cuts.values.len() - 1])?;
+            setting.plan_at_threshold(cuts.values[cuts.values.len() - 1])?;
         }
-        let figures = |found: &[Found]| {
-            metrics(
+        let figures = |found: &[FoundAtCuts]| {
+            estimate_metrics(
                 &scored.observations(found),
-                scored.others(),
+                scored.count_unscored_pairs(),
                 cuts.values.len(),
-                labelled.units(),
+                labelled.unit_count(),
                 &options.bootstrap,
             )
         };
         let by_measure = figures(&measured);
         let by_method = match cuts.sweep {
-            Sweep::Threshold => figures(&decided),
-            Sweep::Distance | Sweep::Nothing => by_measure.clone(),
+            SweptParameter::Threshold => figures(&decided),
+            SweptParameter::Distance | SweptParameter::Nothing => by_measure.clone(),
         };
-        let points: Vec<Point> = (0..cuts.values.len())
-            .map(|at| Point {
+        let points: Vec<EvaluationPoint> = (0..cuts.values.len())
+            .map(|at| EvaluationPoint {
                 cut: cuts.values[at],
                 measure: by_measure[at],
                 method: (planned >> at & 1 == 1).then_some(by_method[at]),
             })
             .collect();
-        let best = best(&points, &cuts);
+        let best = best_by_f1(&points, &cuts);
         let breakdown = best.map_or_else(Vec::new, |best| {
             let found = if points[best].method.is_some() {
                 decided
             } else {
                 measured
             };
-            let found: Vec<Found> = found.into_iter().map(|found| found >> best & 1).collect();
-            breakdown(labelled, &scored, &found, &options.bootstrap)
+            let found: Vec<FoundAtCuts> =
+                found.into_iter().map(|found| found >> best & 1).collect();
+            break_down_pairs(labelled, &scored, &found, &options.bootstrap)
         });
         Ok(Self {
             sweep: cuts.sweep,
-            blocks: setting.blocks(),
+            blocks: setting.block_count(),
             points,
             best,
             breakdown,
@@ -152,28 +161,28 @@ impl Evaluation {
 }
 
 /// The cuts to evaluate.
-struct Cuts {
-    sweep: Sweep,
+struct EvaluatedCuts {
+    sweep: SweptParameter,
     values: Vec<f64>,
     /// Threshold at which the measure does best.
     of_measure: Option<f64>,
 }
 
-impl Cuts {
-    fn new(setting: &Setting, options: &Options) -> Result<Self> {
-        let sweep = setting.sweep();
+impl EvaluatedCuts {
+    fn new(setting: &EvaluatedSetting, options: &EvaluationOptions) -> Result<Self> {
+        let sweep = setting.swept_parameter();
         let values: Vec<f64> = match sweep {
-            Sweep::Threshold => options.thresholds.clone(),
-            Sweep::Distance => (0..=setting.matching.distance).map(f64::from).collect(),
-            Sweep::Nothing => vec![1.0],
+            SweptParameter::Threshold => options.thresholds.clone(),
+            SweptParameter::Distance => (0..=setting.matching.distance).map(f64::from).collect(),
+            SweptParameter::Nothing => vec![1.0],
         };
         // Room for one more is needed, because the best threshold is added later.
         if values.is_empty() || values.len() >= MOST_CUTS {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "{} {} are requested: give 1 to {}",
                 values.len(),
                 match sweep {
-                    Sweep::Distance => "distances, from 0 to the largest,",
+                    SweptParameter::Distance => "distances, from 0 to the largest,",
                     _ => "thresholds",
                 },
                 MOST_CUTS - 1
@@ -187,9 +196,15 @@ impl Cuts {
     }
 
     /// Adds the threshold with the highest F1 of the measure.
-    fn with_best(mut self, curve: &Curve, setting: &Setting) -> Self {
-        if let (Sweep::Threshold, Some(best)) = (self.sweep, curve.best(Goal::F1)) {
-            let threshold = curve.threshold(best, setting.matching.threshold.get());
+    fn with_best_threshold(
+        mut self,
+        curve: &PrecisionRecallCurve,
+        setting: &EvaluatedSetting,
+    ) -> Self {
+        if let (SweptParameter::Threshold, Some(best)) =
+            (self.sweep, curve.best_point(TuningGoal::F1))
+        {
+            let threshold = curve.rounded_threshold(best, setting.matching.threshold.get());
             self.values.push(threshold);
             self.values.sort_by(f64::total_cmp);
             self.values.dedup();
@@ -199,8 +214,8 @@ impl Cuts {
     }
 
     /// Returns the cuts as scores.
-    fn scores(&self) -> Vec<f64> {
-        let sign = if self.sweep == Sweep::Distance {
+    fn score_cuts(&self) -> Vec<f64> {
+        let sign = if self.sweep == SweptParameter::Distance {
             -1.0
         } else {
             1.0
@@ -210,77 +225,77 @@ impl Cuts {
 }
 
 /// Returns the point with the highest F1.
-fn best(points: &[Point], cuts: &Cuts) -> Option<usize> {
-    let f1 = |at: usize| points[at].decisive().f1.value;
+fn best_by_f1(points: &[EvaluationPoint], cuts: &EvaluatedCuts) -> Option<usize> {
+    let f1 = |at: usize| points[at].decisive_metrics().f1.value;
     let highest = (0..points.len()).filter_map(f1).max_by(f64::total_cmp)?;
     let mut best = (0..points.len()).filter(|&at| f1(at) == Some(highest));
     let of_measure = |at: &usize| Some(points[*at].cut) == cuts.of_measure;
     best.clone().find(of_measure).or_else(|| match cuts.sweep {
-        Sweep::Distance => best.next(),
-        Sweep::Threshold | Sweep::Nothing => best.next_back(),
+        SweptParameter::Distance => best.next(),
+        SweptParameter::Threshold | SweptParameter::Nothing => best.next_back(),
     })
 }
 
-fn breakdown(
-    labelled: &Labelled,
-    scored: &Scored<'_>,
-    found: &[Found],
-    bootstrap: &Bootstrap,
-) -> Vec<Breakdown> {
-    let of_text = labelled.classes();
+fn break_down_pairs(
+    labelled: &LabelledTexts,
+    scored: &ScoredPairs<'_>,
+    found: &[FoundAtCuts],
+    bootstrap: &BootstrapOptions,
+) -> Vec<ClassBreakdown> {
+    let of_text = labelled.classify_texts();
     let class = |pair: &LabelledPair| -> TextClass {
         let (a, b) = (of_text[pair.a.index()], of_text[pair.b.index()]);
         let order = |class: &TextClass| (class.tokens, class.script);
         if order(&a) <= order(&b) { a } else { b }
     };
     let observations = scored.observations(found);
-    let parted = Parted {
+    let parted = PairBreakdown {
         pairs: &scored.pairs,
         observations: &observations,
-        units: labelled.units(),
+        units: labelled.unit_count(),
         bootstrap,
     };
     let mut all = vec![
-        parted.by("length", |pair| Some(class(pair).length), |it| it.name()),
-        parted.by(
+        parted.break_down_by("length", |pair| Some(class(pair).length), |it| it.name()),
+        parted.break_down_by(
             "script",
             |pair| Some(class(pair).script),
             |it| it.name().to_owned(),
         ),
     ];
-    if !labelled.kinds().is_empty() {
-        let kind = |pair: &LabelledPair| Some(&labelled.kinds()[pair.kind? as usize]);
-        all.push(parted.by("kind", kind, |name| (*name).clone()));
+    if !labelled.edit_kinds().is_empty() {
+        let kind = |pair: &LabelledPair| Some(&labelled.edit_kinds()[pair.kind? as usize]);
+        all.push(parted.break_down_by("kind", kind, |name| (*name).clone()));
     }
     all
 }
 
 /// Pairs to be divided into classes.
-struct Parted<'a> {
+struct PairBreakdown<'a> {
     pairs: &'a [LabelledPair],
-    observations: &'a [Observation],
+    observations: &'a [PairObservation],
     units: usize,
-    bootstrap: &'a Bootstrap,
+    bootstrap: &'a BootstrapOptions,
 }
 
-impl Parted<'_> {
-    fn by<K: Ord>(
+impl PairBreakdown<'_> {
+    fn break_down_by<K: Ord>(
         &self,
         by: &'static str,
         class: impl Fn(&LabelledPair) -> Option<K>,
         name: impl Fn(&K) -> String,
-    ) -> Breakdown {
-        let mut parts: BTreeMap<K, Vec<Observation>> = BTreeMap::new();
+    ) -> ClassBreakdown {
+        let mut parts: BTreeMap<K, Vec<PairObservation>> = BTreeMap::new();
         for (pair, observation) in self.pairs.iter().zip(self.observations) {
             if let Some(class) = class(pair) {
                 parts.entry(class).or_default().push(*observation);
             }
         }
-        let classes = parts.iter().map(|(class, observations)| Class {
+        let classes = parts.iter().map(|(class, observations)| ClassMetrics {
             name: name(class),
-            metrics: metrics(observations, 0, 1, self.units, self.bootstrap)[0],
+            metrics: estimate_metrics(observations, 0, 1, self.units, self.bootstrap)[0],
         });
-        Breakdown {
+        ClassBreakdown {
             by,
             classes: classes.collect(),
         }

@@ -5,26 +5,28 @@
 
 use crate::arch::Cpu;
 use crate::error::Result;
-use crate::plan::{Measure, Method, Plan, SHORT, Unit};
+use crate::plan::{EditUnit, MatchMethod, MatchPlan, SHORT, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
-use crate::text::{Analysis, Analyzer, Extras, Scratch, State};
+use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use crate::types::{Similarity, Threshold};
-use crate::verify::{OfSequences, Weighted, containment, cosine, jaccard};
+use crate::verify::{
+    SequenceMeasure, WeightedFeature, containment_index, cosine_similarity, jaccard_index,
+};
 
 /// Scores pairs of texts. A higher score means more similar.
-pub(super) struct Scorer {
-    analyzer: Analyzer,
-    by: By,
+pub(super) struct PairScorer {
+    analyzer: TextAnalyzer,
+    by: ScoringMeasure,
 }
 
 /// The measure that gives the score.
-enum By {
+enum ScoringMeasure {
     Jaccard,
     Containment,
     Cosine,
     /// Similarity of sequences; no score below the threshold.
-    Sequences(OfSequences, Unit, Threshold),
+    Sequences(SequenceMeasure, EditUnit, Threshold),
     /// Negative Hamming distance.
     Distance(SimHasher),
     /// Share of equal slots. With `exact`, the Jaccard index if one of the texts is short.
@@ -39,15 +41,15 @@ enum By {
 }
 
 /// One text of a pair, in the form that the measure compares.
-pub(super) struct Side {
-    state: State,
+pub(super) struct ScoredText {
+    state: TextState,
     key: u128,
-    material: Material,
+    inputs: ScoredInputs,
 }
 
-enum Material {
+enum ScoredInputs {
     Features(Vec<u64>),
-    Weighted(Vec<Weighted>),
+    Weighted(Vec<WeightedFeature>),
     Characters(Vec<u32>),
     Tokens(Vec<u64>),
     Fingerprint(u128),
@@ -56,67 +58,71 @@ enum Material {
     Nothing,
 }
 
-impl Scorer {
+impl PairScorer {
     /// Returns a scorer for the measure of a plan. Sequences are only measured from its threshold up.
-    pub(super) fn new(recipe: &Recipe, plan: &Plan) -> Self {
-        let settings = plan.settings();
-        let by = By::new(recipe, plan);
-        let extras = Extras {
-            characters: matches!(by, By::Sequences(_, Unit::Characters, _)),
-            sentences: matches!(by, By::Sentences).then_some(settings.sentences),
+    pub(super) fn new(recipe: &Recipe, plan: &MatchPlan) -> Self {
+        let settings = plan.match_settings();
+        let by = ScoringMeasure::new(recipe, plan);
+        let extras = AnalysisExtras {
+            characters: matches!(by, ScoringMeasure::Sequences(_, EditUnit::Characters, _)),
+            sentences: matches!(by, ScoringMeasure::Sentences).then_some(settings.sentences),
         };
         Self {
-            analyzer: Analyzer::new(recipe).with_extras(extras),
+            analyzer: TextAnalyzer::new(recipe).with_extras(extras),
             by,
         }
     }
 
     /// Prepares a text for scoring.
-    pub(super) fn side(&self, text: &str, scratch: &mut Scratch) -> Side {
-        let analysis = self.analyzer.analyze(text, scratch);
-        Side {
+    pub(super) fn prepare_text(&self, text: &str, scratch: &mut AnalysisScratch) -> ScoredText {
+        let analysis = self.analyzer.analyze_text(text, scratch);
+        ScoredText {
             state: analysis.state,
             key: analysis.key,
-            material: self.material(&analysis),
+            inputs: self.extract_inputs(&analysis),
         }
     }
 
-    fn material(&self, analysis: &Analysis<'_>) -> Material {
-        if analysis.state != State::Rich {
-            return Material::Nothing;
+    fn extract_inputs(&self, analysis: &TextAnalysis<'_>) -> ScoredInputs {
+        if analysis.state != TextState::Fingerprintable {
+            return ScoredInputs::Nothing;
         }
         let features = || {
             let mut features = Vec::new();
-            analysis.features(&mut features);
+            analysis.append_features(&mut features);
             features
         };
         match &self.by {
-            By::Jaccard | By::Containment => Material::Features(features()),
-            By::Cosine => {
+            ScoringMeasure::Jaccard | ScoringMeasure::Containment => {
+                ScoredInputs::Features(features())
+            }
+            ScoringMeasure::Cosine => {
                 let mut weighted = Vec::new();
                 analysis.weighted_features(&mut weighted);
-                Material::Weighted(weighted)
+                ScoredInputs::Weighted(weighted)
             }
-            By::Sequences(_, Unit::Characters, _) => {
-                Material::Characters(analysis.characters().to_vec())
+            ScoringMeasure::Sequences(_, EditUnit::Characters, _) => {
+                ScoredInputs::Characters(analysis.characters().to_vec())
             }
-            By::Sequences(_, Unit::Words, _) => Material::Tokens(analysis.tokens().to_vec()),
-            By::Distance(simhash) => {
+            ScoringMeasure::Sequences(_, EditUnit::Words, _) => {
+                ScoredInputs::Tokens(analysis.token_values().to_vec())
+            }
+            ScoringMeasure::Distance(simhash) => {
                 let fingerprint = simhash.fingerprint(analysis);
-                fingerprint.map_or(Material::Nothing, Material::Fingerprint)
+                fingerprint.map_or(ScoredInputs::Nothing, ScoredInputs::Fingerprint)
             }
-            By::Slots { minhash, exact } => {
-                let mut signature = vec![0; minhash.slots()];
-                minhash.sign(analysis, &mut signature);
-                Material::Signature(signature, if *exact { features() } else { Vec::new() })
+            ScoringMeasure::Slots { minhash, exact } => {
+                let mut signature = vec![0; minhash.slot_count()];
+                minhash.write_signature(analysis, &mut signature);
+                ScoredInputs::Signature(signature, if *exact { features() } else { Vec::new() })
             }
-            By::Smallest(kept) => {
+            ScoringMeasure::Smallest(kept) => {
                 let mut smallest = Vec::new();
                 smallest_features(analysis, *kept, &mut smallest);
-                Material::Features(smallest)
+                ScoredInputs::Features(smallest)
             }
-            By::Sentences => Material::Sentences(analysis.sentences()),
-            By::Equality => Material::Nothing,
+            ScoringMeasure::Sentences => ScoredInputs::Sentences(analysis.sentence_signature()),
+            ScoringMeasure::Equality => ScoredInputs::Nothing,
         }
     }
 
@@ -124,41 +130,45 @@ impl Scorer {
     ///
     /// # Errors
     /// Fails if sequences are too long to be compared.
-    pub(super) fn score(&self, a: &Side, b: &Side) -> Result<Option<f64>> {
-        if a.state == State::Empty || b.state == State::Empty {
+    pub(super) fn score_pair(&self, a: &ScoredText, b: &ScoredText) -> Result<Option<f64>> {
+        if a.state == TextState::Empty || b.state == TextState::Empty {
             return Ok(None);
         }
         if a.key == b.key {
-            let by_distance = matches!(self.by, By::Distance(_));
+            let by_distance = matches!(self.by, ScoringMeasure::Distance(_));
             return Ok(Some(if by_distance { 0.0 } else { 1.0 }));
         }
-        self.compared(&a.material, &b.material)
+        self.compare_inputs(&a.inputs, &b.inputs)
     }
 
-    fn compared(&self, a: &Material, b: &Material) -> Result<Option<f64>> {
-        use Material as M;
+    fn compare_inputs(&self, a: &ScoredInputs, b: &ScoredInputs) -> Result<Option<f64>> {
+        use ScoredInputs as M;
         let similarity = match (&self.by, a, b) {
-            (By::Jaccard, M::Features(a), M::Features(b)) => jaccard(a, b),
-            (By::Containment, M::Features(a), M::Features(b)) => containment(a, b),
-            (By::Cosine, M::Weighted(a), M::Weighted(b)) => cosine(a, b),
-            (By::Sequences(of, _, least), M::Characters(a), M::Characters(b)) => {
+            (ScoringMeasure::Jaccard, M::Features(a), M::Features(b)) => jaccard_index(a, b),
+            (ScoringMeasure::Containment, M::Features(a), M::Features(b)) => {
+                containment_index(a, b)
+            }
+            (ScoringMeasure::Cosine, M::Weighted(a), M::Weighted(b)) => cosine_similarity(a, b),
+            (ScoringMeasure::Sequences(of, _, least), M::Characters(a), M::Characters(b)) => {
                 return Ok(of.similarity(a, b, *least)?.map(Similarity::get));
             }
-            (By::Sequences(of, _, least), M::Tokens(a), M::Tokens(b)) => {
+            (ScoringMeasure::Sequences(of, _, least), M::Tokens(a), M::Tokens(b)) => {
                 return Ok(of.similarity(a, b, *least)?.map(Similarity::get));
             }
-            (By::Distance(_), M::Fingerprint(a), M::Fingerprint(b)) => {
+            (ScoringMeasure::Distance(_), M::Fingerprint(a), M::Fingerprint(b)) => {
                 return Ok(Some(-f64::from((a ^ b).count_ones())));
             }
-            (By::Slots { exact, .. }, M::Signature(a, in_a), M::Signature(b, in_b)) => {
+            (ScoringMeasure::Slots { exact, .. }, M::Signature(a, in_a), M::Signature(b, in_b)) => {
                 if *exact && in_a.len().min(in_b.len()) <= SHORT {
-                    jaccard(in_a, in_b)
+                    jaccard_index(in_a, in_b)
                 } else {
-                    Similarity::ratio(equal_slots(a, b), a.len())
+                    Similarity::from_ratio(equal_slots(a, b), a.len())
                 }
             }
-            (By::Smallest(kept), M::Features(a), M::Features(b)) => bottom_k_jaccard(a, b, *kept),
-            (By::Sentences, M::Sentences(Some(a)), M::Sentences(Some(b))) if a == b => {
+            (ScoringMeasure::Smallest(kept), M::Features(a), M::Features(b)) => {
+                bottom_k_jaccard(a, b, *kept)
+            }
+            (ScoringMeasure::Sentences, M::Sentences(Some(a)), M::Sentences(Some(b))) if a == b => {
                 Similarity::ONE
             }
             _ => return Ok(None),
@@ -167,30 +177,38 @@ impl Scorer {
     }
 }
 
-impl By {
-    fn new(recipe: &Recipe, plan: &Plan) -> Self {
-        let settings = plan.settings();
+impl ScoringMeasure {
+    fn new(recipe: &Recipe, plan: &MatchPlan) -> Self {
+        let settings = plan.match_settings();
         match (settings.method, settings.measure) {
-            (Method::Exact, _) => Self::Equality,
-            (Method::SimHash, Measure::Sketch) => {
-                Self::Distance(SimHasher::new(&recipe.simhash, Cpu::best()))
+            (MatchMethod::Exact, _) => Self::Equality,
+            (MatchMethod::SimHash, SimilarityMeasure::Sketch) => {
+                Self::Distance(SimHasher::new(&recipe.simhash, Cpu::detect_best()))
             }
-            (Method::Sentences, Measure::Sketch) => Self::Sentences,
-            (Method::BottomK, Measure::Sketch) => Self::Smallest(plan.slots()),
-            (method @ (Method::Auto | Method::MinHash), Measure::Sketch) => Self::Slots {
-                minhash: MinHasher::new(&recipe.minhash, Cpu::best()),
-                exact: method == Method::Auto,
-            },
-            (_, Measure::Jaccard | Measure::Sketch) => Self::Jaccard,
-            (_, Measure::Containment) => Self::Containment,
-            (_, Measure::Cosine) => Self::Cosine,
-            (_, Measure::Levenshtein) => Self::sequences(OfSequences::Levenshtein, plan),
-            (_, Measure::Indel) => Self::sequences(OfSequences::Indel, plan),
-            (_, Measure::Substring) => Self::sequences(OfSequences::Substring, plan),
+            (MatchMethod::Sentences, SimilarityMeasure::Sketch) => Self::Sentences,
+            (MatchMethod::BottomK, SimilarityMeasure::Sketch) => {
+                Self::Smallest(plan.signature_slots())
+            }
+            (method @ (MatchMethod::Auto | MatchMethod::MinHash), SimilarityMeasure::Sketch) => {
+                Self::Slots {
+                    minhash: MinHasher::new(&recipe.minhash, Cpu::detect_best()),
+                    exact: method == MatchMethod::Auto,
+                }
+            }
+            (_, SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch) => Self::Jaccard,
+            (_, SimilarityMeasure::Containment) => Self::Containment,
+            (_, SimilarityMeasure::Cosine) => Self::Cosine,
+            (_, SimilarityMeasure::Levenshtein) => {
+                Self::from_sequences(SequenceMeasure::Levenshtein, plan)
+            }
+            (_, SimilarityMeasure::Indel) => Self::from_sequences(SequenceMeasure::Indel, plan),
+            (_, SimilarityMeasure::Substring) => {
+                Self::from_sequences(SequenceMeasure::Substring, plan)
+            }
         }
     }
 
-    fn sequences(of: OfSequences, plan: &Plan) -> Self {
-        Self::Sequences(of, plan.settings().unit, plan.threshold())
+    fn from_sequences(of: SequenceMeasure, plan: &MatchPlan) -> Self {
+        Self::Sequences(of, plan.match_settings().unit, plan.threshold())
     }
 }

@@ -1,12 +1,12 @@
 //! Precision and recall of a setting on labelled texts.
 //!
-//! [`Labelled`] holds the texts and the truth: labelled pairs, or groups of texts in which all are
-//! similar and between which none are. [`Evaluation`] scores every pair under a [`Setting`], which is a
-//! recipe with a method and a measure. At every threshold (or Hamming distance) it counts what is
-//! found, missed and found wrongly. It does so twice: for the *measure* alone, as if every pair were
-//! compared, and for the whole *method*, which compares candidates only. The difference is what the
-//! search for candidates loses. [`compare_clusters`] scores clusters against true ones, and [`tune`]
-//! searches for the best setting.
+//! [`LabelledTexts`] holds the texts and the truth: labelled pairs, or groups of texts in which all are
+//! similar and between which none are. [`Evaluation`] scores every pair under a [`EvaluatedSetting`],
+//! which is a recipe with a method and a measure. At every threshold (or Hamming distance) it counts
+//! what is found, missed and found wrongly. It does so twice: for the *measure* alone, as if every pair
+//! were compared, and for the whole *method*, which compares candidates only. The difference is what the
+//! search for candidates loses. [`compare_clusters`] scores clusters against true ones, and
+//! [`tune_settings`] searches for the best setting.
 //!
 //! # Guarantees
 //!
@@ -15,7 +15,7 @@
 //!   or on the number of threads. Random draws depend on a seed alone.
 //! * A ratio without a denominator has no value.
 //! * Intervals come from resampling whole units, so pairs that share a text stay together.
-//! * [`Labelled::split`] never puts texts that are connected by pairs, or equal, into different parts.
+//! * [`LabelledTexts::split_in_halves`] never puts texts that are connected by pairs, or equal, into different parts.
 //!
 //! # Cost
 //!
@@ -41,17 +41,19 @@ mod removed;
 mod scored;
 mod tune;
 
-pub use bootstrap::{Bootstrap, Estimate, Interval, Metrics};
-pub use classes::{LengthClass, Script, TextClass};
-pub use clusters::{Averages, ClusterScores, compare_clusters};
-pub use counts::Counts;
-pub use curve::{Curve, CurvePoint, Goal};
-pub use evaluation::{Breakdown, Class, Evaluation, Options, Point};
-pub use labelled::{Labelled, LabelledPair, MOST_PAIRS};
+pub use bootstrap::{BootstrapOptions, ConfidenceInterval, MetricEstimate, MetricEstimates};
+pub use classes::{LengthClass, ScriptClass, TextClass};
+pub use clusters::{AveragedMetrics, ClusterScores, compare_clusters};
+pub use counts::ConfusionCounts;
+pub use curve::{CurvePoint, PrecisionRecallCurve, TuningGoal};
+pub use evaluation::{
+    ClassBreakdown, ClassMetrics, Evaluation, EvaluationOptions, EvaluationPoint,
+};
+pub use labelled::{LabelledPair, LabelledTexts, MOST_PAIRS};
 pub use reach::LabelReach;
 pub use removed::count_removed;
-pub use scored::{Setting, Sweep};
-pub use tune::{Contender, TuneOptions, Tuning, contenders, tune};
+pub use scored::{EvaluatedSetting, SweptParameter};
+pub use tune::{TuneOptions, TunedContender, TuningOutcome, contenders, tune_settings};
 
 #[cfg(test)]
 mod tests;

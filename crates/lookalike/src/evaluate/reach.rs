@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::scored::{Scored, Setting, Sweep};
+use super::scored::{EvaluatedSetting, ScoredPairs, SweptParameter};
 
 /// A stretch without labels counts from this share of the range that is looked at.
 const STRETCH: f64 = 0.2;
@@ -30,11 +30,11 @@ pub struct LabelReach {
 }
 
 impl LabelReach {
-    pub(super) fn new(scored: &Scored<'_>, setting: &Setting) -> Self {
-        let range = match setting.sweep() {
-            Sweep::Threshold => [setting.matching.threshold.get(), 1.0],
-            Sweep::Distance => [-f64::from(setting.matching.distance), 0.0],
-            Sweep::Nothing => {
+    pub(super) fn new(scored: &ScoredPairs<'_>, setting: &EvaluatedSetting) -> Self {
+        let range = match setting.swept_parameter() {
+            SweptParameter::Threshold => [setting.matching.threshold.get(), 1.0],
+            SweptParameter::Distance => [-f64::from(setting.matching.distance), 0.0],
+            SweptParameter::Nothing => {
                 return Self {
                     limit: None,
                     without_different: Vec::new(),
@@ -46,13 +46,13 @@ impl LabelReach {
         };
         let similar = Scores::new(scored, range, true);
         let different = Scores::new(scored, range, false);
-        let floor = match scored.others() {
+        let floor = match scored.count_unscored_pairs() {
             0 => different.floor(range).max(lowest(scored)).min(range[1]),
             // All pairs have labels.
             _ => range[0],
         };
-        let as_cuts = |stretches: Vec<[f64; 2]>| match setting.sweep() {
-            Sweep::Distance => {
+        let as_cuts = |stretches: Vec<[f64; 2]>| match setting.swept_parameter() {
+            SweptParameter::Distance => {
                 let turned = stretches.into_iter().rev();
                 turned.map(|[low, high]| [-high, -low]).collect()
             }
@@ -69,17 +69,17 @@ impl LabelReach {
 
     /// Returns `true` if a range without labels matters to a setting with this threshold or distance: the
     /// part of it that is less similar than pairs at the threshold is wide enough to count.
-    pub fn concerns(&self, [low, high]: [f64; 2], cut: f64, sweep: Sweep) -> bool {
+    pub fn concerns(&self, [low, high]: [f64; 2], cut: f64, sweep: SweptParameter) -> bool {
         match sweep {
-            Sweep::Threshold => high.min(cut) - low > self.width,
-            Sweep::Distance => high - low.max(cut) > self.width,
-            Sweep::Nothing => false,
+            SweptParameter::Threshold => high.min(cut) - low > self.width,
+            SweptParameter::Distance => high - low.max(cut) > self.width,
+            SweptParameter::Nothing => false,
         }
     }
 }
 
 /// The lowest score of all.
-fn lowest(scored: &Scored<'_>) -> f64 {
+fn lowest(scored: &ScoredPairs<'_>) -> f64 {
     let scores = scored.scores.iter().copied().flatten();
     scores.reduce(f64::min).unwrap_or(f64::NEG_INFINITY)
 }
@@ -93,7 +93,7 @@ struct Scores {
 }
 
 impl Scores {
-    fn new(scored: &Scored<'_>, [least, _]: [f64; 2], similar: bool) -> Self {
+    fn new(scored: &ScoredPairs<'_>, [least, _]: [f64; 2], similar: bool) -> Self {
         let pairs = scored.pairs.iter().zip(&scored.scores);
         let of_label = pairs.filter(|(pair, _)| pair.similar == similar);
         let all: Vec<Option<f64>> = of_label.map(|(_, score)| *score).collect();
@@ -103,7 +103,7 @@ impl Scores {
         known.sort_unstable_by(f64::total_cmp);
         Self {
             known,
-            are_below: all.iter().any(is_low) || !similar && scored.others() > 0,
+            are_below: all.iter().any(is_low) || !similar && scored.count_unscored_pairs() > 0,
         }
     }
 

@@ -3,34 +3,34 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::bootstrap::{Found, Observation};
-use super::curve::Curve;
-use super::labelled::{Labelled, LabelledPair, MOST_PAIRS};
-use super::measure::Scorer;
+use super::bootstrap::{FoundAtCuts, PairObservation};
+use super::curve::PrecisionRecallCurve;
+use super::labelled::{LabelledPair, LabelledTexts, MOST_PAIRS};
+use super::measure::PairScorer;
 use crate::arch::Cpu;
 use crate::error::{Error, ErrorKind, Result};
-use crate::matching::{CopyPairs, Corpus, Texts, decide_pairs, find_pairs};
-use crate::plan::{Candidates, Measure, Method, Plan, Settings};
+use crate::matching::{CopyPairs, DocumentSource, MatchCorpus, decide_pairs, find_pairs};
+use crate::plan::{CandidateRule, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::sketches::{Sketcher, Sketches};
-use crate::text::{Analysis, Analyzer, Scratch};
+use crate::sketches::{DocumentSketcher, DocumentSketches};
+use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use crate::types::{DocId, Threshold};
-use crate::verify::Weighted;
+use crate::verify::WeightedFeature;
 
 /// A setting to evaluate: a recipe with match options whose threshold or distance varies.
 #[derive(Clone, Debug)]
-pub struct Setting {
+pub struct EvaluatedSetting {
     /// Recipe of the texts.
     pub recipe: Recipe,
     /// Method and measure. The threshold is the lowest considered. With fingerprints alone, the
     /// distance is the largest.
-    pub matching: Settings,
+    pub matching: MatchSettings,
 }
 
 /// The quantity that varies in a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sweep {
+pub enum SweptParameter {
     /// The least similarity of a match.
     Threshold,
     /// The largest Hamming distance of a match.
@@ -39,48 +39,53 @@ pub enum Sweep {
     Nothing,
 }
 
-impl Setting {
+impl EvaluatedSetting {
     /// Returns the quantity that varies.
-    pub fn sweep(&self) -> Sweep {
+    pub fn swept_parameter(&self) -> SweptParameter {
         match (self.matching.method, self.matching.measure) {
-            (Method::SimHash, Measure::Sketch) => Sweep::Distance,
-            (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => Sweep::Nothing,
-            _ => Sweep::Threshold,
+            (MatchMethod::SimHash, SimilarityMeasure::Sketch) => SweptParameter::Distance,
+            (MatchMethod::Exact, _) | (MatchMethod::Sentences, SimilarityMeasure::Sketch) => {
+                SweptParameter::Nothing
+            }
+            _ => SweptParameter::Threshold,
         }
     }
 
     /// Returns the number of blocks of bits, if candidates are fingerprints that share one.
-    pub(super) fn blocks(&self) -> Option<u32> {
+    pub(super) fn block_count(&self) -> Option<u32> {
         let matching = &self.matching;
         let by_blocks =
-            matching.method == Method::SimHash && matching.candidates == Candidates::Blocks;
+            matching.method == MatchMethod::SimHash && matching.candidates == CandidateRule::Blocks;
         by_blocks.then_some(matching.distance + 1)
     }
 
     /// Returns the plan with another threshold.
-    pub(super) fn plan_at(&self, threshold: f64) -> Result<Plan> {
-        let settings = Settings {
+    pub(super) fn plan_at_threshold(&self, threshold: f64) -> Result<MatchPlan> {
+        let settings = MatchSettings {
             threshold: Threshold::new(threshold)?,
             ..self.matching
         };
-        Plan::new(&self.recipe, settings)
+        MatchPlan::new(&self.recipe, settings)
     }
 
     /// Returns a plan that finds candidates by the exact join, which works at every threshold.
-    fn join_plan(&self) -> Result<Plan> {
-        let settings = Settings {
-            method: Method::Join,
+    fn exact_join_plan(&self) -> Result<MatchPlan> {
+        let settings = MatchSettings {
+            method: MatchMethod::Join,
             ..self.matching
         };
-        Plan::new(&self.recipe, settings)
+        MatchPlan::new(&self.recipe, settings)
     }
 
     /// Returns a plan with the measure, distance and bits of the setting, whatever its threshold is.
     /// Some methods have no plan at low thresholds.
-    fn measuring_plan(&self) -> Result<Plan> {
-        let by_slots = matches!(self.matching.method, Method::Auto | Method::MinHash);
-        let by_smallest = self.matching.method == Method::BottomK;
-        let settings = Settings {
+    fn measuring_plan(&self) -> Result<MatchPlan> {
+        let by_slots = matches!(
+            self.matching.method,
+            MatchMethod::Auto | MatchMethod::MinHash
+        );
+        let by_smallest = self.matching.method == MatchMethod::BottomK;
+        let settings = MatchSettings {
             threshold: if by_slots || by_smallest {
                 Threshold::new(1.0)?
             } else {
@@ -89,65 +94,70 @@ impl Setting {
             ..self.matching
         };
         match self.matching.measure {
-            Measure::Sketch => Plan::new(&self.recipe, settings),
-            _ if self.matching.method == Method::Exact => Plan::new(&self.recipe, settings),
-            _ => self.join_plan(),
+            SimilarityMeasure::Sketch => MatchPlan::new(&self.recipe, settings),
+            _ if self.matching.method == MatchMethod::Exact => {
+                MatchPlan::new(&self.recipe, settings)
+            }
+            _ => self.exact_join_plan(),
         }
     }
 }
 
 /// The pairs of labelled texts with their scores under a setting. With groups, these include pairs
 /// across groups that reach the lowest threshold or the largest distance.
-pub(super) struct Scored<'a> {
-    labelled: &'a Labelled,
-    setting: &'a Setting,
+pub(super) struct ScoredPairs<'a> {
+    labelled: &'a LabelledTexts,
+    setting: &'a EvaluatedSetting,
     pub(super) pairs: Vec<LabelledPair>,
     pub(super) scores: Vec<Option<f64>>,
 }
 
-impl<'a> Scored<'a> {
+impl<'a> ScoredPairs<'a> {
     /// Scores the pairs. `thresholds` are those that will be decided.
     ///
     /// # Errors
     /// Fails if the setting has no plan, if too many pairs across groups are found, or if texts are too
     /// long for the measure.
     pub(super) fn new(
-        labelled: &'a Labelled,
-        setting: &'a Setting,
+        labelled: &'a LabelledTexts,
+        setting: &'a EvaluatedSetting,
         thresholds: &[f64],
     ) -> Result<Self> {
         let mut scored = Self {
             labelled,
             setting,
-            pairs: labelled.pairs().to_vec(),
+            pairs: labelled.listed_pairs().to_vec(),
             scores: Vec::new(),
         };
-        if labelled.groups().is_some() {
-            scored.pairs.extend(scored.across(thresholds)?);
+        if labelled.text_groups().is_some() {
+            scored.pairs.extend(scored.find_pairs_across(thresholds)?);
         }
         scored.pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
-        scored.scores = scored.score()?;
+        scored.scores = scored.score_pairs()?;
         Ok(scored)
     }
 
     /// Returns the number of pairs that are not similar and that no threshold or distance finds.
-    pub(super) fn others(&self) -> u64 {
-        let found = self.pairs.len() - self.labelled.pairs().len();
-        self.labelled.unlisted() - found as u64
+    pub(super) fn count_unscored_pairs(&self) -> u64 {
+        let found = self.pairs.len() - self.labelled.listed_pairs().len();
+        self.labelled.count_unlisted_pairs() - found as u64
     }
 
     /// Returns the curve of the measure alone.
-    pub(super) fn curve(&self) -> Curve {
+    pub(super) fn measure_curve(&self) -> PrecisionRecallCurve {
         let similar = self.pairs.iter().map(|pair| pair.similar);
-        Curve::new(self.scores.iter().copied().zip(similar), self.others())
+        PrecisionRecallCurve::new(
+            self.scores.iter().copied().zip(similar),
+            self.count_unscored_pairs(),
+        )
     }
 
     /// Returns the pairs for resampling, with the cuts at which each is `found`.
-    pub(super) fn observations(&self, found: &[Found]) -> Vec<Observation> {
-        let unit = |document| self.labelled.unit(document);
+    pub(super) fn observations(&self, found: &[FoundAtCuts]) -> Vec<PairObservation> {
+        let unit = |document| self.labelled.unit_of(document);
         let pairs = self.pairs.iter().zip(found);
         pairs
-            .map(|(pair, &found)| Observation {
+            .map(|(pair, &found)| PairObservation {
                 units: [unit(pair.a), unit(pair.b)],
                 similar: pair.similar,
                 found,
@@ -156,11 +166,11 @@ impl<'a> Scored<'a> {
     }
 
     /// Returns, for each pair, the cuts that its score reaches.
-    pub(super) fn measured(&self, cuts: &[f64]) -> Vec<Found> {
+    pub(super) fn find_by_measure(&self, cuts: &[f64]) -> Vec<FoundAtCuts> {
         let found = |score: f64| {
             let bits = (0..)
                 .zip(cuts)
-                .map(|(at, &cut)| Found::from(score >= cut) << at);
+                .map(|(at, &cut)| FoundAtCuts::from(score >= cut) << at);
             bits.fold(0, |found, bit| found | bit)
         };
         self.scores
@@ -174,24 +184,27 @@ impl<'a> Scored<'a> {
     ///
     /// # Errors
     /// Fails if texts are too long for the measure.
-    pub(super) fn decided(&self, thresholds: &[f64]) -> Result<(Vec<Found>, Found)> {
+    pub(super) fn find_by_method(
+        &self,
+        thresholds: &[f64],
+    ) -> Result<(Vec<FoundAtCuts>, FoundAtCuts)> {
         let mut found = vec![0; self.pairs.len()];
-        let mut planned: Found = 0;
+        let mut planned: FoundAtCuts = 0;
         let named: Vec<_> = self.pairs.iter().map(|pair| (pair.a, pair.b)).collect();
         let mut sketched = None;
         let mut ascending: Vec<usize> = (0..thresholds.len()).collect();
         ascending.sort_by(|&a, &b| thresholds[a].total_cmp(&thresholds[b]));
         for at in ascending {
-            let Ok(plan) = self.setting.plan_at(thresholds[at]) else {
+            let Ok(plan) = self.setting.plan_at_threshold(thresholds[at]) else {
                 continue;
             };
             planned |= 1 << at;
             // Sketches for the lowest threshold also serve all higher ones.
-            let sketches = sketched.get_or_insert_with(|| self.sketch(&plan));
+            let sketches = sketched.get_or_insert_with(|| self.sketch_texts(&plan));
             let decided =
                 self.with_corpus(&plan, sketches, |corpus| decide_pairs(corpus, &named))?;
             for (found, decided) in found.iter_mut().zip(decided) {
-                *found |= Found::from(decided.is_some()) << at;
+                *found |= FoundAtCuts::from(decided.is_some()) << at;
             }
         }
         Ok((found, planned))
@@ -199,25 +212,26 @@ impl<'a> Scored<'a> {
 
     /// Returns `true` if a score counts for the setting. Pairs across groups with other scores are not
     /// searched for.
-    fn counts(&self, score: f64) -> bool {
-        match self.setting.sweep() {
-            Sweep::Distance => score >= -f64::from(self.setting.matching.distance),
-            Sweep::Threshold => score >= self.setting.matching.threshold.get(),
-            Sweep::Nothing => true,
+    fn counted_score(&self, score: f64) -> bool {
+        match self.setting.swept_parameter() {
+            SweptParameter::Distance => score >= -f64::from(self.setting.matching.distance),
+            SweptParameter::Threshold => score >= self.setting.matching.threshold.get(),
+            SweptParameter::Nothing => true,
         }
     }
 
-    fn score(&self) -> Result<Vec<Option<f64>>> {
-        let scorer = Scorer::new(&self.setting.recipe, &self.setting.measuring_plan()?);
+    fn score_pairs(&self) -> Result<Vec<Option<f64>>> {
+        let scorer = PairScorer::new(&self.setting.recipe, &self.setting.measuring_plan()?);
         let text = |document: DocId| self.labelled.texts()[document.index()].as_str();
         let of_one: Vec<&[LabelledPair]> = self.pairs.chunk_by(|x, y| x.a == y.a).collect();
         let scores: Vec<Vec<Option<f64>>> = of_one
             .into_par_iter()
-            .map_init(Scratch::default, |scratch, pairs| {
-                let a = scorer.side(text(pairs[0].a), scratch);
+            .map_init(AnalysisScratch::default, |scratch, pairs| {
+                let a = scorer.prepare_text(text(pairs[0].a), scratch);
                 let score = |pair: &LabelledPair| {
-                    let score = scorer.score(&a, &scorer.side(text(pair.b), scratch))?;
-                    Ok(score.filter(|&score| self.counts(score)))
+                    let score =
+                        scorer.score_pair(&a, &scorer.prepare_text(text(pair.b), scratch))?;
+                    Ok(score.filter(|&score| self.counted_score(score)))
                 };
                 pairs.iter().map(score).collect::<Result<Vec<_>>>()
             })
@@ -226,21 +240,23 @@ impl<'a> Scored<'a> {
     }
 
     /// Returns the pairs across groups that may be found at one of the thresholds.
-    fn across(&self, thresholds: &[f64]) -> Result<Vec<LabelledPair>> {
+    fn find_pairs_across(&self, thresholds: &[f64]) -> Result<Vec<LabelledPair>> {
         let matching = &self.setting.matching;
         let mut plans = Vec::new();
-        let by_sketch = matching.measure == Measure::Sketch;
+        let by_sketch = matching.measure == SimilarityMeasure::Sketch;
         let by_own_candidates = matches!(
             matching.method,
-            Method::SimHash | Method::Sentences | Method::Exact
+            MatchMethod::SimHash | MatchMethod::Sentences | MatchMethod::Exact
         );
-        if !by_sketch && matching.method != Method::Exact {
-            plans.push(self.setting.join_plan()?);
+        if !by_sketch && matching.method != MatchMethod::Exact {
+            plans.push(self.setting.exact_join_plan()?);
         }
         if by_own_candidates {
-            plans.push(Plan::new(&self.setting.recipe, *matching)?);
+            plans.push(MatchPlan::new(&self.setting.recipe, *matching)?);
         } else if by_sketch {
-            let at_thresholds = thresholds.iter().map(|&at| self.setting.plan_at(at));
+            let at_thresholds = thresholds
+                .iter()
+                .map(|&at| self.setting.plan_at_threshold(at));
             plans.extend(at_thresholds.filter_map(Result::ok));
         }
         let mut across = Vec::new();
@@ -258,9 +274,9 @@ impl<'a> Scored<'a> {
         Ok(across.into_iter().map(pair).collect())
     }
 
-    fn find_across(&self, plan: &Plan, across: &mut Vec<(DocId, DocId)>) -> Result<()> {
-        let groups = self.labelled.groups().unwrap_or_default();
-        let sketches = self.sketch(plan);
+    fn find_across(&self, plan: &MatchPlan, across: &mut Vec<(DocId, DocId)>) -> Result<()> {
+        let groups = self.labelled.text_groups().unwrap_or_default();
+        let sketches = self.sketch_texts(plan);
         self.with_corpus(plan, &sketches, |corpus| {
             find_pairs(
                 corpus,
@@ -270,7 +286,7 @@ impl<'a> Scored<'a> {
                         across.push((pair.a.min(pair.b), pair.a.max(pair.b)));
                     }
                     if across.len() > MOST_PAIRS {
-                        return Err(too_many(plan.threshold()));
+                        return Err(too_many_pairs(plan.threshold()));
                     }
                     Ok(())
                 },
@@ -280,15 +296,15 @@ impl<'a> Scored<'a> {
         Ok(())
     }
 
-    fn sketch(&self, plan: &Plan) -> Sketches {
+    fn sketch_texts(&self, plan: &MatchPlan) -> DocumentSketches {
         sketch_texts(&self.setting.recipe, plan, self.labelled.texts())
     }
 
     fn with_corpus<T>(
         &self,
-        plan: &Plan,
-        sketches: &Sketches,
-        work: impl FnOnce(&Corpus<'_>) -> Result<T>,
+        plan: &MatchPlan,
+        sketches: &DocumentSketches,
+        work: impl FnOnce(&MatchCorpus<'_>) -> Result<T>,
     ) -> Result<T> {
         let texts = self.labelled.texts();
         with_corpus(&self.setting.recipe, plan, (texts, sketches), work)
@@ -296,49 +312,53 @@ impl<'a> Scored<'a> {
 }
 
 /// Sketches texts by all threads.
-pub(super) fn sketch_texts(recipe: &Recipe, plan: &Plan, texts: &[String]) -> Sketches {
+pub(super) fn sketch_texts(
+    recipe: &Recipe,
+    plan: &MatchPlan,
+    texts: &[String],
+) -> DocumentSketches {
     /// Features that are kept of short texts, 8 bytes each.
     const FEATURES_HELD: usize = 4 << 20;
-    let sketcher = Sketcher::new(recipe, plan, Cpu::best());
-    let analyzer = Analyzer::new(recipe).with_extras(sketcher.extras());
-    let parts: Vec<Sketches> = texts
+    let sketcher = DocumentSketcher::new(recipe, plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(recipe).with_extras(sketcher.required_extras());
+    let parts: Vec<DocumentSketches> = texts
         .par_chunks(1024)
-        .map_init(Scratch::default, |scratch, texts| {
-            let mut sketches = sketcher.sketches(FEATURES_HELD);
+        .map_init(AnalysisScratch::default, |scratch, texts| {
+            let mut sketches = sketcher.new_sketches(FEATURES_HELD);
             for text in texts {
-                sketcher.add(&analyzer.analyze(text, scratch), &mut sketches);
+                sketcher.add_document(&analyzer.analyze_text(text, scratch), &mut sketches);
             }
             sketches
         })
         .collect();
-    let mut all = sketcher.sketches(FEATURES_HELD);
-    parts.iter().for_each(|part| all.append(part));
+    let mut all = sketcher.new_sketches(FEATURES_HELD);
+    parts.iter().for_each(|part| all.append_sketches(part));
     all
 }
 
 /// Works on texts and their sketches as a corpus.
 pub(super) fn with_corpus<T>(
     recipe: &Recipe,
-    plan: &Plan,
-    (texts, sketches): (&[String], &Sketches),
-    work: impl FnOnce(&Corpus<'_>) -> Result<T>,
+    plan: &MatchPlan,
+    (texts, sketches): (&[String], &DocumentSketches),
+    work: impl FnOnce(&MatchCorpus<'_>) -> Result<T>,
 ) -> Result<T> {
-    let extras = Sketcher::new(recipe, plan, Cpu::best()).extras();
-    work(&Corpus {
+    let extras = DocumentSketcher::new(recipe, plan, Cpu::detect_best()).required_extras();
+    work(&MatchCorpus {
         plan,
         sketches,
-        texts: &Again {
-            analyzer: Analyzer::new(recipe).with_extras(extras),
+        texts: &TextReanalyzer {
+            analyzer: TextAnalyzer::new(recipe).with_extras(extras),
             texts,
         },
         order: None,
-        parts: None,
+        partitions: None,
         window: None,
-        given: 0,
+        known_prefix: 0,
     })
 }
 
-fn too_many(threshold: Threshold) -> Error {
+fn too_many_pairs(threshold: Threshold) -> Error {
     Error::new(
         ErrorKind::Limit,
         format!(
@@ -350,39 +370,47 @@ fn too_many(threshold: Threshold) -> Error {
 }
 
 /// The source of the labelled texts.
-struct Again<'a> {
-    analyzer: Analyzer,
+struct TextReanalyzer<'a> {
+    analyzer: TextAnalyzer,
     texts: &'a [String],
 }
 
-impl Again<'_> {
-    fn analyze(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) {
+impl TextReanalyzer<'_> {
+    fn reanalyze_text(&self, document: DocId, visit: impl FnOnce(&TextAnalysis<'_>)) {
         let text = &self.texts[document.index()];
-        visit(&self.analyzer.analyze(text, &mut Scratch::default()));
+        visit(
+            &self
+                .analyzer
+                .analyze_text(text, &mut AnalysisScratch::default()),
+        );
     }
 }
 
-impl Texts for Again<'_> {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.analyze(document, |analysis| analysis.features(into));
+impl DocumentSource for TextReanalyzer<'_> {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.reanalyze_text(document, |analysis| analysis.append_features(into));
         Ok(())
     }
 
-    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
-        self.analyze(document, |analysis| analysis.weighted_features(into));
+    fn append_weighted_features(
+        &self,
+        document: DocId,
+        into: &mut Vec<WeightedFeature>,
+    ) -> Result<()> {
+        self.reanalyze_text(document, |analysis| analysis.weighted_features(into));
         Ok(())
     }
 
-    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        self.analyze(document, |analysis| {
+    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+        self.reanalyze_text(document, |analysis| {
             into.extend_from_slice(analysis.characters());
         });
         Ok(())
     }
 
-    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.analyze(document, |analysis| {
-            into.extend_from_slice(analysis.tokens());
+    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.reanalyze_text(document, |analysis| {
+            into.extend_from_slice(analysis.token_values());
         });
         Ok(())
     }

@@ -1,10 +1,10 @@
 use serde_json::Value;
 
-use super::bootstrap::{Found, Observation, metrics, percentile};
+use super::bootstrap::{FoundAtCuts, PairObservation, estimate_metrics, percentile};
 use super::*;
 use crate::error::ErrorKind;
-use crate::hash::mix;
-use crate::plan::{Measure, Method, Settings};
+use crate::hash::mix_bits;
+use crate::plan::{MatchMethod, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::types::{DocId, Threshold};
 
@@ -14,7 +14,7 @@ struct Numbers(u64);
 impl Numbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.0) % limit as u64) as usize
+        (mix_bits(self.0) % limit as u64) as usize
     }
 
     fn share(&mut self) -> f64 {
@@ -56,13 +56,13 @@ fn near(a: Option<f64>, b: f64) -> bool {
 
 #[test]
 fn ratios_by_hand() {
-    let counts = |true_positives, false_positives, false_negatives| Counts {
+    let counts = |true_positives, false_positives, false_negatives| ConfusionCounts {
         true_positives,
         false_positives,
         false_negatives,
         true_negatives: 5,
     };
-    let all = |counts: Counts| (counts.precision(), counts.recall(), counts.f1());
+    let all = |counts: ConfusionCounts| (counts.precision(), counts.recall(), counts.f1_score());
     assert_eq!(
         all(counts(3, 1, 2)),
         (Some(0.75), Some(0.6), Some(2.0 / 3.0))
@@ -81,17 +81,21 @@ fn curves_are_those_of_scikit_learn() {
         let scores = numbers(&given["scores"]);
         let labels = numbers(&given["labels"]);
         let pairs = scores.iter().zip(&labels);
-        let curve = Curve::new(pairs.map(|(&score, &label)| (Some(score), label == 1.0)), 0);
+        let curve =
+            PrecisionRecallCurve::new(pairs.map(|(&score, &label)| (Some(score), label == 1.0)), 0);
         let points = vector["points"].as_array().unwrap();
-        assert_eq!(curve.points().len(), points.len());
-        for (point, expected) in curve.points().iter().rev().zip(points) {
+        assert_eq!(curve.curve_points().len(), points.len());
+        for (point, expected) in curve.curve_points().iter().rev().zip(points) {
             let expected = numbers(expected);
             assert_eq!(point.cut, expected[0]);
             assert!(near(point.counts.precision(), expected[1]));
             assert!(near(point.counts.recall(), expected[2]));
-            assert!(near(point.counts.f1(), expected[3]));
+            assert!(near(point.counts.f1_score(), expected[3]));
         }
-        let recalls = curve.points().iter().map(|point| point.counts.recall());
+        let recalls = curve
+            .curve_points()
+            .iter()
+            .map(|point| point.counts.recall());
         assert!(recalls.is_sorted(), "recall never rises with the threshold");
     }
 }
@@ -107,15 +111,15 @@ fn clusters_are_those_of_scikit_learn() {
             continue;
         };
         let (predicted, truth) = (integers(&given["predicted"]), integers(&given["truth"]));
-        let scores = compare_clusters(&predicted, &truth, 0, &Bootstrap::default()).unwrap();
+        let scores = compare_clusters(&predicted, &truth, 0, &BootstrapOptions::default()).unwrap();
         let pairwise = integers(&vector["pairwise"]);
-        let counts = Counts {
+        let counts = ConfusionCounts {
             true_positives: pairwise[0],
             false_positives: pairwise[1],
             false_negatives: pairwise[2],
             true_negatives: 0,
         };
-        let values = |averages: Averages| {
+        let values = |averages: AveragedMetrics| {
             (
                 averages.precision.value,
                 averages.recall.value,
@@ -124,7 +128,7 @@ fn clusters_are_those_of_scikit_learn() {
         };
         let (precision, recall, f1) = values(scores.pairwise);
         assert_eq!((precision, recall), (counts.precision(), counts.recall()));
-        assert!(counts.f1().is_none_or(|value| near(f1, value)));
+        assert!(counts.f1_score().is_none_or(|value| near(f1, value)));
         let expected = numbers(&vector["b_cubed"]);
         let (precision, recall, f1) = values(scores.b_cubed);
         assert!(near(precision, expected[0]) && near(recall, expected[1]));
@@ -139,7 +143,7 @@ fn clusters_by_hand() {
     // {a b c} {d e} {f} against {a b} {c d e} {f}, and four documents that are alone in both.
     let predicted = [1, 1, 1, 2, 2, 3];
     let truth = [7, 7, 8, 8, 8, 9];
-    let scores = compare_clusters(&predicted, &truth, 4, &Bootstrap::default()).unwrap();
+    let scores = compare_clusters(&predicted, &truth, 4, &BootstrapOptions::default()).unwrap();
     assert_eq!(
         (
             scores.documents,
@@ -162,12 +166,12 @@ fn clusters_by_hand() {
         (2.0 + 5.0 / 3.0 + 1.0 + 4.0) / 10.0
     ));
     assert_eq!(scores.exact_set.precision.value, Some(0.0));
-    let same = compare_clusters(&truth, &truth, 0, &Bootstrap::default()).unwrap();
+    let same = compare_clusters(&truth, &truth, 0, &BootstrapOptions::default()).unwrap();
     assert_eq!((same.exact, same.exact_set.f1.value), (2, Some(1.0)));
-    let alone = compare_clusters(&[1, 2], &[1, 2], 0, &Bootstrap::default()).unwrap();
-    assert_eq!(alone.pairwise, Averages::default());
+    let alone = compare_clusters(&[1, 2], &[1, 2], 0, &BootstrapOptions::default()).unwrap();
+    assert_eq!(alone.pairwise, AveragedMetrics::default());
     assert_eq!(alone.b_cubed.f1.value, Some(1.0));
-    assert!(compare_clusters(&[1], &[], 0, &Bootstrap::default()).is_err());
+    assert!(compare_clusters(&[1], &[], 0, &BootstrapOptions::default()).is_err());
 }
 
 #[test]
@@ -179,9 +183,9 @@ fn the_best_point_is_the_strictest_of_the_best() {
         (Some(0.5), true),
         (None, true),
     ];
-    let curve = Curve::new(pairs, 3);
+    let curve = PrecisionRecallCurve::new(pairs, 3);
     let counts: Vec<_> = curve
-        .points()
+        .curve_points()
         .iter()
         .map(|point| {
             (
@@ -192,13 +196,17 @@ fn the_best_point_is_the_strictest_of_the_best() {
         })
         .collect();
     assert_eq!(counts, [(0.9, 1, 0), (0.8, 2, 1), (0.5, 3, 1)]);
-    assert_eq!(curve.points()[0].counts.true_negatives, 4);
-    assert_eq!(curve.best(Goal::F1), Some(2));
-    assert_eq!(curve.best(Goal::Precision(0.9)), Some(0));
-    assert_eq!(curve.best(Goal::Precision(0.75)), Some(2));
-    assert_eq!(Curve::new([(None, true)], 1).best(Goal::F1), None);
+    assert_eq!(curve.curve_points()[0].counts.true_negatives, 4);
+    assert_eq!(curve.best_point(TuningGoal::F1), Some(2));
+    assert_eq!(curve.best_point(TuningGoal::Precision(0.9)), Some(0));
+    assert_eq!(curve.best_point(TuningGoal::Precision(0.75)), Some(2));
     assert_eq!(
-        Curve::new([(Some(1.0), false), (None, true)], 0).best(Goal::Precision(0.5)),
+        PrecisionRecallCurve::new([(None, true)], 1).best_point(TuningGoal::F1),
+        None
+    );
+    assert_eq!(
+        PrecisionRecallCurve::new([(Some(1.0), false), (None, true)], 0)
+            .best_point(TuningGoal::Precision(0.5)),
         None
     );
 }
@@ -206,16 +214,19 @@ fn the_best_point_is_the_strictest_of_the_best() {
 #[test]
 fn thresholds_are_round_numbers_that_decide_alike() {
     let scores = [0.9, 2.0 / 3.0, 0.6655, 0.25, 0.25 - 1e-13];
-    let curve = Curve::new(scores.map(|score| (Some(score), true)), 0);
-    let thresholds: Vec<_> = (0..5).map(|at| curve.threshold(at, 0.2)).collect();
+    let curve = PrecisionRecallCurve::new(scores.map(|score| (Some(score), true)), 0);
+    let thresholds: Vec<_> = (0..5).map(|at| curve.rounded_threshold(at, 0.2)).collect();
     assert_eq!(thresholds[..4], [0.8, 0.666, 0.5, 0.25]);
     for (at, threshold) in thresholds.iter().enumerate() {
         let found = scores.iter().filter(|score| *score >= threshold).count();
         assert_eq!(found, at + 1, "{threshold}");
     }
-    assert_eq!(Curve::new([(Some(1.0), true)], 0).threshold(0, 1.0), 1.0);
-    let low = Curve::new([(Some(0.05), true)], 0);
-    assert_eq!(low.threshold(0, 0.05), 0.05);
+    assert_eq!(
+        PrecisionRecallCurve::new([(Some(1.0), true)], 0).rounded_threshold(0, 1.0),
+        1.0
+    );
+    let low = PrecisionRecallCurve::new([(Some(0.05), true)], 0);
+    assert_eq!(low.rounded_threshold(0, 0.05), 0.05);
 }
 
 #[test]
@@ -230,14 +241,14 @@ fn percentiles_lie_between_values() {
 
 /// Returns units of four pairs. All pairs of a unit are found together, with the probability `recall`,
 /// so they are not independent.
-fn simulated(rng: &mut Numbers, units: u32, recall: f64) -> Vec<Observation> {
+fn simulated(rng: &mut Numbers, units: u32, recall: f64) -> Vec<PairObservation> {
     (0..units)
         .flat_map(|unit| {
             let found = rng.share() < recall;
-            (0..4).map(move |at| Observation {
+            (0..4).map(move |at| PairObservation {
                 units: [unit; 2],
                 similar: at < 3,
-                found: Found::from(found),
+                found: FoundAtCuts::from(found),
             })
         })
         .collect()
@@ -250,12 +261,12 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     let mut covered = 0;
     for seed in 0..rounds {
         let observations = simulated(&mut rng, 80, truth);
-        let bootstrap = Bootstrap {
+        let bootstrap = BootstrapOptions {
             resamples: 300,
             seed,
-            ..Bootstrap::default()
+            ..BootstrapOptions::default()
         };
-        let recall = metrics(&observations, 0, 1, 80, &bootstrap)[0].recall;
+        let recall = estimate_metrics(&observations, 0, 1, 80, &bootstrap)[0].recall;
         let interval = recall.interval.unwrap();
         covered += u32::from(interval.low <= truth && truth <= interval.high);
     }
@@ -268,34 +279,37 @@ fn runs_of_cuts_are_counted_like_single_ones() {
     let mut rng = Numbers(9);
     let cuts = 128;
     let observations: Vec<_> = (0..300)
-        .map(|_| Observation {
+        .map(|_| PairObservation {
             units: [rng.below(40) as u32, rng.below(40) as u32],
             similar: rng.below(2) == 0,
             found: [
                 0,
-                Found::MAX,
+                FoundAtCuts::MAX,
                 u128::from(rng.below(1 << 40) as u64) << rng.below(100),
             ][rng.below(3)],
         })
         .collect();
-    let bootstrap = Bootstrap {
+    let bootstrap = BootstrapOptions {
         resamples: 20,
-        ..Bootstrap::default()
+        ..BootstrapOptions::default()
     };
-    let together = metrics(&observations, 7, cuts, 40, &bootstrap);
+    let together = estimate_metrics(&observations, 7, cuts, 40, &bootstrap);
     for (cut, together) in together.iter().enumerate() {
         let single: Vec<_> = observations
             .iter()
-            .map(|pair| Observation {
+            .map(|pair| PairObservation {
                 found: pair.found >> cut & 1,
                 ..*pair
             })
             .collect();
-        assert_eq!(*together, metrics(&single, 7, 1, 40, &bootstrap)[0]);
-        let mut counts = Counts::default();
+        assert_eq!(
+            *together,
+            estimate_metrics(&single, 7, 1, 40, &bootstrap)[0]
+        );
+        let mut counts = ConfusionCounts::default();
         single
             .iter()
-            .for_each(|pair| counts.add(pair.similar, pair.found == 1));
+            .for_each(|pair| counts.add_decision(pair.similar, pair.found == 1));
         counts.true_negatives += 7;
         assert_eq!(together.counts, counts);
     }
@@ -304,7 +318,7 @@ fn runs_of_cuts_are_counted_like_single_ones() {
 #[test]
 fn classes_of_texts() {
     let class = |text: &str| {
-        let class = TextClass::of(text);
+        let class = TextClass::classify_text(text);
         (class.script.name(), class.length.name(), class.tokens)
     };
     let of = |script, length: &str, tokens| (script, length.to_owned(), tokens);
@@ -338,7 +352,7 @@ fn pair(a: u32, b: u32, similar: bool) -> LabelledPair {
 
 /// Returns pairs of texts: edited ones, which are similar, and unrelated ones, which share a text with
 /// them.
-fn pairs_of_texts(rng: &mut Numbers, count: usize, words: usize) -> Labelled {
+fn pairs_of_texts(rng: &mut Numbers, count: usize, words: usize) -> LabelledTexts {
     let mut texts = Vec::new();
     let mut pairs = Vec::new();
     for at in 0..count as u32 {
@@ -357,46 +371,46 @@ fn pairs_of_texts(rng: &mut Numbers, count: usize, words: usize) -> Labelled {
             pairs.push(pair(other, 2 * at + 1, false));
         }
     }
-    Labelled::of_pairs(texts, pairs, vec!["light".into(), "heavy".into()]).unwrap()
+    LabelledTexts::from_pairs(texts, pairs, vec!["light".into(), "heavy".into()]).unwrap()
 }
 
-fn setting(method: Method, measure: Measure) -> Setting {
-    Setting {
+fn setting(method: MatchMethod, measure: SimilarityMeasure) -> EvaluatedSetting {
+    EvaluatedSetting {
         recipe: Recipe::default(),
-        matching: Settings {
+        matching: MatchSettings {
             method,
             measure,
             threshold: Threshold::new(0.1).unwrap(),
             distance: 12,
-            ..Settings::default()
+            ..MatchSettings::default()
         },
     }
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> EvaluationOptions {
+    EvaluationOptions {
         thresholds: vec![0.1, 0.3, 0.5, 0.7, 0.9, 1.0],
-        bootstrap: Bootstrap {
+        bootstrap: BootstrapOptions {
             resamples: 50,
-            ..Bootstrap::default()
+            ..BootstrapOptions::default()
         },
     }
 }
 
-const METHODS: [(Method, Measure); 13] = [
-    (Method::Auto, Measure::Jaccard),
-    (Method::Auto, Measure::Containment),
-    (Method::Auto, Measure::Levenshtein),
-    (Method::Auto, Measure::Sketch),
-    (Method::MinHash, Measure::Cosine),
-    (Method::MinHash, Measure::Sketch),
-    (Method::BottomK, Measure::Sketch),
-    (Method::SimHash, Measure::Sketch),
-    (Method::SimHash, Measure::Indel),
-    (Method::Sentences, Measure::Sketch),
-    (Method::Sentences, Measure::Jaccard),
-    (Method::Join, Measure::Substring),
-    (Method::Exact, Measure::Jaccard),
+const METHODS: [(MatchMethod, SimilarityMeasure); 13] = [
+    (MatchMethod::Auto, SimilarityMeasure::Jaccard),
+    (MatchMethod::Auto, SimilarityMeasure::Containment),
+    (MatchMethod::Auto, SimilarityMeasure::Levenshtein),
+    (MatchMethod::Auto, SimilarityMeasure::Sketch),
+    (MatchMethod::MinHash, SimilarityMeasure::Cosine),
+    (MatchMethod::MinHash, SimilarityMeasure::Sketch),
+    (MatchMethod::BottomK, SimilarityMeasure::Sketch),
+    (MatchMethod::SimHash, SimilarityMeasure::Sketch),
+    (MatchMethod::SimHash, SimilarityMeasure::Indel),
+    (MatchMethod::Sentences, SimilarityMeasure::Sketch),
+    (MatchMethod::Sentences, SimilarityMeasure::Jaccard),
+    (MatchMethod::Join, SimilarityMeasure::Substring),
+    (MatchMethod::Exact, SimilarityMeasure::Jaccard),
 ];
 
 #[test]
@@ -404,14 +418,15 @@ fn every_method_is_measured_on_pairs_and_on_groups() {
     let mut rng = Numbers(1);
     let pairs = pairs_of_texts(&mut rng, 60, 90);
     let texts: Vec<String> = pairs.texts().to_vec();
-    let groups = Labelled::of_groups(texts.clone(), (0..120).map(|at| at / 2).collect()).unwrap();
+    let groups =
+        LabelledTexts::from_groups(texts.clone(), (0..120).map(|at| at / 2).collect()).unwrap();
     for (method, measure) in METHODS {
         for labelled in [&pairs, &groups] {
             let setting = setting(method, measure);
             let evaluation = Evaluation::new(labelled, &setting, &options()).unwrap();
-            let total = labelled.similar() + labelled.different();
+            let total = labelled.count_similar_pairs() + labelled.count_different_pairs();
             for point in &evaluation.points {
-                let Counts {
+                let ConfusionCounts {
                     true_positives,
                     false_positives,
                     false_negatives,
@@ -420,13 +435,13 @@ fn every_method_is_measured_on_pairs_and_on_groups() {
                 let sum = true_positives + false_positives + false_negatives + true_negatives;
                 assert_eq!(sum, total, "{method:?} {measure:?}");
                 let method = point.method.unwrap_or(point.measure).counts;
-                if measure != Measure::Sketch {
+                if measure != SimilarityMeasure::Sketch {
                     assert!(method.true_positives <= true_positives);
                     assert!(method.false_positives <= false_positives);
                 }
             }
-            let found = |point: &Point| point.measure.counts.true_positives;
-            let by_distance = evaluation.sweep == Sweep::Distance;
+            let found = |point: &EvaluationPoint| point.measure.counts.true_positives;
+            let by_distance = evaluation.sweep == SweptParameter::Distance;
             assert!(
                 evaluation.points.is_sorted_by(
                     |a, b| by_distance == (found(a) <= found(b)) || found(a) == found(b)
@@ -438,51 +453,55 @@ fn every_method_is_measured_on_pairs_and_on_groups() {
 
 #[test]
 fn the_method_is_what_a_run_finds() {
-    use super::scored::Scored;
-    use crate::matching::{CopyPairs, Corpus, find_pairs};
-    use crate::sketches::Sketcher;
-    use crate::text::{Analyzer, Scratch};
+    use super::scored::ScoredPairs;
+    use crate::matching::{CopyPairs, MatchCorpus, find_pairs};
+    use crate::sketches::DocumentSketcher;
+    use crate::text::{AnalysisScratch, TextAnalyzer};
 
     struct Again(Vec<String>);
-    impl crate::matching::Texts for Again {
-        fn features(&self, document: DocId, into: &mut Vec<u64>) -> crate::Result<()> {
-            let analyzer = Analyzer::new(&Recipe::default());
+    impl crate::matching::DocumentSource for Again {
+        fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> crate::Result<()> {
+            let analyzer = TextAnalyzer::new(&Recipe::default());
             let text = &self.0[document.index()];
             analyzer
-                .analyze(text, &mut Scratch::default())
-                .features(into);
+                .analyze_text(text, &mut AnalysisScratch::default())
+                .append_features(into);
             Ok(())
         }
     }
     let labelled = pairs_of_texts(&mut Numbers(3), 80, 70);
-    for method in [Method::Auto, Method::MinHash, Method::BottomK] {
-        let setting = setting(method, Measure::Jaccard);
-        let scored = Scored::new(&labelled, &setting, &[]).unwrap();
+    for method in [
+        MatchMethod::Auto,
+        MatchMethod::MinHash,
+        MatchMethod::BottomK,
+    ] {
+        let setting = setting(method, SimilarityMeasure::Jaccard);
+        let scored = ScoredPairs::new(&labelled, &setting, &[]).unwrap();
         let thresholds = [0.3, 0.5, 0.8];
-        let (found, planned) = scored.decided(&thresholds).unwrap();
+        let (found, planned) = scored.find_by_method(&thresholds).unwrap();
         assert_eq!(planned, 0b111);
         for (at, threshold) in thresholds.into_iter().enumerate() {
-            let plan = setting.plan_at(threshold).unwrap();
-            let sketcher = Sketcher::new(&setting.recipe, &plan, crate::Cpu::best());
-            let analyzer = Analyzer::new(&setting.recipe);
-            let mut sketches = sketcher.sketches(1 << 10);
+            let plan = setting.plan_at_threshold(threshold).unwrap();
+            let sketcher = DocumentSketcher::new(&setting.recipe, &plan, crate::Cpu::detect_best());
+            let analyzer = TextAnalyzer::new(&setting.recipe);
+            let mut sketches = sketcher.new_sketches(1 << 10);
             for text in labelled.texts() {
-                sketcher.add(
-                    &analyzer.analyze(text, &mut Scratch::default()),
+                sketcher.add_document(
+                    &analyzer.analyze_text(text, &mut AnalysisScratch::default()),
                     &mut sketches,
                 );
             }
-            let corpus = Corpus {
+            let corpus = MatchCorpus {
                 plan: &plan,
                 sketches: &sketches,
                 texts: &Again(labelled.texts().to_vec()),
                 order: None,
-                parts: None,
+                partitions: None,
                 window: None,
-                given: 0,
+                known_prefix: 0,
             };
             let mut run = std::collections::HashSet::new();
-            let visit = |pair: crate::matching::Pair| {
+            let visit = |pair: crate::matching::MatchingPair| {
                 run.insert((pair.a, pair.b));
                 Ok::<_, crate::Error>(())
             };
@@ -501,29 +520,35 @@ fn pairs_across_groups_are_all_found() {
     let labelled = pairs_of_texts(&mut rng, 40, 30);
     let texts = labelled.texts().to_vec();
     let group: Vec<u32> = (0..texts.len() as u32).map(|at| at / 3).collect();
-    let groups = Labelled::of_groups(texts.clone(), group.clone()).unwrap();
+    let groups = LabelledTexts::from_groups(texts.clone(), group.clone()).unwrap();
     let mut listed = Vec::new();
     for a in 0..texts.len() as u32 {
         for b in a + 1..texts.len() as u32 {
             listed.push(pair(a, b, group[a as usize] == group[b as usize]));
         }
     }
-    let every = Labelled::of_pairs(texts, listed, Vec::new()).unwrap();
+    let every = LabelledTexts::from_pairs(texts, listed, Vec::new()).unwrap();
     assert_eq!(
-        (groups.similar(), groups.different()),
-        (every.similar(), every.different())
+        (groups.count_similar_pairs(), groups.count_different_pairs()),
+        (every.count_similar_pairs(), every.count_different_pairs())
     );
     for (method, measure) in [
-        (Method::Auto, Measure::Jaccard),
-        (Method::SimHash, Measure::Sketch),
-        (Method::Join, Measure::Jaccard),
+        (MatchMethod::Auto, SimilarityMeasure::Jaccard),
+        (MatchMethod::SimHash, SimilarityMeasure::Sketch),
+        (MatchMethod::Join, SimilarityMeasure::Jaccard),
     ] {
         let setting = setting(method, measure);
         let counts = |labelled| {
             let evaluation = Evaluation::new(labelled, &setting, &options()).unwrap();
             let points = evaluation.points.iter();
             points
-                .map(|point| (point.cut, point.measure.counts, point.decisive().counts))
+                .map(|point| {
+                    (
+                        point.cut,
+                        point.measure.counts,
+                        point.decisive_metrics().counts,
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         assert_eq!(counts(&groups), counts(&every));
@@ -536,19 +561,24 @@ fn nothing_depends_on_the_order_of_rows_and_sides() {
     let count = labelled.texts().len() as u32;
     let place = |document: DocId| DocId(count - 1 - document.0);
     let texts = labelled.texts().iter().rev().cloned().collect();
-    let pairs = labelled.pairs().iter().rev().map(|pair| LabelledPair {
-        a: place(pair.b),
-        b: place(pair.a),
-        ..*pair
-    });
-    let turned = Labelled::of_pairs(texts, pairs.collect(), labelled.kinds().to_vec()).unwrap();
+    let pairs = labelled
+        .listed_pairs()
+        .iter()
+        .rev()
+        .map(|pair| LabelledPair {
+            a: place(pair.b),
+            b: place(pair.a),
+            ..*pair
+        });
+    let turned =
+        LabelledTexts::from_pairs(texts, pairs.collect(), labelled.edit_kinds().to_vec()).unwrap();
     for (method, measure) in METHODS {
         let setting = setting(method, measure);
         let evaluate = |labelled| Evaluation::new(labelled, &setting, &options()).unwrap();
         assert_eq!(evaluate(&labelled), evaluate(&turned));
     }
-    let parts = |labelled: &Labelled| {
-        labelled.split(3).unwrap().map(|part| {
+    let parts = |labelled: &LabelledTexts| {
+        labelled.split_in_halves(3).unwrap().map(|part| {
             let mut texts = part.texts().to_vec();
             texts.sort();
             texts
@@ -565,7 +595,7 @@ fn results_do_not_depend_on_threads() {
         .map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
             pool.build().unwrap().install(|| {
-                let setting = setting(Method::Auto, Measure::Jaccard);
+                let setting = setting(MatchMethod::Auto, SimilarityMeasure::Jaccard);
                 Evaluation::new(&labelled, &setting, &options()).unwrap()
             })
         })
@@ -579,51 +609,51 @@ fn nothing_leaks_from_one_half_into_the_other() {
     let pairs = pairs_of_texts(&mut rng, 100, 20);
     let mut texts = pairs.texts().to_vec();
     texts[7] = texts[90].clone();
-    let pairs = Labelled::of_pairs(
+    let pairs = LabelledTexts::from_pairs(
         texts.clone(),
-        pairs.pairs().to_vec(),
-        pairs.kinds().to_vec(),
+        pairs.listed_pairs().to_vec(),
+        pairs.edit_kinds().to_vec(),
     )
     .unwrap();
     let groups = (0..texts.len() as u32).map(|at| at / 2).collect();
-    let groups = Labelled::of_groups(texts, groups).unwrap();
+    let groups = LabelledTexts::from_groups(texts, groups).unwrap();
     let mut halves = Vec::new();
     for labelled in [&pairs, &groups] {
         for seed in 0..5 {
-            let [choose, hold] = labelled.split(seed).unwrap();
+            let [choose, hold] = labelled.split_in_halves(seed).unwrap();
             assert!(
                 choose
                     .texts()
                     .iter()
                     .all(|text| !hold.texts().contains(text))
             );
-            let (chosen, held) = (choose.similar(), hold.similar());
-            assert_eq!(chosen + held, labelled.similar());
-            assert!(chosen.abs_diff(held) * 3 <= labelled.similar());
+            let (chosen, held) = (choose.count_similar_pairs(), hold.count_similar_pairs());
+            assert_eq!(chosen + held, labelled.count_similar_pairs());
+            assert!(chosen.abs_diff(held) * 3 <= labelled.count_similar_pairs());
             halves.push(choose.texts().to_vec());
         }
     }
     assert_ne!(halves[0], halves[1], "the seed decides");
-    assert_eq!(pairs.split(0).unwrap()[0].texts(), &halves[0][..]);
+    assert_eq!(pairs.split_in_halves(0).unwrap()[0].texts(), &halves[0][..]);
     // All are connected.
     let chain = (0..9).map(|at| pair(at, at + 1, at % 2 == 0)).collect();
     let texts = (0..10).map(|at| format!("text {at}")).collect();
-    let chain = Labelled::of_pairs(texts, chain, Vec::new()).unwrap();
-    let error = chain.split(1).unwrap_err();
+    let chain = LabelledTexts::from_pairs(texts, chain, Vec::new()).unwrap();
+    let error = chain.split_in_halves(1).unwrap_err();
     assert!(error.to_string().starts_with("1 units"), "{error}");
 }
 
 #[test]
 fn what_cannot_be_measured_is_refused() {
     let texts = || vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
-    let refused = |labelled: crate::Result<Labelled>| labelled.unwrap_err().to_string();
-    let of_pairs = |pairs| refused(Labelled::of_pairs(texts(), pairs, Vec::new()));
+    let refused = |labelled: crate::Result<LabelledTexts>| labelled.unwrap_err().to_string();
+    let of_pairs = |pairs| refused(LabelledTexts::from_pairs(texts(), pairs, Vec::new()));
     assert!(of_pairs(Vec::new()).contains("no labelled pair"));
     assert!(of_pairs(vec![pair(0, 1, true)]).contains("all 1 labelled pairs are similar"));
-    assert!(of_pairs(vec![pair(0, 1, false)]).contains("none of 1 labelled pairs is similar"));
-    assert!(refused(Labelled::of_groups(texts(), vec![0, 0, 0])).contains("all 3"));
-    assert!(refused(Labelled::of_groups(texts(), vec![0, 1, 2])).contains("none of 3"));
-    let large = Labelled::of_groups(vec![String::new(); 15_000], {
+    assert!(of_pairs(vec![pair(0, 1, false)]).contains("none of the 1 labelled pairs is similar"));
+    assert!(refused(LabelledTexts::from_groups(texts(), vec![0, 0, 0])).contains("all 3"));
+    assert!(refused(LabelledTexts::from_groups(texts(), vec![0, 1, 2])).contains("none of the 3"));
+    let large = LabelledTexts::from_groups(vec![String::new(); 15_000], {
         let mut groups = vec![0; 15_000];
         groups[1] = 1;
         groups
@@ -631,19 +661,19 @@ fn what_cannot_be_measured_is_refused() {
     assert_eq!(large.unwrap_err().kind(), ErrorKind::Limit);
 
     let labelled = pairs_of_texts(&mut Numbers(1), 5, 30);
-    let evaluate = |setting: &Setting, thresholds: Vec<f64>| {
-        let options = Options {
+    let evaluate = |setting: &EvaluatedSetting, thresholds: Vec<f64>| {
+        let options = EvaluationOptions {
             thresholds,
             ..options()
         };
         Evaluation::new(&labelled, setting, &options)
     };
-    let auto = setting(Method::Auto, Measure::Jaccard);
+    let auto = setting(MatchMethod::Auto, SimilarityMeasure::Jaccard);
     for thresholds in [vec![], vec![0.5; 128]] {
         assert!(evaluate(&auto, thresholds).is_err());
     }
     assert!(evaluate(&auto, vec![0.5; 127]).is_ok());
-    let mut far = setting(Method::SimHash, Measure::Jaccard);
+    let mut far = setting(MatchMethod::SimHash, SimilarityMeasure::Jaccard);
     far.matching.distance = 64;
     let error = evaluate(&far, vec![0.5]).unwrap_err().to_string();
     assert!(error.contains("64 is not below"), "{error}");
@@ -658,11 +688,11 @@ fn poor_texts_match_only_what_is_equal() {
         pair(4, 5, true),
         pair(4, 6, false),
     ];
-    let labelled = Labelled::of_pairs(texts.to_vec(), pairs, Vec::new()).unwrap();
+    let labelled = LabelledTexts::from_pairs(texts.to_vec(), pairs, Vec::new()).unwrap();
     for (method, measure) in METHODS {
         let evaluation = Evaluation::new(&labelled, &setting(method, measure), &options()).unwrap();
         for point in evaluation.points {
-            for counts in [point.measure.counts, point.decisive().counts] {
+            for counts in [point.measure.counts, point.decisive_metrics().counts] {
                 assert_eq!(
                     (
                         counts.true_positives,
@@ -678,18 +708,18 @@ fn poor_texts_match_only_what_is_equal() {
     }
 }
 
-fn tune_options(goal: Goal) -> TuneOptions {
+fn tune_options(goal: TuningGoal) -> TuneOptions {
     TuneOptions {
         goal,
-        bootstrap: Bootstrap {
+        bootstrap: BootstrapOptions {
             resamples: 100,
-            ..Bootstrap::default()
+            ..BootstrapOptions::default()
         },
     }
 }
 
 /// Pairs of texts of one template, similar if the words behind it are the same in another order.
-fn shuffled(rng: &mut Numbers, count: u32) -> Labelled {
+fn shuffled(rng: &mut Numbers, count: u32) -> LabelledTexts {
     let (mut texts, mut pairs) = (Vec::new(), Vec::new());
     for at in 0..count {
         let text = rng.text(24);
@@ -705,7 +735,7 @@ fn shuffled(rng: &mut Numbers, count: u32) -> Labelled {
             pair(3 * at, 3 * at + 2, false),
         ]);
     }
-    Labelled::of_pairs(texts, pairs, Vec::new()).unwrap()
+    LabelledTexts::from_pairs(texts, pairs, Vec::new()).unwrap()
 }
 
 #[test]
@@ -713,7 +743,8 @@ fn tuning_finds_the_features_that_tell_pairs_apart() {
     let labelled = shuffled(&mut Numbers(12), 60);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
-    let tuned = tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).unwrap();
+    let tuned =
+        tune_settings(&labelled, &settings, &tune_options(TuningGoal::F1), &|_| {}).unwrap();
     let chosen = &tuned.contenders[tuned.chosen];
     // The same words in another order: single words see it.
     assert_eq!(
@@ -722,15 +753,18 @@ fn tuning_finds_the_features_that_tell_pairs_apart() {
         chosen.setting.recipe.name
     );
     assert_eq!(chosen.value, Some(1.0));
-    assert_eq!(chosen.setting.matching.measure, Measure::Jaccard);
+    assert_eq!(chosen.setting.matching.measure, SimilarityMeasure::Jaccard);
     assert_ne!(tuned.runner_up, Some(tuned.chosen));
     let held = chosen
         .setting
-        .metrics(&tuned.halves[1], &Bootstrap::default())
+        .estimate_metrics(&tuned.halves[1], &BootstrapOptions::default())
         .unwrap();
     assert_eq!(held.f1.value, Some(1.0));
     let untuned = &tuned.contenders[0];
-    assert_eq!(untuned.setting.recipe.id(), Recipe::default().id());
+    assert_eq!(
+        untuned.setting.recipe.recipe_id(),
+        Recipe::default().recipe_id()
+    );
     assert!(!untuned.as_good);
 }
 
@@ -739,7 +773,8 @@ fn what_is_as_good_is_decided_by_order() {
     let labelled = pairs_of_texts(&mut Numbers(4), 60, 40);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
-    let tuned = tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).unwrap();
+    let tuned =
+        tune_settings(&labelled, &settings, &tune_options(TuningGoal::F1), &|_| {}).unwrap();
     assert!(tuned.contenders[tuned.best].as_good && tuned.contenders[tuned.chosen].as_good);
     assert!(
         tuned.contenders[..tuned.chosen]
@@ -749,13 +784,13 @@ fn what_is_as_good_is_decided_by_order() {
     let best = tuned.contenders[tuned.best].value;
     assert!(tuned.contenders.iter().all(|it| it.value <= best));
     let alone = TuneOptions {
-        bootstrap: Bootstrap {
+        bootstrap: BootstrapOptions {
             resamples: 0,
-            ..Bootstrap::default()
+            ..BootstrapOptions::default()
         },
-        ..tune_options(Goal::F1)
+        ..tune_options(TuningGoal::F1)
     };
-    let without = tune(&labelled, &settings, &alone, &|_| {}).unwrap();
+    let without = tune_settings(&labelled, &settings, &alone, &|_| {}).unwrap();
     assert_eq!(without.chosen, without.best);
 }
 
@@ -764,16 +799,16 @@ fn a_goal_of_precision_is_kept_or_refused() {
     let labelled = pairs_of_texts(&mut Numbers(4), 60, 40);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
-    let goal = Goal::Precision(0.99);
-    let tuned = tune(&labelled, &settings, &tune_options(goal), &|_| {}).unwrap();
+    let goal = TuningGoal::Precision(0.99);
+    let tuned = tune_settings(&labelled, &settings, &tune_options(goal), &|_| {}).unwrap();
     let chosen = &tuned.contenders[tuned.chosen];
     assert!(chosen.counts.precision().unwrap() >= 0.99);
     assert_eq!(chosen.value, chosen.counts.recall());
     // Equal texts that are labelled as different.
     let texts = (0..40).map(|at| format!("one text {}", at / 2)).collect();
     let pairs = (0..20).map(|at| pair(2 * at, 2 * at + 1, at % 2 == 0));
-    let equal = Labelled::of_pairs(texts, pairs.collect(), Vec::new()).unwrap();
-    let error = tune(&equal, &settings, &tune_options(goal), &|_| {}).unwrap_err();
+    let equal = LabelledTexts::from_pairs(texts, pairs.collect(), Vec::new()).unwrap();
+    let error = tune_settings(&equal, &settings, &tune_options(goal), &|_| {}).unwrap_err();
     assert!(
         error
             .to_string()
@@ -787,9 +822,10 @@ fn tuning_depends_on_neither_rows_nor_threads() {
     let labelled = shuffled(&mut Numbers(5), 20);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
-    let outcome = |labelled: &Labelled, threads| {
+    let outcome = |labelled: &LabelledTexts, threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let run = || tune(labelled, &settings, &tune_options(Goal::F1), &|_| {}).unwrap();
+        let run =
+            || tune_settings(labelled, &settings, &tune_options(TuningGoal::F1), &|_| {}).unwrap();
         let tuned = pool.build().unwrap().install(run);
         let all = tuned.contenders.iter();
         let all: Vec<_> = all.map(|it| (it.counts, it.value, it.as_good)).collect();
@@ -800,9 +836,9 @@ fn tuning_depends_on_neither_rows_nor_threads() {
     let count = labelled.texts().len() as u32;
     let place = |document: DocId| DocId(count - 1 - document.0);
     let texts = labelled.texts().iter().rev().cloned().collect();
-    let pairs = labelled.pairs().iter().rev();
+    let pairs = labelled.listed_pairs().iter().rev();
     let pairs = pairs.map(|it| pair(place(it.b).0, place(it.a).0, it.similar));
-    let turned = Labelled::of_pairs(texts, pairs.collect(), Vec::new()).unwrap();
+    let turned = LabelledTexts::from_pairs(texts, pairs.collect(), Vec::new()).unwrap();
     assert_eq!(outcome(&turned, 8), expected);
 }
 
@@ -811,20 +847,20 @@ fn jieba_is_tried_where_there_is_chinese() {
     let english = shuffled(&mut Numbers(5), 4);
     let texts = ["今晚有讲座", "今晚有講座", "明天下雨"].map(str::to_owned);
     let pairs = vec![pair(0, 1, true), pair(0, 2, false)];
-    let chinese = Labelled::of_pairs(texts.to_vec(), pairs, Vec::new()).unwrap();
+    let chinese = LabelledTexts::from_pairs(texts.to_vec(), pairs, Vec::new()).unwrap();
     let lowest = Threshold::new(0.05).unwrap();
     let tried = |labelled, recipe: &Recipe| contenders(recipe, labelled, lowest);
     let by_jieba = |labelled| {
         let settings = tried(labelled, &Recipe::default()).unwrap();
         settings
             .iter()
-            .any(|it| it.recipe.tokens == crate::recipe::Tokens::Jieba)
+            .any(|it| it.recipe.tokens == crate::recipe::TokenKind::Jieba)
     };
     assert!(by_jieba(&chinese) && !by_jieba(&english));
-    let own = Recipe::named("characters-3").unwrap();
+    let own = Recipe::built_in("characters-3").unwrap();
     let settings = tried(&english, &own).unwrap();
-    assert_eq!(settings[0].recipe.id(), own.id());
-    let error = tried(&english, &Recipe::named("1e0ng").unwrap()).unwrap_err();
+    assert_eq!(settings[0].recipe.recipe_id(), own.recipe_id());
+    let error = tried(&english, &Recipe::built_in("1e0ng").unwrap()).unwrap_err();
     assert!(error.to_string().contains("another tool"), "{error}");
 }
 
@@ -833,14 +869,14 @@ fn weights_of_the_table_are_tried_with_its_own_features() {
     let labelled = shuffled(&mut Numbers(5), 20);
     let lowest = Threshold::new(0.05).unwrap();
     let place = tempfile::tempdir().unwrap();
-    let words = Recipe::named("words-1").unwrap();
-    let head = crate::weight::Head::new(&words, 9, 1).to_text();
+    let words = Recipe::built_in("words-1").unwrap();
+    let head = crate::weight::FrequencyTableHeader::new(&words, 9, 1).to_text();
     std::fs::write(place.path().join("idf.tsv"), format!("{head}w1\t2\t1.5\n")).unwrap();
     let toml = words.to_toml().replace(
         "weights = \"frequency\"",
         "weights = \"tfidf\"\ntable = \"idf.tsv\"",
     );
-    let base = Recipe::read_in(&toml, place.path()).unwrap();
+    let base = Recipe::read_in_directory(&toml, place.path()).unwrap();
     let settings = contenders(&base, &labelled, lowest).unwrap();
     let weights = |method, measure| -> Vec<&str> {
         let all = settings.iter().map(|it| (&it.recipe, it.matching));
@@ -853,23 +889,29 @@ fn weights_of_the_table_are_tried_with_its_own_features() {
             .collect()
     };
     assert_eq!(
-        weights(Method::SimHash, Measure::Sketch),
+        weights(MatchMethod::SimHash, SimilarityMeasure::Sketch),
         ["tfidf", "levels", "frequency", "binary"]
     );
-    assert_eq!(weights(Method::Auto, Measure::Cosine), ["tfidf", "levels"]);
-    assert_eq!(weights(Method::BottomK, Measure::Sketch), ["tfidf"]);
+    assert_eq!(
+        weights(MatchMethod::Auto, SimilarityMeasure::Cosine),
+        ["tfidf", "levels"]
+    );
+    assert_eq!(
+        weights(MatchMethod::BottomK, SimilarityMeasure::Sketch),
+        ["tfidf"]
+    );
     for setting in &settings {
         let recipe = &setting.recipe;
-        let read = Recipe::read_in(&recipe.to_toml(), place.path()).unwrap();
-        assert_eq!(read.id(), recipe.id(), "{}", recipe.name);
+        let read = Recipe::read_in_directory(&recipe.to_toml(), place.path()).unwrap();
+        assert_eq!(read.recipe_id(), recipe.recipe_id(), "{}", recipe.name);
         let is_own = recipe.terms_id() == base.terms_id();
         assert!(is_own || recipe.simhash.table.is_none(), "{}", recipe.name);
     }
-    assert!(tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).is_ok());
+    assert!(tune_settings(&labelled, &settings, &tune_options(TuningGoal::F1), &|_| {}).is_ok());
 }
 
 /// Pairs of texts of 20 words each, which share so many words.
-fn sharing(similar: &[(usize, u32)], different: &[(usize, u32)]) -> Labelled {
+fn sharing(similar: &[(usize, u32)], different: &[(usize, u32)]) -> LabelledTexts {
     let (mut texts, mut pairs) = (Vec::new(), Vec::new());
     for (all, is_similar) in [(similar, true), (different, false)] {
         for &(shared, count) in all {
@@ -884,17 +926,17 @@ fn sharing(similar: &[(usize, u32)], different: &[(usize, u32)]) -> Labelled {
             }
         }
     }
-    Labelled::of_pairs(texts, pairs, Vec::new()).unwrap()
+    LabelledTexts::from_pairs(texts, pairs, Vec::new()).unwrap()
 }
 
-fn of_words(method: Method, measure: Measure) -> Setting {
-    Setting {
-        recipe: Recipe::named("words-1").unwrap(),
-        matching: Settings {
+fn of_words(method: MatchMethod, measure: SimilarityMeasure) -> EvaluatedSetting {
+    EvaluatedSetting {
+        recipe: Recipe::built_in("words-1").unwrap(),
+        matching: MatchSettings {
             method,
             measure,
             threshold: Threshold::new(0.05).unwrap(),
-            ..Settings::default()
+            ..MatchSettings::default()
         },
     }
 }
@@ -904,30 +946,30 @@ fn of_words(method: Method, measure: Measure) -> Setting {
 #[test]
 fn no_threshold_is_chosen_where_labels_do_not_reach() {
     let similar = [(8, 20), (12, 20), (16, 20), (18, 20), (20, 20)];
-    let settings = [of_words(Method::Auto, Measure::Jaccard)];
-    let chosen = |labelled: &Labelled, goal| {
-        let tuned = tune(labelled, &settings, &tune_options(goal), &|_| {});
+    let settings = [of_words(MatchMethod::Auto, SimilarityMeasure::Jaccard)];
+    let chosen = |labelled: &LabelledTexts, goal| {
+        let tuned = tune_settings(labelled, &settings, &tune_options(goal), &|_| {});
         tuned.map(|tuned| tuned.contenders[tuned.chosen].clone())
     };
-    let cut = |it: &Contender| it.setting.matching.threshold.get();
+    let cut = |it: &TunedContender| it.setting.matching.threshold.get();
     // 15 of 25 words: .6; 16 of 24: .667.
     let high = sharing(&similar, &[(15, 4), (16, 4)]);
-    let found = chosen(&high, Goal::F1).unwrap();
+    let found = chosen(&high, TuningGoal::F1).unwrap();
     assert_eq!(found.reach.limit, Some(0.6));
     // Between .6 and the next score.
     assert_eq!(cut(&found), 0.63);
     assert_eq!(found.reach.without_different[0], [0.05, 0.6]);
-    let concerns = |range, cut| found.reach.concerns(range, cut, Sweep::Threshold);
+    let concerns = |range, cut| found.reach.concerns(range, cut, SweptParameter::Threshold);
     assert!(concerns([0.05, 0.6], 0.6) && concerns([0.4, 1.0], 0.7));
     assert!(!concerns([0.67, 1.0], 0.7));
     // A few that share nothing do not reach the range between.
     let with_unrelated = sharing(&similar, &[(15, 4), (16, 4), (0, 30)]);
-    let found = chosen(&with_unrelated, Goal::F1).unwrap();
+    let found = chosen(&with_unrelated, TuningGoal::F1).unwrap();
     assert_eq!(found.reach.limit, Some(0.6));
     assert_eq!(cut(&found), 0.63);
     // Without any that has something in common, nothing below the lowest pair with a label is judged.
     let unrelated = sharing(&similar, &[(0, 30)]);
-    let found = chosen(&unrelated, Goal::F1).unwrap();
+    let found = chosen(&unrelated, TuningGoal::F1).unwrap();
     assert_eq!(cut(&found), 0.25);
     assert_eq!(found.reach.without_different, [[0.05, 1.0]]);
     // Others over the whole range: a lower threshold is judged by them.
@@ -941,13 +983,13 @@ fn no_threshold_is_chosen_where_labels_do_not_reach() {
         (15, 8),
         (16, 8),
     ];
-    let found = chosen(&sharing(&similar, &all), Goal::F1).unwrap();
+    let found = chosen(&sharing(&similar, &all), TuningGoal::F1).unwrap();
     assert!(found.reach.limit.unwrap() < 0.1, "{:?}", found.reach);
     assert!(cut(&found) < 0.3, "{}", cut(&found));
     // One odd label above all others does not decide where they reach.
     let mut odd = all.to_vec();
     odd.push((19, 1));
-    let found = chosen(&sharing(&similar, &odd), Goal::F1).unwrap();
+    let found = chosen(&sharing(&similar, &odd), TuningGoal::F1).unwrap();
     assert!(found.reach.limit.unwrap() < 0.1, "{:?}", found.reach);
 }
 
@@ -955,14 +997,14 @@ fn no_threshold_is_chosen_where_labels_do_not_reach() {
 #[test]
 fn a_goal_of_precision_that_labels_cannot_judge_is_not_reached() {
     let similar = [(8, 20), (12, 20), (16, 20), (18, 20), (20, 20)];
-    let goal = |least| tune_options(Goal::Precision(least));
+    let goal = |least| tune_options(TuningGoal::Precision(least));
     let settings = [
-        of_words(Method::Auto, Measure::Jaccard),
-        of_words(Method::BottomK, Measure::Sketch),
+        of_words(MatchMethod::Auto, SimilarityMeasure::Jaccard),
+        of_words(MatchMethod::BottomK, SimilarityMeasure::Sketch),
     ];
     // 100 of 108 pairs are similar.
     let few = sharing(&similar, &[(15, 4), (16, 4)]);
-    let error = tune(&few, &settings, &goal(0.9), &|_| {})
+    let error = tune_settings(&few, &settings, &goal(0.9), &|_| {})
         .unwrap_err()
         .to_string();
     for words in [
@@ -972,13 +1014,13 @@ fn a_goal_of_precision_that_labels_cannot_judge_is_not_reached() {
     ] {
         assert!(error.contains(words), "{error}");
     }
-    let tuned = tune(&few, &settings, &goal(0.95), &|_| {}).unwrap();
+    let tuned = tune_settings(&few, &settings, &goal(0.95), &|_| {}).unwrap();
     let chosen = &tuned.contenders[tuned.chosen];
     assert!(chosen.is_judged && chosen.counts.precision().unwrap() >= 0.95);
     assert!(chosen.setting.matching.threshold.get() > 0.6);
     // Equality is no matter of a threshold.
-    let exact = [of_words(Method::Exact, Measure::Jaccard)];
-    let tuned = tune(&few, &exact, &goal(0.99), &|_| {}).unwrap();
+    let exact = [of_words(MatchMethod::Exact, SimilarityMeasure::Jaccard)];
+    let tuned = tune_settings(&few, &exact, &goal(0.99), &|_| {}).unwrap();
     let contender = &tuned.contenders[0];
     assert!(contender.is_judged && contender.value.is_some_and(|recall| recall > 0.1));
 }
@@ -987,7 +1029,7 @@ fn a_goal_of_precision_that_labels_cannot_judge_is_not_reached() {
 fn a_setting_is_tried_on_documents() {
     let texts = ["a b c d e", "a b c d f", "g h i j k", "a b c d e"].map(str::to_owned);
     let at = |threshold| {
-        let mut setting = of_words(Method::Auto, Measure::Jaccard);
+        let mut setting = of_words(MatchMethod::Auto, SimilarityMeasure::Jaccard);
         setting.matching.threshold = Threshold::new(threshold).unwrap();
         count_removed(&setting, &texts).unwrap()
     };

@@ -1,7 +1,7 @@
 //! Exact join: all pairs within a Hamming distance, of one list or of one list and another.
 //!
 //! Every pair within the distance is found once. First, equal fingerprints are collapsed
-//! ([`Distinct`]), so that a hot value costs one comparison instead of one for each of its rows.
+//! ([`DistinctCodes`]), so that a hot value costs one comparison instead of one for each of its rows.
 //! The distinct values are then split recursively:
 //!
 //! * Near pairs differ in at most k bits, so they are equal in at least one of k + 1 blocks of bits
@@ -44,20 +44,20 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use distinct::Distinct;
+pub use distinct::DistinctCodes;
 
-use plan::Tuning;
-use search::{Search, Side};
+use plan::JoinTuning;
+use search::{JoinSearch, JoinSide};
 
-use super::code::Code;
+use super::fingerprint_code::FingerprintCode;
 use crate::arch::Cpu;
-use crate::arch::Numbers;
+use crate::arch::LargePageArray;
 use crate::error::Result;
 use crate::types::Distance;
 
 /// Two values or rows that are near each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Near {
+pub struct NearPair {
     /// The first of the two: in a join of one list with itself, the one with the lower number.
     pub a: u32,
     /// The second of the two.
@@ -68,7 +68,7 @@ pub struct Near {
 
 /// The pairs that are reported for rows of equal fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Equal {
+pub enum EqualRows {
     /// Only the first row of each value is paired with first rows of near values. In a join of one
     /// list with itself, it is also paired with every other row of its value. This connects the
     /// same rows as all pairs would, and costs one pair per row of a hot value.
@@ -81,23 +81,28 @@ pub enum Equal {
 ///
 /// # Errors
 /// Returns an error if there is not enough memory.
-pub fn near_values<C: Code>(
-    codes: &Distinct<C>,
+pub fn near_values<C: FingerprintCode>(
+    codes: &DistinctCodes<C>,
     distance: Distance,
-    visit: &(impl Fn(&[Near]) -> ControlFlow<()> + Sync),
+    visit: &(impl Fn(&[NearPair]) -> ControlFlow<()> + Sync),
 ) -> Result<ControlFlow<()>> {
-    let mut memory = Work::new(codes)?;
-    let next = run([memory.side()], distance, best(), &|pairs: &[(C, C)]| {
-        let near = |&(a, b): &(C, C)| {
-            let (at, other) = (codes.find(a), codes.find(b));
-            Near {
-                a: at.min(other),
-                b: at.max(other),
-                distance: a.distance(b),
-            }
-        };
-        visit(&pairs.iter().map(near).collect::<Vec<_>>())
-    });
+    let mut memory = JoinBuffers::new(codes)?;
+    let next = run_join(
+        [memory.borrow_side()],
+        distance,
+        best_tuning(),
+        &|pairs: &[(C, C)]| {
+            let near = |&(a, b): &(C, C)| {
+                let (at, other) = (codes.position_of(a), codes.position_of(b));
+                NearPair {
+                    a: at.min(other),
+                    b: at.max(other),
+                    distance: a.hamming_distance(b),
+                }
+            };
+            visit(&pairs.iter().map(near).collect::<Vec<_>>())
+        },
+    );
     Ok(next)
 }
 
@@ -106,22 +111,22 @@ pub fn near_values<C: Code>(
 ///
 /// # Errors
 /// Returns an error if there is not enough memory.
-pub fn near_values_across<C: Code>(
-    left: &Distinct<C>,
-    right: &Distinct<C>,
+pub fn near_values_across<C: FingerprintCode>(
+    left: &DistinctCodes<C>,
+    right: &DistinctCodes<C>,
     distance: Distance,
-    visit: &(impl Fn(&[Near]) -> ControlFlow<()> + Sync),
+    visit: &(impl Fn(&[NearPair]) -> ControlFlow<()> + Sync),
 ) -> Result<ControlFlow<()>> {
-    let (mut one, mut other) = (Work::new(left)?, Work::new(right)?);
-    let next = run(
-        [one.side(), other.side()],
+    let (mut one, mut other) = (JoinBuffers::new(left)?, JoinBuffers::new(right)?);
+    let next = run_join(
+        [one.borrow_side(), other.borrow_side()],
         distance,
-        best(),
+        best_tuning(),
         &|pairs: &[(C, C)]| {
-            let near = |&(a, b): &(C, C)| Near {
-                a: left.find(a),
-                b: right.find(b),
-                distance: a.distance(b),
+            let near = |&(a, b): &(C, C)| NearPair {
+                a: left.position_of(a),
+                b: right.position_of(b),
+                distance: a.hamming_distance(b),
             };
             visit(&pairs.iter().map(near).collect::<Vec<_>>())
         },
@@ -129,24 +134,24 @@ pub fn near_values_across<C: Code>(
     Ok(next)
 }
 
-fn best() -> (Cpu, Tuning) {
-    (Cpu::best(), Tuning::default())
+fn best_tuning() -> (Cpu, JoinTuning) {
+    (Cpu::detect_best(), JoinTuning::default())
 }
 
-fn run<C: Code, const SIDES: usize>(
-    sides: [Side<'_, C>; SIDES],
+fn run_join<C: FingerprintCode, const SIDES: usize>(
+    sides: [JoinSide<'_, C>; SIDES],
     distance: Distance,
-    (cpu, tuning): (Cpu, Tuning),
+    (cpu, tuning): (Cpu, JoinTuning),
     visit: &(impl Fn(&[(C, C)]) -> ControlFlow<()> + Sync),
 ) -> ControlFlow<()> {
-    let search = Search {
+    let search = JoinSearch {
         distance: distance.get(),
         cpu,
         tuning,
         visit,
         stopped: AtomicBool::new(false),
     };
-    search.run(sides, C::BITS);
+    search.find_near_pairs(sides, C::BITS);
     if search.stopped.into_inner() {
         ControlFlow::Break(())
     } else {
@@ -155,23 +160,23 @@ fn run<C: Code, const SIDES: usize>(
 }
 
 /// A copy of the values that can be reordered, and a buffer of the same length.
-struct Work<C: Code> {
-    codes: Numbers<C>,
-    room: Numbers<C>,
+struct JoinBuffers<C: FingerprintCode> {
+    codes: LargePageArray<C>,
+    room: LargePageArray<C>,
 }
 
-impl<C: Code> Work<C> {
-    fn new(distinct: &Distinct<C>) -> Result<Self> {
-        let mut codes = Numbers::zeroed(distinct.len())?;
+impl<C: FingerprintCode> JoinBuffers<C> {
+    fn new(distinct: &DistinctCodes<C>) -> Result<Self> {
+        let mut codes = LargePageArray::allocate_zeroed(distinct.len())?;
         codes.copy_from_slice(distinct.codes());
         Ok(Self {
             codes,
-            room: Numbers::zeroed(distinct.len())?,
+            room: LargePageArray::allocate_zeroed(distinct.len())?,
         })
     }
 
-    fn side(&mut self) -> Side<'_, C> {
-        Side {
+    fn borrow_side(&mut self) -> JoinSide<'_, C> {
+        JoinSide {
             codes: &mut self.codes,
             room: &mut self.room,
         }
@@ -187,11 +192,11 @@ impl<C: Code> Work<C> {
 /// use std::sync::Mutex;
 ///
 /// use lookalike::Distance;
-/// use lookalike::hamming::join::{Equal, Near, near_rows};
+/// use lookalike::hamming::join::{EqualRows, NearPair, visit_near_rows};
 ///
 /// let (codes, found) = ([0b0000_u64, 0b0111, 0b1111, 0b0000], Mutex::new(Vec::new()));
-/// let _ = near_rows(&codes, 64, Distance::new(1, 64)?, Equal::Linked, &|pairs: &[Near]| {
-///     found.lock().unwrap().extend(pairs.iter().map(|pair| (pair.a, pair.b, pair.distance)));
+/// let _ = visit_near_rows(&codes, 64, Distance::new(1, 64)?, EqualRows::Linked, &|pairs: &[NearPair]| {
+///     found.lock().unwrap().extend(pairs.iter().map(|pair| (pair.a, pair.b, pair.hamming_distance)));
 ///     ControlFlow::Continue(())
 /// })?;
 /// let mut found = found.into_inner().unwrap();
@@ -201,91 +206,91 @@ impl<C: Code> Work<C> {
 /// ```
 ///
 /// # Errors
-/// Returns an error in the cases of [`Distinct::new`].
-pub fn near_rows<C: Code>(
+/// Returns an error in the cases of [`DistinctCodes::new`].
+pub fn visit_near_rows<C: FingerprintCode>(
     codes: &[C],
     bits: u32,
     distance: Distance,
-    equal: Equal,
-    visit: &(impl Fn(&[Near]) -> ControlFlow<()> + Sync),
+    equal: EqualRows,
+    visit: &(impl Fn(&[NearPair]) -> ControlFlow<()> + Sync),
 ) -> Result<ControlFlow<()>> {
-    let distinct = Distinct::new(codes, bits)?;
-    let mut batch = Batch::new(visit);
-    for rows in distinct.equal() {
+    let distinct = DistinctCodes::new(codes, bits)?;
+    let mut batch = PairBatch::new(visit);
+    for rows in distinct.repeated_rows() {
         let firsts = match equal {
-            Equal::Linked => &rows[..1],
-            Equal::Expanded => rows,
+            EqualRows::Linked => &rows[..1],
+            EqualRows::Expanded => rows,
         };
         for (at, &a) in firsts.iter().enumerate() {
             for &b in &rows[at + 1..] {
-                if batch.push(a, b, 0).is_break() {
+                if batch.push_pair(a, b, 0).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
         }
     }
-    if batch.flush().is_break() {
+    if batch.flush_pairs().is_break() {
         return Ok(ControlFlow::Break(()));
     }
-    near_values(&distinct, distance, &|near: &[Near]| {
-        expand(near, &distinct, &distinct, equal, true, visit)
+    near_values(&distinct, distance, &|near: &[NearPair]| {
+        expand_to_rows(near, &distinct, &distinct, equal, true, visit)
     })
 }
 
 /// Calls `visit` with the pairs of a row of `left` and a row of `right` within the distance, as
-/// [`near_rows`] does.
+/// [`visit_near_rows`] does.
 ///
 /// # Errors
-/// Returns an error in the cases of [`Distinct::new`].
-pub fn near_rows_across<C: Code>(
+/// Returns an error in the cases of [`DistinctCodes::new`].
+pub fn near_rows_across<C: FingerprintCode>(
     left: &[C],
     right: &[C],
     bits: u32,
     distance: Distance,
-    equal: Equal,
-    visit: &(impl Fn(&[Near]) -> ControlFlow<()> + Sync),
+    equal: EqualRows,
+    visit: &(impl Fn(&[NearPair]) -> ControlFlow<()> + Sync),
 ) -> Result<ControlFlow<()>> {
-    let left = Distinct::new(left, bits)?;
-    let right = Distinct::new(right, bits)?;
-    near_values_across(&left, &right, distance, &|near: &[Near]| {
-        expand(near, &left, &right, equal, false, visit)
+    let left = DistinctCodes::new(left, bits)?;
+    let right = DistinctCodes::new(right, bits)?;
+    near_values_across(&left, &right, distance, &|near: &[NearPair]| {
+        expand_to_rows(near, &left, &right, equal, false, visit)
     })
 }
 
 /// Turns pairs of values into pairs of rows.
-fn expand<C: Code>(
-    near: &[Near],
-    left: &Distinct<C>,
-    right: &Distinct<C>,
-    equal: Equal,
+fn expand_to_rows<C: FingerprintCode>(
+    near: &[NearPair],
+    left: &DistinctCodes<C>,
+    right: &DistinctCodes<C>,
+    equal: EqualRows,
     ordered: bool,
-    visit: &impl Fn(&[Near]) -> ControlFlow<()>,
+    visit: &impl Fn(&[NearPair]) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut batch = Batch::new(visit);
-    for &Near { a, b, distance } in near {
-        let (mut a, mut b) = (left.rows(a), right.rows(b));
-        if equal == Equal::Linked {
+    let mut batch = PairBatch::new(visit);
+    for &NearPair { a, b, distance } in near {
+        let (mut a, mut b) = (left.rows_of_value(a), right.rows_of_value(b));
+        if equal == EqualRows::Linked {
             (a, b) = (&a[..1], &b[..1]);
         }
         for &a in a {
             for &b in b {
                 if ordered && b < a {
-                    batch.push(b, a, distance)?;
+                    batch.push_pair(b, a, distance)?;
                 } else {
-                    batch.push(a, b, distance)?;
+                    batch.push_pair(a, b, distance)?;
                 }
             }
         }
     }
-    batch.flush()
+    batch.flush_pairs()
 }
 
-struct Batch<'a, F> {
-    pairs: Vec<Near>,
+struct PairBatch<'a, F> {
+    pairs: Vec<NearPair>,
     visit: &'a F,
 }
 
-impl<'a, F: Fn(&[Near]) -> ControlFlow<()>> Batch<'a, F> {
+impl<'a, F: Fn(&[NearPair]) -> ControlFlow<()>> PairBatch<'a, F> {
     fn new(visit: &'a F) -> Self {
         Self {
             pairs: Vec::new(),
@@ -293,15 +298,15 @@ impl<'a, F: Fn(&[Near]) -> ControlFlow<()>> Batch<'a, F> {
         }
     }
 
-    fn push(&mut self, a: u32, b: u32, distance: u32) -> ControlFlow<()> {
-        self.pairs.push(Near { a, b, distance });
+    fn push_pair(&mut self, a: u32, b: u32, distance: u32) -> ControlFlow<()> {
+        self.pairs.push(NearPair { a, b, distance });
         if self.pairs.len() == BATCH {
-            self.flush()?;
+            self.flush_pairs()?;
         }
         ControlFlow::Continue(())
     }
 
-    fn flush(&mut self) -> ControlFlow<()> {
+    fn flush_pairs(&mut self) -> ControlFlow<()> {
         let next = if self.pairs.is_empty() {
             ControlFlow::Continue(())
         } else {

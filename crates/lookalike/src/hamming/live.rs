@@ -1,6 +1,6 @@
 //! A window of fingerprints that changes while it is searched.
 //!
-//! [`Live`] takes in fingerprints, each with the slot of time that it belongs to. It forgets them
+//! [`LiveIndex`] takes in fingerprints, each with the slot of time that it belongs to. It forgets them
 //! one by one, or all of the earliest slots at once. At every moment a search answers exactly what
 //! [`scan`](super::scan) over the live fingerprints would answer. Any number of threads can search
 //! while one thread changes the index.
@@ -34,28 +34,28 @@
 //! and swept in one step, and all threads wait for it.
 
 mod blocks;
+mod code_log;
+mod fair_lock;
 mod forecast;
-mod lines;
-mod log;
+mod line_rings;
 mod search;
 mod table;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
-use super::code::{Code, low_bits};
+use super::fingerprint_code::{FingerprintCode, low_bits_mask};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 use crate::types::Distance;
+use code_log::CodeLog;
+use fair_lock::SpinFairLock;
 pub use forecast::LivePlan;
-use log::Log;
-use search::{Scratch, Search};
-use table::{SWEEP, Table};
-use turns::Turns;
+use search::{LiveSearch, LookUpScratch};
+use table::{LiveTable, SWEEP};
 
 /// Live fingerprints per bucket above which a bucket is added.
 const LOAD: u64 = 12;
@@ -68,46 +68,46 @@ const AHEAD: usize = 8;
 
 /// Sequence number of an insertion, ascending without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seq(pub u64);
+pub struct SequenceNumber(pub u64);
 
 /// An index of fingerprints that come and go; see the [module](self).
 ///
 /// ```
 /// use lookalike::Distance;
-/// use lookalike::hamming::live::Live;
+/// use lookalike::hamming::count_live::LiveIndex;
 ///
-/// let live = Live::<u64>::new(64, Distance::new(3, 64)?)?;
-/// let first = live.insert(0b1010, 7)?;
-/// let second = live.insert(0b1111_0000, 8)?;
+/// let live = LiveIndex::<u64>::new(64, Distance::new(3, 64)?)?;
+/// let first = live.insert_code(0b1010, 7)?;
+/// let second = live.insert_code(0b1111_0000, 8)?;
 ///
 /// let mut found = Vec::new();
-/// live.search(0b1000, Distance::new(3, 64)?, |seq, distance| found.push((seq, distance)))?;
+/// live.search_within(0b1000, Distance::new(3, 64)?, |seq, distance| found.push_code((seq, distance)))?;
 /// assert_eq!(found, [(first, 1)]);
 ///
 /// live.expire_before(8);
 /// assert_eq!(live.len(), 1);
-/// assert!(live.remove(second) && live.is_empty());
+/// assert!(live.remove_code(second) && live.is_empty());
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Live<C> {
+pub struct LiveIndex<C> {
     bits: u32,
     distance: Distance,
     cpu: Cpu,
     /// Held during a whole change, while the lock of the state is held only for a batch.
     writer: Mutex<()>,
-    state: Turns<State<C>>,
+    state: SpinFairLock<LiveState<C>>,
 }
 
 #[derive(Debug)]
-struct State<C> {
-    log: Log<C>,
-    tables: Vec<Table>,
+struct LiveState<C> {
+    log: CodeLog<C>,
+    tables: Vec<LiveTable>,
 }
 
 /// Sizes of memory blocks; tests use small ones.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct LiveSizes {
     /// Lines of a chunk, as a power of two.
     chunk_bits: u32,
     /// Codes of a segment of the log, as a power of two.
@@ -116,7 +116,7 @@ struct Shape {
     first: u64,
 }
 
-impl Default for Shape {
+impl Default for LiveSizes {
     fn default() -> Self {
         Self {
             chunk_bits: 19,
@@ -126,7 +126,7 @@ impl Default for Shape {
     }
 }
 
-impl<C: Code> Live<C> {
+impl<C: FingerprintCode> LiveIndex<C> {
     /// Largest number of fingerprints from the oldest that has not expired to the newest. Tables
     /// store 32 bits of a sequence number, and may keep a dead entry for 2³¹ further insertions.
     pub const LIMIT: u64 = 1 << 31;
@@ -140,12 +140,12 @@ impl<C: Code> Live<C> {
     /// Returns an error if `C` has no room for so many bits, or if the distance is not below the
     /// bits or is above [`GREATEST_DISTANCE`](Self::GREATEST_DISTANCE).
     pub fn new(bits: u32, distance: Distance) -> Result<Self> {
-        Self::with_shape(bits, distance, Shape::default())
+        Self::with_shape(bits, distance, LiveSizes::default())
     }
 
-    fn with_shape(bits: u32, distance: Distance, shape: Shape) -> Result<Self> {
+    fn with_shape(bits: u32, distance: Distance, shape: LiveSizes) -> Result<Self> {
         if !(1..=C::BITS).contains(&bits) {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "fingerprints of {bits} bits do not fit numbers of {}",
                 C::BITS
             )));
@@ -153,24 +153,24 @@ impl<C: Code> Live<C> {
         // Check again, because the distance may have been made for another width.
         let distance = Distance::new(distance.get(), bits)?;
         if distance.get() > Self::GREATEST_DISTANCE {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "the distance {} is above {}, the limit of a live index: scan instead",
                 distance.get(),
                 Self::GREATEST_DISTANCE
             )));
         }
-        let blocks = blocks::blocks(bits, distance.get()).into_iter();
+        let blocks = blocks::blocks_for_distance(bits, distance.get()).into_iter();
         let tables: Result<_> = blocks
             .zip(0..)
-            .map(|(block, number)| Table::new(number, block, shape.chunk_bits))
+            .map(|(block, number)| LiveTable::new(number, block, shape.chunk_bits))
             .collect();
         Ok(Self {
             bits,
             distance,
-            cpu: Cpu::best(),
+            cpu: Cpu::detect_best(),
             writer: Mutex::new(()),
-            state: Turns::new(State {
-                log: Log::new(shape.segment_bits, shape.first),
+            state: SpinFairLock::new(LiveState {
+                log: CodeLog::new(shape.segment_bits, shape.first),
                 tables: tables?,
             }),
         })
@@ -178,7 +178,7 @@ impl<C: Code> Live<C> {
 
     /// Returns the number of live fingerprints.
     pub fn len(&self) -> u64 {
-        self.state.read().log.live()
+        self.state.lock_read().log.count_live()
     }
 
     /// Returns `true` if no fingerprint is live.
@@ -187,18 +187,23 @@ impl<C: Code> Live<C> {
     }
 
     /// Returns the bytes of memory taken, without what is the same for every size.
-    pub fn bytes(&self) -> u64 {
-        let state = self.state.read();
-        state.log.bytes() + state.tables.iter().map(Table::bytes).sum::<u64>()
+    pub fn memory_bytes(&self) -> u64 {
+        let state = self.state.lock_read();
+        state.log.memory_bytes()
+            + state
+                .tables
+                .iter()
+                .map(LiveTable::memory_bytes)
+                .sum::<u64>()
     }
 
     /// Adds a fingerprint that belongs to a slot.
     ///
     /// # Errors
     /// Returns an error in the cases of [`insert_many`](Self::insert_many).
-    pub fn insert(&self, code: C, slot: u64) -> Result<Seq> {
+    pub fn insert_code(&self, code: C, slot: u64) -> Result<SequenceNumber> {
         let added = self.insert_many(&[code], slot)?;
-        Ok(Seq(added.start))
+        Ok(SequenceNumber(added.start))
     }
 
     /// Adds fingerprints that belong to a slot, and returns their sequence numbers. Searches of
@@ -211,11 +216,11 @@ impl<C: Code> Live<C> {
     /// been added.
     pub fn insert_many(&self, codes: &[C], slot: u64) -> Result<Range<u64>> {
         let all = codes.iter().fold(0, |all, code| all | code.widen());
-        if all & !low_bits(self.bits) != 0 {
+        if all & !low_bits_mask(self.bits) != 0 {
             let wide = codes
                 .iter()
-                .find(|code| code.widen() & !low_bits(self.bits) != 0);
-            return Err(Error::setting(format!(
+                .find(|code| code.widen() & !low_bits_mask(self.bits) != 0);
+            return Err(Error::setting_error(format!(
                 "the fingerprint {:#x} has more than {} bits",
                 wide.map_or(0, |code| code.widen()),
                 self.bits
@@ -223,15 +228,17 @@ impl<C: Code> Live<C> {
         }
         let _writer = self.only_writer();
         let first = {
-            let state = self.state.read();
-            state.log.admit(slot, codes.len() as u64, Self::LIMIT)?;
-            state.log.next()
+            let state = self.state.lock_read();
+            state
+                .log
+                .check_admission(slot, codes.len() as u64, Self::LIMIT)?;
+            state.log.next_number()
         };
         for codes in codes.chunks(BATCH) {
-            let mut state = self.state.write();
-            state.reserve(codes.len())?;
+            let mut state = self.state.lock_write();
+            state.reserve_insertions(codes.len())?;
             state.log.begin_slot(slot);
-            self.cpu.run(Insert {
+            self.cpu.run(InsertKernel {
                 state: &mut state,
                 codes,
             });
@@ -244,10 +251,10 @@ impl<C: Code> Live<C> {
     }
 
     /// Removes a fingerprint and returns `true` if it was live.
-    pub fn remove(&self, seq: Seq) -> bool {
+    pub fn remove_code(&self, seq: SequenceNumber) -> bool {
         let _writer = self.only_writer();
-        let mut state = self.state.write();
-        let removed = state.log.remove(seq.0);
+        let mut state = self.state.lock_write();
+        let removed = state.log.remove_number(seq.0);
         if removed {
             state.mark_unswept();
         }
@@ -258,10 +265,10 @@ impl<C: Code> Live<C> {
     /// fingerprint.
     pub fn expire_before(&self, slot: u64) {
         let _writer = self.only_writer();
-        let mut state = self.state.write();
-        let before = state.log.low();
+        let mut state = self.state.lock_write();
+        let before = state.log.lowest_number();
         state.log.expire_before(slot);
-        if state.log.low() > before {
+        if state.log.lowest_number() > before {
             state.mark_unswept();
         }
     }
@@ -271,11 +278,11 @@ impl<C: Code> Live<C> {
     ///
     /// # Errors
     /// Returns an error if the distance is above that of the index.
-    pub fn search(
+    pub fn search_within(
         &self,
         query: C,
         distance: Distance,
-        mut visit: impl FnMut(Seq, u32),
+        mut visit: impl FnMut(SequenceNumber, u32),
     ) -> Result<()> {
         self.search_many(&[query], distance, |_, seq, distance| visit(seq, distance))
     }
@@ -290,10 +297,10 @@ impl<C: Code> Live<C> {
         &self,
         queries: &[C],
         distance: Distance,
-        mut visit: impl FnMut(usize, Seq, u32),
+        mut visit: impl FnMut(usize, SequenceNumber, u32),
     ) -> Result<()> {
         if distance > self.distance {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "the distance {} is above {}, the distance of the index",
                 distance.get(),
                 self.distance.get()
@@ -301,15 +308,15 @@ impl<C: Code> Live<C> {
         }
         let mut scratch = SCRATCH.take().unwrap_or_default();
         for (batch, queries) in queries.chunks(BATCH).enumerate() {
-            self.cpu.run(Search {
-                state: &self.state.read(),
+            self.cpu.run(LiveSearch {
+                state: &self.state.lock_read(),
                 queries,
                 limit: distance.get(),
                 scratch: &mut scratch,
             });
             for found in &scratch.found {
                 let query = batch * BATCH + found.query as usize;
-                visit(query, Seq(found.number), found.distance);
+                visit(query, SequenceNumber(found.number), found.distance);
             }
         }
         SCRATCH.set(Some(scratch));
@@ -319,16 +326,16 @@ impl<C: Code> Live<C> {
 
 thread_local! {
     /// Taken out while in use, so that the callback of a search can search as well.
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    static SCRATCH: Cell<Option<Box<LookUpScratch>>> = const { Cell::new(None) };
 }
 
-impl<C: Code> State<C> {
+impl<C: FingerprintCode> LiveState<C> {
     /// Makes room for this many insertions, so that they cannot fail half-way.
-    fn reserve(&mut self, insertions: usize) -> Result<()> {
-        self.log.trim();
-        self.log.reserve(insertions as u64)?;
+    fn reserve_insertions(&mut self, insertions: usize) -> Result<()> {
+        self.log.trim_segments();
+        self.log.reserve_codes(insertions as u64)?;
         for table in &mut self.tables {
-            table.reserve(insertions as u32)?;
+            table.reserve_insertions(insertions as u32)?;
         }
         Ok(())
     }
@@ -341,30 +348,30 @@ impl<C: Code> State<C> {
 }
 
 /// Adds codes for which there is room.
-struct Insert<'a, C> {
-    state: &'a mut State<C>,
+struct InsertKernel<'a, C> {
+    state: &'a mut LiveState<C>,
     codes: &'a [C],
 }
 
-impl<C: Code> Kernel for Insert<'_, C> {
+impl<C: FingerprintCode> Kernel for InsertKernel<'_, C> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) {
-        let State { log, tables } = self.state;
+        let LiveState { log, tables } = self.state;
         for code in &self.codes[..AHEAD.min(self.codes.len())] {
-            tables.iter().for_each(|table| table.prefetch(*code));
+            tables.iter().for_each(|table| table.prefetch_insert(*code));
         }
         for (at, &code) in self.codes.iter().enumerate() {
             if let Some(&later) = self.codes.get(at + AHEAD) {
-                tables.iter().for_each(|table| table.prefetch(later));
+                tables.iter().for_each(|table| table.prefetch_insert(later));
             }
-            let number = log.push(code);
+            let number = log.push_code(code);
             for table in &mut *tables {
-                table.insert(arch, code, number, log);
-                table.grow(log);
-                if log.next() % SWEEP == 0 {
-                    table.sweep(log);
+                table.insert_number(arch, code, number, log);
+                table.grow_table(log);
+                if log.next_number() % SWEEP == 0 {
+                    table.sweep_bucket(log);
                 }
             }
         }

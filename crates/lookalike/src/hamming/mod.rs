@@ -8,7 +8,7 @@
 //! by the first table that can see it, so that no match comes up twice. All answers are exact:
 //! [`scan`] is the definition.
 
-mod code;
+mod fingerprint_code;
 pub mod join;
 mod key;
 pub mod live;
@@ -16,7 +16,10 @@ mod plan;
 pub mod scan;
 mod segment;
 
-pub use code::Code;
-pub use plan::{Layout, MOST_DISTANCE, Permutation, Plan, Prediction, Request, Shape};
-pub use scan::distances;
-pub use segment::{Codes, Match, Search, Segment};
+pub use fingerprint_code::FingerprintCode;
+pub use plan::{
+    BucketLayout, CostPrediction, HammingPlan, MOST_DISTANCE, PlanRequest, PlanShape,
+    TablePermutation,
+};
+pub use scan::pairwise_distances;
+pub use segment::{CodeSource, HammingSegment, SearchLimits, SegmentMatch};

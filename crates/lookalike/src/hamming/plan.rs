@@ -4,11 +4,11 @@
 //! A plan cuts fingerprints into blocks and gives each table a condition on them. A table *sees* a
 //! pair of fingerprints that meets its condition. There are two shapes:
 //!
-//! - [`Shape::Blocks`]: one table per block, with a radius r. Complete iff Σ(r + 1) ≥ k + 1,
+//! - [`PlanShape::Blocks`]: one table per block, with a radius r. Complete iff Σ(r + 1) ≥ k + 1,
 //!   because two fingerprints that differ in more than r bits of every block differ in at least
 //!   Σ(r + 1) > k bits (the general pigeonhole principle; Norouzi, Punjani and Fleet 2012). For
 //!   example, the four 16-bit blocks of the classic index for k = 3 are `16,16,16,16; 0,0,0,0`.
-//! - [`Shape::Combinations`]: one table per choice of some of the blocks, all of which must be
+//! - [`PlanShape::Combinations`]: one table per choice of some of the blocks, all of which must be
 //!   equal. Complete iff at least k blocks are left out, because k differing bits lie in at most k
 //!   blocks (Manku, Jain and Das Sarma 2007, whose permuted sorted tables put the chosen blocks
 //!   first by a permutation π and compare the leading p bits; here the chosen bits are the key).
@@ -20,15 +20,15 @@
 
 use std::fmt;
 
-use super::code::low_bits;
-use super::key::{Covering, Key, MOST_SEGMENTS};
-use super::segment::Anatomy;
+use super::fingerprint_code::low_bits_mask;
+use super::key::{BlockKey, CoveringCode, MOST_SEGMENTS};
+use super::segment::FingerprintLayout;
 use crate::error::{Error, Result};
 use crate::types::Distance;
 
 /// The data that an index is planned for, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request {
+pub struct PlanRequest {
     /// Number of fingerprints.
     pub count: u64,
     /// Bits of a fingerprint, 8–128.
@@ -54,7 +54,7 @@ pub const MOST_DISTANCE: u32 = 16;
 
 /// The blocks that fingerprints are cut into, and the condition of every table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum PlanShape {
     /// One table per block.
     Blocks {
         /// Bits of each block, from the lowest bit on.
@@ -73,7 +73,7 @@ pub enum Shape {
 
 /// Arrangement of the words of a bucket in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum BucketLayout {
     /// One cache line per bucket, with an overflow: fastest.
     Lines,
     /// Buckets one after another, with a directory: smallest.
@@ -84,40 +84,40 @@ pub enum Layout {
 ///
 /// ```
 /// use lookalike::Distance;
-/// use lookalike::hamming::{Plan, Request};
+/// use lookalike::hamming::{HammingPlan, PlanRequest};
 ///
 /// let distance = Distance::new(3, 64)?;
-/// let request = Request { count: 1_000_000, bits: 64, distance, memory: None };
-/// let blocks = Plan::named("blocks", &request)?;
-/// assert_eq!(blocks.shape().to_string(), "16,16,16,16; 0,0,0,0");
+/// let request = PlanRequest { count: 1_000_000, bits: 64, distance, memory: None };
+/// let blocks = HammingPlan::from_name("blocks", &request)?;
+/// assert_eq!(blocks.plan_shape().to_string(), "16,16,16,16; 0,0,0,0");
 /// // The chosen plan is predicted to be the fastest within the memory, up to a tenth.
-/// let chosen = Plan::choose(&request)?;
-/// println!("{}: {:.0} bytes", chosen.shape(), chosen.predict(request.count).bytes);
+/// let chosen = HammingPlan::choose_plan(&request)?;
+/// println!("{}: {:.0} bytes", chosen.plan_shape(), chosen.predict_cost(request.count).size_in_bytes);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct HammingPlan {
     bits: u32,
     distance: Distance,
-    shape: Shape,
-    layout: Layout,
+    shape: PlanShape,
+    layout: BucketLayout,
     key_bits: u32,
-    tables: Vec<Table>,
+    tables: Vec<PlanTable>,
 }
 
 /// One table of a plan: the bits that it compares and the key of its buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct PlanTable {
     /// Bits that the table compares.
     pub(crate) mask: u128,
     /// Number of these bits in which it lets fingerprints differ.
     pub(crate) radius: u32,
-    pub(crate) key: Key,
+    pub(crate) key: BlockKey,
 }
 
 /// Predicted cost of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prediction {
+pub struct CostPrediction {
     /// Buckets visited.
     pub probes: f64,
     /// Fingerprints in these buckets.
@@ -134,7 +134,7 @@ pub struct Prediction {
 
 /// One table of permuted fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Permutation {
+pub struct TablePermutation {
     /// π: the blocks in the order of the table, counted from the lowest bits.
     pub order: Vec<u32>,
     /// Number of blocks at the front of the order that must be equal.
@@ -155,7 +155,7 @@ const TIE: f64 = 1.1;
 /// Largest average number of entries per cache line; with more, too many buckets overflow.
 const LINE_LOAD: f64 = 12.0;
 
-impl Request {
+impl PlanRequest {
     /// Returns the default size limit in bytes.
     fn comfortable(&self) -> f64 {
         let bare = self.count as f64 * f64::from(self.bits) / 8.0;
@@ -163,24 +163,24 @@ impl Request {
     }
 }
 
-impl Plan {
+impl HammingPlan {
     /// Chooses the plan with the lowest predicted time within the memory of the request, or a
     /// smaller plan that takes up to a tenth longer.
     ///
     /// # Errors
     /// Returns an error if the bits are not 8–128, if the distance is above [`MOST_DISTANCE`] or
     /// not below the bits, or if no plan fits the memory.
-    pub fn choose(request: &Request) -> Result<Self> {
-        let plans = Self::all(request)?;
-        let bytes = |plan: &Self| plan.predict(request.count).bytes;
+    pub fn choose_plan(request: &PlanRequest) -> Result<Self> {
+        let plans = Self::all_plans(request)?;
+        let bytes = |plan: &Self| plan.predict_cost(request.count).bytes;
         let smallest = plans.iter().map(bytes).fold(f64::INFINITY, f64::min);
         let memory = request.memory.map_or_else(
             || request.comfortable().max(smallest),
             |memory| memory as f64,
         );
         let fitting = plans.into_iter().filter(|plan| bytes(plan) <= memory);
-        Self::best(fitting, request.count).ok_or_else(|| {
-            Error::setting(format!(
+        Self::best_of(fitting, request.count).ok_or_else(|| {
+            Error::setting_error(format!(
                 "{} fingerprints of {} bits take at least {smallest:.0} bytes, which is above the \
                  memory limit of {memory:.0}: give more memory or split the index",
                 request.count, request.bits
@@ -190,9 +190,9 @@ impl Plan {
 
     /// Returns the smallest of the plans whose predicted time is within a tenth of the lowest,
     /// because predictions cannot tell such times apart. `None` if there are no plans.
-    pub fn best(plans: impl IntoIterator<Item = Self>, count: u64) -> Option<Self> {
+    pub fn best_of(plans: impl IntoIterator<Item = Self>, count: u64) -> Option<Self> {
         let costs = plans.into_iter().map(|plan| {
-            let cost = plan.predict(count);
+            let cost = plan.predict_cost(count);
             (plan, cost)
         });
         let costs: Vec<_> = costs.collect();
@@ -205,13 +205,13 @@ impl Plan {
             .map(|(plan, _)| plan)
     }
 
-    /// Returns all plans that [`choose`](Self::choose) considers.
+    /// Returns all plans that [`choose_plan`](Self::choose_plan) considers.
     ///
     /// # Errors
     /// Returns an error if the bits are not 8–128, or if the distance is above [`MOST_DISTANCE`] or
     /// not below the bits.
-    pub fn all(request: &Request) -> Result<Vec<Self>> {
-        check(request)?;
+    pub fn all_plans(request: &PlanRequest) -> Result<Vec<Self>> {
+        check_request(request)?;
         let (bits, distance) = (request.bits, request.distance.get());
         let mut shapes = vec![scan_shape()];
         for blocks in 1..=(distance + 1).min(bits / 4).max(1) {
@@ -220,55 +220,55 @@ impl Plan {
         // With one extra block, combinations equal the shape of k + 1 blocks.
         for extra in 2..=3 {
             let blocks = distance + extra;
-            let tables = choices(blocks, extra);
+            let tables = binomial(blocks, extra);
             if distance > 0 && blocks <= bits / 4 && tables <= 24 {
                 shapes.push(combination_shape(bits, distance, blocks));
             }
         }
         let mut plans = Vec::new();
         for shape in shapes {
-            for layout in [Layout::Lines, Layout::Packed] {
-                plans.push(Self::sized(request, shape.clone(), layout)?);
+            for layout in [BucketLayout::Lines, BucketLayout::Packed] {
+                plans.push(Self::with_fitting_keys(request, shape.clone(), layout)?);
             }
         }
         // A scan costs no more than this many visits.
         plans.retain(|plan| {
             plan.tables
                 .iter()
-                .all(|table| table.probes() <= MOST_PROBES)
+                .all(|table| table.expected_probes() <= MOST_PROBES)
         });
         Ok(plans)
     }
 
-    /// Returns the plan of a name or of a [shape](Shape). The names are `auto`, `scan`, `blocks`
+    /// Returns the plan of a name or of a [shape](PlanShape). The names are `auto`, `scan`, `blocks`
     /// (distance + 1 equal blocks; `4x16` is the same for 64 bits and distance 3) and `permuted`
     /// (all choices of two blocks out of distance + 2).
     ///
-    /// A shape is written as it is displayed: the widths of the blocks from the lowest bit on, and
-    /// after a semicolon the number of bits in which each block may differ or the number of blocks
-    /// that must be equal, for example `32,32; 1,1` or `13,13,13,13,12; any 2 equal`. Widths alone
+    /// A shape is written as it is displayed: the widths of the blocks from the lowest bit on, and after
+    /// a semicolon the number of bits in which each block may differ or the number of blocks that must
+    /// be equal, for example `32,32; 1,1` or `13,13,13,13,12; any 2 equal_blocks_table`. Widths alone
     /// get the smallest radii that miss nothing.
     ///
     /// # Errors
     /// Returns an error if there is no such name or shape, if the plan does not fit the request or
-    /// would miss pairs, or in the cases of [`choose`](Self::choose).
-    pub fn named(name: &str, request: &Request) -> Result<Self> {
-        check(request)?;
+    /// would miss pairs, or in the cases of [`choose_plan`](Self::choose_plan).
+    pub fn from_name(name: &str, request: &PlanRequest) -> Result<Self> {
+        check_request(request)?;
         let (bits, distance) = (request.bits, request.distance.get());
         let shape = match name {
-            "auto" => return Self::choose(request),
+            "auto" => return Self::choose_plan(request),
             "scan" => scan_shape(),
             "blocks" => block_shape(bits, distance, distance + 1),
             "4x16" if bits == 64 && distance <= 3 => block_shape(64, 3, 4),
             "4x16" => {
-                return Err(Error::setting(format!(
+                return Err(Error::setting_error(format!(
                     "the plan 4x16 is for 64 bits and a distance of at most 3, not for {bits} bits \
                      and {distance}: use `blocks`"
                 )));
             }
             "permuted" => combination_shape(bits, distance, distance + 2),
-            _ => Shape::parse(name, distance).ok_or_else(|| {
-                Error::setting(format!(
+            _ => PlanShape::parse_shape(name, distance).ok_or_else(|| {
+                Error::setting_error(format!(
                     "there is no plan `{name}`: give auto, blocks, 4x16, permuted or scan, or \
                      widths of blocks such as `22,21,21`, followed by the bits that may differ in \
                      each, as in `22,21,21; 1,0,0` or `13,13,13,13,12; any 2 equal`"
@@ -276,13 +276,13 @@ impl Plan {
             })?,
         };
         let fits = |plan: &Self| {
-            let bytes = plan.predict(request.count).bytes;
+            let bytes = plan.predict_cost(request.count).bytes;
             request.memory.is_none_or(|memory| bytes <= memory as f64)
         };
-        let lines = Self::sized(request, shape.clone(), Layout::Lines)?;
-        let packed = Self::sized(request, shape, Layout::Packed)?;
+        let lines = Self::with_fitting_keys(request, shape.clone(), BucketLayout::Lines)?;
+        let packed = Self::with_fitting_keys(request, shape, BucketLayout::Packed)?;
         let faster = |a: &Self, b: &Self| {
-            let time = |plan: &Self| plan.predict(request.count).nanoseconds;
+            let time = |plan: &Self| plan.predict_cost(request.count).nanoseconds;
             time(a) <= time(b)
         };
         Ok(if fits(&lines) && faster(&lines, &packed) {
@@ -293,7 +293,11 @@ impl Plan {
     }
 
     /// Creates a plan with the number of buckets that suits the request.
-    fn sized(request: &Request, shape: Shape, layout: Layout) -> Result<Self> {
+    fn with_fitting_keys(
+        request: &PlanRequest,
+        shape: PlanShape,
+        layout: BucketLayout,
+    ) -> Result<Self> {
         let load = request.count.max(1) as f64 / LINE_LOAD;
         let key_bits = (load.log2().ceil().max(0.0) as u32).min(MOST_KEY_BITS);
         // The code of two codewords has 22 bits. It is kept for a tenth more fingerprints, on
@@ -313,28 +317,30 @@ impl Plan {
     pub(crate) fn new(
         bits: u32,
         distance: Distance,
-        shape: Shape,
-        layout: Layout,
+        shape: PlanShape,
+        layout: BucketLayout,
         key_bits: u32,
     ) -> Result<Self> {
-        shape.check(bits, distance.get())?;
+        shape.check_shape(bits, distance.get())?;
         if key_bits > MOST_KEY_BITS {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "2^{key_bits} buckets are more than 2^{MOST_KEY_BITS}"
             )));
         }
         let tables = match &shape {
-            Shape::Blocks { widths, radii } => starts(widths)
+            PlanShape::Blocks { widths, radii } => block_starts(widths)
                 .zip(widths.iter().zip(radii))
-                .map(|(start, (&width, &radius))| Table::block(start, width, radius, key_bits))
+                .map(|(start, (&width, &radius))| {
+                    PlanTable::block_table(start, width, radius, key_bits)
+                })
                 .collect(),
-            Shape::Combinations { widths, chosen } => {
-                let blocks: Vec<_> = starts(widths).zip(widths.iter().copied()).collect();
-                subsets(blocks.len() as u32, *chosen)
+            PlanShape::Combinations { widths, chosen } => {
+                let blocks: Vec<_> = block_starts(widths).zip(widths.iter().copied()).collect();
+                block_subsets(blocks.len() as u32, *chosen)
                     .map(|subset| {
                         let taken = blocks.iter().enumerate();
                         let taken = taken.filter(|(at, _)| subset >> at & 1 == 1);
-                        Table::equal(taken.map(|(_, &block)| block), key_bits)
+                        PlanTable::equal_blocks_table(taken.map(|(_, &block)| block), key_bits)
                     })
                     .collect()
             }
@@ -350,7 +356,7 @@ impl Plan {
     }
 
     /// Returns the bits of a fingerprint.
-    pub fn bits(&self) -> u32 {
+    pub fn fingerprint_bits(&self) -> u32 {
         self.bits
     }
 
@@ -360,12 +366,12 @@ impl Plan {
     }
 
     /// Returns the blocks and the condition of every table.
-    pub fn shape(&self) -> &Shape {
+    pub fn plan_shape(&self) -> &PlanShape {
         &self.shape
     }
 
     /// Returns the arrangement of buckets in memory.
-    pub fn layout(&self) -> Layout {
+    pub fn bucket_layout(&self) -> BucketLayout {
         self.layout
     }
 
@@ -375,21 +381,21 @@ impl Plan {
 
     /// Returns the permuted tables (Manku, Jain and Das Sarma 2007) of a plan whose tables require
     /// equal blocks; empty for other plans.
-    pub fn permutations(&self) -> Vec<Permutation> {
+    pub fn permutations(&self) -> Vec<TablePermutation> {
         let (widths, chosen) = match &self.shape {
-            Shape::Combinations { widths, chosen } => (widths, *chosen),
-            Shape::Blocks { widths, radii } if radii.iter().all(|&radius| radius == 0) => {
+            PlanShape::Combinations { widths, chosen } => (widths, *chosen),
+            PlanShape::Blocks { widths, radii } if radii.iter().all(|&radius| radius == 0) => {
                 (widths, 1)
             }
-            Shape::Blocks { .. } => return Vec::new(),
+            PlanShape::Blocks { .. } => return Vec::new(),
         };
         let blocks = widths.len() as u32;
-        subsets(blocks, chosen)
+        block_subsets(blocks, chosen)
             .map(|subset| {
                 let first = |block: &u32| subset >> block & 1 == 1;
                 let (leading, behind): (Vec<u32>, Vec<u32>) = (0..blocks).partition(first);
                 let leading_bits = leading.iter().map(|&block| widths[block as usize]).sum();
-                Permutation {
+                TablePermutation {
                     order: [leading, behind].concat(),
                     leading: chosen,
                     leading_bits,
@@ -398,14 +404,14 @@ impl Plan {
             .collect()
     }
 
-    pub(crate) fn tables(&self) -> &[Table] {
+    pub(crate) fn plan_tables(&self) -> &[PlanTable] {
         &self.tables
     }
 
     /// Predicts the cost of a look-up among `count` evenly distributed fingerprints.
-    pub fn predict(&self, count: u64) -> Prediction {
+    pub fn predict_cost(&self, count: u64) -> CostPrediction {
         let count = count as f64;
-        let mut total = Prediction {
+        let mut total = CostPrediction {
             probes: 0.0,
             candidates: 0.0,
             survivors: 0.0,
@@ -414,13 +420,13 @@ impl Plan {
         };
         // Fraction of the fingerprints of a bucket whose 32-bit word is within the distance by
         // chance.
-        let passing = volume(32, self.distance.get()) / 2f64.powi(32);
+        let passing = ball_volume(32, self.distance.get()) / 2f64.powi(32);
         for (at, table) in self.tables.iter().enumerate() {
-            let buckets = table.key.buckets() as f64;
-            let probes = table.probes();
+            let buckets = table.key.bucket_count() as f64;
+            let probes = table.expected_probes();
             let load = count / buckets;
             let (bytes, lines_a_probe) = match self.layout {
-                Layout::Lines => {
+                BucketLayout::Lines => {
                     let overflow = lines_beyond(load);
                     let directory = if at == 0 { 4.0 } else { 0.0 };
                     (
@@ -428,12 +434,12 @@ impl Plan {
                         1.0 + overflow,
                     )
                 }
-                Layout::Packed => (4.0 * count + 4.0 * buckets, 1.0 + (load + 7.0) / 16.0),
+                BucketLayout::Packed => (4.0 * count + 4.0 * buckets, 1.0 + (load + 7.0) / 16.0),
             };
             let line = line_nanoseconds(bytes);
             let first = match self.layout {
-                Layout::Lines => 1.0,
-                Layout::Packed => 1.6,
+                BucketLayout::Lines => 1.0,
+                BucketLayout::Packed => 1.6,
             };
             // The lines of a bucket after the first are read in sequence, so memory bandwidth sets
             // their cost.
@@ -453,15 +459,15 @@ impl Plan {
     /// Returns the bytes of a fingerprint that neither its bucket nor its word in the first table
     /// determines.
     pub(crate) fn rest_bytes(&self) -> usize {
-        Anatomy::new(self).rest_bytes()
+        FingerprintLayout::new(self).rest_bytes()
     }
 }
 
-impl Shape {
+impl PlanShape {
     /// Parses the displayed form, ignoring blanks. Widths alone get the smallest radii that miss
     /// nothing at the distance. Returns `None` if the text is no shape. Does not check that the
     /// shape is complete.
-    fn parse(text: &str, distance: u32) -> Option<Self> {
+    fn parse_shape(text: &str, distance: u32) -> Option<Self> {
         let list = |text: &str| -> Option<Vec<u32>> {
             let numbers = text.split(',').map(|number| number.trim().parse().ok());
             numbers.collect()
@@ -491,11 +497,11 @@ impl Shape {
     }
 
     /// Checks that no pair within `distance` is missed, and that all parts are in range.
-    fn check(&self, bits: u32, distance: u32) -> Result<()> {
+    fn check_shape(&self, bits: u32, distance: u32) -> Result<()> {
         let (Self::Blocks { widths, .. } | Self::Combinations { widths, .. }) = self;
         let sum: u64 = widths.iter().map(|&width| u64::from(width)).sum();
         if widths.is_empty() || widths.len() > 64 || sum > u64::from(bits) {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "the blocks have {sum} bits in total, and the fingerprint has {bits} bits"
             )));
         }
@@ -508,46 +514,48 @@ impl Shape {
                 let blocks = widths.len() as u32;
                 *chosen >= 1
                     && *chosen <= MOST_SEGMENTS as u32
-                    && choices(blocks, *chosen) <= 1 << 10
+                    && binomial(blocks, *chosen) <= 1 << 10
                     && chosen.saturating_add(distance) <= blocks
             }
         };
         if complete {
             Ok(())
         } else {
-            Err(Error::setting(format!(
+            Err(Error::setting_error(format!(
                 "the plan {self} would miss pairs at the distance {distance}"
             )))
         }
     }
 }
 
-impl Table {
-    fn block(start: u32, width: u32, radius: u32, key_bits: u32) -> Self {
-        let covering = [Covering::TwoOf15, Covering::OneOf31]
+impl PlanTable {
+    fn block_table(start: u32, width: u32, radius: u32, key_bits: u32) -> Self {
+        let covering = [CoveringCode::TwoOf15, CoveringCode::OneOf31]
             .into_iter()
-            .find(|code| key_bits <= code.bits());
+            .find(|code| key_bits <= code.key_bits());
         let key = match covering {
-            Some(code) if radius == 1 && width >= code.covered() && width <= 32 => Key::Covering {
-                shift: start,
-                code,
-                bits: key_bits,
-            },
-            _ => Key::direct(&[(start, width)], key_bits),
+            Some(code) if radius == 1 && width >= code.covered_bits() && width <= 32 => {
+                BlockKey::Covering {
+                    shift: start,
+                    code,
+                    bits: key_bits,
+                }
+            }
+            _ => BlockKey::direct_key(&[(start, width)], key_bits),
         };
         Self {
-            mask: low_bits(start + width) ^ low_bits(start),
+            mask: low_bits_mask(start + width) ^ low_bits_mask(start),
             radius,
             key,
         }
     }
 
     /// Creates a table that requires equality of its blocks, given as start and width.
-    fn equal(blocks: impl Iterator<Item = (u32, u32)>, key_bits: u32) -> Self {
+    fn equal_blocks_table(blocks: impl Iterator<Item = (u32, u32)>, key_bits: u32) -> Self {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         let mut mask = 0;
         for (start, width) in blocks {
-            mask |= low_bits(start + width) ^ low_bits(start);
+            mask |= low_bits_mask(start + width) ^ low_bits_mask(start);
             match runs.last_mut() {
                 Some(last) if last.0 + last.1 == start => last.1 += width,
                 _ => runs.push((start, width)),
@@ -556,32 +564,32 @@ impl Table {
         Self {
             mask,
             radius: 0,
-            key: Key::direct(&runs, key_bits),
+            key: BlockKey::direct_key(&runs, key_bits),
         }
     }
 
-    fn probes(&self) -> f64 {
+    fn expected_probes(&self) -> f64 {
         match self.key {
-            Key::Direct { bits, .. } => volume(bits, self.radius),
-            Key::Covering { code, .. } => match code {
+            BlockKey::Direct { bits, .. } => ball_volume(bits, self.radius),
+            BlockKey::Covering { code, .. } => match code {
                 // A word that is a codeword itself (1 in 16, or 1 in 32) needs only its own bucket,
                 // because it is the nearest codeword of all its neighbours.
-                Covering::TwoOf15 => 1.0 + 2.0 * 7.0 * 15.0 / 16.0,
-                Covering::OneOf31 => 1.0 + 15.0 * 31.0 / 32.0,
+                CoveringCode::TwoOf15 => 1.0 + 2.0 * 7.0 * 15.0 / 16.0,
+                CoveringCode::OneOf31 => 1.0 + 15.0 * 31.0 / 32.0,
             },
         }
     }
 }
 
-fn check(request: &Request) -> Result<()> {
-    let Request { bits, distance, .. } = *request;
+fn check_request(request: &PlanRequest) -> Result<()> {
+    let PlanRequest { bits, distance, .. } = *request;
     if !(8..=128).contains(&bits) {
-        return Err(Error::setting(format!(
+        return Err(Error::setting_error(format!(
             "fingerprints of {bits} bits: a fingerprint has 8–128 bits"
         )));
     }
     if distance.get() > MOST_DISTANCE || distance.get() >= bits {
-        return Err(Error::setting(format!(
+        return Err(Error::setting_error(format!(
             "the distance {} is above {MOST_DISTANCE} or not below the {bits} bits",
             distance.get()
         )));
@@ -589,25 +597,25 @@ fn check(request: &Request) -> Result<()> {
     Ok(())
 }
 
-fn scan_shape() -> Shape {
-    Shape::Blocks {
+fn scan_shape() -> PlanShape {
+    PlanShape::Blocks {
         widths: vec![0],
         radii: vec![MOST_DISTANCE],
     }
 }
 
 /// Returns blocks of about equal width. The first ones are the wider and get the larger radii.
-fn block_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
+fn block_shape(bits: u32, distance: u32, blocks: u32) -> PlanShape {
     let radius_sum = distance + 1 - blocks.min(distance + 1);
     let share = |total: u32, at: u32| total / blocks + u32::from(at < total % blocks);
-    Shape::Blocks {
+    PlanShape::Blocks {
         widths: (0..blocks).map(|at| share(bits, at)).collect(),
         radii: (0..blocks).map(|at| share(radius_sum, at)).collect(),
     }
 }
 
-fn combination_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
-    Shape::Combinations {
+fn combination_shape(bits: u32, distance: u32, blocks: u32) -> PlanShape {
+    PlanShape::Combinations {
         widths: (0..blocks)
             .map(|at| bits / blocks + u32::from(at < bits % blocks))
             .collect(),
@@ -616,7 +624,7 @@ fn combination_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
 }
 
 /// Returns the lowest bit of every block.
-fn starts(widths: &[u32]) -> impl Iterator<Item = u32> {
+fn block_starts(widths: &[u32]) -> impl Iterator<Item = u32> {
     widths.iter().scan(0, |next, width| {
         let start = *next;
         *next += width;
@@ -625,12 +633,12 @@ fn starts(widths: &[u32]) -> impl Iterator<Item = u32> {
 }
 
 /// Returns all subsets of `chosen` out of `blocks` blocks as bit masks, in ascending order.
-fn subsets(blocks: u32, chosen: u32) -> impl Iterator<Item = u64> {
+fn block_subsets(blocks: u32, chosen: u32) -> impl Iterator<Item = u64> {
     (0..1u64 << blocks).filter(move |subset| subset.count_ones() == chosen)
 }
 
 /// Returns the binomial coefficient, saturating at `u64::MAX`.
-fn choices(of: u32, some: u32) -> u64 {
+fn binomial(of: u32, some: u32) -> u64 {
     (0..some.min(of)).fold(1u64, |value, at| {
         value.saturating_mul(u64::from(of - at)) / u64::from(at + 1)
     })
@@ -638,9 +646,9 @@ fn choices(of: u32, some: u32) -> u64 {
 
 /// Returns the number of words of `bits` bits that differ from a given word in at most `radius`
 /// bits.
-pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
+pub(crate) fn ball_volume(bits: u32, radius: u32) -> f64 {
     (0..=radius.min(bits))
-        .map(|some| choices(bits, some) as f64)
+        .map(|some| binomial(bits, some) as f64)
         .sum()
 }
 
@@ -684,7 +692,7 @@ pub(crate) fn chance_above(load: f64, most: u32) -> f64 {
     (1.0 - sum).max(0.0)
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for PlanShape {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |numbers: &[u32]| {
             let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
@@ -702,20 +710,20 @@ impl fmt::Display for Shape {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for HammingPlan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let covering = self
             .tables
             .iter()
-            .any(|table| matches!(table.key, Key::Covering { .. }));
+            .any(|table| matches!(table.key, BlockKey::Covering { .. }));
         let keys = if covering {
             "covering keys"
         } else {
             "direct keys"
         };
         let layout = match self.layout {
-            Layout::Lines => "lines",
-            Layout::Packed => "packed",
+            BucketLayout::Lines => "lines",
+            BucketLayout::Packed => "packed",
         };
         write!(
             formatter,
@@ -728,10 +736,10 @@ impl fmt::Display for Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hamming::{Code, Segment};
+    use crate::hamming::{FingerprintCode, HammingSegment};
 
-    fn request(count: u64, bits: u32, distance: u32) -> Request {
-        Request {
+    fn request(count: u64, bits: u32, distance: u32) -> PlanRequest {
+        PlanRequest {
             count,
             bits,
             distance: Distance::new(distance, bits).unwrap(),
@@ -740,12 +748,12 @@ mod tests {
     }
 
     /// Returns `true` if some table sees two fingerprints that differ in these bits.
-    fn sees(tables: &[Table], differing: u128) -> bool {
-        let sees = |table: &Table| (differing & table.mask).count_ones() <= table.radius;
+    fn sees(tables: &[PlanTable], differing: u128) -> bool {
+        let sees = |table: &PlanTable| (differing & table.mask).count_ones() <= table.radius;
         tables.iter().any(sees)
     }
 
-    fn all_seen(plan: &Plan) -> bool {
+    fn all_seen(plan: &HammingPlan) -> bool {
         let near = |differing: &u128| differing.count_ones() <= plan.distance.get();
         (0..1 << plan.bits)
             .filter(near)
@@ -756,11 +764,12 @@ mod tests {
     fn plans_see_every_pair_within_their_distance() {
         for bits in 8..=13 {
             for distance in 0..=6.min(bits - 1) {
-                for plan in Plan::all(&request(1000, bits, distance)).unwrap() {
+                for plan in HammingPlan::all_plans(&request(1000, bits, distance)).unwrap() {
                     assert!(all_seen(&plan), "{plan} at {bits} bits and {distance}");
                 }
                 for name in ["auto", "scan", "blocks"] {
-                    let plan = Plan::named(name, &request(1000, bits, distance)).unwrap();
+                    let plan =
+                        HammingPlan::from_name(name, &request(1000, bits, distance)).unwrap();
                     assert!(all_seen(&plan), "{plan} at {bits} bits and {distance}");
                 }
             }
@@ -782,21 +791,21 @@ mod tests {
                     .any(|(width, radius)| radius >= width);
                 let sum: u32 = radii.iter().map(|radius| radius + 1).sum();
                 for distance in 0..9 {
-                    let shape = Shape::Blocks {
+                    let shape = PlanShape::Blocks {
                         widths: widths.to_vec(),
                         radii: radii.clone(),
                     };
                     let allowed = Distance::new(distance, 9).unwrap();
-                    let plan = Plan::new(9, allowed, shape, Layout::Packed, 9);
+                    let plan = HammingPlan::new(9, allowed, shape, BucketLayout::Packed, 9);
                     assert_eq!(plan.is_ok(), sum > distance);
                     match plan {
                         Ok(plan) => assert!(all_seen(&plan), "{plan} at {distance}"),
                         Err(_) if narrow => {}
                         Err(_) => {
-                            let tables: Vec<_> = starts(widths)
+                            let tables: Vec<_> = block_starts(widths)
                                 .zip(widths.iter().zip(&radii))
                                 .map(|(start, (&width, &radius))| {
-                                    Table::block(start, width, radius, 9)
+                                    PlanTable::block_table(start, width, radius, 9)
                                 })
                                 .collect();
                             let near = |bits: &u128| bits.count_ones() <= distance;
@@ -813,8 +822,8 @@ mod tests {
         let plan = |blocks: u32, chosen, distance| {
             let widths = vec![12 / blocks; blocks as usize];
             let distance = Distance::new(distance, 12).unwrap();
-            let shape = Shape::Combinations { widths, chosen };
-            Plan::new(12, distance, shape, Layout::Lines, 12)
+            let shape = PlanShape::Combinations { widths, chosen };
+            HammingPlan::new(12, distance, shape, BucketLayout::Lines, 12)
         };
         for blocks in [2, 3, 4, 6] {
             for chosen in 1..=blocks {
@@ -830,14 +839,17 @@ mod tests {
 
     #[test]
     fn the_classic_plans_have_their_names() {
-        let named = |name| Plan::named(name, &request(50_000_000, 64, 3));
+        let named = |name| HammingPlan::from_name(name, &request(50_000_000, 64, 3));
         let four = named("4x16").unwrap();
-        assert_eq!(four.shape().to_string(), "16,16,16,16; 0,0,0,0");
+        assert_eq!(four.plan_shape().to_string(), "16,16,16,16; 0,0,0,0");
         assert_eq!(four, named("blocks").unwrap());
         let permuted = named("permuted").unwrap();
-        assert_eq!(permuted.shape().to_string(), "13,13,13,13,12; any 2 equal");
-        assert_eq!(permuted.tables().len(), 10);
-        assert_eq!(named("scan").unwrap().shape().to_string(), "scan");
+        assert_eq!(
+            permuted.plan_shape().to_string(),
+            "13,13,13,13,12; any 2 equal"
+        );
+        assert_eq!(permuted.plan_tables().len(), 10);
+        assert_eq!(named("scan").unwrap().plan_shape().to_string(), "scan");
         assert!(named("best").unwrap_err().to_string().contains("`best`"));
         let pairs: Vec<_> = permuted.permutations();
         let bits: Vec<u32> = pairs.iter().map(|table| table.leading_bits).collect();
@@ -853,20 +865,21 @@ mod tests {
     fn every_plan_is_named_by_its_shape() {
         for (bits, distance) in [(64, 3), (64, 6), (128, 7), (32, 0), (24, 2)] {
             let request = request(1_000_000, bits, distance);
-            for plan in Plan::all(&request).unwrap() {
-                let named = Plan::named(&plan.shape().to_string(), &request).unwrap();
-                assert_eq!(named.shape(), plan.shape());
-                if let Shape::Blocks { widths, .. } = plan.shape()
+            for plan in HammingPlan::all_plans(&request).unwrap() {
+                let named =
+                    HammingPlan::from_name(&plan.plan_shape().to_string(), &request).unwrap();
+                assert_eq!(named.plan_shape(), plan.plan_shape());
+                if let PlanShape::Blocks { widths, .. } = plan.plan_shape()
                     && widths != &[0]
                 {
                     let widths: Vec<String> = widths.iter().map(u32::to_string).collect();
-                    let named = Plan::named(&widths.join(" , "), &request).unwrap();
-                    assert_eq!(named.shape(), plan.shape());
+                    let named = HammingPlan::from_name(&widths.join(" , "), &request).unwrap();
+                    assert_eq!(named.plan_shape(), plan.plan_shape());
                 }
             }
         }
         let refused = |name: &str| {
-            let refused = Plan::named(name, &request(1000, 64, 3));
+            let refused = HammingPlan::from_name(name, &request(1000, 64, 3));
             refused.unwrap_err().to_string()
         };
         for name in [
@@ -889,41 +902,41 @@ mod tests {
         }
         assert!(refused("40,40").contains("80 bits"));
         assert!(refused("99999999999").contains("there is no plan"));
-        assert!(Plan::named("4x16", &request(1000, 32, 3)).is_err());
+        assert!(HammingPlan::from_name("4x16", &request(1000, 32, 3)).is_err());
     }
 
     #[test]
     fn the_choice_keeps_within_its_memory() {
-        let free = Request {
+        let free = PlanRequest {
             memory: Some(u64::MAX),
             ..request(50_000_000, 64, 3)
         };
-        let fastest = Plan::choose(&free).unwrap();
-        let bytes = |plan: &Plan| plan.predict(free.count).bytes as u64;
-        let mut last = fastest.predict(free.count).nanoseconds;
+        let fastest = HammingPlan::choose_plan(&free).unwrap();
+        let bytes = |plan: &HammingPlan| plan.predict_cost(free.count).bytes as u64;
+        let mut last = fastest.predict_cost(free.count).nanoseconds;
         let mut memory = bytes(&fastest);
         let mut plans = 0;
         loop {
-            let limited = Request {
+            let limited = PlanRequest {
                 memory: Some(memory),
                 ..free
             };
-            let Ok(plan) = Plan::choose(&limited) else {
+            let Ok(plan) = HammingPlan::choose_plan(&limited) else {
                 break;
             };
             assert!(bytes(&plan) <= memory);
-            assert!(plan.predict(free.count).nanoseconds >= last);
-            last = plan.predict(free.count).nanoseconds;
+            assert!(plan.predict_cost(free.count).nanoseconds >= last);
+            last = plan.predict_cost(free.count).nanoseconds;
             memory = bytes(&plan) - 1;
             plans += 1;
         }
         assert!(plans > 2);
-        let none = Request {
+        let none = PlanRequest {
             memory: Some(1000),
             ..free
         };
         assert!(
-            Plan::choose(&none)
+            HammingPlan::choose_plan(&none)
                 .unwrap_err()
                 .to_string()
                 .contains("memory limit")
@@ -935,10 +948,10 @@ mod tests {
         for (count, bits, distance) in [(50_000_000, 64, 3), (1 << 30, 64, 6), (50_000_000, 128, 7)]
         {
             let free = request(count, bits, distance);
-            let bytes = |plan: &Plan| plan.predict(count).bytes;
-            let chosen = Plan::choose(&free).unwrap();
+            let bytes = |plan: &HammingPlan| plan.predict_cost(count).bytes;
+            let chosen = HammingPlan::choose_plan(&free).unwrap();
             assert!(bytes(&chosen) <= free.comfortable(), "{chosen}");
-            let greedy = Plan::choose(&Request {
+            let greedy = HammingPlan::choose_plan(&PlanRequest {
                 memory: Some(u64::MAX),
                 ..free
             });
@@ -946,7 +959,7 @@ mod tests {
         }
         // If no plan is within the default limit, the smallest is chosen.
         let wide = request(50_000_000, 8, 2);
-        assert!(Plan::choose(&wide).is_ok());
+        assert!(HammingPlan::choose_plan(&wide).is_ok());
     }
 
     #[test]
@@ -954,7 +967,7 @@ mod tests {
         for (bits, distance) in [(7, 1), (129, 1), (64, 17)] {
             let distance = Distance::new(distance, 200).unwrap();
             assert!(
-                Plan::choose(&Request {
+                HammingPlan::choose_plan(&PlanRequest {
                     bits,
                     distance,
                     ..request(10, 64, 3)
@@ -964,7 +977,7 @@ mod tests {
         }
         let distance = Distance::new(9, 200).unwrap();
         assert!(
-            Plan::choose(&Request {
+            HammingPlan::choose_plan(&PlanRequest {
                 bits: 9,
                 distance,
                 ..request(10, 64, 3)
@@ -976,15 +989,17 @@ mod tests {
     /// Average loads from 3 to 80 entries per bucket, for both layouts and both widths.
     #[test]
     fn the_memory_predicted_is_what_is_taken() {
-        fn check<C: Code>(bits: u32, codes: &[C]) {
+        fn check<C: FingerprintCode>(bits: u32, codes: &[C]) {
             for load in [3, 8, 12, 15, 17, 20, 24, 40, 61, 80] {
-                for layout in [Layout::Lines, Layout::Packed] {
+                for layout in [BucketLayout::Lines, BucketLayout::Packed] {
                     let distance = Distance::new(3, bits).unwrap();
                     let shape = block_shape(bits, 3, 4);
-                    let plan = Plan::new(bits, distance, shape, layout, 10).unwrap();
+                    let plan = HammingPlan::new(bits, distance, shape, layout, 10).unwrap();
                     let codes = &codes[..load << 10];
-                    let built = Segment::build(&plan, codes).unwrap().bytes() as f64;
-                    let predicted = plan.predict(codes.len() as u64).bytes;
+                    let built = HammingSegment::build_index(&plan, codes)
+                        .unwrap()
+                        .size_in_bytes() as f64;
+                    let predicted = plan.predict_cost(codes.len() as u64).bytes;
                     let ratio = predicted / built;
                     assert!(
                         (0.95..1.05).contains(&ratio),
@@ -993,10 +1008,10 @@ mod tests {
                 }
             }
         }
-        let narrow: Vec<u64> = (0..80 << 10).map(crate::hash::mix).collect();
+        let narrow: Vec<u64> = (0..80 << 10).map(crate::hash::mix_bits).collect();
         let wide: Vec<u128> = narrow
             .iter()
-            .map(|&code| u128::from(code) << 64 | u128::from(crate::hash::mix(!code)))
+            .map(|&code| u128::from(code) << 64 | u128::from(crate::hash::mix_bits(!code)))
             .collect();
         check(64, &narrow);
         check(128, &wide);
@@ -1006,18 +1021,20 @@ mod tests {
     #[test]
     fn fifty_million_are_searched_in_lines() {
         for (distance, shape) in [(3, "32,32; 1,1"), (6, "22,21,21; 2,1,1")] {
-            let chosen = Plan::choose(&request(50_000_000, 64, distance)).unwrap();
-            assert_eq!(chosen.layout(), Layout::Lines, "{chosen}");
-            assert_eq!(chosen.shape().to_string(), shape);
+            let chosen = HammingPlan::choose_plan(&request(50_000_000, 64, distance)).unwrap();
+            assert_eq!(chosen.bucket_layout(), BucketLayout::Lines, "{chosen}");
+            assert_eq!(chosen.plan_shape().to_string(), shape);
         }
     }
 
     #[test]
     fn of_equally_fast_plans_the_smallest_is_best() {
         let count = 50_000_000;
-        let plans = Plan::all(&request(count, 64, 3)).unwrap();
-        let best = Plan::best(plans.clone(), count).unwrap().predict(count);
-        let costs = plans.iter().map(|plan| plan.predict(count));
+        let plans = HammingPlan::all_plans(&request(count, 64, 3)).unwrap();
+        let best = HammingPlan::best_of(plans.clone(), count)
+            .unwrap()
+            .predict_cost(count);
+        let costs = plans.iter().map(|plan| plan.predict_cost(count));
         let fastest = costs.clone().map(|cost| cost.nanoseconds);
         let fastest = fastest.fold(f64::INFINITY, f64::min);
         assert!(best.nanoseconds <= TIE * fastest);
@@ -1027,14 +1044,14 @@ mod tests {
                 .into_iter()
                 .all(|cost| cost.nanoseconds > TIE * fastest)
         );
-        assert_eq!(Plan::best([], count), None);
+        assert_eq!(HammingPlan::best_of([], count), None);
     }
 
     #[test]
     fn few_fingerprints_are_scanned() {
-        let plan = Plan::choose(&request(10, 64, 3)).unwrap();
-        assert!(plan.predict(10).nanoseconds < 1000.0);
-        let large = Plan::choose(&request(50_000_000, 64, 3)).unwrap();
-        assert!(large.predict(50_000_000).nanoseconds < 1000.0);
+        let plan = HammingPlan::choose_plan(&request(10, 64, 3)).unwrap();
+        assert!(plan.predict_cost(10).nanoseconds < 1000.0);
+        let large = HammingPlan::choose_plan(&request(50_000_000, 64, 3)).unwrap();
+        assert!(large.predict_cost(50_000_000).nanoseconds < 1000.0);
     }
 }

@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::groups::Rank;
-use super::judge::Judge;
-use super::portions::Portions;
-use super::walk::{Corpus, Nodes, Outcome, PairFinder, Seen};
+use super::batch_sizes::BatchSizes;
+use super::buckets::DocumentRank;
+use super::deduplicator::{DedupOutcome, EqualTextNodes, MatchCorpus, PairFinder, SeenCandidates};
+use super::verifier::PairVerifier;
 use crate::error::Result;
-use crate::hamming::Code;
-use crate::hamming::join::{Equal, Near, near_rows};
-use crate::plan::Measure;
+use crate::hamming::FingerprintCode;
+use crate::hamming::join::{EqualRows, NearPair, visit_near_rows};
+use crate::plan::SimilarityMeasure;
 use crate::types::{Distance, DocId};
 
 /// Finds the components of a run, given its verdicts. Returns, for every document, the first document
@@ -30,72 +30,79 @@ use crate::types::{Distance, DocId};
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
 /// if the documents share more than 2³² − 1 bucket keys.
-pub fn find_components(corpus: &Corpus<'_>, outcome: &Outcome) -> Result<Vec<DocId>> {
-    components_in(Portions::default(), corpus, outcome)
+pub fn find_components(corpus: &MatchCorpus<'_>, outcome: &DedupOutcome) -> Result<Vec<DocId>> {
+    components_in(BatchSizes::default(), corpus, outcome)
 }
 
 pub(super) fn components_in(
-    portions: Portions,
-    corpus: &Corpus<'_>,
-    outcome: &Outcome,
+    batch_sizes: BatchSizes,
+    corpus: &MatchCorpus<'_>,
+    outcome: &DedupOutcome,
 ) -> Result<Vec<DocId>> {
     let mut rank_of = vec![0; corpus.sketches.len()];
-    (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);
-    let nodes = Nodes::alike(corpus);
-    let mut union = Union::of(corpus.len());
-    (0..corpus.len() as Rank).for_each(|rank| union.join(rank, nodes.first(rank)));
+    (0..corpus.len() as DocumentRank)
+        .for_each(|rank| rank_of[corpus.document_at(rank).index()] = rank);
+    let nodes = EqualTextNodes::by_matches(corpus);
+    let mut union = UnionFind::with_members(corpus.len());
+    (0..corpus.len() as DocumentRank)
+        .for_each(|rank| union.union_sets(rank, nodes.first_equal(rank)));
     for removal in &outcome.removals {
-        union.join(
+        union.union_sets(
             rank_of[removal.document.index()],
             rank_of[removal.kept.with.index()],
         );
     }
-    match nearness(corpus) {
-        Some(distance) if corpus.plan.bits() <= u64::BITS => {
+    match matching_distance(corpus) {
+        Some(distance) if corpus.plan.fingerprint_bits() <= u64::BITS => {
             connect_near::<u64>(corpus, distance, &mut union)?;
         }
         Some(distance) => connect_near::<u128>(corpus, distance, &mut union)?,
-        None => connect_matching(portions, corpus, nodes, &mut union)?,
+        None => connect_matching(batch_sizes, corpus, nodes, &mut union)?,
     }
     let mut components = rank_of;
-    for rank in 0..corpus.len() as Rank {
-        components[corpus.document(rank).index()] = union.first(rank);
+    for rank in 0..corpus.len() as DocumentRank {
+        components[corpus.document_at(rank).index()] = union.find_first(rank);
     }
     Ok(components
         .into_iter()
-        .map(|rank| corpus.document(rank))
+        .map(|rank| corpus.document_at(rank))
         .collect())
 }
 
 /// Returns the Hamming distance within which documents match, if nothing but that and equal texts
 /// decides.
-fn nearness(corpus: &Corpus<'_>) -> Option<Distance> {
+fn matching_distance(corpus: &MatchCorpus<'_>) -> Option<Distance> {
     let plan = corpus.plan;
-    let by_sketch = plan.settings().measure == Measure::Sketch && plan.blocks().is_none();
-    let anywhere = corpus.parts.is_none() && corpus.window.is_none();
+    let by_sketch =
+        plan.match_settings().measure == SimilarityMeasure::Sketch && plan.block_plan().is_none();
+    let anywhere = corpus.partitions.is_none() && corpus.window.is_none();
     plan.distance().filter(|_| by_sketch && anywhere)
 }
 
 /// Connects the documents whose fingerprints are within `distance`.
-fn connect_near<C: Code>(corpus: &Corpus<'_>, distance: Distance, union: &mut Union) -> Result<()> {
-    let fingerprint = |rank: Rank| corpus.sketches.fingerprint(corpus.document(rank));
-    let all = (0..corpus.len() as Rank).into_par_iter();
-    let (ranks, codes): (Vec<Rank>, Vec<C>) = all
-        .filter_map(|rank| fingerprint(rank).map(|code| (rank, C::narrow(code))))
+fn connect_near<C: FingerprintCode>(
+    corpus: &MatchCorpus<'_>,
+    distance: Distance,
+    union: &mut UnionFind,
+) -> Result<()> {
+    let fingerprint = |rank: DocumentRank| corpus.sketches.fingerprint(corpus.document_at(rank));
+    let all = (0..corpus.len() as DocumentRank).into_par_iter();
+    let (ranks, codes): (Vec<DocumentRank>, Vec<C>) = all
+        .filter_map(|rank| fingerprint(rank).map(|code| (rank, C::narrow_from(code))))
         .unzip();
     let union = Mutex::new(union);
-    let connect = |near: &[Near]| {
+    let connect = |near: &[NearPair]| {
         let mut union = union.lock().unwrap_or_else(PoisonError::into_inner);
         for near in near {
-            union.join(ranks[near.a as usize], ranks[near.b as usize]);
+            union.union_sets(ranks[near.a as usize], ranks[near.b as usize]);
         }
         ControlFlow::Continue(())
     };
-    let all = near_rows(
+    let all = visit_near_rows(
         &codes,
-        corpus.plan.bits(),
+        corpus.plan.fingerprint_bits(),
         distance,
-        Equal::Linked,
+        EqualRows::Linked,
         &connect,
     )?;
     debug_assert!(all.is_continue());
@@ -104,77 +111,82 @@ fn connect_near<C: Code>(corpus: &Corpus<'_>, distance: Distance, union: &mut Un
 
 /// Connects the documents that match, where `union` already connects some.
 fn connect_matching(
-    portions: Portions,
-    corpus: &Corpus<'_>,
-    nodes: Nodes,
-    union: &mut Union,
+    batch_sizes: BatchSizes,
+    corpus: &MatchCorpus<'_>,
+    nodes: EqualTextNodes,
+    union: &mut UnionFind,
 ) -> Result<()> {
-    let mut finder = PairFinder::new(Judge::new(corpus, portions), corpus, nodes)?;
-    let mut done = vec![false; finder.groups().count()];
-    let (mut start, mut length) = (0, portions.first_block);
+    let mut finder = PairFinder::new(PairVerifier::new(corpus, batch_sizes), corpus, nodes)?;
+    let mut done = vec![false; finder.candidate_buckets().bucket_count()];
+    let (mut start, mut length) = (0, batch_sizes.first_block);
     while start < corpus.len() {
-        let block = start as Rank..(start + length).min(corpus.len()) as Rank;
-        let groups = finder.groups();
+        let block = start as DocumentRank..(start + length).min(corpus.len()) as DocumentRank;
+        let buckets = finder.candidate_buckets();
         // A bucket inside one component cannot connect anything more.
-        for group in block.clone().flat_map(|rank| groups.around(rank)) {
+        for group in block
+            .clone()
+            .flat_map(|rank| buckets.candidate_buckets(rank))
+        {
             if !done[group as usize] {
-                let mut members = groups.ahead(group).windows(2);
-                done[group as usize] = members.all(|pair| union.joined(pair[0], pair[1]));
+                let mut members = buckets.members_ahead(group).windows(2);
+                done[group as usize] = members.all(|pair| union.is_joined(pair[0], pair[1]));
             }
         }
-        let joined = |a, b| union.joined(a, b);
+        let joined = |a, b| union.is_joined(a, b);
         let is_done = |group: u32, rank| {
-            let first = groups.ahead(group).first();
+            let first = buckets.members_ahead(group).first();
             done[group as usize] && first.is_some_and(|&first| joined(rank, first))
         };
-        let found: Vec<Vec<Rank>> = block
+        let found: Vec<Vec<DocumentRank>> = block
             .clone()
             .into_par_iter()
-            .map_init(Seen::default, |seen, rank| {
-                finder.apart_before(rank, seen, joined, |group| is_done(group, rank))
+            .map_init(SeenCandidates::default, |seen, rank| {
+                finder.separate_before(rank, seen, joined, |group| is_done(group, rank))
             })
             .collect::<Result<_>>()?;
         for (rank, others) in block.clone().zip(found) {
-            others.into_iter().for_each(|other| union.join(rank, other));
+            others
+                .into_iter()
+                .for_each(|other| union.union_sets(rank, other));
         }
-        finder.learn()?;
+        finder.learn_dense_buckets()?;
         start = block.end as usize;
-        length = (2 * length).min(portions.block);
+        length = (2 * length).min(batch_sizes.block);
     }
     Ok(())
 }
 
 /// A union-find structure. The root of a set is its smallest member.
-pub(crate) struct Union {
-    parent: Vec<Rank>,
+pub(crate) struct UnionFind {
+    parent: Vec<DocumentRank>,
 }
 
-impl Union {
+impl UnionFind {
     /// Returns `members` sets of one member each.
-    pub(crate) fn of(members: usize) -> Self {
+    pub(crate) fn with_members(members: usize) -> Self {
         Self {
-            parent: (0..members as Rank).collect(),
+            parent: (0..members as DocumentRank).collect(),
         }
     }
 
-    fn first(&self, mut rank: Rank) -> Rank {
+    fn find_first(&self, mut rank: DocumentRank) -> DocumentRank {
         while self.parent[rank as usize] != rank {
             rank = self.parent[rank as usize];
         }
         rank
     }
 
-    fn joined(&self, a: Rank, b: Rank) -> bool {
-        self.first(a) == self.first(b)
+    fn is_joined(&self, a: DocumentRank, b: DocumentRank) -> bool {
+        self.find_first(a) == self.find_first(b)
     }
 
-    pub(crate) fn join(&mut self, a: Rank, b: Rank) {
-        let (a, b) = (self.root(a), self.root(b));
+    pub(crate) fn union_sets(&mut self, a: DocumentRank, b: DocumentRank) {
+        let (a, b) = (self.find_root(a), self.find_root(b));
         self.parent[a.max(b) as usize] = a.min(b);
     }
 
     /// Returns the smallest member of a set. Halves the path to it, so that later look-ups are shorter.
-    pub(crate) fn root(&mut self, mut rank: Rank) -> Rank {
+    pub(crate) fn find_root(&mut self, mut rank: DocumentRank) -> DocumentRank {
         while self.parent[rank as usize] != rank {
             let grandparent = self.parent[self.parent[rank as usize] as usize];
             self.parent[rank as usize] = grandparent;

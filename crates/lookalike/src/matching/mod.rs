@@ -6,15 +6,15 @@
 //!                      components <── matching pairs, verdicts <──────────┘
 //! ```
 //!
-//! Every method finds candidates in the same way. A document has bucket keys (`keys`), documents with
-//! equal keys form a bucket, and keys that only one document has are dropped (`groups`). `walk` goes
+//! Every method finds candidates in the same way. A document has bucket keys (`bucket_keys`), documents with
+//! equal keys form a bucket, and keys that only one document has are dropped (`buckets`). `deduplicator` goes
 //! through the documents in their total order, looks up the kept ones in their buckets, and verifies
-//! each candidate pair. `judge` decides which pairs are candidates and which of these match. It looks
+//! each candidate pair. `verifier` decides which pairs are candidates and which of these match. It looks
 //! at the two documents alone, so batch, stream and cluster agree on every pair.
 //!
-//! `crowds` holds the bitmap filter, which rules out most pairs of dense buckets before they are
-//! verified. `components` connects the documents of matching pairs. `stored` compares documents with
-//! those of an index on disk. `survey` counts the comparisons that a plan makes on a sample.
+//! `bitmap_filter` holds the bitmap filter, which rules out most pairs of dense buckets before they are
+//! verified. `components` connects the documents of matching pairs. `comparison` compares documents with
+//! those of an index on disk. `survey_corpus` counts the comparisons that a plan makes on a sample.
 //!
 //! # Example
 //!
@@ -23,46 +23,46 @@
 //!
 //! ```
 //! use lookalike::matching::{
-//!     CopyPairs, Corpus, Texts, decide_pairs, find_components, find_pairs, find_verdicts,
+//!     CopyPairs, MatchCorpus, DocumentSource, decide_pairs, find_components, find_pairs, find_verdicts,
 //! };
-//! use lookalike::plan::{Plan, Settings};
-//! use lookalike::text::{Analyzer, Scratch};
-//! use lookalike::{Cpu, DocId, Error, Recipe, Result, Sketcher, Threshold};
+//! use lookalike::plan::{MatchPlan, MatchSettings};
+//! use lookalike::text::{TextAnalyzer, AnalysisScratch};
+//! use lookalike::{Cpu, DocId, Error, Recipe, Result, DocumentSketcher, Threshold};
 //!
 //! /// The features of every text.
 //! struct AllFeatures(Vec<Vec<u64>>);
 //!
-//! impl Texts for AllFeatures {
+//! impl DocumentSource for AllFeatures {
 //!     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
 //!         into.extend(&self.0[document.index()]);
 //!         Ok(())
 //!     }
 //! }
 //!
-//! let recipe = Recipe::named("default")?;
-//! let settings = Settings { threshold: Threshold::new(0.6)?, ..Settings::default() };
-//! let plan = Plan::new(&recipe, settings)?;
-//! let (analyzer, sketcher) = (Analyzer::new(&recipe), Sketcher::new(&recipe, &plan, Cpu::best()));
-//! let (mut sketches, mut texts) = (sketcher.sketches(0), AllFeatures(Vec::new()));
+//! let recipe = Recipe::built_in("default")?;
+//! let settings = MatchSettings { threshold: Threshold::new(0.6)?, ..MatchSettings::default() };
+//! let plan = MatchPlan::new(&recipe, settings)?;
+//! let (analyzer, sketcher) = (TextAnalyzer::new(&recipe), DocumentSketcher::new(&recipe, &plan, Cpu::detect_best()));
+//! let (mut sketches, mut texts) = (sketcher.new_sketches(0), AllFeatures(Vec::new()));
 //! for text in [
 //!     "The boat left at dawn with nine men on board.",
 //!     "The boat left at dawn with ten men on board.",
 //!     "The boat left at dawn with ten men on board and a dog.",
 //! ] {
-//!     let (mut scratch, mut features) = (Scratch::default(), Vec::new());
-//!     let analysis = analyzer.analyze(text, &mut scratch);
-//!     sketcher.add(&analysis, &mut sketches);
-//!     analysis.features(&mut features);
+//!     let (mut scratch, mut features) = (AnalysisScratch::default(), Vec::new());
+//!     let analysis = analyzer.analyze_text(text, &mut scratch);
+//!     sketcher.add_document(&analysis, &mut sketches);
+//!     analysis.append_features(&mut features);
 //!     texts.0.push(features);
 //! }
-//! let corpus = Corpus {
+//! let corpus = MatchCorpus {
 //!     plan: &plan,
 //!     sketches: &sketches,
 //!     texts: &texts,
 //!     order: None,
-//!     parts: None,
+//!     partitions: None,
 //!     window: None,
-//!     given: 0,
+//!     known_prefix: 0,
 //! };
 //!
 //! let mut pairs = Vec::new();
@@ -90,37 +90,39 @@
 //! # Ok::<_, Error>(())
 //! ```
 
-mod cache;
+mod batch_sizes;
+mod bitmap_filter;
+mod bucket_keys;
+mod buckets;
+mod comparison;
 mod components;
-mod crowds;
 mod decide;
-mod groups;
-mod judge;
-mod keys;
-mod portions;
-mod stored;
+mod deduplicator;
+mod document_cache;
 mod survey;
-mod walk;
+mod verifier;
 
-pub(crate) use cache::{Cache, List};
-pub(crate) use components::Union;
-pub(crate) use groups::Side;
-pub(crate) use judge::{Compared, Rule, Sketched};
-pub(crate) use keys::{
-    Frequencies, Prefixes, Rarest, band_key, block_key, feature_key, smallest_key, text_key,
+pub(crate) use bucket_keys::{
+    FeatureCounters, PrefixLengths, RarestFeatures, band_key, block_key, equal_text_key,
+    feature_key, smallest_key,
 };
+pub(crate) use buckets::BucketSide;
+pub(crate) use components::UnionFind;
+pub(crate) use document_cache::{DocumentList, DocumentListCache};
+pub(crate) use verifier::{PairInputs, PairPredicate, SketchRef};
 
-pub use cache::Texts;
-pub use components::find_components;
-pub use decide::{decide_pairs, route_between};
-pub use judge::{Match, Route};
-pub use stored::{
+pub use comparison::{
     ComparedDocument, DocumentComparer, DocumentRecorder, MOST_INDEXED, visit_record_keys,
 };
-pub use survey::{ComparedPairs, Survey, SurveyLimits, Surveyed, survey};
-pub use walk::{
-    CopyPairs, Corpus, Outcome, Pair, Removal, Window, find_pairs, find_verdicts, follow_verdicts,
+pub use components::find_components;
+pub use decide::{decide_pairs, route_between};
+pub use deduplicator::{
+    CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair, TimeWindow, find_pairs,
+    find_verdicts, follow_verdicts,
 };
+pub use document_cache::DocumentSource;
+pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
+pub use verifier::{DocumentMatch, Route};
 
 #[cfg(test)]
 mod tests;

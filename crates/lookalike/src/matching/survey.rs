@@ -2,8 +2,8 @@
 //! corpus.
 //!
 //! Candidate pairs are counted. A bounded sample of them is compared, with a bounded number of steps
-//! ([`SurveyLimits`]), so the time of a survey does not grow with the length of texts or the price of a measure.
-//! The sample depends on the documents alone, not on the number of threads.
+//! ([`SurveyLimits`]), so the time of a survey does not grow with the length of texts or the price of a
+//! measure. The sample depends on the documents alone, not on the number of threads.
 //!
 //! Where verdicts are followed, every candidate is compared, because the outcome decides which documents are
 //! kept; the survey then ends at the first block of documents after the limit.
@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::groups::Rank;
-use super::judge::{Judge, ROUTES, Route, refuse_no_limit};
-use super::portions::Portions;
-use super::walk::{CopyPairs, Corpus, Nodes, PairFinder, Seen, Walk};
+use super::batch_sizes::BatchSizes;
+use super::buckets::DocumentRank;
+use super::deduplicator::{
+    CopyPairs, Deduplicator, EqualTextNodes, MatchCorpus, PairFinder, SeenCandidates,
+};
+use super::verifier::{PairVerifier, ROUTES, Route, refuse_no_limit};
 use crate::error::Result;
-use crate::hash::mix;
+use crate::hash::mix_bits;
 use crate::verify::StepBudget;
 
 /// Numbers of pairs of one route.
@@ -76,7 +78,7 @@ const AT_ONCE: usize = 8;
 
 /// The kind of run that a survey measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surveyed {
+pub enum SurveyKind {
     /// A search for every matching pair.
     Pairs,
     /// Deduplication, in which each document is compared with kept ones alone.
@@ -85,7 +87,7 @@ pub enum Surveyed {
 
 /// The comparisons that a run over a corpus makes. Pairs of equal texts are not counted.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct CandidateSurvey {
     /// Compared pairs by route.
     pub by_route: Vec<(Route, ComparedPairs)>,
     /// Time that all threads would spend comparing all candidate pairs.
@@ -100,9 +102,9 @@ pub struct Survey {
     growth: f64,
 }
 
-impl Survey {
+impl CandidateSurvey {
     /// Returns the factor by which pairs grow for a corpus of the same kind that is `times` as large.
-    pub fn scale(&self, times: f64) -> f64 {
+    pub fn scale_factor(&self, times: f64) -> f64 {
         times.powf(self.growth) / self.share.max(f64::MIN_POSITIVE)
     }
 }
@@ -112,46 +114,54 @@ impl Survey {
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
 /// if the documents share more than 2³² − 1 bucket keys.
-pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, limits: SurveyLimits) -> Result<Survey> {
+pub fn survey_corpus(
+    corpus: &MatchCorpus<'_>,
+    followed: SurveyKind,
+    limits: SurveyLimits,
+) -> Result<CandidateSurvey> {
     // Small blocks, because a survey ends between them.
-    let portions = Portions {
+    let batch_sizes = BatchSizes {
         first_block: 8,
         block: 256,
         pairs: 1 << 19,
-        ..Portions::default()
+        ..BatchSizes::default()
     };
-    survey_in(portions, corpus, followed, limits)
+    survey_with_sizes(batch_sizes, corpus, followed, limits)
 }
 
-pub(super) fn survey_in(
-    portions: Portions,
-    corpus: &Corpus<'_>,
-    followed: Surveyed,
+pub(super) fn survey_with_sizes(
+    batch_sizes: BatchSizes,
+    corpus: &MatchCorpus<'_>,
+    followed: SurveyKind,
     limits: SurveyLimits,
-) -> Result<Survey> {
-    let tally = Tally::new(limits);
-    let judge = Judge::counting(corpus, portions, &tally);
+) -> Result<CandidateSurvey> {
+    let tally = ComparisonTally::new(limits);
+    let verifier = PairVerifier::with_tally(corpus, batch_sizes, &tally);
     let (share, growth) = match followed {
-        Surveyed::Pairs => (pairs(judge, corpus, &tally)?, 2.0),
-        Surveyed::Verdicts => verdicts(judge, corpus, &tally)?,
+        SurveyKind::Pairs => (survey_pairs(verifier, corpus, &tally)?, 2.0),
+        SurveyKind::Verdicts => survey_verdicts(verifier, corpus, &tally)?,
     };
-    Ok(tally.survey(share, growth))
+    Ok(tally.into_survey(share, growth))
 }
 
-/// Counts the candidate pairs, and compares those with the smallest numbers. Returns the share of all pairs that
-/// was searched.
-fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally) -> Result<f64> {
-    let nodes = Nodes::of_pairs(corpus, CopyPairs::WithEarliest);
-    let mut finder = PairFinder::new(judge, corpus, nodes)?;
+/// Counts the candidate pairs, and compares those with the smallest numbers. Returns the share of all
+/// pairs that was searched.
+fn survey_pairs(
+    verifier: PairVerifier<'_>,
+    corpus: &MatchCorpus<'_>,
+    tally: &ComparisonTally,
+) -> Result<f64> {
+    let nodes = EqualTextNodes::for_pairs(corpus, CopyPairs::WithEarliest);
+    let mut finder = PairFinder::new(verifier, corpus, nodes)?;
     let mut drawn = DrawnCandidates::new(tally.limits.verified);
-    let ends = finder.firsts();
+    let ends = finder.count_first_documents();
     let mut start = 0;
-    while start < ends && tally.pairs() < tally.limits.candidates {
-        let block = finder.block(start, ends);
+    while start < ends && tally.total_pairs() < tally.limits.candidates {
+        let block = finder.next_block(start, ends);
         start = block.end as usize;
         let found: Vec<Vec<DrawnCandidate>> = block
             .into_par_iter()
-            .map_init(Seen::default, |seen, rank| {
+            .map_init(SeenCandidates::default, |seen, rank| {
                 let candidates = finder.candidates_of(rank, seen);
                 let candidates = candidates.into_iter().filter(|it| it.1 != Route::Exact);
                 candidates
@@ -164,7 +174,7 @@ fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally) -> Result<f64> {
             })
             .collect();
         found.into_iter().flatten().for_each(|it| drawn.take(it));
-        finder.learn()?;
+        finder.learn_dense_buckets()?;
     }
     let drawn = drawn.candidates.into_sorted_vec();
     for few in drawn.chunks(AT_ONCE) {
@@ -183,16 +193,16 @@ fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally) -> Result<f64> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DrawnCandidate {
     number: u64,
-    a: Rank,
-    b: Rank,
+    a: DocumentRank,
+    b: DocumentRank,
     /// Its place among all routes.
     route: usize,
 }
 
 impl DrawnCandidate {
-    fn new(a: Rank, b: Rank, route: Route) -> Self {
+    fn new(a: DocumentRank, b: DocumentRank, route: Route) -> Self {
         Self {
-            number: mix(u64::from(a) << 32 | u64::from(b)),
+            number: mix_bits(u64::from(a) << 32 | u64::from(b)),
             a,
             b,
             route: route as usize,
@@ -228,41 +238,45 @@ impl DrawnCandidates {
 }
 
 /// Returns the share of all pairs whose earlier document is among the first `done` of `ends`.
-fn share_of_pairs(corpus: &Corpus<'_>, done: usize, ends: usize) -> f64 {
+fn share_of_pairs(corpus: &MatchCorpus<'_>, done: usize, ends: usize) -> f64 {
     if done >= ends {
         return 1.0;
     }
     let (done, ends) = (done as f64, ends as f64);
-    if corpus.given > 0 {
+    if corpus.known_prefix > 0 {
         return done / ends;
     }
     1.0 - ((ends - done) / ends).powi(2)
 }
 
 /// Runs a deduplication. Returns the share of the work that was done, and the exponent of its growth.
-fn verdicts(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally) -> Result<(f64, f64)> {
+fn survey_verdicts(
+    verifier: PairVerifier<'_>,
+    corpus: &MatchCorpus<'_>,
+    tally: &ComparisonTally,
+) -> Result<(f64, f64)> {
     let SurveyLimits {
         candidates, steps, ..
     } = tally.limits;
     // Pairs of the number of documents decided and the number of pairs compared until then.
     let mut course = vec![(0, 0)];
-    Walk::new(judge, corpus)?.go(|decided, _| {
-        course.push((decided, tally.pairs()));
-        if tally.pairs() < candidates && tally.steps() < steps {
+    Deduplicator::new(verifier, corpus)?.run_blocks(|decided, _| {
+        course.push((decided, tally.total_pairs()));
+        if tally.total_pairs() < candidates && tally.steps() < steps {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
         }
     })?;
     let &(done, _) = course.last().expect("it has a start");
-    let growth = growth(&course);
+    let growth = growth_exponent(&course);
     let share = done.max(1) as f64 / corpus.len().max(1) as f64;
     Ok((share.powf(growth), growth))
 }
 
 /// Returns the exponent with which counts grow between half of a course and its end: 1 if every
 /// document is compared with a few kept ones, 2 if with all earlier ones.
-fn growth(course: &[(usize, u64)]) -> f64 {
+fn growth_exponent(course: &[(usize, u64)]) -> f64 {
     let Some(&(done, all)) = course.last() else {
         return MOST_GROWTH;
     };
@@ -288,7 +302,7 @@ const FEWEST: f64 = 100.0;
 
 /// Counters of comparisons, shared by all threads.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ComparisonTally {
     limits: SurveyLimits,
     pairs: [AtomicU64; ROUTES.len()],
     verified: [AtomicU64; ROUTES.len()],
@@ -297,7 +311,7 @@ pub(super) struct Tally {
     steps: AtomicU64,
 }
 
-impl Tally {
+impl ComparisonTally {
     fn new(limits: SurveyLimits) -> Self {
         Self {
             limits,
@@ -338,7 +352,7 @@ impl Tally {
         Ok(found)
     }
 
-    fn pairs(&self) -> u64 {
+    fn total_pairs(&self) -> u64 {
         let pairs = self.pairs.iter();
         pairs.map(|pairs| pairs.load(Ordering::Relaxed)).sum()
     }
@@ -347,7 +361,7 @@ impl Tally {
         self.steps.load(Ordering::Relaxed)
     }
 
-    fn survey(self, share: f64, growth: f64) -> Survey {
+    fn into_survey(self, share: f64, growth: f64) -> CandidateSurvey {
         let (mut by_route, mut all, mut spent) = (Vec::new(), 0.0, 0);
         for route in ROUTES {
             let of =
@@ -365,7 +379,7 @@ impl Tally {
             }
         }
         by_route.sort_by_key(|(route, _)| route.name());
-        Survey {
+        CandidateSurvey {
             by_route,
             comparing: Duration::from_nanos(all as u64),
             spent: Duration::from_nanos(spent),
@@ -387,13 +401,13 @@ mod tests {
             ends.iter().map(|&at| (at as usize, of(at))).collect()
         };
         let close = |found: f64, expected: f64| (found - expected).abs() < 0.1;
-        assert!(close(growth(&course(&|at| 3 * at)), 1.0));
-        assert!(close(growth(&course(&|at| at * at / 2)), 2.0));
-        assert!(close(growth(&course(&|at| at.pow(3) / 1000)), 2.0));
-        assert!(close(growth(&course(&|_| 500)), 1.0));
+        assert!(close(growth_exponent(&course(&|at| 3 * at)), 1.0));
+        assert!(close(growth_exponent(&course(&|at| at * at / 2)), 2.0));
+        assert!(close(growth_exponent(&course(&|at| at.pow(3) / 1000)), 2.0));
+        assert!(close(growth_exponent(&course(&|_| 500)), 1.0));
         // Too few pairs to estimate, or none.
-        assert!(close(growth(&course(&|at| at / 100)), 2.0));
-        assert!(close(growth(&[(0, 0)]), 2.0));
-        assert!(close(growth(&[]), 2.0));
+        assert!(close(growth_exponent(&course(&|at| at / 100)), 2.0));
+        assert!(close(growth_exponent(&[(0, 0)]), 2.0));
+        assert!(close(growth_exponent(&[]), 2.0));
     }
 }

@@ -8,23 +8,25 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 
+use super::batch_sizes::BatchSizes;
+use super::bucket_keys::PrefixLengths;
 use super::components::components_in;
-use super::keys::Prefixes;
-use super::portions::Portions;
-use super::survey::survey_in;
-use super::walk::{pairs_in, verdicts_in};
+use super::deduplicator::{find_pairs_with_sizes, verdicts_in};
+use super::survey::survey_with_sizes;
 use super::*;
 use crate::arch::Cpu;
 use crate::error::{Error, ErrorKind, Result};
-use crate::hash::mix;
-use crate::plan::{Candidates, Measure, Method, Plan, Settings, Unit};
+use crate::hash::mix_bits;
+use crate::plan::{
+    CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
+};
 use crate::recipe::Recipe;
-use crate::sketches::{Sketcher, Sketches};
-use crate::text::{Analysis, Analyzer, Scratch, Token};
+use crate::sketches::{DocumentSketcher, DocumentSketches};
+use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextToken};
 use crate::types::{DocId, Threshold};
-use crate::verify::Weighted;
+use crate::verify::WeightedFeature;
 
 /// A generator of numbers that are the same in every run.
 struct Random(u64);
@@ -32,7 +34,7 @@ struct Random(u64);
 impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        mix_bits(self.0)
     }
 
     fn below(&mut self, limit: usize) -> usize {
@@ -59,7 +61,7 @@ impl Random {
 enum Identity {
     Nothing,
     Raw(String),
-    Tokens(Vec<Token>),
+    Tokens(Vec<TextToken>),
 }
 
 /// A document in the model.
@@ -70,7 +72,7 @@ struct Document {
     /// Number of occurrences of each feature.
     counts: HashMap<usize, u64>,
     characters: Vec<char>,
-    words: Vec<Token>,
+    words: Vec<TextToken>,
     signature: Vec<u32>,
     fingerprint: u128,
     sentences: Option<u64>,
@@ -79,13 +81,13 @@ struct Document {
 }
 
 /// Returns the normalised characters: those of the tokens, and a space between two words.
-fn characters(tokens: &[Token]) -> Vec<char> {
+fn characters(tokens: &[TextToken]) -> Vec<char> {
     let mut text = String::new();
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            Token::Character(character) => text.push(*character),
-            Token::Word(word) => {
-                if at > 0 && matches!(tokens[at - 1], Token::Word(_)) {
+            TextToken::Character(character) => text.push(*character),
+            TextToken::Word(word) => {
+                if at > 0 && matches!(tokens[at - 1], TextToken::Word(_)) {
                     text.push(' ');
                 }
                 text.push_str(word);
@@ -124,14 +126,14 @@ fn common_run<T: PartialEq>(a: &[T], b: &[T]) -> usize {
 
 /// Returns the similarity of two sequences, or some value below the threshold if their lengths alone
 /// rule it out.
-fn of_sequences<T: PartialEq>(measure: Measure, a: &[T], b: &[T], threshold: f64) -> f64 {
+fn of_sequences<T: PartialEq>(measure: SimilarityMeasure, a: &[T], b: &[T], threshold: f64) -> f64 {
     let (sum, longer, shorter) = (
         a.len() + b.len(),
         a.len().max(b.len()),
         a.len().min(b.len()),
     );
     let quotient = |part: usize, whole: usize| part as f64 / whole as f64;
-    if measure == Measure::Levenshtein {
+    if measure == SimilarityMeasure::Levenshtein {
         if quotient(shorter, longer) < threshold {
             return 0.0;
         }
@@ -141,19 +143,19 @@ fn of_sequences<T: PartialEq>(measure: Measure, a: &[T], b: &[T], threshold: f64
         return 0.0;
     }
     match measure {
-        Measure::Indel => quotient(sum - edits(a, b, 2), sum),
+        SimilarityMeasure::Indel => quotient(sum - edits(a, b, 2), sum),
         _ => quotient(2 * common_run(a, b), sum),
     }
 }
 
-static ANALYZERS: LazyLock<[Analyzer; 2]> = LazyLock::new(|| {
-    ["words-1", "default"].map(|name| Analyzer::new(&Recipe::named(name).unwrap()))
+static ANALYZERS: LazyLock<[TextAnalyzer; 2]> = LazyLock::new(|| {
+    ["words-1", "default"].map(|name| TextAnalyzer::new(&Recipe::built_in(name).unwrap()))
 });
 
 /// Texts and all options of a run.
 struct Run {
-    analyzer: &'static Analyzer,
-    plan: Plan,
+    analyzer: &'static TextAnalyzer,
+    plan: MatchPlan,
     texts: Vec<String>,
     documents: Vec<Document>,
     /// Similarities of sequences that the model has computed.
@@ -164,28 +166,32 @@ struct Run {
     given: usize,
 }
 
-impl Texts for Run {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        let mut scratch = Scratch::default();
+impl DocumentSource for Run {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        let mut scratch = AnalysisScratch::default();
         self.analyzer
-            .analyze(&self.texts[document.index()], &mut scratch)
-            .features(into);
+            .analyze_text(&self.texts[document.index()], &mut scratch)
+            .append_features(into);
         Ok(())
     }
 
-    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
+    fn append_weighted_features(
+        &self,
+        document: DocId,
+        into: &mut Vec<WeightedFeature>,
+    ) -> Result<()> {
         self.analyzed(document, |analysis| analysis.weighted_features(into))
     }
 
-    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
         self.analyzed(document, |analysis| {
             into.extend_from_slice(analysis.characters())
         })
     }
 
-    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
         self.analyzed(document, |analysis| {
-            into.extend_from_slice(analysis.tokens())
+            into.extend_from_slice(analysis.token_values())
         })
     }
 }
@@ -193,17 +199,21 @@ impl Texts for Run {
 type Found = (usize, usize, f64, Route);
 
 impl Run {
-    fn new(analyzer: &'static Analyzer, settings: Settings, texts: Vec<String>) -> Self {
+    fn new(analyzer: &'static TextAnalyzer, settings: MatchSettings, texts: Vec<String>) -> Self {
         let run = Self::without_model(analyzer, settings, texts);
         let documents = run.model_documents();
         Self { documents, ..run }
     }
 
     /// Returns a run without the documents of the model, for tests of the engine alone.
-    fn without_model(analyzer: &'static Analyzer, settings: Settings, texts: Vec<String>) -> Self {
+    fn without_model(
+        analyzer: &'static TextAnalyzer,
+        settings: MatchSettings,
+        texts: Vec<String>,
+    ) -> Self {
         Self {
             analyzer,
-            plan: Plan::new(analyzer.recipe(), settings).unwrap(),
+            plan: MatchPlan::new(analyzer.recipe(), settings).unwrap(),
             texts,
             documents: Vec::new(),
             known: Mutex::default(),
@@ -214,28 +224,35 @@ impl Run {
         }
     }
 
-    fn analyzed(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) -> Result<()> {
+    fn analyzed(&self, document: DocId, visit: impl FnOnce(&TextAnalysis<'_>)) -> Result<()> {
         let text = &self.texts[document.index()];
-        visit(&self.extended().analyze(text, &mut Scratch::default()));
+        visit(
+            &self
+                .extended()
+                .analyze_text(text, &mut AnalysisScratch::default()),
+        );
         Ok(())
     }
 
     /// Returns the analyzer with the extras that the plan needs.
-    fn extended(&self) -> Analyzer {
-        let sketcher = Sketcher::new(self.analyzer.recipe(), &self.plan, Cpu::best());
-        self.analyzer.clone().with_extras(sketcher.extras())
+    fn extended(&self) -> TextAnalyzer {
+        let sketcher =
+            DocumentSketcher::new(self.analyzer.recipe(), &self.plan, Cpu::detect_best());
+        self.analyzer
+            .clone()
+            .with_extras(sketcher.required_extras())
     }
 
     fn model_documents(&self) -> Vec<Document> {
         let analyzer = &self.extended();
         let recipe = analyzer.recipe();
         let ngram = recipe.ngram as usize;
-        let minhash = crate::sketch::MinHasher::new(&recipe.minhash, Cpu::best());
-        let simhash = crate::sketch::SimHasher::new(&recipe.simhash, Cpu::best());
-        let mut names: HashMap<Vec<Token>, usize> = HashMap::new();
-        let mut scratch = Scratch::default();
+        let minhash = crate::sketch::MinHasher::new(&recipe.minhash, Cpu::detect_best());
+        let simhash = crate::sketch::SimHasher::new(&recipe.simhash, Cpu::detect_best());
+        let mut names: HashMap<Vec<TextToken>, usize> = HashMap::new();
+        let mut scratch = AnalysisScratch::default();
         let documents = self.texts.iter().enumerate().map(|(index, text)| {
-            let tokens = analyzer.tokens(text);
+            let tokens = analyzer.list_tokens(text);
             let mut features = Vec::new();
             let mut counts = HashMap::new();
             for window in tokens.windows(ngram) {
@@ -252,12 +269,12 @@ impl Run {
                 (true, raw) => Identity::Raw(raw.into()),
                 (false, _) => Identity::Tokens(tokens),
             };
-            let analysis = analyzer.analyze(text, &mut scratch);
-            let mut signature = vec![0; minhash.slots()];
-            minhash.sign(&analysis, &mut signature);
+            let analysis = analyzer.analyze_text(text, &mut scratch);
+            let mut signature = vec![0; minhash.slot_count()];
+            minhash.write_signature(&analysis, &mut signature);
             let fingerprint = simhash.fingerprint(&analysis).unwrap_or(0);
             let mut smallest = Vec::new();
-            crate::sketch::smallest_features(&analysis, minhash.slots(), &mut smallest);
+            crate::sketch::smallest_features(&analysis, minhash.slot_count(), &mut smallest);
             Document {
                 identity,
                 features,
@@ -266,7 +283,7 @@ impl Run {
                 words,
                 signature,
                 fingerprint,
-                sentences: analysis.sentences(),
+                sentences: analysis.sentence_signature(),
                 smallest,
                 index,
             }
@@ -312,7 +329,7 @@ impl Run {
 
     fn candidates(&self, a: &Document, b: &Document) -> Option<Route> {
         let by_bands = || {
-            let bands = self.plan.bands().unwrap();
+            let bands = self.plan.band_plan().unwrap();
             let share = (0..bands.bands).any(|band| {
                 (0..bands.rows).all(|row| {
                     let slot = band * bands.rows + row;
@@ -325,17 +342,17 @@ impl Run {
             a.features.len().min(b.features.len()),
             a.features.len().max(b.features.len()),
         );
-        match self.plan.settings().method {
-            Method::Exact => None,
-            Method::Join => Some(Route::Join),
-            Method::MinHash => by_bands(),
-            Method::SimHash => {
+        match self.plan.match_settings().method {
+            MatchMethod::Exact => None,
+            MatchMethod::Join => Some(Route::Join),
+            MatchMethod::MinHash => by_bands(),
+            MatchMethod::SimHash => {
                 let differing = a.fingerprint ^ b.fingerprint;
-                let distance = self.plan.settings().distance;
-                let near = match self.plan.settings().candidates {
-                    Candidates::Distance => differing.count_ones() <= distance,
-                    Candidates::Blocks => {
-                        let (bits, count) = (self.plan.bits(), distance + 1);
+                let distance = self.plan.match_settings().distance;
+                let near = match self.plan.match_settings().candidates {
+                    CandidateRule::Distance => differing.count_ones() <= distance,
+                    CandidateRule::Blocks => {
+                        let (bits, count) = (self.plan.fingerprint_bits(), distance + 1);
                         let mut start = 0;
                         (0..count).any(|at| {
                             let end = start + bits / count + u32::from(at < bits % count);
@@ -347,23 +364,23 @@ impl Run {
                 };
                 near.then_some(Route::SimHash)
             }
-            Method::Sentences => (a.sentences? == b.sentences?).then_some(Route::Sentences),
-            Method::BottomK => {
-                let smallest = self.plan.smallest().unwrap();
+            MatchMethod::Sentences => (a.sentences? == b.sentences?).then_some(Route::Sentences),
+            MatchMethod::BottomK => {
+                let smallest = self.plan.bottom_k_plan().unwrap();
                 let first = |document: &Document| {
                     document.smallest[..document.smallest.len().min(smallest.meeting)].to_vec()
                 };
                 let (in_a, in_b) = (first(a), first(b));
                 let meet = in_a.iter().any(|hash| in_b.contains(hash));
-                let (shared, of) = sampled(a, b, self.plan.slots());
-                let near = match of < self.plan.slots() {
+                let (shared, of) = sampled(a, b, self.plan.signature_slots());
+                let near = match of < self.plan.signature_slots() {
                     true => shared as f64 / of as f64 >= self.plan.candidate_threshold().get(),
                     false => shared >= smallest.least_equal,
                 };
                 (meet && near).then_some(Route::BottomK)
             }
-            Method::Auto => {
-                let join = self.plan.join().unwrap();
+            MatchMethod::Auto => {
+                let join = self.plan.join_plan().unwrap();
                 if more <= join.reach {
                     Some(Route::Join)
                 } else if less > join.short {
@@ -376,31 +393,33 @@ impl Run {
     }
 
     fn check(&self, a: &Document, b: &Document, route: Route) -> Option<f64> {
-        let threshold = self.plan.settings().threshold.get();
+        let threshold = self.plan.match_settings().threshold.get();
         let shared = shared(&a.features, &b.features);
         let union = a.features.len() + b.features.len() - shared;
         let jaccard = shared as f64 / union as f64;
-        let similarity = match (self.plan.settings().measure, route) {
-            (Measure::Sketch, Route::SimHash) => {
-                let bits = self.plan.bits();
+        let similarity = match (self.plan.match_settings().measure, route) {
+            (SimilarityMeasure::Sketch, Route::SimHash) => {
+                let bits = self.plan.fingerprint_bits();
                 let distance = (a.fingerprint ^ b.fingerprint).count_ones();
                 return Some(f64::from(bits - distance) / f64::from(bits));
             }
-            (Measure::Sketch, Route::MinHash) => equal(a, b) as f64 / self.plan.slots() as f64,
-            (Measure::Sketch, Route::Sentences) => return Some(1.0),
-            (Measure::Sketch, Route::BottomK) => {
-                let (shared, of) = sampled(a, b, self.plan.slots());
+            (SimilarityMeasure::Sketch, Route::MinHash) => {
+                equal(a, b) as f64 / self.plan.signature_slots() as f64
+            }
+            (SimilarityMeasure::Sketch, Route::Sentences) => return Some(1.0),
+            (SimilarityMeasure::Sketch, Route::BottomK) => {
+                let (shared, of) = sampled(a, b, self.plan.signature_slots());
                 shared as f64 / of as f64
             }
-            (Measure::Jaccard | Measure::Sketch, _) => jaccard,
+            (SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch, _) => jaccard,
             (measure, route)
-                if measure != Measure::Containment
+                if measure != SimilarityMeasure::Containment
                     && !matches!(route, Route::SimHash | Route::Sentences)
                     && jaccard < self.plan.candidate_threshold().get() =>
             {
                 return None;
             }
-            (Measure::Cosine, _) => {
+            (SimilarityMeasure::Cosine, _) => {
                 let dot: u64 = a
                     .counts
                     .iter()
@@ -410,18 +429,23 @@ impl Run {
                     |it: &Document| it.counts.values().map(|count| count * count).sum::<u64>();
                 (dot as f64 / ((norm(a) * norm(b)) as f64).sqrt()).min(1.0)
             }
-            (measure @ (Measure::Levenshtein | Measure::Indel | Measure::Substring), _) => {
+            (
+                measure @ (SimilarityMeasure::Levenshtein
+                | SimilarityMeasure::Indel
+                | SimilarityMeasure::Substring),
+                _,
+            ) => {
                 let mut known = self.known.lock().unwrap();
                 *known.entry((a.index, b.index)).or_insert_with(|| {
-                    match self.plan.settings().unit {
-                        Unit::Characters => {
+                    match self.plan.match_settings().unit {
+                        EditUnit::Characters => {
                             of_sequences(measure, &a.characters, &b.characters, threshold)
                         }
-                        Unit::Words => of_sequences(measure, &a.words, &b.words, threshold),
+                        EditUnit::Words => of_sequences(measure, &a.words, &b.words, threshold),
                     }
                 })
             }
-            (Measure::Containment, _) => {
+            (SimilarityMeasure::Containment, _) => {
                 let near = jaccard >= self.plan.candidate_threshold().get();
                 if !matches!(route, Route::SimHash | Route::Sentences) && !near {
                     return None;
@@ -523,48 +547,49 @@ impl Run {
     // The engine.
 
     /// Returns the sketches, made in stretches as several threads would.
-    fn sketches(&self, feature_budget: usize, stretch: usize) -> Sketches {
-        let sketcher = Sketcher::new(self.analyzer.recipe(), &self.plan, Cpu::best());
-        let mut scratch = Scratch::default();
+    fn sketches(&self, feature_budget: usize, stretch: usize) -> DocumentSketches {
+        let sketcher =
+            DocumentSketcher::new(self.analyzer.recipe(), &self.plan, Cpu::detect_best());
+        let mut scratch = AnalysisScratch::default();
         let analyzer = self.extended();
-        let mut all = sketcher.sketches(feature_budget);
+        let mut all = sketcher.new_sketches(feature_budget);
         for texts in self.texts.chunks(stretch.max(1)) {
-            let mut some = sketcher.sketches(feature_budget);
+            let mut some = sketcher.new_sketches(feature_budget);
             for text in texts {
-                sketcher.add(&analyzer.analyze(text, &mut scratch), &mut some);
+                sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut some);
             }
-            all.append(&some);
+            all.append_sketches(&some);
         }
         all
     }
 
-    fn corpus<'a>(&'a self, sketches: &'a Sketches) -> Corpus<'a> {
-        Corpus {
+    fn corpus<'a>(&'a self, sketches: &'a DocumentSketches) -> MatchCorpus<'a> {
+        MatchCorpus {
             plan: &self.plan,
             sketches,
             texts: self,
             order: self.order.as_deref(),
-            parts: self.parts.as_deref(),
-            window: self.window.as_ref().map(|(times, width)| Window {
+            partitions: self.parts.as_deref(),
+            window: self.window.as_ref().map(|(times, width)| TimeWindow {
                 times,
                 width: *width,
             }),
-            given: self.given,
+            known_prefix: self.given,
         }
     }
 
-    fn verdicts(&self, portions: Portions, sketches: &Sketches) -> Vec<Found> {
-        found(&verdicts_in(portions, &self.corpus(sketches), &|_, _| {}).unwrap())
+    fn verdicts(&self, batch_sizes: BatchSizes, sketches: &DocumentSketches) -> Vec<Found> {
+        found(&verdicts_in(batch_sizes, &self.corpus(sketches), &|_, _| {}).unwrap())
     }
 
     fn pairs(
         &self,
-        portions: Portions,
-        sketches: &Sketches,
+        batch_sizes: BatchSizes,
+        sketches: &DocumentSketches,
         copies: CopyPairs,
     ) -> (Vec<Found>, usize) {
         let mut pairs = Vec::new();
-        let visit = |pair: Pair| {
+        let visit = |pair: MatchingPair| {
             pairs.push((
                 pair.a.index(),
                 pair.b.index(),
@@ -573,14 +598,15 @@ impl Run {
             ));
             Ok::<_, Error>(())
         };
-        let copies = pairs_in(portions, &self.corpus(sketches), copies, visit, &|_| {});
+        let copies =
+            find_pairs_with_sizes(batch_sizes, &self.corpus(sketches), copies, visit, &|_| {});
         (pairs, copies.unwrap())
     }
 
-    fn components(&self, portions: Portions, sketches: &Sketches) -> Vec<usize> {
+    fn components(&self, batch_sizes: BatchSizes, sketches: &DocumentSketches) -> Vec<usize> {
         let corpus = self.corpus(sketches);
-        let outcome = verdicts_in(portions, &corpus, &|_, _| {}).unwrap();
-        let components = components_in(portions, &corpus, &outcome).unwrap();
+        let outcome = verdicts_in(batch_sizes, &corpus, &|_, _| {}).unwrap();
+        let components = components_in(batch_sizes, &corpus, &outcome).unwrap();
         components.into_iter().map(DocId::index).collect()
     }
 
@@ -590,23 +616,23 @@ impl Run {
         self.check_laws(&verdicts, what);
         let pairs = COPY_PAIRS.map(|copies| self.model_pairs(copies));
         let components = self.model_components();
-        for (portions, feature_budget, stretch) in [
-            (Portions::default(), 1 << 20, 64),
+        for (batch_sizes, feature_budget, stretch) in [
+            (BatchSizes::default(), 1 << 20, 64),
             (TINY, 0, 5),
             (SMALL, 60, 1000),
         ] {
             let sketches = self.sketches(feature_budget, stretch);
             assert_eq!(
-                self.verdicts(portions, &sketches),
+                self.verdicts(batch_sizes, &sketches),
                 verdicts,
                 "verdicts of {what}"
             );
             for (copies, pairs) in COPY_PAIRS.into_iter().zip(&pairs) {
-                let found = self.pairs(portions, &sketches, copies);
+                let found = self.pairs(batch_sizes, &sketches, copies);
                 assert_eq!(found, *pairs, "pairs of {what}, {copies:?}");
             }
             assert_eq!(
-                self.components(portions, &sketches),
+                self.components(batch_sizes, &sketches),
                 components,
                 "components of {what}"
             );
@@ -672,9 +698,9 @@ fn equal(a: &Document, b: &Document) -> usize {
         .count()
 }
 
-fn found(outcome: &Outcome) -> Vec<Found> {
-    let found = |removal: &Removal| {
-        let Match {
+fn found(outcome: &DedupOutcome) -> Vec<Found> {
+    let found = |removal: &DocumentRemoval| {
+        let DocumentMatch {
             with,
             similarity,
             route,
@@ -690,7 +716,7 @@ fn found(outcome: &Outcome) -> Vec<Found> {
 }
 
 /// Batch sizes so small that nothing fits into one batch.
-const TINY: Portions = Portions {
+const TINY: BatchSizes = BatchSizes {
     keys: 300,
     rare: 0,
     hot: 2,
@@ -703,13 +729,13 @@ const TINY: Portions = Portions {
     neighbours: 0,
     remembered: 0,
     refining: 0.0,
-    crowd: 1,
+    dense_bucket: 1,
     price: 0,
     together: 2,
     scanned: usize::MAX,
 };
 
-const SMALL: Portions = Portions {
+const SMALL: BatchSizes = BatchSizes {
     keys: 1500,
     rare: 1,
     hot: 6,
@@ -722,7 +748,7 @@ const SMALL: Portions = Portions {
     neighbours: 1,
     remembered: 900,
     refining: 1.0,
-    crowd: 6,
+    dense_bucket: 6,
     price: 1,
     together: 3,
     scanned: 0,
@@ -830,41 +856,46 @@ fn in_sentences(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-const METHODS: [Method; 7] = [
-    Method::Auto,
-    Method::MinHash,
-    Method::SimHash,
-    Method::Exact,
-    Method::Join,
-    Method::Sentences,
-    Method::BottomK,
+const METHODS: [MatchMethod; 7] = [
+    MatchMethod::Auto,
+    MatchMethod::MinHash,
+    MatchMethod::SimHash,
+    MatchMethod::Exact,
+    MatchMethod::Join,
+    MatchMethod::Sentences,
+    MatchMethod::BottomK,
 ];
 
-const MEASURES: [Measure; 7] = [
-    Measure::Jaccard,
-    Measure::Containment,
-    Measure::Cosine,
-    Measure::Levenshtein,
-    Measure::Indel,
-    Measure::Substring,
-    Measure::Sketch,
+const MEASURES: [SimilarityMeasure; 7] = [
+    SimilarityMeasure::Jaccard,
+    SimilarityMeasure::Containment,
+    SimilarityMeasure::Cosine,
+    SimilarityMeasure::Levenshtein,
+    SimilarityMeasure::Indel,
+    SimilarityMeasure::Substring,
+    SimilarityMeasure::Sketch,
 ];
 
-fn settings(threshold: f64, method: Method, measure: Measure, distance: u32) -> Settings {
-    Settings {
+fn settings(
+    threshold: f64,
+    method: MatchMethod,
+    measure: SimilarityMeasure,
+    distance: u32,
+) -> MatchSettings {
+    MatchSettings {
         method,
         threshold: Threshold::new(threshold).unwrap(),
         distance,
         measure,
-        ..Settings::default()
+        ..MatchSettings::default()
     }
 }
 
 /// Returns a run of random texts with random options.
-fn random_run(random: &mut Random, settings: Settings, count: usize) -> Run {
+fn random_run(random: &mut Random, settings: MatchSettings, count: usize) -> Run {
     let analyzer = &ANALYZERS[random.below(2)];
     let mut texts = clustered(random, count);
-    if settings.method == Method::Sentences {
+    if settings.method == MatchMethod::Sentences {
         texts.iter_mut().for_each(|text| *text = in_sentences(text));
     }
     let mut run = Run::new(analyzer, settings, texts);
@@ -892,10 +923,10 @@ fn random_run(random: &mut Random, settings: Settings, count: usize) -> Run {
 }
 
 /// Returns the settings with variations of those that the method and the measure leave open.
-fn varied(settings: Settings, round: usize) -> Settings {
-    Settings {
-        unit: [Unit::Words, Unit::Characters][round % 2],
-        candidates: [Candidates::Distance, Candidates::Blocks][round / 2 % 2],
+fn varied(settings: MatchSettings, round: usize) -> MatchSettings {
+    MatchSettings {
+        unit: [EditUnit::Words, EditUnit::Characters][round % 2],
+        candidates: [CandidateRule::Distance, CandidateRule::Blocks][round / 2 % 2],
         sentences: 1 + round % 3,
         ..settings
     }
@@ -908,12 +939,14 @@ fn every_method_and_measure_is_the_model() {
         for measure in MEASURES {
             for (threshold, distance) in [(0.8, 3), (0.55, 12)] {
                 let settings = settings(threshold, method, measure, distance);
-                for round in choose(vec![random.below(4)], (0..4).collect()) {
+                for round in choose_effort(vec![random.below(4)], (0..4).collect()) {
                     let settings = varied(settings, round);
                     // The plain table is slow for long texts.
                     let slow = matches!(
                         measure,
-                        Measure::Levenshtein | Measure::Indel | Measure::Substring
+                        SimilarityMeasure::Levenshtein
+                            | SimilarityMeasure::Indel
+                            | SimilarityMeasure::Substring
                     );
                     let run = random_run(&mut random, settings, if slow { 35 } else { 70 });
                     run.check_all(&format!("{settings:?}, round {round}"));
@@ -925,11 +958,11 @@ fn every_method_and_measure_is_the_model() {
 
 #[test]
 fn any_circumstances_are_the_model() {
-    for seed in 0..choose(50, 150) {
+    for seed in 0..choose_effort(50, 150) {
         let mut random = Random(seed << 32);
         let threshold = random.one_of(&[0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]);
         let method = match threshold {
-            0.3 => Method::Join,
+            0.3 => MatchMethod::Join,
             _ => random.one_of(&METHODS),
         };
         let distance = random.one_of(&[0, 1, 3, 8, 20]);
@@ -946,7 +979,7 @@ fn borders_of_blocks_are_no_borders() {
     let mut random = Random(2);
     // Blocks end at 32, 96, 224, 480, 992, 2016 and 4064.
     for count in [95, 96, 97, 223, 225, 480, 993, 2015, 2017, 4100] {
-        let settings = settings(0.7, Method::Join, Measure::Jaccard, 3);
+        let settings = settings(0.7, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
         let mut texts: Vec<String> = Vec::new();
         for at in 0..count {
             let text = match random.below(4) {
@@ -970,7 +1003,7 @@ fn borders_of_blocks_are_no_borders() {
         let expected = run.model_verdicts();
         assert!(expected.len() > count / 8);
         assert_eq!(
-            run.verdicts(Portions::default(), &run.sketches(1 << 20, 700)),
+            run.verdicts(BatchSizes::default(), &run.sketches(1 << 20, 700)),
             expected
         );
     }
@@ -994,28 +1027,28 @@ fn template(random: &mut Random, count: usize, common: usize, own: usize) -> Vec
 fn hot_groups_lose_no_pair() {
     let mut random = Random(3);
     for (method, measure, threshold) in [
-        (Method::MinHash, Measure::Jaccard, 0.9),
-        (Method::Auto, Measure::Jaccard, 0.8),
-        (Method::MinHash, Measure::Containment, 0.9),
-        (Method::MinHash, Measure::Sketch, 0.9),
+        (MatchMethod::MinHash, SimilarityMeasure::Jaccard, 0.9),
+        (MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.8),
+        (MatchMethod::MinHash, SimilarityMeasure::Containment, 0.9),
+        (MatchMethod::MinHash, SimilarityMeasure::Sketch, 0.9),
     ] {
         let settings = settings(threshold, method, measure, 3);
         let run = Run::new(&ANALYZERS[0], settings, template(&mut random, 500, 90, 40));
-        let bands = run.plan.bands().unwrap();
+        let bands = run.plan.band_plan().unwrap();
         let largest = (0..bands.bands)
             .map(|band| {
-                let mut groups: HashMap<&[u32], usize> = HashMap::new();
+                let mut buckets: HashMap<&[u32], usize> = HashMap::new();
                 for document in &run.documents {
                     let rows = &document.signature[band * bands.rows..][..bands.rows];
-                    *groups.entry(rows).or_default() += 1;
+                    *buckets.entry(rows).or_default() += 1;
                 }
-                groups.into_values().max().unwrap()
+                buckets.into_values().max().unwrap()
             })
             .max();
-        let hot = Portions {
+        let hot = BatchSizes {
             hot: 80,
             refining: 0.0,
-            ..Portions::default()
+            ..BatchSizes::default()
         };
         assert!(
             largest > Some(80),
@@ -1024,30 +1057,34 @@ fn hot_groups_lose_no_pair() {
         let expected = run.model_verdicts();
         assert!(expected.len() > 50, "{settings:?}: {}", expected.len());
         let sketches = run.sketches(1 << 20, 1000);
-        for portions in [
+        for batch_sizes in [
             hot,
-            Portions { keys: 500, ..hot },
-            Portions {
+            BatchSizes { keys: 500, ..hot },
+            BatchSizes {
                 refining: f64::INFINITY,
                 ..hot
             },
-            Portions {
+            BatchSizes {
                 refining: 1.0,
                 ..hot
             },
-            Portions {
+            BatchSizes {
                 hot: usize::MAX,
                 ..hot
             },
         ] {
-            assert_eq!(run.verdicts(portions, &sketches), expected, "{settings:?}");
+            assert_eq!(
+                run.verdicts(batch_sizes, &sketches),
+                expected,
+                "{settings:?}"
+            );
         }
         let pairs = run.model_pairs(CopyPairs::WithEarliest);
         assert!(pairs.0.len() > 500, "{settings:?}: {}", pairs.0.len());
         for refining in [0.0, 1.0, f64::INFINITY] {
-            let portions = Portions { refining, ..hot };
+            let batch_sizes = BatchSizes { refining, ..hot };
             assert_eq!(
-                run.pairs(portions, &sketches, CopyPairs::WithEarliest),
+                run.pairs(batch_sizes, &sketches, CopyPairs::WithEarliest),
                 pairs,
                 "{settings:?}"
             );
@@ -1062,7 +1099,7 @@ fn long_siblings_and_their_copies_are_the_model() {
     let mut random = Random(8);
     let mut number = 10_000;
     let mut texts: Vec<String> = Vec::new();
-    let count = choose(120, 240);
+    let count = choose_effort(120, 240);
     for at in 0..count {
         if at % 5 == 4 {
             texts.push(texts[random.below(texts.len())].clone());
@@ -1075,7 +1112,7 @@ fn long_siblings_and_their_copies_are_the_model() {
         }
         texts.push(sentence(&words));
     }
-    let settings = settings(0.75, Method::MinHash, Measure::Jaccard, 3);
+    let settings = settings(0.75, MatchMethod::MinHash, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(&ANALYZERS[0], settings, texts);
     let sizes = run.documents.iter().map(|it| it.features.len());
     assert!(sizes.min() > Some(1000));
@@ -1090,21 +1127,21 @@ fn long_siblings_and_their_copies_are_the_model() {
     );
     let sketches = run.sketches(1 << 20, 1000);
     for keys in [200, 3000, 1 << 20] {
-        let portions = Portions {
+        let batch_sizes = BatchSizes {
             hot: 20,
             rare: 0,
             refining: 0.0,
             keys,
-            ..Portions::default()
+            ..BatchSizes::default()
         };
         for scanned in [0, 8, usize::MAX] {
-            let portions = Portions {
+            let batch_sizes = BatchSizes {
                 scanned,
-                ..portions
+                ..batch_sizes
             };
-            assert_eq!(run.verdicts(portions, &sketches), expected, "{keys}");
+            assert_eq!(run.verdicts(batch_sizes, &sketches), expected, "{keys}");
             assert_eq!(
-                run.pairs(portions, &sketches, CopyPairs::WithEarliest),
+                run.pairs(batch_sizes, &sketches, CopyPairs::WithEarliest),
                 pairs,
                 "{keys}"
             );
@@ -1119,21 +1156,21 @@ fn prefixes_meet_at_the_threshold_and_hardly_below() {
     for hundredths in (5..=100).step_by(5).chain([1, 33, 67, 99]) {
         let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
         for smaller in 1..80 {
-            let of_smaller = Prefixes::of(smaller, threshold);
+            let of_smaller = PrefixLengths::from_feature_count(smaller, threshold);
             assert!(of_smaller.full <= of_smaller.probing);
             for larger in smaller..80 {
                 let shared = threshold.least_shared(smaller + larger).max(1);
                 if shared > smaller {
                     continue;
                 }
-                let of_larger = Prefixes::of(larger, threshold);
+                let of_larger = PrefixLengths::from_feature_count(larger, threshold);
                 assert!(smaller - shared < of_smaller.full, "{smaller} {larger}");
                 assert!(larger - shared < of_larger.probing, "{smaller} {larger}");
                 if smaller == larger && shared > 1 {
                     assert_eq!(of_smaller.full, smaller - shared + 1);
                 }
                 if smaller == shared {
-                    let largest = !threshold.admits(smaller, larger + 1);
+                    let largest = !threshold.admits_ratio(smaller, larger + 1);
                     assert!(!largest || of_larger.probing == larger - shared + 1 || shared == 1);
                 }
             }
@@ -1154,10 +1191,10 @@ const ENDLESS: SurveyLimits = SurveyLimits {
 fn siblings_below_the_threshold_are_hardly_compared() {
     let mut random = Random(7);
     for (method, anywhere, own) in [
-        (Method::Join, false, 29),
-        (Method::MinHash, false, 35),
-        (Method::MinHash, true, 20),
-        (Method::MinHash, true, 30),
+        (MatchMethod::Join, false, 29),
+        (MatchMethod::MinHash, false, 35),
+        (MatchMethod::MinHash, true, 20),
+        (MatchMethod::MinHash, true, 30),
     ] {
         let mut number = 1000;
         let texts = (0..3000).map(|_| {
@@ -1169,17 +1206,17 @@ fn siblings_below_the_threshold_are_hardly_compared() {
             }
             sentence(&words)
         });
-        let settings = settings(0.75, method, Measure::Jaccard, 3);
+        let settings = settings(0.75, method, SimilarityMeasure::Jaccard, 3);
         let run = Run::without_model(&ANALYZERS[0], settings, texts.collect());
         let sketches = run.sketches(1 << 20, 100);
         // With bitmaps from the start, and with those that must pay off first. Of 4.5 million pairs,
         // few are compared for each of 3,000 documents.
-        let usual = Portions::default();
-        let at_once = Portions { price: 0, ..usual };
-        for followed in [Surveyed::Pairs, Surveyed::Verdicts] {
-            for (portions, most) in [(at_once, 200), (usual, 3000 * 40)] {
+        let usual = BatchSizes::default();
+        let at_once = BatchSizes { price: 0, ..usual };
+        for followed in [SurveyKind::Pairs, SurveyKind::Verdicts] {
+            for (batch_sizes, most) in [(at_once, 200), (usual, 3000 * 40)] {
                 let corpus = run.corpus(&sketches);
-                let survey = survey_in(portions, &corpus, followed, ENDLESS).unwrap();
+                let survey = survey_with_sizes(batch_sizes, &corpus, followed, ENDLESS).unwrap();
                 let compared: u64 = survey.by_route.iter().map(|(_, of)| of.pairs).sum();
                 let of = format!("{method:?} {anywhere} {own} {followed:?}");
                 assert!(compared <= most, "{of}: {compared} of {most}");
@@ -1191,7 +1228,7 @@ fn siblings_below_the_threshold_are_hardly_compared() {
 #[test]
 fn more_documents_of_one_template_than_a_group_holds() {
     let mut random = Random(4);
-    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(
         &ANALYZERS[0],
         settings,
@@ -1204,7 +1241,7 @@ fn more_documents_of_one_template_than_a_group_holds() {
     );
     let expected = run.model_verdicts();
     assert_eq!(
-        run.verdicts(Portions::default(), &run.sketches(0, 100)),
+        run.verdicts(BatchSizes::default(), &run.sketches(0, 100)),
         expected
     );
 }
@@ -1212,8 +1249,13 @@ fn more_documents_of_one_template_than_a_group_holds() {
 #[test]
 fn the_number_of_threads_does_not_count() {
     let mut random = Random(5);
-    for method in [Method::Auto, Method::MinHash, Method::SimHash, Method::Join] {
-        let settings = settings(0.7, method, Measure::Jaccard, 6);
+    for method in [
+        MatchMethod::Auto,
+        MatchMethod::MinHash,
+        MatchMethod::SimHash,
+        MatchMethod::Join,
+    ] {
+        let settings = settings(0.7, method, SimilarityMeasure::Jaccard, 6);
         let run = Run::new(&ANALYZERS[1], settings, clustered(&mut random, 700));
         let sketches = run.sketches(1 << 20, 100);
         let by_threads = [1, 2, 8].map(|threads| {
@@ -1222,15 +1264,15 @@ fn the_number_of_threads_does_not_count() {
                 .build()
                 .unwrap();
             pool.install(|| {
-                let portions = Portions {
+                let batch_sizes = BatchSizes {
                     hot: 20,
                     keys: 300,
-                    ..Portions::default()
+                    ..BatchSizes::default()
                 };
                 (
-                    run.verdicts(portions, &sketches),
-                    run.pairs(portions, &sketches, CopyPairs::WithEarliest),
-                    run.components(portions, &sketches),
+                    run.verdicts(batch_sizes, &sketches),
+                    run.pairs(batch_sizes, &sketches, CopyPairs::WithEarliest),
+                    run.components(batch_sizes, &sketches),
                 )
             })
         });
@@ -1260,9 +1302,9 @@ fn a_threshold_above_every_similarity_removes_equal_texts_only() {
             .collect();
         let copies: Vec<String> = (0..50).map(|at| texts[at * 3].to_uppercase()).collect();
         texts.extend(copies);
-        let settings = settings(1.0, method, Measure::Jaccard, 10);
+        let settings = settings(1.0, method, SimilarityMeasure::Jaccard, 10);
         let run = Run::new(&ANALYZERS[1], settings, texts);
-        let verdicts = run.verdicts(Portions::default(), &run.sketches(1 << 20, 100));
+        let verdicts = run.verdicts(BatchSizes::default(), &run.sketches(1 << 20, 100));
         assert_eq!(verdicts, run.model_verdicts());
         assert!(verdicts.len() >= 50);
         for (document, with, similarity, _) in verdicts {
@@ -1287,12 +1329,12 @@ fn pair_of(shared: u64, a: u64, b: u64) -> [String; 2] {
 
 #[test]
 fn one_feature_decides_at_the_threshold() {
-    let matches = |settings: Settings, [a, b]: [String; 2]| {
+    let matches = |settings: MatchSettings, [a, b]: [String; 2]| {
         let run = Run::new(&ANALYZERS[0], settings, vec![a, b]);
         let expected = run.model_verdicts();
         for budget in [0, 1 << 20] {
             assert_eq!(
-                run.verdicts(Portions::default(), &run.sketches(budget, 2)),
+                run.verdicts(BatchSizes::default(), &run.sketches(budget, 2)),
                 expected
             );
         }
@@ -1316,7 +1358,7 @@ fn one_feature_decides_at_the_threshold() {
                     }
                 })
             };
-            let settings = settings(threshold, Method::Join, Measure::Jaccard, 3);
+            let settings = settings(threshold, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
             for pair in of(least - 1) {
                 assert_eq!(matches(settings, pair), None, "{threshold}");
             }
@@ -1337,14 +1379,14 @@ fn one_feature_decides_at_the_threshold() {
         }
     }
     // Across the border of `auto`: documents of 64 features are short, and the join reaches 81.
-    let auto = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let auto = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     assert_eq!(matches(auto, pair_of(64, 0, 16)), Some(0.8));
     assert_eq!(matches(auto, pair_of(63, 1, 16)), None);
     assert_eq!(matches(auto, pair_of(64, 0, 17)), None);
     assert_eq!(matches(auto, pair_of(64, 1, 15)), Some(0.8));
     assert_eq!(matches(auto, pair_of(65, 0, 16)), Some(65.0 / 81.0));
     // Containment of two sets of equal size.
-    let containment = settings(0.8, Method::Join, Measure::Containment, 3);
+    let containment = settings(0.8, MatchMethod::Join, SimilarityMeasure::Containment, 3);
     assert_eq!(matches(containment, pair_of(80, 20, 20)), Some(0.8));
     assert_eq!(matches(containment, pair_of(79, 21, 21)), None);
     assert_eq!(matches(containment, pair_of(81, 19, 19)), Some(0.81));
@@ -1356,12 +1398,17 @@ fn one_bit_decides_at_the_distance() {
     let texts = clustered(&mut random, 250);
     let mut found = Vec::new();
     for distance in [0, 1, 2, 3, 4, 10, 31, 62, 63] {
-        let settings = settings(0.1, Method::SimHash, Measure::Sketch, distance);
+        let settings = settings(
+            0.1,
+            MatchMethod::SimHash,
+            SimilarityMeasure::Sketch,
+            distance,
+        );
         let run = Run::new(&ANALYZERS[0], settings, texts.clone());
         let expected = run.model_pairs(CopyPairs::WithEarliest);
         assert_eq!(
             run.pairs(
-                Portions::default(),
+                BatchSizes::default(),
                 &run.sketches(0, 100),
                 CopyPairs::WithEarliest
             ),
@@ -1377,13 +1424,18 @@ fn fingerprints_of_every_width_are_searched() {
     let mut random = Random(8);
     let texts = clustered(&mut random, 120);
     for bits in [8, 31, 64, 65, 127, 128] {
-        let mut recipe = Recipe::named("words-1").unwrap();
+        let mut recipe = Recipe::built_in("words-1").unwrap();
         recipe.simhash.bits = bits;
-        let analyzer: &'static Analyzer = Box::leak(Box::new(Analyzer::new(&recipe)));
+        let analyzer: &'static TextAnalyzer = Box::leak(Box::new(TextAnalyzer::new(&recipe)));
         for distance in [0, 1, 5, bits - 1] {
-            let settings = settings(0.6, Method::SimHash, Measure::Jaccard, distance);
+            let settings = settings(
+                0.6,
+                MatchMethod::SimHash,
+                SimilarityMeasure::Jaccard,
+                distance,
+            );
             let run = Run::new(analyzer, settings, texts.clone());
-            let found = run.verdicts(Portions::default(), &run.sketches(0, 100));
+            let found = run.verdicts(BatchSizes::default(), &run.sketches(0, 100));
             assert_eq!(found, run.model_verdicts(), "{distance} of {bits} bits");
         }
     }
@@ -1393,7 +1445,7 @@ fn fingerprints_of_every_width_are_searched() {
 fn the_join_finds_every_pair() {
     let mut random = Random(9);
     for threshold in [0.05, 0.5, 0.8, 1.0] {
-        let settings = settings(threshold, Method::Join, Measure::Jaccard, 3);
+        let settings = settings(threshold, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
         let texts = [
             clustered(&mut random, 150),
             template(&mut random, 70, 20, 20),
@@ -1402,9 +1454,9 @@ fn the_join_finds_every_pair() {
         let run = Run::new(&ANALYZERS[0], settings, texts);
         let pairs = run.model_pairs(CopyPairs::WithEarliest);
         assert!(pairs.0.len() > 10, "{threshold}: {}", pairs.0.len());
-        for portions in [Portions::default(), SMALL] {
+        for batch_sizes in [BatchSizes::default(), SMALL] {
             assert_eq!(
-                run.pairs(portions, &run.sketches(0, 50), CopyPairs::WithEarliest),
+                run.pairs(batch_sizes, &run.sketches(0, 50), CopyPairs::WithEarliest),
                 pairs,
                 "{threshold}"
             );
@@ -1416,12 +1468,17 @@ fn the_join_finds_every_pair() {
 fn the_bands_reach_the_recall_that_the_plan_predicts() {
     const PAIRS: usize = 600;
     for (threshold, union) in [(0.8, 150), (0.8, 400), (0.6, 200), (0.9, 200), (0.998, 500)] {
-        let settings = settings(threshold, Method::MinHash, Measure::Jaccard, 3);
+        let settings = settings(
+            threshold,
+            MatchMethod::MinHash,
+            SimilarityMeasure::Jaccard,
+            3,
+        );
         let shared = (threshold * f64::from(union)).round() as u64;
         let own = union as u64 - shared;
         let mut texts = Vec::new();
         for pair in 0..PAIRS as u64 / if union >= 500 { 2 } else { 1 } {
-            let word = |at: u64| mix(pair << 32 | at) >> 1;
+            let word = |at: u64| mix_bits(pair << 32 | at) >> 1;
             let common: Vec<u64> = (0..shared).map(word).collect();
             let a: Vec<u64> = (shared..shared + own / 2).map(word).collect();
             let b: Vec<u64> = (shared + own / 2..union as u64).map(word).collect();
@@ -1431,13 +1488,13 @@ fn the_bands_reach_the_recall_that_the_plan_predicts() {
         let pairs = texts.len() / 2;
         let run = Run::without_model(&ANALYZERS[0], settings, texts);
         let (found, _) = run.pairs(
-            Portions::default(),
+            BatchSizes::default(),
             &run.sketches(0, 500),
             CopyPairs::WithEarliest,
         );
         assert!(found.iter().all(|&(a, b, ..)| a % 2 == 0 && b == a + 1));
         let recall = found.len() as f64 / pairs as f64;
-        let predicted = run.plan.bands().unwrap().recall(threshold);
+        let predicted = run.plan.band_plan().unwrap().expected_recall(threshold);
         assert!(predicted >= 0.99);
         // Four standard errors below the prediction, less the loss that the cutoff may cause.
         let error = (predicted * (1.0 - predicted) / pairs as f64)
@@ -1457,7 +1514,7 @@ fn of_given_documents_the_earliest_of_the_most_similar_is_named() {
         let mut texts = ["b a", "a b"].map(str::to_owned).to_vec();
         texts.extend((0..between).map(|at| format!("other {at}")));
         texts.extend(["A, B!", "b, a"].map(str::to_owned));
-        let settings = settings(0.8, Method::Join, Measure::Jaccard, 3);
+        let settings = settings(0.8, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
         let mut run = Run::new(&ANALYZERS[0], settings, texts);
         run.given = 2;
         let removed = [
@@ -1476,14 +1533,14 @@ fn a_chain_keeps_both_ends() {
         pair_of(9, 0, 1)[1].clone(),
         sentence(&[1, 2, 3, 4, 5, 6, 7, 8, 20_000, 5, 7]),
     ];
-    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(&ANALYZERS[0], settings, texts.to_vec());
     let [a, b, c] = [(0, 1), (1, 2), (0, 2)].map(|(a, b)| run.related(a, b).is_some());
     assert!(a && b && !c, "a chain of three");
-    let kept = run.verdicts(Portions::default(), &run.sketches(0, 2));
+    let kept = run.verdicts(BatchSizes::default(), &run.sketches(0, 2));
     assert_eq!(kept, [(1, 0, 9.0 / 11.0, Route::Join)]);
     assert_eq!(
-        run.components(Portions::default(), &run.sketches(0, 2)),
+        run.components(BatchSizes::default(), &run.sketches(0, 2)),
         [0, 0, 0]
     );
 }
@@ -1491,7 +1548,7 @@ fn a_chain_keeps_both_ends() {
 #[test]
 fn a_window_parts_equal_texts() {
     let texts = vec!["the same text".to_owned(); 4];
-    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let mut run = Run::new(&ANALYZERS[0], settings, texts);
     run.window = Some((vec![0.0, 2.0, 2.5, 4.5], 2.0));
     // The second repeats the first. The third is out of the first's reach. The fourth repeats the
@@ -1509,11 +1566,11 @@ fn a_window_parts_equal_texts() {
 fn each_copy_is_paired_with_the_earliest_within_reach() {
     let mut texts = vec!["the same text".to_owned(); 4];
     texts.extend(["the same text again".to_owned(), "the same text".to_owned()]);
-    let settings = settings(0.6, Method::Join, Measure::Jaccard, 3);
+    let settings = settings(0.6, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
     let mut run = Run::new(&ANALYZERS[0], settings, texts);
     let listed = |run: &Run, copies| -> Vec<(usize, usize)> {
         let sketches = run.sketches(0, 9);
-        let (pairs, _) = run.pairs(Portions::default(), &sketches, copies);
+        let (pairs, _) = run.pairs(BatchSizes::default(), &sketches, copies);
         pairs.into_iter().map(|(a, b, ..)| (a, b)).collect()
     };
     assert_eq!(
@@ -1535,13 +1592,13 @@ fn each_copy_is_paired_with_the_earliest_within_reach() {
 fn a_million_equal_texts_take_no_time() {
     let run = Run::new(
         &ANALYZERS[1],
-        settings(0.8, Method::Auto, Measure::Jaccard, 3),
+        settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
         vec!["one text among a million".to_owned()],
     );
     let mut sketches = run.sketches(1 << 20, 1);
     for _ in 0..20 {
         let doubled = sketches.clone();
-        sketches.append(&doubled);
+        sketches.append_sketches(&doubled);
     }
     let outcome = find_verdicts(&run.corpus(&sketches), &|_| {}).unwrap();
     assert_eq!(outcome.removals.len(), (1 << 20) - 1);
@@ -1552,7 +1609,7 @@ fn a_million_equal_texts_take_no_time() {
             .all(|removal| removal.kept.with == DocId(0))
     );
     let mut listed = 0;
-    let take = |pair: Pair| {
+    let take = |pair: MatchingPair| {
         listed += 1;
         assert_eq!((pair.a, pair.b), (DocId(0), DocId(listed)));
         Ok::<_, Error>(())
@@ -1565,7 +1622,7 @@ fn a_million_equal_texts_take_no_time() {
 #[test]
 fn progress_is_told_up_to_the_end() {
     let mut random = Random(10);
-    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(&ANALYZERS[0], settings, clustered(&mut random, 300));
     let sketches = run.sketches(0, 100);
     let last = AtomicUsize::new(0);
@@ -1587,18 +1644,18 @@ fn progress_is_told_up_to_the_end() {
 #[test]
 fn a_text_that_cannot_be_had_again_ends_the_run() {
     struct Lost;
-    impl Texts for Lost {
-        fn features(&self, _: DocId, _: &mut Vec<u64>) -> Result<()> {
-            Err(Error::text("the file is gone"))
+    impl DocumentSource for Lost {
+        fn append_features(&self, _: DocId, _: &mut Vec<u64>) -> Result<()> {
+            Err(Error::text_error("the file is gone"))
         }
     }
     let run = Run::new(
         &ANALYZERS[0],
-        settings(0.5, Method::Auto, Measure::Jaccard, 3),
+        settings(0.5, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
         pair_of(9, 1, 1).to_vec(),
     );
     let sketches = run.sketches(0, 10);
-    let corpus = Corpus {
+    let corpus = MatchCorpus {
         texts: &Lost,
         ..run.corpus(&sketches)
     };
@@ -1612,7 +1669,7 @@ fn a_text_that_cannot_be_had_again_ends_the_run() {
     assert_eq!(error.kind(), ErrorKind::Text);
     // Kept features need no text.
     let sketches = run.sketches(1 << 10, 10);
-    let corpus = Corpus {
+    let corpus = MatchCorpus {
         texts: &Lost,
         ..run.corpus(&sketches)
     };
@@ -1623,14 +1680,14 @@ fn a_text_that_cannot_be_had_again_ends_the_run() {
 fn a_caller_can_end_the_search_for_pairs() {
     let run = Run::new(
         &ANALYZERS[0],
-        settings(0.5, Method::Auto, Measure::Jaccard, 3),
+        settings(0.5, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
         vec!["a b c".into(), "a b c d".into(), "a b c d e".into()],
     );
     let sketches = run.sketches(1 << 20, 10);
     let mut seen = 0;
     let stop = |_| {
         seen += 1;
-        Err(Error::setting("enough"))
+        Err(Error::setting_error("enough"))
     };
     let all = CopyPairs::All;
     let error = find_pairs(&run.corpus(&sketches), all, stop, &|_| {}).unwrap_err();
@@ -1657,8 +1714,13 @@ fn a_survey_takes_a_bounded_number_of_steps() {
         ..SurveyLimits::default()
     };
     // All match, or none does, so that all are kept.
-    for (followed, threshold) in [(Surveyed::Pairs, 0.5), (Surveyed::Verdicts, 0.9)] {
-        let settings = settings(threshold, Method::MinHash, Measure::Levenshtein, 3);
+    for (followed, threshold) in [(SurveyKind::Pairs, 0.5), (SurveyKind::Verdicts, 0.9)] {
+        let settings = settings(
+            threshold,
+            MatchMethod::MinHash,
+            SimilarityMeasure::Levenshtein,
+            3,
+        );
         let run = Run::without_model(&ANALYZERS[0], settings, texts.clone());
         let sketches = run.sketches(0, 100);
         let [by_one, by_two, by_five] = [1, 2, 5].map(|threads| {
@@ -1667,7 +1729,7 @@ fn a_survey_takes_a_bounded_number_of_steps() {
             let survey = pool
                 .build()
                 .unwrap()
-                .install(|| survey(&corpus, followed, limits));
+                .install(|| survey_corpus(&corpus, followed, limits));
             let survey = survey.unwrap();
             (survey.by_route, survey.steps)
         });
@@ -1676,20 +1738,20 @@ fn a_survey_takes_a_bounded_number_of_steps() {
         let (by_route, steps) = by_one;
         let verified = by_route[0].1.verified;
         assert!(verified > 0);
-        assert_eq!(by_route[0].1.matching > 0, followed == Surveyed::Pairs);
+        assert_eq!(by_route[0].1.matching > 0, followed == SurveyKind::Pairs);
         // Beyond the limit goes what is under way: pairs that are compared together, or the documents
         // of a block, which are as many as all before it.
         let of_pair = limits.steps / 16 + 4 * longest;
         let most = match followed {
-            Surveyed::Pairs => limits.steps + 8 * of_pair,
-            Surveyed::Verdicts => 5 * limits.steps + 28 * of_pair,
+            SurveyKind::Pairs => limits.steps + 8 * of_pair,
+            SurveyKind::Verdicts => 5 * limits.steps + 28 * of_pair,
         };
         assert!(steps <= most, "{followed:?}: {steps} of {most}");
         let corpus = run.corpus(&sketches);
-        let all = survey_in(Portions::default(), &corpus, followed, ENDLESS).unwrap();
+        let all = survey_with_sizes(BatchSizes::default(), &corpus, followed, ENDLESS).unwrap();
         assert!(verified < all.by_route[0].1.verified / 4, "{verified}");
         assert!(steps < all.steps / 4, "{steps} of {}", all.steps);
-        if followed == Surveyed::Pairs {
+        if followed == SurveyKind::Pairs {
             // All candidates are counted, and the sample says how many of them match.
             assert_eq!(by_route[0].1.pairs, all.by_route[0].1.pairs);
             let [some, all] = [by_route[0].1, all.by_route[0].1].map(|it| it.matching_share());

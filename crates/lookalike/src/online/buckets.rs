@@ -21,14 +21,14 @@
 //! Cost: one cache line for nearly every absent key; 16 bytes per entry, 2–4 bytes for its head, and at
 //! most a quarter more as room to grow.
 
-use super::glance::Glance;
+use super::prefilter::ParityPrefilter;
 use crate::arch;
-use crate::matching::Side;
+use crate::matching::BucketSide;
 
 /// Bucket keys and the numbers of the documents that have them. See the [module](self).
 #[derive(Debug)]
-pub(super) struct Buckets {
-    shards: Vec<Shard>,
+pub(super) struct StreamBuckets {
+    shards: Vec<BucketShard>,
     /// Insertions since the last step of the sweep.
     since: u32,
     /// Next shard to sweep.
@@ -36,13 +36,13 @@ pub(super) struct Buckets {
 }
 
 #[derive(Debug, Default)]
-struct Shard {
+struct BucketShard {
     /// For each chain, the place of the newest entry plus one (0 if there is none), with the filter in
     /// the bits above. The length is a power of two.
     heads: Vec<u32>,
     /// Number of bits of a head that hold a place.
     place_bits: u32,
-    entries: Vec<Entry>,
+    entries: Vec<BucketEntry>,
     /// Number of entries at the front that are laid out chain by chain, the newest first.
     sorted: usize,
     /// Lower half of the smallest document number, if there are entries.
@@ -50,14 +50,14 @@ struct Shard {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct BucketEntry {
     /// Lower 31 bits of the key. The highest bit is set if the document is on the probing side.
     tag: u32,
     /// Lower half of the document number.
     number: u32,
     /// Place of the next entry of the chain plus one, or 0.
     next: u32,
-    glance: Glance,
+    prefilter: ParityPrefilter,
 }
 
 /// Bit of a tag that is set on the probing side.
@@ -74,29 +74,31 @@ const ABREAST: usize = 16;
 /// the lower half of a number ambiguous.
 const STEP: u32 = 1024;
 
-impl Default for Buckets {
+impl Default for StreamBuckets {
     fn default() -> Self {
         Self {
-            shards: (0..1 << SHARD_BITS).map(|_| Shard::default()).collect(),
+            shards: (0..1 << SHARD_BITS)
+                .map(|_| BucketShard::default())
+                .collect(),
             since: 0,
             hand: 0,
         }
     }
 }
 
-impl Buckets {
-    fn shard(key: u64) -> usize {
+impl StreamBuckets {
+    fn shard_index(key: u64) -> usize {
         (key >> (64 - SHARD_BITS)) as usize
     }
 
     /// Prefetches the first cache line that a look-up of a key reads.
-    pub(super) fn prefetch(&self, key: u64) {
-        self.shards[Self::shard(key)].prefetch_head(key);
+    pub(super) fn prefetch_bucket(&self, key: u64) {
+        self.shards[Self::shard_index(key)].prefetch_head(key);
     }
 
     /// Prefetches the cache lines that an insertion of a key writes.
     pub(super) fn prefetch_to_add(&self, key: u64) {
-        let shard = &self.shards[Self::shard(key)];
+        let shard = &self.shards[Self::shard_index(key)];
         shard.prefetch_head(key);
         // The next entry is mostly in the same cache line.
         if let Some(entry) = shard.entries.last() {
@@ -104,34 +106,39 @@ impl Buckets {
         }
     }
 
-    /// Calls `visit` with the number, the prefilter and the side of every document with the key, the
+    /// Calls `visit_bucket` with the number, the prefilter and the side of every document with the key, the
     /// newest first. A few documents with a similar key come too. Documents before `low` have expired
     /// and are left out.
     #[inline]
-    pub(super) fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64, Glance, Side)) {
-        let mut walk = self.walk(key);
+    pub(super) fn visit_bucket(
+        &self,
+        key: u64,
+        low: u64,
+        mut visit: impl FnMut(u64, ParityPrefilter, BucketSide),
+    ) {
+        let mut walk = self.start_chain(key);
         while let Some(at) = walk {
-            walk = at.step(low, &mut visit);
+            walk = at.next_entry(low, &mut visit);
         }
     }
 
-    /// Looks up many keys as [`visit`](Self::visit) does, and also passes the key to `visit`. Chains
-    /// are followed at once, so that their memory reads overlap.
+    /// Looks up many keys as [`visit_bucket`](Self::visit_bucket) does, and also passes the key to
+    /// `visit_bucket`. Chains are followed at once, so that their memory reads overlap.
     #[inline]
-    pub(super) fn visit_all<K: Copy>(
+    pub(super) fn visit_buckets<K: Copy>(
         &self,
         keys: &[K],
         key: impl Fn(K) -> u64,
         low: u64,
-        mut visit: impl FnMut(K, u64, Glance, Side),
+        mut visit: impl FnMut(K, u64, ParityPrefilter, BucketSide),
     ) {
-        keys.iter().for_each(|&it| self.prefetch(key(it)));
+        keys.iter().for_each(|&it| self.prefetch_bucket(key(it)));
         for keys in keys.chunks(ABREAST) {
             let mut walks = [None; ABREAST];
             let mut under_way = 0;
             for &it in keys {
-                if let Some(walk) = self.walk(key(it)) {
-                    walk.prefetch();
+                if let Some(walk) = self.start_chain(key(it)) {
+                    walk.prefetch_entry();
                     walks[under_way] = Some((it, walk));
                     under_way += 1;
                 }
@@ -142,9 +149,9 @@ impl Buckets {
                     let Some((it, walk)) = walks[at] else {
                         continue;
                     };
-                    let visit = &mut |number, glance, side| visit(it, number, glance, side);
-                    if let Some(walk) = walk.step(low, visit) {
-                        walk.prefetch();
+                    let visit = &mut |number, prefilter, side| visit(it, number, prefilter, side);
+                    if let Some(walk) = walk.next_entry(low, visit) {
+                        walk.prefetch_entry();
                         walks[left] = Some((it, walk));
                         left += 1;
                     }
@@ -155,10 +162,10 @@ impl Buckets {
     }
 
     /// Returns the start of the chain of a key, if there is one.
-    fn walk(&self, key: u64) -> Option<Walk<'_>> {
-        let shard = &self.shards[Self::shard(key)];
-        let at = shard.newest(key)?;
-        Some(Walk {
+    fn start_chain(&self, key: u64) -> Option<ChainCursor<'_>> {
+        let shard = &self.shards[Self::shard_index(key)];
+        let at = shard.newest_in_chain(key)?;
+        Some(ChainCursor {
             entries: &shard.entries,
             at,
             tag: key as u32 & !PROBING,
@@ -167,23 +174,27 @@ impl Buckets {
 
     /// Inserts a document, whose number must not be below earlier ones. `dead` returns `true` for
     /// documents that need not be found any more.
-    pub(super) fn insert(
+    pub(super) fn insert_document(
         &mut self,
         key: u64,
-        (number, glance, side): (u64, Glance, Side),
+        (number, prefilter, side): (u64, ParityPrefilter, BucketSide),
         low: u64,
         dead: impl Fn(u64) -> bool,
     ) {
-        let shard = &mut self.shards[Self::shard(key)];
+        let shard = &mut self.shards[Self::shard_index(key)];
         if shard.entries.len() == shard.entries.capacity() {
-            shard.make_room(low, dead);
+            shard.make_room_for_entries(low, dead);
         }
-        let probing = if side == Side::Probing { PROBING } else { 0 };
-        shard.push(key as u32 & !PROBING | probing, number as u32, glance);
+        let probing = if side == BucketSide::Probing {
+            PROBING
+        } else {
+            0
+        };
+        shard.push_entry(key as u32 & !PROBING | probing, number as u32, prefilter);
     }
 
     /// Advances the sweep. Called once for each inserted document.
-    pub(super) fn sweep(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
+    pub(super) fn sweep_shard(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         self.since += 1;
         if self.since < STEP {
             return;
@@ -191,37 +202,37 @@ impl Buckets {
         self.since = 0;
         let shard = &mut self.shards[self.hand];
         self.hand = (self.hand + 1) % (1 << SHARD_BITS);
-        if !shard.entries.is_empty() && whole(shard.oldest, low).is_none() {
-            shard.compact(low, dead);
+        if !shard.entries.is_empty() && restore_number(shard.oldest, low).is_none() {
+            shard.compact_entries(low, dead);
         }
     }
 
     /// Returns the bytes of memory.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         let shards = self.shards.iter();
         let held = shards.map(|shard| {
-            4 * shard.heads.capacity() + size_of::<Entry>() * shard.entries.capacity()
+            4 * shard.heads.capacity() + size_of::<BucketEntry>() * shard.entries.capacity()
         });
-        (held.sum::<usize>() + size_of::<Shard>() * self.shards.len()) as u64
+        (held.sum::<usize>() + size_of::<BucketShard>() * self.shards.len()) as u64
     }
 }
 
 /// Returns the whole number from its lower half, or `None` if it is before `low`.
-fn whole(number: u32, low: u64) -> Option<u64> {
-    let ahead = number.wrapping_sub(low as u32);
-    (ahead <= u32::MAX >> 1).then(|| low + u64::from(ahead))
+fn restore_number(number: u32, low: u64) -> Option<u64> {
+    let precheck = number.wrapping_sub(low as u32);
+    (precheck <= u32::MAX >> 1).then(|| low + u64::from(precheck))
 }
 
 /// A position in a chain: an entry that is not visited yet.
 #[derive(Clone, Copy)]
-struct Walk<'a> {
-    entries: &'a [Entry],
+struct ChainCursor<'a> {
+    entries: &'a [BucketEntry],
     at: usize,
     tag: u32,
 }
 
-impl Walk<'_> {
-    fn prefetch(&self) {
+impl ChainCursor<'_> {
+    fn prefetch_entry(&self) {
         if let Some(entry) = self.entries.get(self.at) {
             arch::prefetch(entry);
         }
@@ -229,49 +240,57 @@ impl Walk<'_> {
 
     /// Visits the entry if it has the key, and returns the next position.
     #[inline]
-    fn step(self, low: u64, visit: &mut impl FnMut(u64, Glance, Side)) -> Option<Self> {
+    fn next_entry(
+        self,
+        low: u64,
+        visit: &mut impl FnMut(u64, ParityPrefilter, BucketSide),
+    ) -> Option<Self> {
         let entry = self.entries[self.at];
-        let number = whole(entry.number, low)?;
+        let number = restore_number(entry.number, low)?;
         if entry.tag & !PROBING == self.tag {
             let probing = entry.tag & PROBING != 0;
-            let side = if probing { Side::Probing } else { Side::Full };
-            visit(number, entry.glance, side);
+            let side = if probing {
+                BucketSide::Probing
+            } else {
+                BucketSide::Full
+            };
+            visit(number, entry.prefilter, side);
         }
         let at = (entry.next as usize).checked_sub(1)?;
         Some(Self { at, ..self })
     }
 }
 
-impl Shard {
-    fn head(&self, tag: u32) -> usize {
+impl BucketShard {
+    fn head_index(&self, tag: u32) -> usize {
         tag as usize & self.heads.len().wrapping_sub(1)
     }
 
     fn prefetch_head(&self, key: u64) {
-        if let Some(head) = self.heads.get(self.head(key as u32)) {
+        if let Some(head) = self.heads.get(self.head_index(key as u32)) {
             arch::prefetch(head);
         }
     }
 
     /// Returns the place of the first entry of a key's chain, if the key may be in it.
     #[inline]
-    fn newest(&self, key: u64) -> Option<usize> {
+    fn newest_in_chain(&self, key: u64) -> Option<usize> {
         let tag = key as u32;
-        let head = *self.heads.get(self.head(tag))?;
-        let mark = self.mark(tag);
+        let head = *self.heads.get(self.head_index(tag))?;
+        let mark = self.filter_bit(tag);
         if head & mark != mark {
             return None;
         }
-        (self.place(head) as usize).checked_sub(1)
+        (self.entry_index(head) as usize).checked_sub(1)
     }
 
-    fn place(&self, head: u32) -> u32 {
+    fn entry_index(&self, head: u32) -> u32 {
         head & low_bits(self.place_bits)
     }
 
     /// Returns the filter bit of a tag, or 0 if places need all bits.
     #[inline]
-    fn mark(&self, tag: u32) -> u32 {
+    fn filter_bit(&self, tag: u32) -> u32 {
         let marks = u32::BITS - self.place_bits;
         // These bits do not choose the shard, and they choose the head only in shards of more than 2²⁰
         // heads.
@@ -280,24 +299,24 @@ impl Shard {
         1u32.checked_shl(self.place_bits + mark).unwrap_or(0)
     }
 
-    fn push(&mut self, tag: u32, number: u32, glance: Glance) {
+    fn push_entry(&mut self, tag: u32, number: u32, prefilter: ParityPrefilter) {
         if self.entries.is_empty() {
             self.oldest = number;
         }
-        let (at, mark) = (self.head(tag), self.mark(tag));
+        let (at, mark) = (self.head_index(tag), self.filter_bit(tag));
         let head = self.heads[at];
-        let next = self.place(head);
+        let next = self.entry_index(head);
         self.heads[at] = (head - next) | mark | (self.entries.len() as u32 + 1);
-        self.entries.push(Entry {
+        self.entries.push(BucketEntry {
             tag,
             number,
             next,
-            glance,
+            prefilter,
         });
     }
 
     /// Drops dead entries, and makes room for a quarter more if these were few.
-    fn make_room(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
+    fn make_room_for_entries(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         let full = self.entries.len();
         self.drop_dead(low, dead);
         let more = if self.entries.len() >= full - full / 8 {
@@ -305,20 +324,20 @@ impl Shard {
         } else {
             0
         };
-        self.rebuild(full + more);
+        self.rebuild_chains(full + more);
     }
 
     /// Drops dead entries, and releases memory if most entries were dead.
-    fn compact(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
+    fn compact_entries(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         self.drop_dead(low, dead);
         let (held, room) = (self.entries.len(), self.entries.capacity());
-        self.rebuild(if held < room / 4 { 2 * held } else { room });
+        self.rebuild_chains(if held < room / 4 { 2 * held } else { room });
     }
 
     fn drop_dead(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         let (mut at, mut sorted, mut oldest) = (0, 0, u64::MAX);
         self.entries.retain(|entry| {
-            let alive = whole(entry.number, low).filter(|&number| !dead(number));
+            let alive = restore_number(entry.number, low).filter(|&number| !dead(number));
             sorted += usize::from(at < self.sorted && alive.is_some());
             at += 1;
             oldest = oldest.min(alive.unwrap_or(u64::MAX));
@@ -330,13 +349,13 @@ impl Shard {
 
     /// Lays the entries out chain by chain, with a head for every one or two, in memory for `room`
     /// entries.
-    fn rebuild(&mut self, room: usize) {
+    fn rebuild_chains(&mut self, room: usize) {
         let heads = (room / 2).next_power_of_two();
         self.heads.clear();
         self.heads.resize(heads, 0);
         self.heads.shrink_to_fit();
         for at in 0..self.entries.len() {
-            let head = self.head(self.entries[at].tag);
+            let head = self.head_index(self.entries[at].tag);
             self.heads[head] += 1;
         }
         let mut start = 0;
@@ -344,7 +363,7 @@ impl Shard {
             start += std::mem::replace(head, start);
         }
         let mut entries = Vec::with_capacity(room);
-        entries.resize(self.entries.len(), Entry::default());
+        entries.resize(self.entries.len(), BucketEntry::default());
         let (sorted, added) = self.entries.split_at(self.sorted);
         for entry in added.iter().rev().chain(sorted) {
             let place = &mut self.heads[entry.tag as usize & (heads - 1)];
@@ -352,7 +371,7 @@ impl Shard {
             *place += 1;
         }
         // Each head now holds the end of its chain, which is the start of the next one.
-        self.place_bits = bits_of(entries.capacity());
+        self.place_bits = bits_needed(entries.capacity());
         let mut start = 0;
         for at in 0..heads {
             let end = self.heads[at];
@@ -360,7 +379,7 @@ impl Shard {
             for at in start..end {
                 let entry = &mut entries[at as usize];
                 entry.next = if at + 1 < end { at + 2 } else { 0 };
-                head |= self.mark(entry.tag);
+                head |= self.filter_bit(entry.tag);
             }
             self.heads[at] = head;
             start = end;
@@ -374,7 +393,7 @@ impl Shard {
 const LEAST: usize = 4;
 
 /// Returns the number of bits that numbers up to `most` need.
-fn bits_of(most: usize) -> u32 {
+fn bits_needed(most: usize) -> u32 {
     usize::BITS - most.leading_zeros()
 }
 
@@ -386,12 +405,12 @@ fn low_bits(count: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::mix;
+    use crate::hash::mix_bits;
 
-    fn found(buckets: &Buckets, key: u64, low: u64) -> Vec<u64> {
+    fn found(buckets: &StreamBuckets, key: u64, low: u64) -> Vec<u64> {
         let mut found = Vec::new();
-        buckets.visit(key, low, |number, _, side| {
-            assert_eq!(side == Side::Probing, number % 3 == 0);
+        buckets.visit_bucket(key, low, |number, _, side| {
+            assert_eq!(side == BucketSide::Probing, number % 3 == 0);
             found.push(number);
         });
         found
@@ -401,16 +420,17 @@ mod tests {
     #[test]
     fn finds_what_a_list_finds() {
         for start in [0, u64::from(u32::MAX) - 3000, (1 << 31) - 3000] {
-            let mut buckets = Buckets::default();
+            let mut buckets = StreamBuckets::default();
             let mut list: Vec<(u64, u64)> = Vec::new();
             let dead = |number: u64| number.is_multiple_of(7);
             let mut low = start;
             for step in 0..20_000u64 {
                 let number = start + step;
-                let key = mix(mix(step) % if step < 10_000 { 700 } else { 90 });
-                let side = [Side::Probing, Side::Full, Side::Full][number as usize % 3];
-                buckets.insert(key, (number, Glance::NOTHING, side), low, dead);
-                buckets.sweep(low, dead);
+                let key = mix_bits(mix_bits(step) % if step < 10_000 { 700 } else { 90 });
+                let side =
+                    [BucketSide::Probing, BucketSide::Full, BucketSide::Full][number as usize % 3];
+                buckets.insert_document(key, (number, ParityPrefilter::NOTHING, side), low, dead);
+                buckets.sweep_shard(low, dead);
                 list.push((key, number));
                 if step % 500 == 499 {
                     low = number - 1200.min(step);
@@ -436,11 +456,12 @@ mod tests {
     /// very different lengths; some end at expired entries, and some keys have none.
     #[test]
     fn many_keys_find_what_each_of_them_finds() {
-        let mut buckets = Buckets::default();
+        let mut buckets = StreamBuckets::default();
         for number in 0..30_000u64 {
-            let side = [Side::Probing, Side::Full, Side::Full][number as usize % 3];
-            let key = mix((mix(number) % 60) * (mix(number + 1) % 60));
-            buckets.insert(key, (number, Glance::NOTHING, side), 0, |_| false);
+            let side =
+                [BucketSide::Probing, BucketSide::Full, BucketSide::Full][number as usize % 3];
+            let key = mix_bits((mix_bits(number) % 60) * (mix_bits(number + 1) % 60));
+            buckets.insert_document(key, (number, ParityPrefilter::NOTHING, side), 0, |_| false);
         }
         for (first, count) in [
             (0, ABREAST - 1),
@@ -449,15 +470,15 @@ mod tests {
             (0, 4000),
             (9, 0),
         ] {
-            let keys: Vec<u64> = (first..first + count as u64).map(mix).collect();
+            let keys: Vec<u64> = (first..first + count as u64).map(mix_bits).collect();
             for low in [0, 20_000] {
                 let mut together: Vec<(u64, u64)> = Vec::new();
-                buckets.visit_all(
+                buckets.visit_buckets(
                     &keys,
                     |key| key,
                     low,
                     |key, number, _, side| {
-                        assert_eq!(side == Side::Probing, number % 3 == 0);
+                        assert_eq!(side == BucketSide::Probing, number % 3 == 0);
                         together.push((key, number));
                     },
                 );
@@ -477,12 +498,12 @@ mod tests {
     #[test]
     fn heads_tell_most_keys_that_are_not_there() {
         for place_bits in [3, 9, 17, 30, 31, 32] {
-            let shard = Shard {
+            let shard = BucketShard {
                 place_bits,
-                ..Shard::default()
+                ..BucketShard::default()
             };
             let marks: Vec<u32> = (0..4000u64)
-                .map(|key| shard.mark(mix(key) as u32))
+                .map(|key| shard.filter_bit(mix_bits(key) as u32))
                 .collect();
             let all = marks.iter().fold(0, |all, mark| all | mark);
             assert_eq!(all, !low_bits(place_bits));
@@ -491,15 +512,15 @@ mod tests {
                     .iter()
                     .all(|mark| mark.count_ones() == u32::from(place_bits < 32))
             );
-            assert_eq!(shard.place(u32::MAX), low_bits(place_bits));
+            assert_eq!(shard.entry_index(u32::MAX), low_bits(place_bits));
         }
-        let mut buckets = Buckets::default();
+        let mut buckets = StreamBuckets::default();
         for number in 0..200_000u64 {
-            let entry = (number, Glance::NOTHING, Side::Full);
-            buckets.insert(mix(number), entry, 0, |_| false);
+            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Full);
+            buckets.insert_document(mix_bits(number), entry, 0, |_| false);
         }
         let walks = |keys: std::ops::Range<u64>| {
-            let begun = keys.filter(|&key| buckets.walk(mix(key)).is_some());
+            let begun = keys.filter(|&key| buckets.start_chain(mix_bits(key)).is_some());
             begun.count()
         };
         assert_eq!(walks(0..200_000), 200_000);
@@ -509,19 +530,23 @@ mod tests {
     /// A shard with some long chains and most expired entries in the sorted part.
     #[test]
     fn chains_stand_side_by_side_after_growing() {
-        let mut shard = Shard::default();
+        let mut shard = BucketShard::default();
         for number in 0..3000u32 {
             if shard.entries.len() == shard.entries.capacity() {
-                shard.make_room(u64::from(number / 2), |number| number % 5 == 0);
+                shard.make_room_for_entries(u64::from(number / 2), |number| number % 5 == 0);
             }
-            shard.push(mix(u64::from(number % 40)) as u32, number, Glance::NOTHING);
+            shard.push_entry(
+                mix_bits(u64::from(number % 40)) as u32,
+                number,
+                ParityPrefilter::NOTHING,
+            );
         }
-        shard.compact(1500, |_| false);
+        shard.compact_entries(1500, |_| false);
         assert_eq!(shard.sorted, shard.entries.len());
         assert!(u64::from(shard.oldest) >= 1500);
         for chain in shard
             .entries
-            .chunk_by(|one, other| shard.head(one.tag) == shard.head(other.tag))
+            .chunk_by(|one, other| shard.head_index(one.tag) == shard.head_index(other.tag))
         {
             assert!(chain.is_sorted_by(|one, other| one.number > other.number));
         }
@@ -529,20 +554,24 @@ mod tests {
 
     #[test]
     fn what_is_gone_takes_no_room() {
-        let mut buckets = Buckets::default();
-        let empty = buckets.bytes();
+        let mut buckets = StreamBuckets::default();
+        let empty = buckets.memory_bytes();
         let mut most = 0;
         for number in 0..400_000u64 {
             let low = number.saturating_sub(50_000);
-            let entry = (number, Glance::NOTHING, Side::Full);
-            buckets.insert(mix(number), entry, low, |_| false);
-            most = most.max(buckets.bytes() - empty);
+            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Full);
+            buckets.insert_document(mix_bits(number), entry, low, |_| false);
+            most = most.max(buckets.memory_bytes() - empty);
         }
         assert!(most < 50_000 * 50, "{most}");
         // Nothing is inserted into most shards any more, so the sweep empties them.
         for number in 400_000..400_000 + (u64::from(STEP) << SHARD_BITS) {
-            buckets.sweep(number, |_| false);
+            buckets.sweep_shard(number, |_| false);
         }
-        assert!(buckets.bytes() - empty < 100_000, "{}", buckets.bytes());
+        assert!(
+            buckets.memory_bytes() - empty < 100_000,
+            "{}",
+            buckets.memory_bytes()
+        );
     }
 }

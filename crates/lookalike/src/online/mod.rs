@@ -1,7 +1,7 @@
 //! Stream deduplication: documents are checked and inserted one after another in one total order, while
 //! old documents expire.
 //!
-//! A [`Matcher`] stores kept documents and decides on the next one by the rule of
+//! A [`StreamMatcher`] stores kept documents and decides on the next one by the rule of
 //! [`matching`](crate::matching): *a document is kept if and only if no kept document before it, within
 //! the window, matches it*. A document that is not kept names its representative: the most similar kept
 //! document, and the earliest of several. The plan, the sketches and the predicate are those of a
@@ -14,7 +14,7 @@
 //! bands of its signature, rare features of a short document, blocks of bits. One hash table holds the
 //! keys of all kept documents. A feature is rare if it was rare among earlier documents. The prefix
 //! filter is exact under any fixed order of features, so a document is looked up under each order that
-//! live documents were inserted under. Fingerprints within a distance come from [`Live`].
+//! live documents were inserted under. Fingerprints within a distance come from [`LiveIndex`].
 //!
 //! Documents are divided into *sections* by arrival. When the window moves on, the oldest section is
 //! dropped as a whole: everything below a low-water mark has expired, so expiry needs no work per
@@ -22,64 +22,65 @@
 //!
 //! # Cost
 //!
-//! Preparing a document ([`Prepared`]) takes nearly all of the time and needs no access to the matcher.
-//! A check reads one or two cache lines for every key, and reads texts only of candidates that sketches
-//! do not rule out. Many threads can [check ahead](Matcher::look_ahead), so that little is left for the
-//! thread that inserts. A kept short document takes about 50 bytes and 23 for each of its keys; the
-//! signature of a long one takes 4 bytes a slot. [`Matcher::memory`] returns the memory by part.
+//! Preparing a document ([`SketchedDocument`]) takes nearly all of the time and needs no access to the
+//! matcher. A check reads one or two cache lines for every key, and reads texts only of candidates that
+//! sketches do not rule out. Many threads can [check ahead](StreamMatcher::precheck), so that little is
+//! left for the thread that inserts. A kept short document takes about 50 bytes and 23 for each of its
+//! keys; the signature of a long one takes 4 bytes a slot. [`StreamMatcher::memory_by_part`] returns the
+//! memory by part.
 //!
 //! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check
-//! can be [bounded](Matcher::set_step_limit).
+//! can be [bounded](StreamMatcher::set_step_limit).
 //!
 //! # Limits
 //!
-//! A matcher is not durable, knows no ids and holds no texts: these come from [`Texts`]. It has no
+//! A matcher is not durable, knows no ids and holds no texts: these come from [`StreamTexts`]. It has no
 //! clock, so the caller passes the time. Changes need exclusive access; any number of threads can check
 //! at once.
 
-mod ahead;
 mod buckets;
-mod glance;
 mod keys;
-mod material;
-mod prepared;
+mod pair_inputs;
+mod partitions;
+mod precheck;
+mod prefilter;
 mod rarity;
 mod recent;
-mod sections;
+mod sketched_document;
 #[cfg(test)]
 mod tests;
 mod window;
 
-pub use ahead::Ahead;
-pub use keys::{Keyed, Keyer};
-pub use material::Texts;
-pub use prepared::{Prepared, Preparer};
-pub use sections::Slot;
-pub use window::{Arrival, Time, Window};
+pub use keys::{DocumentKeys, KeyExtractor};
+pub use pair_inputs::StreamTexts;
+pub use partitions::DocumentSlot;
+pub use precheck::PrecheckResult;
+pub use sketched_document::{DocumentPreparer, SketchedDocument};
+pub use window::{ArrivalTime, StreamWindow, Timestamp};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Result;
-use crate::hamming::live::{Live, Seq};
-use crate::matching::{Route, Rule, Side, Sketched};
-use crate::plan::Plan;
+use crate::hamming::live::{LiveIndex, SequenceNumber};
+use crate::matching::{BucketSide, PairPredicate, Route, SketchRef};
+use crate::plan::MatchPlan;
 use crate::recipe::Recipe;
-use crate::text::Scratch;
+use crate::text::AnalysisScratch;
 use crate::types::{Distance, DocId, Similarity};
 use crate::verify::StepBudget;
-use buckets::Buckets;
-use glance::Glances;
-use keys::Keys;
-use material::Material;
-use rarity::Asked;
-use recent::Recent;
-use sections::Sections;
+use buckets::StreamBuckets;
+use keys::StreamKeys;
+use pair_inputs::StreamInputs;
+use partitions::TimePartitions;
+use prefilter::PrefilterTable;
+use rarity::ProbeKey;
+use recent::RecentKeys;
 
 /// A kept document that matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct KeptMatch {
     /// Location of the kept document.
-    pub slot: Slot,
+    pub slot: DocumentSlot,
     /// Place of the kept document in the total order.
     pub order: u64,
     /// Similarity of the two documents.
@@ -88,10 +89,10 @@ pub struct Found {
     pub route: Route,
 }
 
-impl Found {
+impl KeptMatch {
     /// Returns `true` if this match takes precedence: it is more similar, or equally similar and
     /// earlier.
-    fn beats(&self, other: &Self) -> bool {
+    fn is_better_than(&self, other: &Self) -> bool {
         self.similarity > other.similarity
             || self.similarity == other.similarity && self.order < other.order
     }
@@ -100,21 +101,21 @@ impl Found {
 /// The kept documents of a window; see the [module](self).
 ///
 /// ```
-/// use lookalike::online::{Matcher, Slot, Texts, Time};
-/// use lookalike::plan::{Plan, Settings};
-/// use lookalike::text::Scratch;
+/// use lookalike::online::{StreamMatcher, DocumentSlot, StreamTexts, Timestamp};
+/// use lookalike::plan::{MatchPlan, MatchSettings};
+/// use lookalike::prepare_text::AnalysisScratch;
 /// use lookalike::{Recipe, Result};
 ///
-/// let recipe = Recipe::named("default")?;
-/// let plan = Plan::new(&recipe, Settings::default())?;
-/// let mut matcher = Matcher::new(&recipe, &plan, None)?;
-/// matcher.begin_section(0, Time(0))?;
+/// let recipe = Recipe::built_in("default")?;
+/// let plan = MatchPlan::new(&recipe, MatchSettings::default())?;
+/// let mut matcher = StreamMatcher::new(&recipe, &plan, None)?;
+/// matcher.begin_partition(0, Timestamp(0))?;
 ///
 /// struct Kept(Vec<&'static str>);
 ///
-/// impl Texts for Kept {
-///     fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> Result<()> {
-///         visit(self.0[slot.index as usize]);
+/// impl StreamTexts for Kept {
+///     fn prepare_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+///         visit_bucket(self.0[slot.index as usize]);
 ///         Ok(())
 ///     }
 /// }
@@ -122,13 +123,13 @@ impl Found {
 /// let mut kept = Kept(Vec::new());
 /// let mut repeats = Vec::new();
 /// for (order, text) in ["老船长解开了缆绳", "別的事", "老船長解開了纜繩！"].into_iter().enumerate() {
-///     let document = matcher.preparer().text(text, &mut Scratch::default());
-///     let arrival = matcher.arrival(None, Time(order as i64));
-///     match matcher.check(&document, &arrival, &kept)? {
-///         Some(found) => repeats.push((order, found.order, found.similarity.get())),
+///     let document = matcher.document_preparer().prepare_text(text, &mut AnalysisScratch::default());
+///     let arrival = matcher.resolve_arrival(None, Timestamp(order as i64));
+///     match matcher.find_match(&document, &arrival, &kept)? {
+///         Some(found) => repeats.push_document((order, found.order_at, found.similarity.get())),
 ///         None => {
-///             matcher.keep(&document, order as u64, arrival.time)?;
-///             kept.0.push(text);
+///             matcher.keep_document(&document, order as u64, arrival.time_at)?;
+///             kept.0.push_document(text);
 ///         }
 ///     }
 /// }
@@ -136,19 +137,19 @@ impl Found {
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Matcher {
-    plan: Plan,
-    window: Option<Window>,
-    preparer: Preparer,
+pub struct StreamMatcher {
+    plan: MatchPlan,
+    window: Option<StreamWindow>,
+    preparer: DocumentPreparer,
     /// Newest time of a stored document.
-    newest: Time,
-    sections: Sections,
-    buckets: Buckets,
-    keys: Keys,
-    glances: Glances,
-    codes: Option<Codes>,
-    material: Material,
-    recent: Recent,
+    newest: Timestamp,
+    partitions: TimePartitions,
+    buckets: StreamBuckets,
+    keys: StreamKeys,
+    prefilters: PrefilterTable,
+    codes: Option<LiveFingerprints>,
+    inputs: StreamInputs,
+    recent: RecentKeys,
     /// Number of changes other than insertions. After such a change, an earlier check may no longer
     /// hold.
     changes: u64,
@@ -157,43 +158,43 @@ pub struct Matcher {
     /// Steps of verification of all checks so far.
     steps_taken: AtomicU64,
     /// Document that fills skipped places.
-    blank: Prepared,
+    blank: SketchedDocument,
 }
 
 /// An index of fingerprints within a distance. A fingerprint has the number of its document.
 #[derive(Debug)]
-enum Codes {
-    Narrow(Live<u64>),
-    Wide(Live<u128>),
+enum LiveFingerprints {
+    Narrow(LiveIndex<u64>),
+    Wide(LiveIndex<u128>),
 }
 
-impl Codes {
+impl LiveFingerprints {
     /// Returns `None` if the plan has no distance, or if candidates are found by blocks of bits.
-    fn new(plan: &Plan) -> Result<Option<Self>> {
+    fn new(plan: &MatchPlan) -> Result<Option<Self>> {
         let Some(distance) = plan.distance() else {
             return Ok(None);
         };
-        if plan.blocks().is_some() || distance.get() > Live::<u64>::GREATEST_DISTANCE {
+        if plan.block_plan().is_some() || distance.get() > LiveIndex::<u64>::GREATEST_DISTANCE {
             return Ok(None);
         }
-        Ok(Some(if plan.bits() <= u64::BITS {
-            Self::Narrow(Live::new(plan.bits(), distance)?)
+        Ok(Some(if plan.fingerprint_bits() <= u64::BITS {
+            Self::Narrow(LiveIndex::new(plan.fingerprint_bits(), distance)?)
         } else {
-            Self::Wide(Live::new(plan.bits(), distance)?)
+            Self::Wide(LiveIndex::new(plan.fingerprint_bits(), distance)?)
         }))
     }
 
-    fn insert(&self, code: u128, section: u64) -> Result<Seq> {
+    fn insert_fingerprint(&self, code: u128, section: u64) -> Result<SequenceNumber> {
         match self {
-            Self::Narrow(live) => live.insert(code as u64, section),
-            Self::Wide(live) => live.insert(code, section),
+            Self::Narrow(live) => live.insert_code(code as u64, section),
+            Self::Wide(live) => live.insert_code(code, section),
         }
     }
 
-    fn remove(&self, seq: Seq) -> bool {
+    fn remove_fingerprint(&self, seq: SequenceNumber) -> bool {
         match self {
-            Self::Narrow(live) => live.remove(seq),
-            Self::Wide(live) => live.remove(seq),
+            Self::Narrow(live) => live.remove_code(seq),
+            Self::Wide(live) => live.remove_code(seq),
         }
     }
 
@@ -204,67 +205,72 @@ impl Codes {
         }
     }
 
-    fn search(&self, code: u128, distance: Distance, visit: impl FnMut(Seq, u32)) -> Result<()> {
+    fn search_fingerprints(
+        &self,
+        code: u128,
+        distance: Distance,
+        visit: impl FnMut(SequenceNumber, u32),
+    ) -> Result<()> {
         match self {
-            Self::Narrow(live) => live.search(code as u64, distance, visit),
-            Self::Wide(live) => live.search(code, distance, visit),
+            Self::Narrow(live) => live.search_within(code as u64, distance, visit),
+            Self::Wide(live) => live.search_within(code, distance, visit),
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         match self {
-            Self::Narrow(live) => live.bytes(),
-            Self::Wide(live) => live.bytes(),
+            Self::Narrow(live) => live.memory_bytes(),
+            Self::Wide(live) => live.memory_bytes(),
         }
     }
 }
 
 /// Returns the match that takes precedence.
-fn better(one: Option<Found>, other: Option<Found>) -> Option<Found> {
+fn better_match(one: Option<KeptMatch>, other: Option<KeptMatch>) -> Option<KeptMatch> {
     match (one, other) {
-        (Some(one), Some(other)) if other.beats(&one) => Some(other),
+        (Some(one), Some(other)) if other.is_better_than(&one) => Some(other),
         (one, other) => one.or(other),
     }
 }
 
 /// A candidate that is not verified yet.
-struct Candidate {
+struct CandidateDocument {
     number: u64,
-    slot: Slot,
+    slot: DocumentSlot,
     order: u64,
     route: Route,
 }
 
-impl Matcher {
+impl StreamMatcher {
     /// Returns an empty matcher. Without a window, documents are only forgotten by
-    /// [`remove`](Self::remove).
+    /// [`remove_document`](Self::remove_document).
     ///
     /// # Errors
     /// Fails if no index can search fingerprints of the plan's bits and distance.
-    pub fn new(recipe: &Recipe, plan: &Plan, window: Option<Window>) -> Result<Self> {
-        let preparer = Preparer::new(recipe, plan);
-        let codes = Codes::new(plan)?;
+    pub fn new(recipe: &Recipe, plan: &MatchPlan, window: Option<StreamWindow>) -> Result<Self> {
+        let preparer = DocumentPreparer::new(recipe, plan);
+        let codes = LiveFingerprints::new(plan)?;
         Ok(Self {
             plan: *plan,
             window,
-            newest: Time::BEGINNING,
-            sections: Sections::new(preparer.for_section()),
-            buckets: Buckets::default(),
-            keys: Keys::new(plan, codes.is_some()),
-            glances: Glances::new(plan),
+            newest: Timestamp::BEGINNING,
+            partitions: TimePartitions::new(preparer.for_partition()),
+            buckets: StreamBuckets::default(),
+            keys: StreamKeys::new(plan, codes.is_some()),
+            prefilters: PrefilterTable::new(plan),
             codes,
-            material: Material::new(preparer.clone()),
-            recent: Recent::default(),
+            inputs: StreamInputs::new(preparer.clone()),
+            recent: RecentKeys::default(),
             changes: 0,
             step_limit: u64::MAX,
             steps_taken: AtomicU64::new(0),
-            blank: preparer.text("", &mut Scratch::default()),
+            blank: preparer.prepare_text("", &mut AnalysisScratch::default()),
             preparer,
         })
     }
 
     /// Bounds the steps of verification of a document, where documents are compared as sequences. A check
-    /// that takes more fails; a check [again](Self::check_again) counts the steps of the check before.
+    /// that takes more fails; a check [again](Self::update_precheck) counts the steps of the check before.
     /// The steps of a pair follow from its two texts, so the same check always fails or never does.
     ///
     /// Measures of features are not bounded, because their cost is linear in the lengths.
@@ -278,24 +284,24 @@ impl Matcher {
     }
 
     /// Returns the preparer, which can be used on any thread.
-    pub fn preparer(&self) -> &Preparer {
+    pub fn document_preparer(&self) -> &DocumentPreparer {
         &self.preparer
     }
 
     /// Returns the match plan.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &MatchPlan {
         &self.plan
     }
 
     /// Returns the window.
-    pub fn window(&self) -> Option<&Window> {
+    pub fn window(&self) -> Option<&StreamWindow> {
         self.window.as_ref()
     }
 
     /// Returns the number of kept documents. It includes documents past the window whose section is not
     /// dropped yet.
     pub fn len(&self) -> u64 {
-        self.sections.live()
+        self.partitions.count_live()
     }
 
     /// Returns `true` if there are no kept documents.
@@ -305,15 +311,20 @@ impl Matcher {
 
     /// Interprets the time of a document that arrives at `now`. A document that states no time has the
     /// time `now`.
-    pub fn arrival(&self, stated: Option<Time>, now: Time) -> Arrival {
+    pub fn resolve_arrival(&self, stated: Option<Timestamp>, now: Timestamp) -> ArrivalTime {
         self.arrival_after(self.newest, stated, now)
     }
 
-    fn arrival_after(&self, newest: Time, stated: Option<Time>, now: Time) -> Arrival {
+    fn arrival_after(
+        &self,
+        newest: Timestamp,
+        stated: Option<Timestamp>,
+        now: Timestamp,
+    ) -> ArrivalTime {
         let stated = stated.unwrap_or(now);
         match &self.window {
-            Some(window) => window.arrival(stated, now, newest),
-            None => Arrival {
+            Some(window) => window.resolve_arrival(stated, now, newest),
+            None => ArrivalTime {
                 time: stated,
                 clock: stated,
                 late: false,
@@ -322,7 +333,11 @@ impl Matcher {
     }
 
     /// Interprets the times of documents that arrive one after another and are all stored.
-    pub fn arrivals(&self, stated: impl Iterator<Item = Option<Time>>, now: Time) -> Vec<Arrival> {
+    pub fn resolve_arrivals(
+        &self,
+        stated: impl Iterator<Item = Option<Timestamp>>,
+        now: Timestamp,
+    ) -> Vec<ArrivalTime> {
         let mut newest = self.newest;
         let arrivals = stated.map(|stated| {
             let arrival = self.arrival_after(newest, stated, now);
@@ -335,13 +350,15 @@ impl Matcher {
     }
 
     /// Returns `true` if there is no section or the newest one has lasted a 24th of the window. Then
-    /// another section should [begin](Self::begin_section) before this document is stored, and before
+    /// another section should [begin](Self::begin_partition) before this document is stored, and before
     /// its final check.
-    pub fn is_section_due(&self, arrival: &Arrival) -> bool {
-        match (&self.window, self.sections.newest()) {
+    pub fn is_partition_due(&self, arrival: &ArrivalTime) -> bool {
+        match (&self.window, self.partitions.newest_partition()) {
             (_, None) => true,
             (None, Some(_)) => false,
-            (Some(window), Some(section)) => window.is_over(section.began(), arrival.clock),
+            (Some(window), Some(section)) => {
+                window.is_partition_over(section.begin_time(), arrival.clock)
+            }
         }
     }
 
@@ -353,37 +370,37 @@ impl Matcher {
     ///
     /// # Errors
     /// Fails if `number` is not above those of all earlier sections.
-    pub fn begin_section(&mut self, number: u64, clock: Time) -> Result<()> {
-        self.sections.begin(number, clock)?;
+    pub fn begin_partition(&mut self, number: u64, clock: Timestamp) -> Result<()> {
+        self.partitions.begin_partition(number, clock)?;
         if let Some(window) = &self.window {
-            let farthest = window.farthest(clock);
-            self.sections.hold_back(farthest);
+            let farthest = window.latest_reached(clock);
+            self.partitions.limit_newest_time(farthest);
             self.newest = self.newest.min(farthest);
         }
         Ok(())
     }
 
     /// Returns the number of the oldest section if it has expired and is not the only one.
-    pub fn expired_section(&self, arrival: &Arrival) -> Option<u64> {
-        let oldest = self.sections.oldest_of_several()?;
+    pub fn expired_partition(&self, arrival: &ArrivalTime) -> Option<u64> {
+        let oldest = self.partitions.oldest_of_several()?;
         self.has_expired(arrival).then(|| oldest.number())
     }
 
     /// Returns `true` if all documents of the oldest section are past the window at this arrival.
-    pub fn has_expired(&self, arrival: &Arrival) -> bool {
-        match (&self.window, self.sections.oldest()) {
+    pub fn has_expired(&self, arrival: &ArrivalTime) -> bool {
+        match (&self.window, self.partitions.oldest_partition()) {
             (Some(window), Some(oldest)) => window.has_passed(oldest.newest_time(), arrival.clock),
             _ => false,
         }
     }
 
     /// Drops the oldest section with its documents.
-    pub fn drop_section(&mut self) {
-        self.sections.drop_oldest();
-        if let (Some(codes), Some(oldest)) = (&self.codes, self.sections.oldest()) {
+    pub fn drop_partition(&mut self) {
+        self.partitions.drop_oldest();
+        if let (Some(codes), Some(oldest)) = (&self.codes, self.partitions.oldest_partition()) {
             codes.expire_before(oldest.number());
         }
-        self.keys.forget_before(self.sections.low());
+        self.keys.forget_before(self.partitions.lowest_number());
         self.changes += 1;
     }
 
@@ -392,39 +409,41 @@ impl Matcher {
     ///
     /// # Errors
     /// Fails if `texts` cannot provide the text of a candidate, or if verification takes more steps than are
-    /// [allowed](Matcher::set_step_limit).
-    pub fn check(
+    /// [allowed](StreamMatcher::set_step_limit).
+    pub fn find_match(
         &self,
-        document: &Prepared,
-        arrival: &Arrival,
-        texts: &dyn Texts,
-    ) -> Result<Option<Found>> {
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        texts: &dyn StreamTexts,
+    ) -> Result<Option<KeptMatch>> {
         self.check_without(document, arrival, None, texts)
     }
 
-    /// Checks as [`check`](Self::check) does, but ignores the kept document at `without`.
+    /// Checks as [`find_match`](Self::find_match) does, but ignores the kept document at `without`.
     ///
     /// # Errors
-    /// Fails as [`check`](Self::check) does.
+    /// Fails as [`find_match`](Self::find_match) does.
     pub fn check_without(
         &self,
-        document: &Prepared,
-        arrival: &Arrival,
-        without: Option<Slot>,
-        texts: &dyn Texts,
-    ) -> Result<Option<Found>> {
-        Ok(self.look(document, arrival, without, texts)?.found())
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
+        texts: &dyn StreamTexts,
+    ) -> Result<Option<KeptMatch>> {
+        Ok(self
+            .search_kept(document, arrival, without, texts)?
+            .found_match())
     }
 
     /// Verifies candidates within the step limit. Returns the best match, and the steps taken, to which those
     /// of the check before are added.
-    fn best(
+    fn best_match(
         &self,
-        document: &Prepared,
-        candidates: Vec<Candidate>,
-        texts: &dyn Texts,
+        document: &SketchedDocument,
+        candidates: Vec<CandidateDocument>,
+        texts: &dyn StreamTexts,
         steps_before: u64,
-    ) -> Result<(Option<Found>, u64)> {
+    ) -> Result<(Option<KeptMatch>, u64)> {
         let mut budget = StepBudget::new(match self.plan.of_sequences() {
             Some(_) => self.step_limit.saturating_sub(steps_before),
             None => u64::MAX,
@@ -437,37 +456,42 @@ impl Matcher {
 
     fn find_best(
         &self,
-        document: &Prepared,
-        candidates: Vec<Candidate>,
-        texts: &dyn Texts,
+        document: &SketchedDocument,
+        candidates: Vec<CandidateDocument>,
+        texts: &dyn StreamTexts,
         budget: &mut StepBudget,
-    ) -> Result<Option<Found>> {
-        let new = self.material.of_new(document);
-        let mut best: Option<Found> = None;
+    ) -> Result<Option<KeptMatch>> {
+        let new = self.inputs.inputs_of_new(document);
+        let mut best: Option<KeptMatch> = None;
         for candidate in candidates {
-            let (section, at) = self.sections.at(candidate.number);
-            let in_kept = section.sketched(at);
-            let kept = self.material.of_kept(&candidate, section.key(at), texts);
-            budget.take(self.rule().count_reading_steps(candidate.route, in_kept))?;
-            let similarity = self.rule().check_within(
+            let (section, at) = self.partitions.locate_number(candidate.number);
+            let in_kept = section.sketch_at(at);
+            let kept = self
+                .inputs
+                .inputs_of_kept(&candidate, section.text_key_at(at), texts);
+            budget.take(
+                self.pair_predicate()
+                    .count_reading_steps(candidate.route, in_kept),
+            )?;
+            let similarity = self.pair_predicate().check_within(
                 candidate.route,
-                (document.sketched(), &new),
+                (document.sketch_ref(), &new),
                 (in_kept, &kept),
                 budget,
             )?;
-            let found = similarity.map(|similarity| Found {
+            let found = similarity.map(|similarity| KeptMatch {
                 slot: candidate.slot,
                 order: candidate.order,
                 similarity,
                 route: candidate.route,
             });
-            best = better(best, found);
+            best = better_match(best, found);
         }
         Ok(best)
     }
 
-    fn rule(&self) -> Rule<'_> {
-        Rule::new(&self.plan)
+    fn pair_predicate(&self) -> PairPredicate<'_> {
+        PairPredicate::new(&self.plan)
     }
 
     /// Returns the earliest kept document with the same text, if no other match can take precedence.
@@ -477,212 +501,235 @@ impl Matcher {
     /// document is not older than the equal one, a document out of reach of the equal one is also out
     /// of reach of the new one. This reasoning fails where times are refreshed, and with sentences,
     /// where equal texts may match different documents.
-    fn equal(
+    fn find_equal_text(
         &self,
-        document: &Prepared,
-        arrival: &Arrival,
-        without: Option<Slot>,
-    ) -> Option<Found> {
-        let settled = self.plan.sentences().is_none()
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
+    ) -> Option<KeptMatch> {
+        let settled = self.plan.sentence_count().is_none()
             && self
                 .window
                 .as_ref()
-                .is_none_or(|window| !window.refreshes());
-        let key = self.keys.of_text(document).filter(|_| settled)?;
-        let mut earliest: Option<(Found, Time)> = None;
-        self.buckets.prefetch(key);
-        let from = self.glances.from(self.glances.of(document.brief()));
-        self.buckets
-            .visit(key, self.sections.low(), |number, glance, _| {
-                if from.rules_out(glance) {
+                .is_none_or(|window| !window.is_refreshing());
+        let key = self.keys.text_key(document).filter(|_| settled)?;
+        let mut earliest: Option<(KeptMatch, Timestamp)> = None;
+        self.buckets.prefetch_bucket(key);
+        let from = self
+            .prefilters
+            .query_from(self.prefilters.prefilter_of(document.set_summary()));
+        self.buckets.visit_bucket(
+            key,
+            self.partitions.lowest_number(),
+            |number, prefilter, _| {
+                if from.rules_out_match(prefilter) {
                     return;
                 }
-                let (section, at) = self.sections.at(number);
-                let order = section.order(at);
-                if section.key(at) == document.key()
-                    && self.in_reach(section.time(at), arrival)
+                let (section, at) = self.partitions.locate_number(number);
+                let order = section.order_at(at);
+                if section.text_key_at(at) == document.text_key()
+                    && self.is_in_reach(section.time_at(at), arrival)
                     && !section.is_removed(at)
-                    && Some(section.slot(at)) != without
+                    && Some(section.slot_at(at)) != without
                     && earliest.is_none_or(|(found, _)| order < found.order)
                 {
-                    let found = Found {
-                        slot: section.slot(at),
+                    let found = KeptMatch {
+                        slot: section.slot_at(at),
                         order,
                         similarity: Similarity::ONE,
                         route: Route::Exact,
                     };
-                    earliest = Some((found, section.time(at)));
+                    earliest = Some((found, section.time_at(at)));
                 }
-            });
+            },
+        );
         let (found, time) = earliest?;
         (self.window.is_none() || arrival.time >= time).then_some(found)
     }
 
-    fn in_reach(&self, time: Time, arrival: &Arrival) -> bool {
+    fn is_in_reach(&self, time: Timestamp, arrival: &ArrivalTime) -> bool {
         self.window
             .as_ref()
-            .is_none_or(|window| window.reaches(time, arrival))
+            .is_none_or(|window| window.reaches_time(time, arrival))
     }
 
     /// Returns the kept documents that the plan makes candidates, by ascending number.
     fn candidates(
         &self,
-        document: &Prepared,
-        arrival: &Arrival,
-        keys: &[Asked],
-    ) -> Result<Vec<Candidate>> {
-        let from = self.glances.from(self.glances.of(document.brief()));
-        let (low, mut numbers) = (self.sections.low(), Vec::new());
-        let found = |asked: Asked, number, glance, side| {
-            if asked.finds(side) && !from.rules_out(glance) {
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        keys: &[ProbeKey],
+    ) -> Result<Vec<CandidateDocument>> {
+        let from = self
+            .prefilters
+            .query_from(self.prefilters.prefilter_of(document.set_summary()));
+        let (low, mut numbers) = (self.partitions.lowest_number(), Vec::new());
+        let found = |probed: ProbeKey, number, prefilter, side| {
+            if probed.finds_side(side) && !from.rules_out_match(prefilter) {
                 numbers.push(number);
             }
         };
-        self.buckets.visit_all(keys, |asked| asked.key, low, found);
+        self.buckets
+            .visit_buckets(keys, |probed| probed.key, low, found);
         if let (Some(codes), Some(distance), Some(code)) =
-            (&self.codes, self.plan.distance(), document.code())
+            (&self.codes, self.plan.distance(), document.fingerprint())
         {
-            codes.search(code, distance, |Seq(number), _| numbers.push(number))?;
+            codes.search_fingerprints(code, distance, |SequenceNumber(number), _| {
+                numbers.push(number)
+            })?;
         }
         numbers.sort_unstable();
         numbers.dedup();
-        let candidate = |number: u64| self.candidate(document, arrival, number);
+        let candidate = |number: u64| self.check_candidate(document, arrival, number);
         Ok(numbers.into_iter().filter_map(candidate).collect())
     }
 
     /// Returns a document as a candidate, if it is not removed, is within reach, and the plan makes it
     /// one.
-    fn candidate(&self, document: &Prepared, arrival: &Arrival, number: u64) -> Option<Candidate> {
-        let (section, at) = self.sections.at(number);
+    fn check_candidate(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        number: u64,
+    ) -> Option<CandidateDocument> {
+        let (section, at) = self.partitions.locate_number(number);
         let route = self
-            .rule()
-            .candidates(document.sketched(), section.sketched(at))?;
-        if section.is_removed(at) || !self.in_reach(section.time(at), arrival) {
+            .pair_predicate()
+            .candidates(document.sketch_ref(), section.sketch_at(at))?;
+        if section.is_removed(at) || !self.is_in_reach(section.time_at(at), arrival) {
             return None;
         }
-        Some(Candidate {
+        Some(CandidateDocument {
             number,
-            slot: section.slot(at),
-            order: section.order(at),
+            slot: section.slot_at(at),
+            order: section.order_at(at),
             route,
         })
     }
 
-    /// Inserts a document as kept into the newest section. `order` is its place in the total order.
+    /// Inserts a document as kept into the newest section. `order_at` is its place in the total order.
     ///
     /// # Errors
     /// Fails if there is no section, or if the number of kept documents reaches its limit. Nothing has
     /// changed then.
-    pub fn keep(&mut self, document: &Prepared, order: u64, time: Time) -> Result<Slot> {
-        let keys = self.keys.to_add(document);
-        self.add(document, &keys, order, time)
+    pub fn keep_document(
+        &mut self,
+        document: &SketchedDocument,
+        order: u64,
+        time: Timestamp,
+    ) -> Result<DocumentSlot> {
+        let keys = self.keys.insertion_keys(document);
+        self.add_document(document, &keys, order, time)
     }
 
     /// Inserts a document under its bucket keys.
-    fn add(
+    fn add_document(
         &mut self,
-        document: &Prepared,
-        keys: &[(u64, Side)],
+        document: &SketchedDocument,
+        keys: &[(u64, BucketSide)],
         order: u64,
-        time: Time,
-    ) -> Result<Slot> {
-        let number = self.sections.next();
-        let slot = self.sections.next_slot()?;
+        time: Timestamp,
+    ) -> Result<DocumentSlot> {
+        let number = self.partitions.next_number();
+        let slot = self.partitions.next_slot()?;
         if let Some(codes) = &self.codes {
             // Every document takes a number in the index, so that its numbers are those of documents.
-            let seq = codes.insert(document.code().unwrap_or(0), slot.section)?;
+            let seq =
+                codes.insert_fingerprint(document.fingerprint().unwrap_or(0), slot.partition)?;
             debug_assert_eq!(seq.0, number);
-            if document.code().is_none() {
-                codes.remove(seq);
+            if document.fingerprint().is_none() {
+                codes.remove_fingerprint(seq);
             }
         }
-        self.sections.push(document, order, time);
-        let sections = &self.sections;
-        let dead = |number: u64| sections.is_dead(number);
-        let glance = self.glances.of(document.brief());
-        self.recent.begin(number);
+        self.partitions.push_document(document, order, time);
+        let partitions = &self.partitions;
+        let dead = |number: u64| partitions.is_dead(number);
+        let prefilter = self.prefilters.prefilter_of(document.set_summary());
+        self.recent.begin_anew(number);
         for &(key, side) in keys {
-            let entry = (number, glance, side);
-            self.buckets.insert(key, entry, sections.low(), dead);
-            self.recent.add(key);
+            let entry = (number, prefilter, side);
+            self.buckets
+                .insert_document(key, entry, partitions.lowest_number(), dead);
+            self.recent.add_key(key);
         }
-        self.buckets.sweep(sections.low(), dead);
-        if self.keys.learn(document, number, sections) {
+        self.buckets.sweep_shard(partitions.lowest_number(), dead);
+        if self.keys.learn_features(document, number, partitions) {
             self.changes += 1;
         }
-        self.note(time);
+        self.note_time(time);
         Ok(slot)
     }
 
     /// Fills the next place of the newest section for a document that is no longer there, so that later
-    /// documents keep their places. No check finds it. `order` is its place in the total order.
+    /// documents keep their places. No check finds it. `order_at` is its place in the total order.
     ///
     /// # Errors
-    /// Fails as [`keep`](Self::keep) does.
-    pub fn skip_place(&mut self, order: u64) -> Result<Slot> {
-        let slot = self.sections.next_slot()?;
+    /// Fails as [`keep_document`](Self::keep_document) does.
+    pub fn skip_place(&mut self, order: u64) -> Result<DocumentSlot> {
+        let slot = self.partitions.next_slot()?;
         if let Some(codes) = &self.codes {
-            let seq = codes.insert(0, slot.section)?;
-            codes.remove(seq);
+            let seq = codes.insert_fingerprint(0, slot.partition)?;
+            codes.remove_fingerprint(seq);
         }
-        self.sections.push(&self.blank, order, Time::BEGINNING);
-        self.sections.remove(slot);
+        self.partitions
+            .push_document(&self.blank, order, Timestamp::BEGINNING);
+        self.partitions.remove_document(slot);
         Ok(slot)
     }
 
     /// Records the time of a document that is stored with the newest section but not kept.
-    pub fn note(&mut self, time: Time) {
+    pub fn note_time(&mut self, time: Timestamp) {
         self.newest = self.newest.max(time);
-        self.sections.note(time);
+        self.partitions.note_time(time);
     }
 
-    /// Refreshes a kept document: its window now runs from `time`, that of a duplicate. Its section
+    /// Refreshes a kept document: its window now runs from `time_at`, that of a duplicate. Its section
     /// stays as long as the document does.
-    pub fn refresh(&mut self, slot: Slot, time: Time) {
-        self.sections.refresh(slot, time);
+    pub fn refresh_document(&mut self, slot: DocumentSlot, time: Timestamp) {
+        self.partitions.refresh_document(slot, time);
         self.changes += 1;
     }
 
     /// Removes a kept document. Returns `true` if it was there.
-    pub fn remove(&mut self, slot: Slot) -> bool {
-        let Some(number) = self.sections.remove(slot) else {
+    pub fn remove_document(&mut self, slot: DocumentSlot) -> bool {
+        let Some(number) = self.partitions.remove_document(slot) else {
             return false;
         };
         self.changes += 1;
         if let Some(codes) = &self.codes {
-            codes.remove(Seq(number));
+            codes.remove_fingerprint(SequenceNumber(number));
         }
         true
     }
 
-    /// Hides a kept document from all checks until it is [brought back](Self::bring_back).
-    pub fn set_aside(&mut self, slot: Slot) {
-        self.sections.remove(slot);
+    /// Hides a kept document from all checks until it is [brought back](Self::unhide_document).
+    pub fn hide_document(&mut self, slot: DocumentSlot) {
+        self.partitions.remove_document(slot);
         self.changes += 1;
     }
 
-    /// Makes a document visible again that was [set aside](Self::set_aside).
-    pub fn bring_back(&mut self, slot: Slot) {
-        self.sections.bring_back(slot);
+    /// Makes a document visible again that was [set aside](Self::hide_document).
+    pub fn unhide_document(&mut self, slot: DocumentSlot) {
+        self.partitions.bring_back(slot);
         self.changes += 1;
     }
 
     /// Returns the order and the time of a kept document, if it is there.
-    pub fn kept(&self, slot: Slot) -> Option<(u64, Time)> {
-        self.sections.kept(slot)
+    pub fn kept_document(&self, slot: DocumentSlot) -> Option<(u64, Timestamp)> {
+        self.partitions.kept_document(slot)
     }
 
     /// Returns the bytes of memory by part.
-    pub fn memory(&self) -> [(&'static str, u64); 5] {
+    pub fn memory_by_part(&self) -> [(&'static str, u64); 5] {
         [
-            ("documents", self.sections.bytes()),
-            ("keys", self.buckets.bytes()),
-            ("rarity", self.keys.bytes()),
+            ("documents", self.partitions.memory_bytes()),
+            ("keys", self.buckets.memory_bytes()),
+            ("rarity", self.keys.memory_bytes()),
             (
                 "fingerprints",
-                self.codes.as_ref().map_or(0, |codes| codes.bytes()),
+                self.codes.as_ref().map_or(0, |codes| codes.memory_bytes()),
             ),
-            ("features", self.material.bytes()),
+            ("features", self.inputs.memory_bytes()),
         ]
     }
 }
@@ -690,9 +737,9 @@ impl Matcher {
 /// Number of a prepared document in its sketches, where it is the only one.
 const ALONE: DocId = DocId(0);
 
-impl Prepared {
-    fn sketched(&self) -> Sketched<'_> {
-        Sketched {
+impl SketchedDocument {
+    fn sketch_ref(&self) -> SketchRef<'_> {
+        SketchRef {
             sketches: self.sketches(),
             document: ALONE,
         }

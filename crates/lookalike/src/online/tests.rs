@@ -9,20 +9,20 @@ use proptest::prelude::*;
 use super::*;
 use crate::arch::Cpu;
 use crate::error::ErrorKind;
-use crate::hash::mix;
-use crate::matching::{self, Corpus, find_verdicts};
-use crate::plan::{Candidates, Measure, Method, Settings, Unit};
-use crate::sketches::{Sketcher, Sketches};
-use crate::text::{Analysis, Analyzer, Scratch, Token};
+use crate::hash::mix_bits;
+use crate::matching::{self, MatchCorpus, find_verdicts};
+use crate::plan::{CandidateRule, EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
+use crate::sketches::{DocumentSketcher, DocumentSketches};
+use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextToken};
 use crate::types::Threshold;
-use crate::verify::Weighted;
+use crate::verify::WeightedFeature;
 
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.0) % limit as u64) as usize
+        (mix_bits(self.0) % limit as u64) as usize
     }
 }
 
@@ -71,10 +71,10 @@ fn texts(count: usize, random: &mut Random) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Kept(HashMap<Slot, String>);
+struct Kept(HashMap<DocumentSlot, String>);
 
-impl Texts for Kept {
-    fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+impl StreamTexts for Kept {
+    fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
         visit(&self.0[&slot]);
         Ok(())
     }
@@ -82,9 +82,9 @@ impl Texts for Kept {
 
 /// A matcher with the texts of its documents, used as a caller does.
 struct Stream {
-    matcher: Matcher,
+    matcher: StreamMatcher,
     kept: Kept,
-    sections: u64,
+    partitions: u64,
     next: u64,
 }
 
@@ -92,93 +92,104 @@ struct Stream {
 type Answer = (Option<u64>, Option<(u64, f64, Route)>);
 
 impl Stream {
-    fn new(settings: Settings, window: Option<Window>) -> Self {
-        let recipe = Recipe::named("default").unwrap();
-        let plan = Plan::new(&recipe, settings).unwrap();
+    fn new(settings: MatchSettings, window: Option<StreamWindow>) -> Self {
+        let recipe = Recipe::built_in("default").unwrap();
+        let plan = MatchPlan::new(&recipe, settings).unwrap();
         Self {
-            matcher: Matcher::new(&recipe, &plan, window).unwrap(),
+            matcher: StreamMatcher::new(&recipe, &plan, window).unwrap(),
             kept: Kept::default(),
-            sections: 0,
+            partitions: 0,
             next: 0,
         }
     }
 
-    fn prepare(&self, text: &str) -> Prepared {
-        self.matcher.preparer().text(text, &mut Scratch::default())
+    fn prepare(&self, text: &str) -> SketchedDocument {
+        self.matcher
+            .document_preparer()
+            .prepare_text(text, &mut AnalysisScratch::default())
     }
 
-    fn query(&self, text: &str, stated: Option<Time>, now: Time) -> Option<(u64, f64, Route)> {
-        let arrival = self.matcher.arrival(stated, now);
+    fn query(
+        &self,
+        text: &str,
+        stated: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<(u64, f64, Route)> {
+        let arrival = self.matcher.resolve_arrival(stated, now);
         let found = self
             .matcher
-            .check(&self.prepare(text), &arrival, &self.kept)
+            .find_match(&self.prepare(text), &arrival, &self.kept)
             .unwrap();
         found.map(|found| (found.order, found.similarity.get(), found.route))
     }
 
-    fn look_ahead(&self, document: &Prepared, arrival: &Arrival) -> Ahead {
-        let ahead = self.matcher.look_ahead(document, arrival, &self.kept);
-        ahead.unwrap()
+    fn look_ahead(&self, document: &SketchedDocument, arrival: &ArrivalTime) -> PrecheckResult {
+        let precheck = self.matcher.precheck(document, arrival, &self.kept);
+        precheck.unwrap()
     }
 
-    fn offer(&mut self, text: &str, stated: Option<Time>, now: Time) -> Answer {
+    fn offer(&mut self, text: &str, stated: Option<Timestamp>, now: Timestamp) -> Answer {
         let document = self.prepare(text);
-        let ahead = self.look_ahead(&document, &self.matcher.arrival(stated, now));
-        self.offer_checked(text, &document, ahead, stated, now)
+        let precheck = self.look_ahead(&document, &self.matcher.resolve_arrival(stated, now));
+        self.offer_checked(text, &document, precheck, stated, now)
     }
 
     /// Offers a document as `offer` does, after an earlier check.
     fn offer_checked(
         &mut self,
         text: &str,
-        document: &Prepared,
-        ahead: Ahead,
-        stated: Option<Time>,
-        now: Time,
+        document: &SketchedDocument,
+        precheck: PrecheckResult,
+        stated: Option<Timestamp>,
+        now: Timestamp,
     ) -> Answer {
-        let arrival = self.matcher.arrival(stated, now);
-        let check = |matcher: &Matcher, ahead, kept| {
+        let arrival = self.matcher.resolve_arrival(stated, now);
+        let check = |matcher: &StreamMatcher, precheck, kept| {
             matcher
-                .check_again(ahead, document, &arrival, kept)
+                .update_precheck(precheck, document, &arrival, kept)
                 .unwrap()
         };
-        let evidence = |ahead: &Ahead| {
-            let found = ahead.found();
+        let evidence = |precheck: &PrecheckResult| {
+            let found = precheck.found_match();
             found.map(|found| (found.order, found.similarity.get(), found.route))
         };
         if arrival.late {
-            let ahead = check(&self.matcher, ahead, &self.kept);
-            return (None, evidence(&ahead));
+            let precheck = check(&self.matcher, precheck, &self.kept);
+            return (None, evidence(&precheck));
         }
-        if self.matcher.is_section_due(&arrival) {
+        if self.matcher.is_partition_due(&arrival) {
             self.matcher
-                .begin_section(self.sections, arrival.clock)
+                .begin_partition(self.partitions, arrival.clock)
                 .unwrap();
-            self.sections += 1;
+            self.partitions += 1;
         }
-        while self.matcher.expired_section(&arrival).is_some() {
-            self.matcher.drop_section();
+        while self.matcher.expired_partition(&arrival).is_some() {
+            self.matcher.drop_partition();
         }
-        let mut ahead = check(&self.matcher, ahead, &self.kept);
-        let (found, evidence) = (ahead.found(), evidence(&ahead));
+        let mut precheck = check(&self.matcher, precheck, &self.kept);
+        let (found, evidence) = (precheck.found_match(), evidence(&precheck));
         let order = self.next;
         self.next += 1;
         if order.is_multiple_of(2) {
-            ahead = check(&self.matcher, ahead, &self.kept);
-            assert_eq!(ahead.found(), found);
+            precheck = check(&self.matcher, precheck, &self.kept);
+            assert_eq!(precheck.found_match(), found);
         }
         match found {
             None => {
                 let slot = self
                     .matcher
-                    .keep_checked(document, &ahead, order, arrival.time);
+                    .keep_checked(document, &precheck, order, arrival.time);
                 let slot = slot.unwrap();
                 self.kept.0.insert(slot, text.to_owned());
             }
             Some(found) => {
-                self.matcher.note(arrival.time);
-                if self.matcher.window().is_some_and(Window::refreshes) {
-                    self.matcher.refresh(found.slot, arrival.time);
+                self.matcher.note_time(arrival.time);
+                if self
+                    .matcher
+                    .window()
+                    .is_some_and(StreamWindow::is_refreshing)
+                {
+                    self.matcher.refresh_document(found.slot, arrival.time);
                 }
             }
         }
@@ -187,56 +198,60 @@ impl Stream {
 }
 
 /// The texts of a batch.
-struct Batch<'a>(&'a Analyzer, &'a [String]);
+struct Batch<'a>(&'a TextAnalyzer, &'a [String]);
 
 impl Batch<'_> {
-    fn analyzed(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) -> Result<()> {
+    fn analyzed(&self, document: DocId, visit: impl FnOnce(&TextAnalysis<'_>)) -> Result<()> {
         let text = &self.1[document.index()];
-        visit(&self.0.analyze(text, &mut Scratch::default()));
+        visit(&self.0.analyze_text(text, &mut AnalysisScratch::default()));
         Ok(())
     }
 }
 
-impl matching::Texts for Batch<'_> {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.analyzed(document, |analysis| analysis.features(into))
+impl matching::DocumentSource for Batch<'_> {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.analyzed(document, |analysis| analysis.append_features(into))
     }
 
-    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
+    fn append_weighted_features(
+        &self,
+        document: DocId,
+        into: &mut Vec<WeightedFeature>,
+    ) -> Result<()> {
         self.analyzed(document, |analysis| analysis.weighted_features(into))
     }
 
-    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
         self.analyzed(document, |it| into.extend_from_slice(it.characters()))
     }
 
-    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.analyzed(document, |it| into.extend_from_slice(it.tokens()))
+    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.analyzed(document, |it| into.extend_from_slice(it.token_values()))
     }
 }
 
 /// Returns the answers of a batch for every document.
 fn in_a_batch(
-    plan: &Plan,
+    plan: &MatchPlan,
     texts: &[String],
     times: Option<(&[f64], f64)>,
 ) -> Vec<Option<(u64, f64, Route)>> {
-    let recipe = Recipe::named("default").unwrap();
-    let sketcher = Sketcher::new(&recipe, plan, Cpu::best());
-    let analyzer = Analyzer::new(&recipe).with_extras(sketcher.extras());
-    let mut sketches: Sketches = sketcher.sketches(1 << 20);
-    let mut scratch = Scratch::default();
+    let recipe = Recipe::built_in("default").unwrap();
+    let sketcher = DocumentSketcher::new(&recipe, plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(&recipe).with_extras(sketcher.required_extras());
+    let mut sketches: DocumentSketches = sketcher.new_sketches(1 << 20);
+    let mut scratch = AnalysisScratch::default();
     for text in texts {
-        sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+        sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
     }
-    let corpus = Corpus {
+    let corpus = MatchCorpus {
         plan,
         sketches: &sketches,
         texts: &Batch(&analyzer, texts),
         order: None,
-        parts: None,
-        window: times.map(|(times, width)| matching::Window { times, width }),
-        given: 0,
+        partitions: None,
+        window: times.map(|(times, width)| matching::TimeWindow { times, width }),
+        known_prefix: 0,
     };
     let mut verdicts = vec![None; texts.len()];
     for removal in find_verdicts(&corpus, &|_| {}).unwrap().removals {
@@ -247,40 +262,40 @@ fn in_a_batch(
     verdicts
 }
 
-fn all_settings() -> Vec<Settings> {
-    let base = Settings {
+fn all_settings() -> Vec<MatchSettings> {
+    let base = MatchSettings {
         threshold: Threshold::new(0.7).unwrap(),
-        ..Settings::default()
+        ..MatchSettings::default()
     };
-    let with = |method, measure| Settings {
+    let with = |method, measure| MatchSettings {
         method,
         measure,
         ..base
     };
-    let simhash = |distance, measure, candidates| Settings {
+    let simhash = |distance, measure, candidates| MatchSettings {
         distance,
         candidates,
-        ..with(Method::SimHash, measure)
+        ..with(MatchMethod::SimHash, measure)
     };
     vec![
         base,
-        with(Method::Join, Measure::Jaccard),
-        with(Method::MinHash, Measure::Jaccard),
-        with(Method::MinHash, Measure::Sketch),
-        with(Method::Auto, Measure::Containment),
-        with(Method::Auto, Measure::Cosine),
-        with(Method::Auto, Measure::Levenshtein),
-        Settings {
-            unit: Unit::Words,
-            ..with(Method::Auto, Measure::Indel)
+        with(MatchMethod::Join, SimilarityMeasure::Jaccard),
+        with(MatchMethod::MinHash, SimilarityMeasure::Jaccard),
+        with(MatchMethod::MinHash, SimilarityMeasure::Sketch),
+        with(MatchMethod::Auto, SimilarityMeasure::Containment),
+        with(MatchMethod::Auto, SimilarityMeasure::Cosine),
+        with(MatchMethod::Auto, SimilarityMeasure::Levenshtein),
+        MatchSettings {
+            unit: EditUnit::Words,
+            ..with(MatchMethod::Auto, SimilarityMeasure::Indel)
         },
-        with(Method::Exact, Measure::Jaccard),
-        with(Method::Sentences, Measure::Sketch),
-        with(Method::BottomK, Measure::Jaccard),
-        simhash(3, Measure::Sketch, Candidates::Distance),
-        simhash(12, Measure::Jaccard, Candidates::Distance),
-        simhash(17, Measure::Jaccard, Candidates::Distance),
-        simhash(4, Measure::Indel, Candidates::Blocks),
+        with(MatchMethod::Exact, SimilarityMeasure::Jaccard),
+        with(MatchMethod::Sentences, SimilarityMeasure::Sketch),
+        with(MatchMethod::BottomK, SimilarityMeasure::Jaccard),
+        simhash(3, SimilarityMeasure::Sketch, CandidateRule::Distance),
+        simhash(12, SimilarityMeasure::Jaccard, CandidateRule::Distance),
+        simhash(17, SimilarityMeasure::Jaccard, CandidateRule::Distance),
+        simhash(4, SimilarityMeasure::Indel, CandidateRule::Blocks),
     ]
 }
 
@@ -301,8 +316,8 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
             .collect();
         for width in [None, Some(100), Some(7)] {
             let seconds = |width: i64| Duration::from_secs(width.unsigned_abs());
-            let window =
-                width.map(|width| Window::new(seconds(width), Duration::ZERO, false).unwrap());
+            let window = width
+                .map(|width| StreamWindow::new(seconds(width), Duration::ZERO, false).unwrap());
             let mut stream = Stream::new(settings, window);
             let in_seconds: Vec<f64> = times.iter().map(|&time| time as f64).collect();
             let expected = in_a_batch(
@@ -312,14 +327,14 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
             );
             assert!(expected.iter().any(Option::is_some) && expected.contains(&None));
             for ((text, &time), expected) in texts.iter().zip(&times).zip(expected) {
-                let time = Time(time * S);
+                let time = Timestamp(time * S);
                 let before = stream.query(text, Some(time), time);
                 let (order, found) = stream.offer(text, Some(time), time);
                 assert_eq!(found, expected, "{order:?} '{text}' {settings:?} {width:?}");
                 assert_eq!(found, before);
             }
             if width.is_some() {
-                assert!(stream.sections > 24);
+                assert!(stream.partitions > 24);
                 assert!(stream.matcher.len() < texts.len() as u64 / 2);
             }
         }
@@ -332,12 +347,12 @@ fn checking_ahead_changes_no_answer() {
     for (seed, settings) in (1..).zip(all_settings()) {
         let mut random = Random(100 + seed);
         let texts = texts(900, &mut random);
-        let times: Vec<Time> = (0..900).map(|at| Time((at / 3) * S)).collect();
+        let times: Vec<Timestamp> = (0..900).map(|at| Timestamp((at / 3) * S)).collect();
         for width in [None, Some(40)] {
             let window = width.map(|width| {
-                Window::new(Duration::from_secs(width), Duration::ZERO, false).unwrap()
+                StreamWindow::new(Duration::from_secs(width), Duration::ZERO, false).unwrap()
             });
-            let now = Time(1000 * S);
+            let now = Timestamp(1000 * S);
             let mut plain = Stream::new(settings, window);
             let answers = texts.iter().zip(&times);
             let expected: Vec<Answer> = answers
@@ -349,14 +364,20 @@ fn checking_ahead_changes_no_answer() {
                 for (texts, times) in texts.chunks(portion).zip(times.chunks(portion)) {
                     let documents: Vec<_> = texts.iter().map(|text| stream.prepare(text)).collect();
                     let stated = times.iter().copied().map(Some);
-                    let arrivals = stream.matcher.arrivals(stated, now);
-                    let ahead = documents.iter().zip(&arrivals);
-                    let ahead: Vec<_> = ahead
+                    let arrivals = stream.matcher.resolve_arrivals(stated, now);
+                    let precheck = documents.iter().zip(&arrivals);
+                    let precheck: Vec<_> = precheck
                         .map(|(document, arrival)| stream.look_ahead(document, arrival))
                         .collect();
-                    for (at, ahead) in ahead.into_iter().enumerate() {
+                    for (at, precheck) in precheck.into_iter().enumerate() {
                         let (text, time) = (&texts[at], Some(times[at]));
-                        answers.push(stream.offer_checked(text, &documents[at], ahead, time, now));
+                        answers.push(stream.offer_checked(
+                            text,
+                            &documents[at],
+                            precheck,
+                            time,
+                            now,
+                        ));
                     }
                 }
                 assert_eq!(answers, expected, "{settings:?} {width:?} {portion}");
@@ -368,17 +389,17 @@ fn checking_ahead_changes_no_answer() {
 /// A document in the double loop.
 struct Remembered {
     order: u64,
-    tokens: Vec<Token>,
+    tokens: Vec<TextToken>,
     text: String,
     time: i64,
     /// `true` if the clock was set back to more than a window before this document.
     is_far: bool,
-    slot: Option<Slot>,
+    slot: Option<DocumentSlot>,
 }
 
 /// The rule by itself, for texts of the exact join.
 struct Model {
-    analyzer: Analyzer,
+    analyzer: TextAnalyzer,
     threshold: f64,
     width: i64,
     skew: i64,
@@ -391,7 +412,7 @@ struct Model {
 }
 
 impl Model {
-    fn similarity(&self, a: &Remembered, text: &str, tokens: &[Token]) -> Option<f64> {
+    fn similarity(&self, a: &Remembered, text: &str, tokens: &[TextToken]) -> Option<f64> {
         if a.tokens.is_empty() || tokens.is_empty() {
             let same = a.tokens.is_empty() && tokens.is_empty() && a.text.trim() == text.trim();
             return (same && !text.trim().is_empty()).then_some(1.0);
@@ -399,7 +420,7 @@ impl Model {
         if a.tokens == tokens {
             return Some(1.0);
         }
-        let set = |tokens: &[Token]| -> BTreeSet<(String, String)> {
+        let set = |tokens: &[TextToken]| -> BTreeSet<(String, String)> {
             let pairs = tokens.windows(2);
             pairs
                 .map(|pair| (format!("{:?}", pair[0]), format!("{:?}", pair[1])))
@@ -419,7 +440,7 @@ impl Model {
 
     fn best(&self, text: &str, stated: Option<i64>, now: i64) -> Option<(usize, f64)> {
         let (time, clock) = self.arrival(stated, now);
-        let tokens = self.analyzer.tokens(text);
+        let tokens = self.analyzer.list_tokens(text);
         let mut best: Option<(usize, f64)> = None;
         for (at, kept) in self.kept.iter().enumerate() {
             let reached = (kept.time - time).abs() <= self.width && kept.time >= clock - self.width;
@@ -455,7 +476,7 @@ impl Model {
             Some(_) => {}
             None => self.kept.push(Remembered {
                 order,
-                tokens: self.analyzer.tokens(text),
+                tokens: self.analyzer.list_tokens(text),
                 text: text.to_owned(),
                 time,
                 is_far: false,
@@ -500,18 +521,18 @@ proptest! {
         refresh in any::<bool>(),
     ) {
         let texts = texts(80, &mut Random(seed));
-        let settings = Settings {
-            method: Method::Join,
+        let settings = MatchSettings {
+            method: MatchMethod::Join,
             threshold: Threshold::new(0.6).unwrap(),
-            ..Settings::default()
+            ..MatchSettings::default()
         };
         let seconds = |count: i64| Duration::from_secs(count.unsigned_abs());
-        let window = width.map(|width| Window::new(seconds(width), seconds(5), refresh).unwrap());
+        let window = width.map(|width| StreamWindow::new(seconds(width), seconds(5), refresh).unwrap());
         let mut stream = Stream::new(settings, window);
         // Result of the last precheck of each text, however long ago.
-        let mut ahead: HashMap<usize, Ahead> = HashMap::new();
+        let mut precheck: HashMap<usize, PrecheckResult> = HashMap::new();
         let mut model = Model {
-            analyzer: Analyzer::new(&Recipe::named("default").unwrap()),
+            analyzer: TextAnalyzer::new(&Recipe::built_in("default").unwrap()),
             threshold: 0.6,
             width: width.map_or(i64::MAX / 4, |width| width * S),
             skew: width.map_or(i64::MAX / 4, |_| 5 * S),
@@ -530,17 +551,17 @@ proptest! {
                     let stated = lag.map(|lag| now - lag * S);
                     let before = stream.matcher.len();
                     let document = stream.prepare(&texts[text]);
-                    let (stated_time, now_time) = (stated.map(Time), Time(now));
-                    let arrival = stream.matcher.arrival(stated_time, now_time);
-                    let ahead = ahead.remove(&text);
-                    let ahead = ahead.unwrap_or_else(|| stream.look_ahead(&document, &arrival));
+                    let (stated_time, now_time) = (stated.map(Timestamp), Timestamp(now));
+                    let arrival = stream.matcher.resolve_arrival(stated_time, now_time);
+                    let precheck = precheck.remove(&text);
+                    let precheck = precheck.unwrap_or_else(|| stream.look_ahead(&document, &arrival));
                     let answer =
-                        stream.offer_checked(&texts[text], &document, ahead, stated_time, now_time);
+                        stream.offer_checked(&texts[text], &document, precheck, stated_time, now_time);
                     // Documents past the window are dropped at some time, and for good, even if the
                     // wall clock is set back.
                     let (_, clock) = model.arrival(stated, now);
                     for gone in model.kept.extract_if(.., |kept| {
-                        kept.slot.is_some_and(|slot| stream.matcher.kept(slot).is_none())
+                        kept.slot.is_some_and(|slot| stream.matcher.kept_document(slot).is_none())
                     }) {
                         prop_assert!(gone.time < clock - model.width || gone.is_far);
                     }
@@ -558,10 +579,10 @@ proptest! {
                 }
                 Step::Query { text, lag } => {
                     let stated = now - lag * S;
-                    let found = stream.query(&texts[text], Some(Time(stated)), Time(now));
-                    let arrival = stream.matcher.arrival(Some(Time(stated)), Time(now));
+                    let found = stream.query(&texts[text], Some(Timestamp(stated)), Timestamp(now));
+                    let arrival = stream.matcher.resolve_arrival(Some(Timestamp(stated)), Timestamp(now));
                     let document = stream.prepare(&texts[text]);
-                    ahead.insert(text, stream.look_ahead(&document, &arrival));
+                    precheck.insert(text, stream.look_ahead(&document, &arrival));
                     let expected = model.best(&texts[text], Some(stated), now);
                     let expected = expected.map(|(at, share)| (model.kept[at].order, share));
                     prop_assert_eq!(found.map(|(order, share, _)| (order, share)), expected);
@@ -570,12 +591,12 @@ proptest! {
                     if place < model.kept.len() {
                         let gone = model.kept.remove(place);
                         let slot = gone.slot.unwrap();
-                        let there = stream.matcher.kept(slot);
-                        let same = |(order, time)| order == gone.order && time == Time(gone.time);
+                        let there = stream.matcher.kept_document(slot);
+                        let same = |(order, time)| order == gone.order && time == Timestamp(gone.time);
                         let right = there.is_none_or(same);
                         prop_assert!(right);
-                        prop_assert_eq!(stream.matcher.remove(slot), there.is_some());
-                        prop_assert!(!stream.matcher.remove(slot));
+                        prop_assert_eq!(stream.matcher.remove_document(slot), there.is_some());
+                        prop_assert!(!stream.matcher.remove_document(slot));
                     }
                 }
             }
@@ -585,18 +606,21 @@ proptest! {
 
 #[test]
 fn a_bare_fingerprint_is_compared_by_its_bits() {
-    let settings = Settings {
-        method: Method::SimHash,
-        measure: Measure::Sketch,
-        ..Settings::default()
+    let settings = MatchSettings {
+        method: MatchMethod::SimHash,
+        measure: SimilarityMeasure::Sketch,
+        ..MatchSettings::default()
     };
     let mut stream = Stream::new(settings, None);
-    let preparer = stream.matcher.preparer().clone();
-    let arrival = stream.matcher.arrival(None, Time(0));
-    stream.matcher.begin_section(3, Time(0)).unwrap();
+    let preparer = stream.matcher.document_preparer().clone();
+    let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
+    stream.matcher.begin_partition(3, Timestamp(0)).unwrap();
     let kept = preparer.fingerprint(0).unwrap();
-    let slot = stream.matcher.keep(&kept, 10, Time(0)).unwrap();
-    assert_eq!((slot.section, slot.index), (3, 0));
+    let slot = stream
+        .matcher
+        .keep_document(&kept, 10, Timestamp(0))
+        .unwrap();
+    assert_eq!((slot.partition, slot.index), (3, 0));
     for (bits, similarity) in [
         (0u32, Some(1.0)),
         (2, Some(62.0 / 64.0)),
@@ -604,10 +628,10 @@ fn a_bare_fingerprint_is_compared_by_its_bits() {
         (4, None),
     ] {
         let code = (1u128 << bits) - 1;
-        let asked = preparer.fingerprint(code).unwrap();
+        let probed = preparer.fingerprint(code).unwrap();
         let found = stream
             .matcher
-            .check(&asked, &arrival, &stream.kept)
+            .find_match(&probed, &arrival, &stream.kept)
             .unwrap();
         assert_eq!(
             found.map(|found| found.similarity.get()),
@@ -617,8 +641,12 @@ fn a_bare_fingerprint_is_compared_by_its_bits() {
     }
     let wide = preparer.fingerprint(1 << 64).unwrap_err();
     assert!(wide.to_string().contains("64 bits"), "{wide}");
-    let compared = Stream::new(Settings::default(), None);
-    let refused = compared.matcher.preparer().fingerprint(5).unwrap_err();
+    let compared = Stream::new(MatchSettings::default(), None);
+    let refused = compared
+        .matcher
+        .document_preparer()
+        .fingerprint(5)
+        .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Setting);
     assert!(refused.to_string().contains("0x5"), "{refused}");
 }
@@ -630,33 +658,41 @@ fn written_documents_come_back() {
         let mut random = Random(300 + seed);
         let texts = texts(200, &mut random);
         let (mut one, mut other) = (Stream::new(settings, None), Stream::new(settings, None));
-        let preparer = one.matcher.preparer().clone();
+        let preparer = one.matcher.document_preparer().clone();
         let by_sequence = one.matcher.plan().of_sequences().is_some();
-        assert_eq!(preparer.can_write(), !by_sequence);
+        assert_eq!(preparer.can_encode(), !by_sequence);
         if by_sequence {
             continue;
         }
         for stream in [&mut one, &mut other] {
-            stream.matcher.begin_section(0, Time(0)).unwrap();
+            stream.matcher.begin_partition(0, Timestamp(0)).unwrap();
         }
         for (order, text) in (0..).zip(&texts) {
-            let document = preparer.text(text.as_str(), &mut Scratch::default());
+            let document = preparer.prepare_text(text.as_str(), &mut AnalysisScratch::default());
             let mut bytes = Vec::new();
-            preparer.write(&document, &mut bytes);
-            let again = preparer.read(&bytes).unwrap();
+            preparer.encode_document(&document, &mut bytes);
+            let again = preparer.decode_document(&bytes).unwrap();
             for cut in 0..bytes.len() {
-                assert!(preparer.read(&bytes[..cut]).is_none());
+                assert!(preparer.decode_document(&bytes[..cut]).is_none());
             }
-            let slot = one.matcher.keep(&document, order, Time(0)).unwrap();
+            let slot = one
+                .matcher
+                .keep_document(&document, order, Timestamp(0))
+                .unwrap();
             one.kept.0.insert(slot, text.clone());
-            let keyed = other.matcher.keyer().keyed(&again);
-            let slot = other.matcher.keep_with(&again, &keyed, order, Time(0));
+            let document_keys = other.matcher.key_extractor().extract_keys(&again);
+            let slot = other
+                .matcher
+                .keep_with_keys(&again, &document_keys, order, Timestamp(0));
             other.kept.0.insert(slot.unwrap(), text.clone());
         }
-        assert_eq!(one.matcher.memory()[0], other.matcher.memory()[0]);
+        assert_eq!(
+            one.matcher.memory_by_part()[0],
+            other.matcher.memory_by_part()[0]
+        );
         for text in &texts {
-            let found = one.query(text, None, Time(0));
-            assert_eq!(found, other.query(text, None, Time(0)), "{text}");
+            let found = one.query(text, None, Timestamp(0));
+            assert_eq!(found, other.query(text, None, Timestamp(0)), "{text}");
         }
     }
 }
@@ -665,14 +701,14 @@ fn written_documents_come_back() {
 #[test]
 fn documents_from_a_wrong_time_are_forgotten_too() {
     let seconds = Duration::from_secs;
-    let window = Window::new(seconds(24), seconds(5), false).unwrap();
-    let mut stream = Stream::new(Settings::default(), Some(window));
+    let window = StreamWindow::new(seconds(24), seconds(5), false).unwrap();
+    let mut stream = Stream::new(MatchSettings::default(), Some(window));
     let year = 365 * 86_400;
     let mut kept = Vec::new();
     for second in 0..200 {
         let now = if second == 30 { year } else { second };
         let text = format!("{second} is the number of this one");
-        stream.offer(&text, None, Time((1000 + now) * S));
+        stream.offer(&text, None, Timestamp((1000 + now) * S));
         kept.push(stream.matcher.len());
     }
     // The documents that follow stay as long as the one from next year: two windows and the skew.
@@ -691,49 +727,62 @@ fn documents_of_one_section_may_be_far_apart_in_the_order() {
         vec![far, 3, far - 1, far + (1 << 32) - 1, far + (1 << 31)],
         vec![0, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32, 1],
     ] {
-        let mut stream = Stream::new(Settings::default(), None);
-        stream.matcher.begin_section(0, Time(0)).unwrap();
+        let mut stream = Stream::new(MatchSettings::default(), None);
+        stream.matcher.begin_partition(0, Timestamp(0)).unwrap();
         let keep = |(at, &order): (usize, &u64)| {
             let document = stream.prepare(&format!("{at} is the number of this one"));
-            stream.matcher.keep(&document, order, Time(0)).unwrap()
+            stream
+                .matcher
+                .keep_document(&document, order, Timestamp(0))
+                .unwrap()
         };
-        let slots: Vec<Slot> = orders.iter().enumerate().map(keep).collect();
+        let slots: Vec<DocumentSlot> = orders.iter().enumerate().map(keep).collect();
         let again = slots
             .iter()
-            .map(|&slot| stream.matcher.kept(slot).unwrap().0);
+            .map(|&slot| stream.matcher.kept_document(slot).unwrap().0);
         assert!(again.eq(orders));
     }
 }
 
 #[test]
 fn a_text_that_changed_is_noticed() {
-    let mut stream = Stream::new(Settings::default(), None);
-    stream.offer("one two three four five six", None, Time(0));
+    let mut stream = Stream::new(MatchSettings::default(), None);
+    stream.offer("one two three four five six", None, Timestamp(0));
     let slot = *stream.kept.0.keys().next().unwrap();
     stream
         .kept
         .0
         .insert(slot, "one two three four five".to_owned());
-    let asked = stream.prepare("one two three four five six seven");
-    let arrival = stream.matcher.arrival(None, Time(0));
+    let probed = stream.prepare("one two three four five six seven");
+    let arrival = stream.matcher.resolve_arrival(None, Timestamp(0));
     let error = stream
         .matcher
-        .check(&asked, &arrival, &stream.kept)
+        .find_match(&probed, &arrival, &stream.kept)
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Text);
 }
 
 #[test]
 fn sections_have_ascending_numbers_and_must_be_begun() {
-    let mut stream = Stream::new(Settings::default(), None);
+    let mut stream = Stream::new(MatchSettings::default(), None);
     let document = stream.prepare("one two three");
-    assert!(stream.matcher.keep(&document, 0, Time(0)).is_err());
-    stream.matcher.begin_section(5, Time(0)).unwrap();
-    let again = stream.matcher.begin_section(5, Time(0)).unwrap_err();
+    assert!(
+        stream
+            .matcher
+            .keep_document(&document, 0, Timestamp(0))
+            .is_err()
+    );
+    stream.matcher.begin_partition(5, Timestamp(0)).unwrap();
+    let again = stream.matcher.begin_partition(5, Timestamp(0)).unwrap_err();
     assert!(again.to_string().contains("section 5"), "{again}");
-    stream.matcher.begin_section(6, Time(0)).unwrap();
-    assert!(stream.matcher.keep(&document, 0, Time(0)).is_ok());
-    let memory = stream.matcher.memory();
+    stream.matcher.begin_partition(6, Timestamp(0)).unwrap();
+    assert!(
+        stream
+            .matcher
+            .keep_document(&document, 0, Timestamp(0))
+            .is_ok()
+    );
+    let memory = stream.matcher.memory_by_part();
     assert!(
         memory.iter().all(|&(_, bytes)| bytes < 1 << 20),
         "{memory:?}"
@@ -743,28 +792,41 @@ fn sections_have_ascending_numbers_and_must_be_begun() {
 /// A skipped place counts for later documents, and no check finds it.
 #[test]
 fn a_skipped_place_is_found_by_nobody() {
-    let recipe = Recipe::named("default").unwrap();
-    for method in [Method::Join, Method::SimHash, Method::MinHash] {
-        let settings = Settings {
+    let recipe = Recipe::built_in("default").unwrap();
+    for method in [
+        MatchMethod::Join,
+        MatchMethod::SimHash,
+        MatchMethod::MinHash,
+    ] {
+        let settings = MatchSettings {
             method,
-            ..Settings::default()
+            ..MatchSettings::default()
         };
-        let plan = Plan::new(&recipe, settings).unwrap();
-        let mut matcher = Matcher::new(&recipe, &plan, None).unwrap();
-        matcher.begin_section(3, Time(0)).unwrap();
+        let plan = MatchPlan::new(&recipe, settings).unwrap();
+        let mut matcher = StreamMatcher::new(&recipe, &plan, None).unwrap();
+        matcher.begin_partition(3, Timestamp(0)).unwrap();
         let mut kept = Kept::default();
-        let prepare = |text: &str| matcher.preparer().text(text, &mut Scratch::default());
+        let prepare = |text: &str| {
+            matcher
+                .document_preparer()
+                .prepare_text(text, &mut AnalysisScratch::default())
+        };
         let (empty, text) = (prepare(""), prepare("one two three four five six"));
         assert_eq!(matcher.skip_place(1).unwrap().index, 0);
-        let slot = matcher.keep(&text, 2, Time(0)).unwrap();
-        assert_eq!((slot.section, slot.index), (3, 1));
+        let slot = matcher.keep_document(&text, 2, Timestamp(0)).unwrap();
+        assert_eq!((slot.partition, slot.index), (3, 1));
         assert_eq!(matcher.skip_place(3).unwrap().index, 2);
         kept.0
             .insert(slot, "one two three four five six".to_owned());
         assert_eq!(matcher.len(), 1);
-        let arrival = matcher.arrival(None, Time(0));
-        assert!(matcher.check(&empty, &arrival, &kept).unwrap().is_none());
-        let found = matcher.check(&text, &arrival, &kept).unwrap().unwrap();
+        let arrival = matcher.resolve_arrival(None, Timestamp(0));
+        assert!(
+            matcher
+                .find_match(&empty, &arrival, &kept)
+                .unwrap()
+                .is_none()
+        );
+        let found = matcher.find_match(&text, &arrival, &kept).unwrap().unwrap();
         assert_eq!((found.slot, found.order), (slot, 2));
     }
 }
@@ -789,20 +851,23 @@ fn permuted_blocks(count: usize, random: &mut Random) -> Vec<String> {
 
 #[test]
 fn steps_of_verification_are_bounded() {
-    let settings = Settings {
-        measure: Measure::Levenshtein,
-        ..Settings::default()
+    let settings = MatchSettings {
+        measure: SimilarityMeasure::Levenshtein,
+        ..MatchSettings::default()
     };
     let texts = permuted_blocks(6, &mut Random(5));
     let (last, texts) = texts.split_last().unwrap();
     let mut stream = Stream::new(settings, None);
-    let (document, arrival) = (stream.prepare(last), stream.matcher.arrival(None, Time(0)));
+    let (document, arrival) = (
+        stream.prepare(last),
+        stream.matcher.resolve_arrival(None, Timestamp(0)),
+    );
     let mut early = None;
     for (at, text) in texts.iter().enumerate() {
         if at == 3 {
             early = Some(stream.look_ahead(&document, &arrival));
         }
-        let answer = stream.offer(text, None, Time(0));
+        let answer = stream.offer(text, None, Timestamp(0));
         assert!(matches!(answer, (Some(_), None)), "{answer:?}");
     }
     let matcher = &stream.matcher;
@@ -810,7 +875,7 @@ fn steps_of_verification_are_bounded() {
     let (before, steps) = (early.steps(), whole.steps());
     assert!(0 < before && before < steps, "{before} {steps}");
     let taken = matcher.steps_taken();
-    let again = matcher.check_again(early.clone(), &document, &arrival, &stream.kept);
+    let again = matcher.update_precheck(early.clone(), &document, &arrival, &stream.kept);
     assert_eq!(again.unwrap().steps(), steps);
     assert_eq!(matcher.steps_taken() - taken, steps - before);
 
@@ -818,8 +883,8 @@ fn steps_of_verification_are_bounded() {
         stream.matcher.set_step_limit(limit);
         let (matcher, kept) = (&stream.matcher, &stream.kept);
         for checked in [
-            matcher.look_ahead(&document, &arrival, kept),
-            matcher.check_again(early.clone(), &document, &arrival, kept),
+            matcher.precheck(&document, &arrival, kept),
+            matcher.update_precheck(early.clone(), &document, &arrival, kept),
         ] {
             let refused = checked.err().map(|error| error.kind());
             assert_eq!(refused, (!fits).then_some(ErrorKind::TooCostly), "{limit}");
@@ -830,8 +895,10 @@ fn steps_of_verification_are_bounded() {
         assert_eq!(stream.matcher.check_keepable(&whole).is_ok(), may_be_kept);
     }
     // A measure of features takes what it takes.
-    let mut stream = Stream::new(Settings::default(), None);
+    let mut stream = Stream::new(MatchSettings::default(), None);
     stream.matcher.set_step_limit(0);
-    let found = texts.iter().map(|text| stream.offer(text, None, Time(0)).1);
+    let found = texts
+        .iter()
+        .map(|text| stream.offer(text, None, Timestamp(0)).1);
     assert!(found.skip(1).all(|found| found.is_some()));
 }

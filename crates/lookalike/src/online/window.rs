@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 
 /// A time in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(pub i64);
+pub struct Timestamp(pub i64);
 
-impl Time {
+impl Timestamp {
     /// A time before every other.
     pub const BEGINNING: Self = Self(i64::MIN);
 
-    fn plus(self, microseconds: i64) -> Self {
+    fn saturating_add(self, microseconds: i64) -> Self {
         Self(self.0.saturating_add(microseconds))
     }
 
-    fn minus(self, microseconds: i64) -> Self {
+    fn saturating_sub(self, microseconds: i64) -> Self {
         Self(self.0.saturating_sub(microseconds))
     }
 }
@@ -34,16 +34,16 @@ impl Time {
 /// ```
 /// use std::time::Duration;
 ///
-/// use lookalike::online::{Time, Window};
+/// use lookalike::online::{Timestamp, StreamWindow};
 ///
-/// let window = Window::new(Duration::from_secs(3600), Duration::ZERO, false)?;
+/// let window = StreamWindow::new(Duration::from_secs(3600), Duration::ZERO, false)?;
 /// // A document can match for exactly one hour, and not a microsecond longer.
-/// assert!(!window.has_passed(Time(0), Time(3_600_000_000)));
-/// assert!(window.has_passed(Time(0), Time(3_600_000_001)));
+/// assert!(!window.has_passed(Timestamp(0), Timestamp(3_600_000_000)));
+/// assert!(window.has_passed(Timestamp(0), Timestamp(3_600_000_001)));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct StreamWindow {
     width: i64,
     skew: i64,
     refresh: bool,
@@ -52,19 +52,19 @@ pub struct Window {
 
 /// The time of an arriving document, as the window interprets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ArrivalTime {
     /// Time of the document.
-    pub time: Time,
+    pub time: Timestamp,
     /// Clock, which takes this document into account.
-    pub clock: Time,
+    pub clock: Timestamp,
     /// `true` if the document is older than the window. It can be checked but must not be stored.
     pub late: bool,
 }
 
 /// Number of sections in a window.
-const SECTIONS: i64 = 24;
+const PARTITIONS_PER_WINDOW: i64 = 24;
 
-impl Window {
+impl StreamWindow {
     /// Returns a window in which documents can match if their times differ by at most `width` (≤).
     /// `skew` is the time by which documents may be ahead of the wall clock. With `refresh`, the window
     /// of a kept document runs from its last duplicate instead of its own time.
@@ -74,7 +74,7 @@ impl Window {
     pub fn new(width: Duration, skew: Duration, refresh: bool) -> Result<Self> {
         let microseconds = |name: &str, duration: Duration| {
             i64::try_from(duration.as_micros()).map_err(|_| {
-                Error::setting(format!(
+                Error::setting_error(format!(
                     "the {name} of {} s is above the limit of {} s",
                     duration.as_secs(),
                     i64::MAX / 1_000_000
@@ -83,7 +83,7 @@ impl Window {
         };
         let (width, skew) = (microseconds("window", width)?, microseconds("skew", skew)?);
         if width == 0 {
-            return Err(Error::setting(
+            return Err(Error::setting_error(
                 "the window is below a microsecond: leave it out to keep all documents",
             ));
         }
@@ -120,16 +120,21 @@ impl Window {
     }
 
     /// Returns `true` if the window of a kept document runs from its last duplicate.
-    pub fn refreshes(&self) -> bool {
+    pub fn is_refreshing(&self) -> bool {
         self.refresh
     }
 
-    pub(super) fn arrival(&self, stated: Time, now: Time, newest: Time) -> Arrival {
-        let latest = now.plus(self.skew);
+    pub(super) fn resolve_arrival(
+        &self,
+        stated: Timestamp,
+        now: Timestamp,
+        newest: Timestamp,
+    ) -> ArrivalTime {
+        let latest = now.saturating_add(self.skew);
         let time = stated.min(latest);
-        let least = if self.wall { now } else { Time::BEGINNING };
+        let least = if self.wall { now } else { Timestamp::BEGINNING };
         let clock = newest.max(time).max(least).min(latest);
-        Arrival {
+        ArrivalTime {
             time,
             clock,
             late: self.has_passed(time, clock),
@@ -137,25 +142,25 @@ impl Window {
     }
 
     /// Returns `true` if a time is past the window.
-    pub fn has_passed(&self, time: Time, clock: Time) -> bool {
-        time < clock.minus(self.width)
+    pub fn has_passed(&self, time: Timestamp, clock: Timestamp) -> bool {
+        time < clock.saturating_sub(self.width)
     }
 
     /// Returns the latest time that is still within the window's width of this clock.
-    pub(super) fn farthest(&self, clock: Time) -> Time {
-        clock.plus(self.width)
+    pub(super) fn latest_reached(&self, clock: Timestamp) -> Timestamp {
+        clock.saturating_add(self.width)
     }
 
     /// Returns `true` if a kept document of this time can match one that arrives.
-    pub(super) fn reaches(&self, time: Time, arrival: &Arrival) -> bool {
+    pub(super) fn reaches_time(&self, time: Timestamp, arrival: &ArrivalTime) -> bool {
         let apart = time.0.abs_diff(arrival.time.0);
         apart <= self.width.unsigned_abs() && !self.has_passed(time, arrival.clock)
     }
 
     /// Returns `true` if a section that began at `began` has lasted long enough. Uses the absolute
     /// difference, because the clock may have been set back.
-    pub(super) fn is_over(&self, began: Time, clock: Time) -> bool {
-        clock.0.abs_diff(began.0) >= (self.width / SECTIONS).max(1).unsigned_abs()
+    pub(super) fn is_partition_over(&self, began: Timestamp, clock: Timestamp) -> bool {
+        clock.0.abs_diff(began.0) >= (self.width / PARTITIONS_PER_WINDOW).max(1).unsigned_abs()
     }
 }
 
@@ -163,9 +168,9 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn window(width: u64, skew: u64) -> Window {
+    fn window(width: u64, skew: u64) -> StreamWindow {
         let seconds = Duration::from_secs;
-        Window::new(seconds(width), seconds(skew), false).unwrap()
+        StreamWindow::new(seconds(width), seconds(skew), false).unwrap()
     }
 
     const S: i64 = 1_000_000;
@@ -173,7 +178,8 @@ mod tests {
     #[test]
     fn the_width_counts_and_a_microsecond_more_does_not() {
         let window = window(10, 0);
-        let arrival = window.arrival(Time(100 * S), Time(100 * S), Time::BEGINNING);
+        let arrival =
+            window.resolve_arrival(Timestamp(100 * S), Timestamp(100 * S), Timestamp::BEGINNING);
         assert!(!arrival.late);
         for (time, reached) in [
             (90 * S - 1, false),
@@ -182,11 +188,15 @@ mod tests {
             (110 * S, true),
             (110 * S + 1, false),
         ] {
-            assert_eq!(window.reaches(Time(time), &arrival), reached, "{time}");
+            assert_eq!(
+                window.reaches_time(Timestamp(time), &arrival),
+                reached,
+                "{time}"
+            );
         }
         let late = |time| {
             window
-                .arrival(Time(time), Time(100 * S), Time(100 * S))
+                .resolve_arrival(Timestamp(time), Timestamp(100 * S), Timestamp(100 * S))
                 .late
         };
         assert!(late(90 * S - 1) && !late(90 * S) && !late(90 * S + 1));
@@ -195,7 +205,9 @@ mod tests {
     #[test]
     fn the_future_is_held_back_to_the_wall_clock_and_the_skew() {
         let window = window(10, 3);
-        let arrival = |stated, now, newest| window.arrival(Time(stated), Time(now), Time(newest));
+        let arrival = |stated, now, newest| {
+            window.resolve_arrival(Timestamp(stated), Timestamp(now), Timestamp(newest))
+        };
         for (stated, time) in [
             (103 * S, 103 * S),
             (103 * S + 1, 103 * S),
@@ -217,24 +229,26 @@ mod tests {
     fn the_clock_follows_the_wall_clock_where_asked() {
         let by_documents = window(10, 3);
         let by_wall = by_documents.with_wall_clock(true);
-        let clock = |window: Window| {
-            let arrival = window.arrival(Time(95 * S), Time(110 * S), Time(100 * S));
+        let clock = |window: StreamWindow| {
+            let arrival =
+                window.resolve_arrival(Timestamp(95 * S), Timestamp(110 * S), Timestamp(100 * S));
             (arrival.clock.0, arrival.late)
         };
         assert_eq!(clock(by_documents), (100 * S, false));
         assert_eq!(clock(by_wall), (110 * S, true));
         // Documents may still be ahead of the wall clock by the skew.
-        let ahead = by_wall.arrival(Time(112 * S), Time(110 * S), Time(100 * S));
-        assert_eq!(ahead.clock, Time(112 * S));
+        let precheck =
+            by_wall.resolve_arrival(Timestamp(112 * S), Timestamp(110 * S), Timestamp(100 * S));
+        assert_eq!(precheck.clock, Timestamp(112 * S));
         assert!(by_wall.follows_wall_clock() && !by_documents.follows_wall_clock());
     }
 
     #[test]
     fn what_is_no_window_is_refused() {
-        let new = |width| Window::new(width, Duration::ZERO, false);
+        let new = |width| StreamWindow::new(width, Duration::ZERO, false);
         assert!(new(Duration::ZERO).is_err() && new(Duration::from_nanos(999)).is_err());
         assert!(new(Duration::from_micros(1)).is_ok());
         assert!(new(Duration::MAX).is_err());
-        assert!(Window::new(Duration::from_secs(1), Duration::MAX, false).is_err());
+        assert!(StreamWindow::new(Duration::from_secs(1), Duration::MAX, false).is_err());
     }
 }

@@ -6,164 +6,179 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::random::Random;
-use super::stock::Stock;
-use super::structure::{Unit, paragraph_ranges, sentence_ranges, units};
-use super::{Edit, Kind};
-use crate::text::unicode::compose::{nfc, nfd};
-use crate::text::unicode::{self, Class, class};
+use super::random::SplitMix64;
+use super::stock::TextStock;
+use super::structure::{TextUnit, paragraph_ranges, sentence_ranges, split_units};
+use super::{EditKind, PlantedEdit};
+use crate::text::unicode::compose::{normalize_nfc, normalize_nfd};
+use crate::text::unicode::{self, CharacterClass, character_class};
 
 /// The edited text, perhaps unchanged; None if the text lacks what the edit is about, or the stock
 /// what it takes.
-pub(super) fn apply(edit: Edit, text: &str, stock: &Stock, random: &mut Random) -> Option<String> {
-    let mut context = Context {
+pub(super) fn apply_edit(
+    edit: PlantedEdit,
+    text: &str,
+    stock: &TextStock,
+    random: &mut SplitMix64,
+) -> Option<String> {
+    let mut context = EditContext {
         edit,
         text,
         stock,
         random,
     };
     match edit.kind {
-        Kind::TruncateHead | Kind::TruncateTail => context.truncated(),
-        Kind::BoilerplateBefore | Kind::BoilerplateAfter => context.framed(),
-        Kind::ShuffleParagraphs => context.shuffled(paragraph_ranges(text)),
-        Kind::ShuffleSentences => context.shuffled(sentence_ranges(text)),
-        Kind::DeleteSentences | Kind::InsertSentences | Kind::ReplaceSentences => {
+        EditKind::TruncateHead | EditKind::TruncateTail => context.truncate_text(),
+        EditKind::BoilerplateBefore | EditKind::BoilerplateAfter => context.add_boilerplate(),
+        EditKind::ShuffleParagraphs => context.shuffle_parts(paragraph_ranges(text)),
+        EditKind::ShuffleSentences => context.shuffle_parts(sentence_ranges(text)),
+        EditKind::DeleteSentences | EditKind::InsertSentences | EditKind::ReplaceSentences => {
             context.with_other_sentences()
         }
-        Kind::DeleteWords | Kind::InsertWords | Kind::ReplaceWords => context.with_other_words(),
-        Kind::Traditional => Some(by_character(text, traditional)),
-        Kind::Simplified => Some(by_character(text, |point| {
+        EditKind::DeleteWords | EditKind::InsertWords | EditKind::ReplaceWords => {
+            context.with_other_words()
+        }
+        EditKind::Traditional => Some(by_character(text, traditional)),
+        EditKind::Simplified => Some(by_character(text, |point| {
             unicode::simplified(point).unwrap_or(point)
         })),
-        Kind::FullWidth => Some(by_character(text, full_width)),
-        Kind::HalfWidth => Some(by_character(text, half_width)),
-        Kind::Punctuation => Some(context.with_other_marks()),
-        Kind::Spacing => Some(context.with_other_spaces()),
-        Kind::ZeroWidth => context.with_zero_width(),
-        Kind::Nfc => Some(normalized(text, nfc)),
-        Kind::Nfd => Some(normalized(text, nfd)),
-        Kind::UpperCase => Some(text.to_uppercase()),
-        Kind::LowerCase => Some(text.to_lowercase()),
-        Kind::Typos => context.mistyped(),
-        Kind::Html => Some(html(text)),
-        Kind::Markdown => Some(context.markdown()),
-        Kind::ChangedNumber => context.with_another_number(),
+        EditKind::FullWidth => Some(by_character(text, full_width)),
+        EditKind::HalfWidth => Some(by_character(text, half_width)),
+        EditKind::Punctuation => Some(context.with_other_marks()),
+        EditKind::Spacing => Some(context.with_other_spaces()),
+        EditKind::ZeroWidth => context.with_zero_width(),
+        EditKind::Nfc => Some(normalized(text, normalize_nfc)),
+        EditKind::Nfd => Some(normalized(text, normalize_nfd)),
+        EditKind::UpperCase => Some(text.to_uppercase()),
+        EditKind::LowerCase => Some(text.to_lowercase()),
+        EditKind::Typos => context.add_typos(),
+        EditKind::Html => Some(render_html(text)),
+        EditKind::Markdown => Some(context.render_markdown()),
+        EditKind::ChangedNumber => context.with_another_number(),
     }
 }
 
-struct Context<'a> {
-    edit: Edit,
+struct EditContext<'a> {
+    edit: PlantedEdit,
     text: &'a str,
-    stock: &'a Stock,
-    random: &'a mut Random,
+    stock: &'a TextStock,
+    random: &'a mut SplitMix64,
 }
 
-impl Context<'_> {
-    fn truncated(&self) -> Option<String> {
+impl EditContext<'_> {
+    fn truncate_text(&self) -> Option<String> {
         let length = self.text.chars().count();
-        let cut = self.edit.count_of(length);
+        let cut = self.edit.changed_count(length);
         let at = |character| {
             let place = self.text.char_indices().nth(character);
             place.map_or(self.text.len(), |(at, _)| at)
         };
         let rest = match self.edit.kind {
-            Kind::TruncateHead => &self.text[at(cut)..],
+            EditKind::TruncateHead => &self.text[at(cut)..],
             _ => &self.text[..at(length - cut)],
         };
         (cut > 0).then(|| rest.to_owned())
     }
 
-    fn framed(&mut self) -> Option<String> {
-        let passage = self.stock.passage(self.text, self.random)?;
+    fn add_boilerplate(&mut self) -> Option<String> {
+        let passage = self.stock.choose_passage(self.text, self.random)?;
         Some(match self.edit.kind {
-            Kind::BoilerplateBefore => format!("{passage}\n{}", self.text),
+            EditKind::BoilerplateBefore => format!("{passage}\n{}", self.text),
             _ => format!("{}\n{passage}", self.text),
         })
     }
 
     /// The text with its parts in another order; what stands between them stays.
-    fn shuffled(&mut self, ranges: Vec<Range<usize>>) -> Option<String> {
+    fn shuffle_parts(&mut self, ranges: Vec<Range<usize>>) -> Option<String> {
         if ranges.len() < 2 {
             return None;
         }
         let mut order: Vec<usize> = (0..ranges.len()).collect();
-        self.random.shuffle(&mut order);
+        self.random.shuffle_list(&mut order);
         if order.is_sorted() {
             order.rotate_left(1);
         }
         let mut moved = order
             .into_iter()
             .map(|from| &self.text[ranges[from].clone()]);
-        Some(rewritten(self.text, &ranges, |_, _| {
+        Some(replace_ranges(self.text, &ranges, |_, _| {
             Cow::Borrowed(moved.next().unwrap_or_default())
         }))
     }
 
     fn with_other_sentences(&mut self) -> Option<String> {
         let ranges = sentence_ranges(self.text);
-        let places = self.places(ranges.len())?;
+        let places = self.choose_places(ranges.len())?;
         let chosen: Vec<_> = places.iter().map(|&at| ranges[at].clone()).collect();
         let mut others = Vec::new();
-        if self.edit.kind != Kind::DeleteSentences {
+        if self.edit.kind != EditKind::DeleteSentences {
             for _ in &chosen {
-                others.push(self.stock.sentence(self.text, self.random)?);
+                others.push(self.stock.choose_sentence(self.text, self.random)?);
             }
         }
         let kind = self.edit.kind;
-        Some(rewritten(self.text, &chosen, |at, sentence| match kind {
-            Kind::DeleteSentences => Cow::Borrowed(""),
-            Kind::InsertSentences => Cow::Owned(format!("{sentence} {}", others[at])),
-            _ => Cow::Borrowed(others[at]),
-        }))
+        Some(replace_ranges(
+            self.text,
+            &chosen,
+            |at, sentence| match kind {
+                EditKind::DeleteSentences => Cow::Borrowed(""),
+                EditKind::InsertSentences => Cow::Owned(format!("{sentence} {}", others[at])),
+                _ => Cow::Borrowed(others[at]),
+            },
+        ))
     }
 
     fn with_other_words(&mut self) -> Option<String> {
-        let units = units(self.text);
-        let places = self.places(units.len())?;
+        let units = split_units(self.text);
+        let places = self.choose_places(units.len())?;
         let chosen: Vec<_> = places.iter().map(|&at| units[at].clone()).collect();
         let ranges: Vec<_> = chosen.iter().map(|unit| self.with_space(unit)).collect();
         let mut others = Vec::new();
-        if self.edit.kind != Kind::DeleteWords {
+        if self.edit.kind != EditKind::DeleteWords {
             for unit in &chosen {
                 others.push(self.other_word(unit)?);
             }
         }
         let kind = self.edit.kind;
-        Some(rewritten(self.text, &ranges, |at, unit| match kind {
-            Kind::DeleteWords => Cow::Borrowed(""),
-            Kind::InsertWords if chosen[at].is_word => Cow::Owned(format!("{unit} {}", others[at])),
-            Kind::InsertWords => Cow::Owned(format!("{unit}{}", others[at])),
+        Some(replace_ranges(self.text, &ranges, |at, unit| match kind {
+            EditKind::DeleteWords => Cow::Borrowed(""),
+            EditKind::InsertWords if chosen[at].is_word => {
+                Cow::Owned(format!("{unit} {}", others[at]))
+            }
+            EditKind::InsertWords => Cow::Owned(format!("{unit}{}", others[at])),
             _ => Cow::Borrowed(&others[at]),
         }))
     }
 
     /// The places of as many of `count` parts as the strength means; None if that is none of them.
-    fn places(&mut self, count: usize) -> Option<Vec<usize>> {
-        let places = self.random.places(self.edit.count_of(count), count);
+    fn choose_places(&mut self, count: usize) -> Option<Vec<usize>> {
+        let places = self
+            .random
+            .choose_places(self.edit.changed_count(count), count);
         (!places.is_empty()).then_some(places)
     }
 
     /// A word goes together with the space behind it when it is deleted.
-    fn with_space(&self, unit: &Unit) -> Range<usize> {
+    fn with_space(&self, unit: &TextUnit) -> Range<usize> {
         let Range { start, end } = unit.range;
-        let goes = self.edit.kind == Kind::DeleteWords && unit.is_word;
+        let goes = self.edit.kind == EditKind::DeleteWords && unit.is_word;
         let space = goes && self.text[end..].starts_with(' ');
         start..end + usize::from(space)
     }
 
-    fn other_word(&mut self, unit: &Unit) -> Option<String> {
+    fn other_word(&mut self, unit: &TextUnit) -> Option<String> {
         let piece = &self.text[unit.range.clone()];
         if unit.is_word {
-            let word = self.stock.word(piece, self.random);
+            let word = self.stock.choose_word(piece, self.random);
             return word.map(str::to_owned);
         }
-        let other = self.stock.character(piece, self.random);
+        let other = self.stock.choose_character(piece, self.random);
         other.map(String::from)
     }
 
     fn with_other_marks(&mut self) -> String {
         let other = |mark| {
-            if self.random.below(2) == 0 {
+            if self.random.next_below(2) == 0 {
                 mark
             } else {
                 other_mark(mark)
@@ -185,7 +200,7 @@ impl Context<'_> {
                 spaced.push(' ');
             }
             spaced.push(point);
-            if point == ' ' && self.random.below(4) == 0 {
+            if point == ' ' && self.random.next_below(4) == 0 {
                 spaced.push(' ');
             }
         }
@@ -194,20 +209,20 @@ impl Context<'_> {
 
     fn with_zero_width(&mut self) -> Option<String> {
         const INVISIBLE: [char; 4] = ['\u{200b}', '\u{200d}', '\u{feff}', '\u{ad}'];
-        let letters = letters(self.text);
+        let letters = find_letters(self.text);
         let count = (letters.len() / 20).max(1);
-        let places = self.random.places(count, letters.len());
+        let places = self.random.choose_places(count, letters.len());
         let ranges: Vec<_> = places.iter().map(|&at| letters[at].clone()).collect();
-        let put = rewritten(self.text, &ranges, |_, letter| {
-            let invisible = INVISIBLE[self.random.below(INVISIBLE.len())];
+        let put = replace_ranges(self.text, &ranges, |_, letter| {
+            let invisible = INVISIBLE[self.random.next_below(INVISIBLE.len())];
             Cow::Owned(format!("{letter}{invisible}"))
         });
         (!ranges.is_empty()).then_some(put)
     }
 
-    fn mistyped(&mut self) -> Option<String> {
-        let letters = letters(self.text);
-        let places = self.places(letters.len())?;
+    fn add_typos(&mut self) -> Option<String> {
+        let letters = find_letters(self.text);
+        let places = self.choose_places(letters.len())?;
         let ranges: Vec<_> = places.iter().map(|&at| letters[at].clone()).collect();
         let mut typed = String::with_capacity(self.text.len() + ranges.len());
         let mut done = 0;
@@ -217,17 +232,17 @@ impl Context<'_> {
                 continue;
             }
             typed.push_str(&self.text[done..start]);
-            done = self.mistype(start..end, &mut typed);
+            done = self.mistype_letter(start..end, &mut typed);
         }
         typed.push_str(&self.text[done..]);
         Some(typed)
     }
 
     /// Appends a letter mistyped; returns where the text goes on.
-    fn mistype(&mut self, range: Range<usize>, typed: &mut String) -> usize {
+    fn mistype_letter(&mut self, range: Range<usize>, typed: &mut String) -> usize {
         let (letter, rest) = (&self.text[range.clone()], &self.text[range.end..]);
         let next = rest.chars().next().filter(|&next| is_letter(next));
-        match (self.random.below(4), next) {
+        match (self.random.next_below(4), next) {
             (0, Some(next)) => {
                 typed.push(next);
                 typed.push_str(letter);
@@ -247,15 +262,15 @@ impl Context<'_> {
             'A'..='Z' => b'A',
             '0'..='9' => return another_digit(first, false, self.random).into(),
             _ => {
-                let other = self.stock.character(letter, self.random);
+                let other = self.stock.choose_character(letter, self.random);
                 return other.map(String::from).unwrap_or_default();
             }
         };
-        let at = (first as u8 - alphabet + 1 + self.random.below(25) as u8) % 26;
+        let at = (first as u8 - alphabet + 1 + self.random.next_below(25) as u8) % 26;
         char::from(alphabet + at).into()
     }
 
-    fn markdown(&mut self) -> String {
+    fn render_markdown(&mut self) -> String {
         let mut written = String::with_capacity(self.text.len() * 9 / 8);
         for (at, range) in paragraph_ranges(self.text).into_iter().enumerate() {
             let paragraph = &self.text[range];
@@ -263,14 +278,16 @@ impl Context<'_> {
                 let _ = write!(written, "# {paragraph}\n\n");
                 continue;
             }
-            let words: Vec<_> = units(paragraph)
+            let words: Vec<_> = split_units(paragraph)
                 .into_iter()
                 .map(|unit| unit.range)
                 .collect();
-            let few = self.random.places(words.len().div_ceil(20), words.len());
+            let few = self
+                .random
+                .choose_places(words.len().div_ceil(20), words.len());
             let few: Vec<_> = few.into_iter().map(|at| words[at].clone()).collect();
             let emphasised =
-                rewritten(paragraph, &few, |_, word| Cow::Owned(format!("**{word}**")));
+                replace_ranges(paragraph, &few, |_, word| Cow::Owned(format!("**{word}**")));
             let _ = write!(written, "{emphasised}\n\n");
         }
         written
@@ -281,14 +298,14 @@ impl Context<'_> {
         let is_digit = |at: usize| {
             places
                 .get(at)
-                .is_some_and(|&(_, point)| digit(point).is_some())
+                .is_some_and(|&(_, point)| parse_digit(point).is_some())
         };
         let starts: Vec<usize> = (0..places.len())
             .filter(|&at| is_digit(at) && (at == 0 || !is_digit(at - 1)))
             .collect();
-        let &start = self.random.choose(&starts)?;
+        let &start = self.random.choose_one(&starts)?;
         let length = (start..).take_while(|&at| is_digit(at)).count();
-        let changed = start + self.random.below(length);
+        let changed = start + self.random.next_below(length);
         let (at, point) = places[changed];
         let leads = length > 1 && changed == start;
         let other = another_digit(point, leads, self.random);
@@ -298,7 +315,7 @@ impl Context<'_> {
 }
 
 /// The text with some ranges, ascending and apart, replaced.
-fn rewritten<'t>(
+fn replace_ranges<'t>(
     text: &'t str,
     ranges: &[Range<usize>],
     mut by: impl FnMut(usize, &'t str) -> Cow<'t, str>,
@@ -325,11 +342,14 @@ fn normalized(text: &str, form: impl Fn(&mut Vec<char>)) -> String {
 }
 
 fn is_letter(point: char) -> bool {
-    matches!(class(point), Class::Word | Class::Character)
+    matches!(
+        character_class(point),
+        CharacterClass::Word | CharacterClass::Character
+    )
 }
 
 /// Where the letters, digits and marks of a text are.
-fn letters(text: &str) -> Vec<Range<usize>> {
+fn find_letters(text: &str) -> Vec<Range<usize>> {
     let points = text.char_indices();
     points
         .filter(|&(_, point)| is_letter(point))
@@ -343,8 +363,9 @@ fn is_border(before: Option<char>, after: Option<char>) -> bool {
         return false;
     };
     matches!(
-        (class(before), class(after)),
-        (Class::Word, Class::Character) | (Class::Character, Class::Word)
+        (character_class(before), character_class(after)),
+        (CharacterClass::Word, CharacterClass::Character)
+            | (CharacterClass::Character, CharacterClass::Word)
     )
 }
 
@@ -408,7 +429,7 @@ fn other_mark(mark: char) -> char {
 }
 
 /// The value of a digit and the digit 0 of its kind.
-fn digit(point: char) -> Option<(u32, char)> {
+fn parse_digit(point: char) -> Option<(u32, char)> {
     match point {
         '0'..='9' => Some((u32::from(point) - u32::from('0'), '0')),
         '０'..='９' => Some((u32::from(point) - u32::from('０'), '０')),
@@ -417,17 +438,17 @@ fn digit(point: char) -> Option<(u32, char)> {
 }
 
 /// Another digit; if it leads a number, not 0.
-fn another_digit(point: char, leads: bool, random: &mut Random) -> char {
-    let Some((value, zero)) = digit(point) else {
+fn another_digit(point: char, leads: bool, random: &mut SplitMix64) -> char {
+    let Some((value, zero)) = parse_digit(point) else {
         return point;
     };
     let least = u32::from(leads);
     let others: Vec<u32> = (least..10).filter(|&other| other != value).collect();
-    let other = others[random.below(others.len())];
+    let other = others[random.next_below(others.len())];
     char::from_u32(u32::from(zero) + other).unwrap_or(point)
 }
 
-fn html(text: &str) -> String {
+fn render_html(text: &str) -> String {
     let mut page = String::with_capacity(text.len() * 9 / 8);
     page.push_str("<!DOCTYPE html>\n<html>\n<body>\n");
     for range in paragraph_ranges(text) {

@@ -1,14 +1,14 @@
 //! Edits of known kind and strength, planted into documents.
 //!
 //! What a near-duplicate is in practice, people decide; what a method does to edits of known kind
-//! and strength can be measured on any corpus. An [`Edit`] changes a text as reposting, copying and
-//! converting do, [`Planter::plant`] applies one or several, and whoever calls compares the result
+//! and strength can be measured on any corpus. An [`PlantedEdit`] changes a text as reposting, copying and
+//! converting do, [`EditPlanter::plant_edits`] applies one or several, and whoever calls compares the result
 //! with the original under his recipe. [`NegativeSampler`] finds pairs of the same corpus that are no
 //! near-duplicates, so that what a method finds wrongly can be measured too.
 //!
 //! # What is guaranteed
 //!
-//! - An edited text follows from seed, document id, edits, text and [`Stock`] alone, not from the
+//! - An edited text follows from seed, document id, edits, text and [`TextStock`] alone, not from the
 //!   order in which documents are edited or the number of threads.
 //! - A planted text differs from the original. An edit that would change nothing, because the text
 //!   has no number to change or too few words for a hundredth of them, gives none.
@@ -36,20 +36,20 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 pub use negatives::{NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler};
-use random::Random;
-pub use stock::Stock;
+use random::SplitMix64;
+pub use stock::TextStock;
 
 /// What an edit does.
 ///
 /// ```
-/// use lookalike::plant::Kind;
+/// use lookalike::plant_edits::EditKind;
 ///
-/// assert_eq!(Kind::named("delete-words")?, Kind::DeleteWords);
-/// assert!(Kind::named("paraphrase").is_err());
+/// assert_eq!(EditKind::from_name("delete-words")?, EditKind::DeleteWords);
+/// assert!(EditKind::from_name("paraphrase").is_err());
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum EditKind {
     /// Leaves out a share of the characters at the beginning.
     TruncateHead,
     /// Leaves out a share of the characters at the end.
@@ -115,39 +115,39 @@ const OF_ENDS: &[u16] = &[100, 300, 500];
 const OF_PARTS: &[u16] = &[10, 50, 100, 200];
 const OF_LETTERS: &[u16] = &[5, 10, 20, 50];
 
-const KINDS: [(Kind, &str, &[u16]); 27] = [
-    (Kind::TruncateHead, "truncate-head", OF_ENDS),
-    (Kind::TruncateTail, "truncate-tail", OF_ENDS),
-    (Kind::BoilerplateBefore, "boilerplate-before", WITHOUT),
-    (Kind::BoilerplateAfter, "boilerplate-after", WITHOUT),
-    (Kind::ShuffleParagraphs, "shuffle-paragraphs", WITHOUT),
-    (Kind::ShuffleSentences, "shuffle-sentences", WITHOUT),
-    (Kind::DeleteSentences, "delete-sentences", OF_PARTS),
-    (Kind::InsertSentences, "insert-sentences", OF_PARTS),
-    (Kind::ReplaceSentences, "replace-sentences", OF_PARTS),
-    (Kind::DeleteWords, "delete-words", OF_PARTS),
-    (Kind::InsertWords, "insert-words", OF_PARTS),
-    (Kind::ReplaceWords, "replace-words", OF_PARTS),
-    (Kind::Traditional, "traditional", WITHOUT),
-    (Kind::Simplified, "simplified", WITHOUT),
-    (Kind::FullWidth, "full-width", WITHOUT),
-    (Kind::HalfWidth, "half-width", WITHOUT),
-    (Kind::Punctuation, "punctuation", WITHOUT),
-    (Kind::Spacing, "spacing", WITHOUT),
-    (Kind::ZeroWidth, "zero-width", WITHOUT),
-    (Kind::Nfc, "nfc", WITHOUT),
-    (Kind::Nfd, "nfd", WITHOUT),
-    (Kind::UpperCase, "upper-case", WITHOUT),
-    (Kind::LowerCase, "lower-case", WITHOUT),
-    (Kind::Typos, "typos", OF_LETTERS),
-    (Kind::Html, "html", WITHOUT),
-    (Kind::Markdown, "markdown", WITHOUT),
-    (Kind::ChangedNumber, "changed-number", WITHOUT),
+const KINDS: [(EditKind, &str, &[u16]); 27] = [
+    (EditKind::TruncateHead, "truncate-head", OF_ENDS),
+    (EditKind::TruncateTail, "truncate-tail", OF_ENDS),
+    (EditKind::BoilerplateBefore, "boilerplate-before", WITHOUT),
+    (EditKind::BoilerplateAfter, "boilerplate-after", WITHOUT),
+    (EditKind::ShuffleParagraphs, "shuffle-paragraphs", WITHOUT),
+    (EditKind::ShuffleSentences, "shuffle-sentences", WITHOUT),
+    (EditKind::DeleteSentences, "delete-sentences", OF_PARTS),
+    (EditKind::InsertSentences, "insert-sentences", OF_PARTS),
+    (EditKind::ReplaceSentences, "replace-sentences", OF_PARTS),
+    (EditKind::DeleteWords, "delete-words", OF_PARTS),
+    (EditKind::InsertWords, "insert-words", OF_PARTS),
+    (EditKind::ReplaceWords, "replace-words", OF_PARTS),
+    (EditKind::Traditional, "traditional", WITHOUT),
+    (EditKind::Simplified, "simplified", WITHOUT),
+    (EditKind::FullWidth, "full-width", WITHOUT),
+    (EditKind::HalfWidth, "half-width", WITHOUT),
+    (EditKind::Punctuation, "punctuation", WITHOUT),
+    (EditKind::Spacing, "spacing", WITHOUT),
+    (EditKind::ZeroWidth, "zero-width", WITHOUT),
+    (EditKind::Nfc, "nfc", WITHOUT),
+    (EditKind::Nfd, "nfd", WITHOUT),
+    (EditKind::UpperCase, "upper-case", WITHOUT),
+    (EditKind::LowerCase, "lower-case", WITHOUT),
+    (EditKind::Typos, "typos", OF_LETTERS),
+    (EditKind::Html, "html", WITHOUT),
+    (EditKind::Markdown, "markdown", WITHOUT),
+    (EditKind::ChangedNumber, "changed-number", WITHOUT),
 ];
 
-impl Kind {
+impl EditKind {
     /// All kinds, in the order of reports.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub fn all_kinds() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|&(kind, ..)| kind)
     }
 
@@ -160,11 +160,11 @@ impl Kind {
     ///
     /// # Errors
     /// If there is none, with the names that there are.
-    pub fn named(name: &str) -> Result<Self> {
+    pub fn from_name(name: &str) -> Result<Self> {
         let found = KINDS.iter().find(|(_, known, _)| *known == name);
         found.map(|&(kind, ..)| kind).ok_or_else(|| {
             let names: Vec<_> = KINDS.iter().map(|(_, name, _)| *name).collect();
-            Error::setting(format!(
+            Error::setting_error(format!(
                 "there is no kind of edit '{name}': give one of {}",
                 names.join(", ")
             ))
@@ -172,7 +172,7 @@ impl Kind {
     }
 
     /// The strengths at which the kind is planted, weakest first.
-    fn shares(self) -> &'static [u16] {
+    fn edit_strengths(self) -> &'static [u16] {
         KINDS[self as usize].2
     }
 }
@@ -180,39 +180,43 @@ impl Kind {
 /// One edit: a kind and how much of a text it changes.
 ///
 /// ```
-/// use lookalike::plant::Edit;
+/// use lookalike::plant_edits::PlantedEdit;
 ///
-/// let edits = Edit::parse("delete-words:10%")?;
-/// assert_eq!((edits.len(), edits[0].strength()), (1, Some(0.1)));
+/// let edits = PlantedEdit::parse_edits("delete-words:10%")?;
+/// assert_eq!((edits.len(), edits[0].edit_strength()), (1, Some(0.1)));
 /// // Without a strength, the name stands for all strengths of the kind.
-/// assert_eq!(Edit::parse("delete-words")?.len(), 4);
+/// assert_eq!(PlantedEdit::parse_edits("delete-words")?.len(), 4);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Edit {
-    kind: Kind,
+pub struct PlantedEdit {
+    kind: EditKind,
     /// In thousandths; 0 if the kind knows no strength.
     share: u16,
 }
 
-impl Edit {
+impl PlantedEdit {
     /// Every kind at every strength, in the order of reports.
-    pub fn all() -> Vec<Self> {
-        Kind::all().flat_map(Self::of).collect()
+    pub fn all_edits() -> Vec<Self> {
+        EditKind::all_kinds()
+            .flat_map(Self::edits_of_kind)
+            .collect()
     }
 
     /// A kind at every strength, weakest first.
-    pub fn of(kind: Kind) -> impl Iterator<Item = Self> {
-        kind.shares().iter().map(move |&share| Self { kind, share })
+    pub fn edits_of_kind(kind: EditKind) -> impl Iterator<Item = Self> {
+        kind.edit_strengths()
+            .iter()
+            .map(move |&share| Self { kind, share })
     }
 
     /// The edits that a name means: `typos` all strengths of a kind, `typos:2%` one of them.
     ///
     /// # Errors
     /// If there is no such kind, or not at this strength; with what there is.
-    pub fn parse(name: &str) -> Result<Vec<Self>> {
+    pub fn parse_edits(name: &str) -> Result<Vec<Self>> {
         let kind = name.split_once(':').map_or(name, |(kind, _)| kind);
-        let all: Vec<_> = Self::of(Kind::named(kind)?).collect();
+        let all: Vec<_> = Self::edits_of_kind(EditKind::from_name(kind)?).collect();
         if kind == name {
             return Ok(all);
         }
@@ -223,28 +227,28 @@ impl Edit {
                 [only] if only == kind => ", which has no strength".to_owned(),
                 names => format!(" or one of {}", names.join(", ")),
             };
-            Error::setting(format!("there is no edit '{name}': give {kind}{others}"))
+            Error::setting_error(format!("there is no edit '{name}': give {kind}{others}"))
         })
     }
 
     /// What it does.
-    pub fn kind(self) -> Kind {
+    pub fn edit_kind(self) -> EditKind {
         self.kind
     }
 
     /// The share of characters, words, sentences or letters that it changes, above 0 and at most .5;
     /// None if the kind knows no strength.
-    pub fn strength(self) -> Option<f64> {
+    pub fn edit_strength(self) -> Option<f64> {
         (self.share > 0).then(|| f64::from(self.share) / 1000.0)
     }
 
     /// How many of `count` parts it changes.
-    fn count_of(self, count: usize) -> usize {
+    fn changed_count(self, count: usize) -> usize {
         (count * usize::from(self.share) + 500) / 1000
     }
 }
 
-impl fmt::Display for Edit {
+impl fmt::Display for PlantedEdit {
     /// Such as `delete-words:5%`, or `nfd` where there is no strength.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.share {
@@ -261,36 +265,36 @@ impl fmt::Display for Edit {
 /// Plants edits that follow from a seed.
 ///
 /// ```
-/// use lookalike::plant::{Edit, Kind, Planter, Stock};
+/// use lookalike::plant_edits::{PlantedEdit, EditKind, EditPlanter, TextStock};
 ///
-/// let planter = Planter::new(7, Stock::new(["One old lamp burns.", "Two boats left at dawn."]));
-/// let number = Edit::of(Kind::ChangedNumber).next().unwrap();
+/// let planter = EditPlanter::new(7, TextStock::new(["One old lamp burns.", "Two boats left at dawn."]));
+/// let number = PlantedEdit::edits_of_kind(EditKind::ChangedNumber).next().unwrap();
 /// let text = "The ferry of 7:15 was late.";
-/// let planted = planter.plant("doc-1", text, &[number]).unwrap();
+/// let planted = planter.plant_edits("doc-1", text, &[number]).unwrap();
 /// assert_eq!(planted.len(), text.len());
 /// assert_ne!(planted, text);
 /// // What has no number keeps none.
-/// assert_eq!(planter.plant("doc-2", "No number here.", &[number]), None);
+/// assert_eq!(planter.plant_edits("doc-2", "No number here.", &[number]), None);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Planter {
+pub struct EditPlanter {
     seed: u64,
-    stock: Stock,
+    stock: TextStock,
 }
 
-impl Planter {
+impl EditPlanter {
     /// A planter that takes what it inserts from a stock.
-    pub fn new(seed: u64, stock: Stock) -> Self {
+    pub fn new(seed: u64, stock: TextStock) -> Self {
         Self { seed, stock }
     }
 
     /// The text with the edits applied one after another; None if one of them changes nothing, or
     /// if all together give the text back or leave nothing but white space.
-    pub fn plant(&self, id: &str, text: &str, edits: &[Edit]) -> Option<String> {
+    pub fn plant_edits(&self, id: &str, text: &str, edits: &[PlantedEdit]) -> Option<String> {
         let mut edited = text.to_owned();
         for (at, edit) in edits.iter().enumerate() {
-            let mut random = Random::of(self.seed, id, &format!("{at} {edit}"));
-            let after = edits::apply(*edit, &edited, &self.stock, &mut random)?;
+            let mut random = SplitMix64::from_document(self.seed, id, &format!("{at} {edit}"));
+            let after = edits::apply_edit(*edit, &edited, &self.stock, &mut random)?;
             if after == edited || after.trim().is_empty() {
                 return None;
             }
@@ -301,12 +305,12 @@ impl Planter {
 
     /// `count` edits of different kinds for a document, drawn from a list that must hold as many
     /// kinds; fewer if it does not.
-    pub fn draw(&self, id: &str, count: usize, among: &[Edit]) -> Vec<Edit> {
-        let mut random = Random::of(self.seed, id, &format!("draw {count}"));
+    pub fn draw_edits(&self, id: &str, count: usize, among: &[PlantedEdit]) -> Vec<PlantedEdit> {
+        let mut random = SplitMix64::from_document(self.seed, id, &format!("draw {count}"));
         let mut left = among.to_vec();
-        let mut drawn: Vec<Edit> = Vec::new();
+        let mut drawn: Vec<PlantedEdit> = Vec::new();
         while drawn.len() < count && !left.is_empty() {
-            let edit = left[random.below(left.len())];
+            let edit = left[random.next_below(left.len())];
             left.retain(|other| other.kind != edit.kind);
             drawn.push(edit);
         }
@@ -315,14 +319,14 @@ impl Planter {
 
     /// The edits of a list in an order of the document's own, so that taking the first few of every
     /// document takes all of them equally often.
-    pub fn order(&self, id: &str, among: &[Edit]) -> Vec<Edit> {
+    pub fn order_edits(&self, id: &str, among: &[PlantedEdit]) -> Vec<PlantedEdit> {
         let mut order = among.to_vec();
-        Random::of(self.seed, id, "order").shuffle(&mut order);
+        SplitMix64::from_document(self.seed, id, "order").shuffle_list(&mut order);
         order
     }
 
     /// A number by which documents are drawn: those with the smallest are a sample.
-    pub fn rank(&self, id: &str) -> u64 {
-        Random::of(self.seed, id, "rank").bits()
+    pub fn document_rank(&self, id: &str) -> u64 {
+        SplitMix64::from_document(self.seed, id, "rank").next_bits()
     }
 }

@@ -23,7 +23,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use crate::frequencies::FeatureHasher;
-use crate::hash::mix;
+use crate::hash::mix_bits;
 use crate::types::{DocId, Similarity, Threshold};
 
 /// Parts into which the range of similarity from 0 to 1 is divided.
@@ -139,7 +139,7 @@ impl Candidate {
         NegativePair {
             a: DocId(self.a),
             b: DocId(self.b),
-            similarity: Similarity::ratio(self.shared as usize, self.union as usize),
+            similarity: Similarity::from_ratio(self.shared as usize, self.union as usize),
         }
     }
 }
@@ -225,13 +225,13 @@ impl NegativeSampler {
             seed,
             ..
         } = self.options;
-        let is_contained = contained.admits(shared, size.min(of_drawn).max(1));
-        if of_drawn == 0 || below.admits(shared, union) || is_contained {
+        let is_contained = contained.admits_ratio(shared, size.min(of_drawn).max(1));
+        if of_drawn == 0 || below.admits_ratio(shared, union) || is_contained {
             return None;
         }
         let (a, b) = (document.0.min(drawn.0), document.0.max(drawn.0));
         Some(Candidate {
-            number: mix(seed ^ mix(u64::from(a) << 32 | u64::from(b))),
+            number: mix_bits(seed ^ mix_bits(u64::from(a) << 32 | u64::from(b))),
             a,
             b,
             shared: shared as u32,

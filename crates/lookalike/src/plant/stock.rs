@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::random::Random;
-use super::structure::{paragraph_ranges, sentence_ranges, units};
+use super::random::SplitMix64;
+use super::structure::{paragraph_ranges, sentence_ranges, split_units};
 
 /// Passages longer than this are no boilerplate, in characters.
 const LONGEST_PASSAGE: usize = 300;
@@ -18,18 +18,18 @@ const WORDS_EACH: usize = 32;
 /// Text of a corpus that is put into other documents of it.
 ///
 /// ```
-/// use lookalike::plant::{Edit, Planter, Stock};
+/// use lookalike::plant::{PlantedEdit, EditPlanter, TextStock};
 ///
 /// // An inserted sentence comes from another document of the corpus.
-/// let planter = Planter::new(7, Stock::new(["Wheat was cheap that year."]));
-/// let edits = Edit::parse("insert-sentences:20%")?;
+/// let planter = EditPlanter::new(7, TextStock::new(["Wheat was cheap that year."]));
+/// let edits = PlantedEdit::parse_edits("insert-sentences:20%")?;
 /// let text = "Rain fell. The mill stood still. Nobody came. Two dogs slept. Night fell.";
-/// let planted = planter.plant("doc-1", text, &edits).unwrap();
+/// let planted = planter.plant_edits("doc-1", text, &edits).unwrap();
 /// assert!(planted.contains("Wheat was cheap that year"));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Stock {
+pub struct TextStock {
     /// First and last paragraphs: those that several documents share if there are any.
     passages: Vec<String>,
     sentences: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Stock {
     characters: Vec<char>,
 }
 
-impl Stock {
+impl TextStock {
     /// Collects from texts, of which a few hundred are enough; the same texts in the same order give
     /// the same stock.
     pub fn new<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
@@ -61,11 +61,11 @@ impl Stock {
 
     fn take_parts(&mut self, text: &str) {
         let sentences = sentence_ranges(text);
-        let chosen = spread(&sentences, SENTENCES_EACH);
+        let chosen = spread_evenly(&sentences, SENTENCES_EACH);
         self.sentences
             .extend(chosen.map(|range| text[range.clone()].to_owned()));
-        let units = units(text);
-        for unit in spread(&units, WORDS_EACH) {
+        let units = split_units(text);
+        for unit in spread_evenly(&units, WORDS_EACH) {
             let piece = &text[unit.range.clone()];
             if unit.is_word {
                 self.words.push(piece.to_owned());
@@ -90,23 +90,23 @@ impl Stock {
     }
 
     /// A passage that the text does not have.
-    pub(super) fn passage(&self, text: &str, random: &mut Random) -> Option<&str> {
+    pub(super) fn choose_passage(&self, text: &str, random: &mut SplitMix64) -> Option<&str> {
         other_than(&self.passages, random, |passage| !text.contains(passage))
     }
 
     /// A sentence that the text does not have.
-    pub(super) fn sentence(&self, text: &str, random: &mut Random) -> Option<&str> {
+    pub(super) fn choose_sentence(&self, text: &str, random: &mut SplitMix64) -> Option<&str> {
         other_than(&self.sentences, random, |sentence| !text.contains(sentence))
     }
 
     /// A word other than this one.
-    pub(super) fn word(&self, word: &str, random: &mut Random) -> Option<&str> {
+    pub(super) fn choose_word(&self, word: &str, random: &mut SplitMix64) -> Option<&str> {
         other_than(&self.words, random, |other| other != word)
     }
 
     /// A character of a script written without spaces, other than this one.
-    pub(super) fn character(&self, piece: &str, random: &mut Random) -> Option<char> {
-        let tries = (0..TRIES).filter_map(|_| random.choose(&self.characters).copied());
+    pub(super) fn choose_character(&self, piece: &str, random: &mut SplitMix64) -> Option<char> {
+        let tries = (0..TRIES).filter_map(|_| random.choose_one(&self.characters).copied());
         tries.into_iter().find(|&other| !piece.contains(other))
     }
 }
@@ -116,15 +116,15 @@ const TRIES: usize = 8;
 
 fn other_than<'s>(
     list: &'s [String],
-    random: &mut Random,
+    random: &mut SplitMix64,
     fits: impl Fn(&str) -> bool,
 ) -> Option<&'s str> {
-    let mut tries = (0..TRIES).filter_map(|_| random.choose(list));
+    let mut tries = (0..TRIES).filter_map(|_| random.choose_one(list));
     tries.find(|item| fits(item)).map(String::as_str)
 }
 
 /// Up to `most` of a list, evenly spread over it.
-fn spread<T>(list: &[T], most: usize) -> impl Iterator<Item = &T> {
+fn spread_evenly<T>(list: &[T], most: usize) -> impl Iterator<Item = &T> {
     let count = most.min(list.len());
     (0..count).map(move |at| &list[at * list.len() / count])
 }

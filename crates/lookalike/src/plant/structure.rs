@@ -2,48 +2,48 @@
 
 use std::ops::Range;
 
-use crate::text::sentences;
-use crate::text::unicode::{Class, class};
+use crate::text::split_sentences;
+use crate::text::unicode::{CharacterClass, character_class};
 
 /// A word, or a character of a script written without spaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
+pub(super) struct TextUnit {
     pub(super) range: Range<usize>,
     /// Whether it is a word, which spaces part from others.
     pub(super) is_word: bool,
 }
 
 /// The words and single characters of a text, in its order. Cost: some ten nanoseconds a character.
-pub(super) fn units(text: &str) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+pub(super) fn split_units(text: &str) -> Vec<TextUnit> {
+    let mut units: Vec<TextUnit> = Vec::new();
     let mut in_word = false;
     for (start, point) in text.char_indices() {
         let end = start + point.len_utf8();
-        let class = class(point);
+        let class = character_class(point);
         match (class, units.last_mut()) {
-            (Class::Word, Some(word)) if in_word => word.range.end = end,
-            (Class::Word | Class::Character, _) => units.push(Unit {
+            (CharacterClass::Word, Some(word)) if in_word => word.range.end = end,
+            (CharacterClass::Word | CharacterClass::Character, _) => units.push(TextUnit {
                 range: start..end,
-                is_word: class == Class::Word,
+                is_word: class == CharacterClass::Word,
             }),
             _ => {}
         }
-        in_word = class == Class::Word || in_word && class == Class::Ignorable;
+        in_word = class == CharacterClass::Word || in_word && class == CharacterClass::Ignorable;
     }
     units
 }
 
 /// The sentences of a text without the white space around them; blank ones are left out.
 pub(super) fn sentence_ranges(text: &str) -> Vec<Range<usize>> {
-    trimmed(text, sentences(text))
+    trim_pieces(text, split_sentences(text))
 }
 
 /// The lines of a text without the white space around them; blank ones are left out.
 pub(super) fn paragraph_ranges(text: &str) -> Vec<Range<usize>> {
-    trimmed(text, text.split_inclusive('\n'))
+    trim_pieces(text, text.split_inclusive('\n'))
 }
 
-fn trimmed<'t>(text: &str, pieces: impl Iterator<Item = &'t str>) -> Vec<Range<usize>> {
+fn trim_pieces<'t>(text: &str, pieces: impl Iterator<Item = &'t str>) -> Vec<Range<usize>> {
     let mut start = 0;
     let mut ranges = Vec::new();
     for piece in pieces {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn words_are_runs_and_chinese_characters_stand_alone() {
         let text = "Fast-food 在café里，3.5元";
-        let found: Vec<_> = units(text)
+        let found: Vec<_> = split_units(text)
             .into_iter()
             .map(|unit| (text[unit.range].to_owned(), unit.is_word))
             .collect();

@@ -1,9 +1,9 @@
 //! The edits against what their names promise.
 
-use super::structure::{sentence_ranges, units};
+use super::structure::{sentence_ranges, split_units};
 use super::*;
 use crate::recipe::Recipe;
-use crate::text::{Analyzer, Scratch};
+use crate::text::{AnalysisScratch, TextAnalyzer};
 use crate::types::{DocId, Threshold};
 
 const ENGLISH: &str = "On Friday the ferry left at 7:15, and nobody missed it.\n\
@@ -15,66 +15,71 @@ const CHINESE: &str = "清晨六点，老船长已经把缆绳解开了。港口
     他们用Python写了一个程序，来计算每天的潮水。后来大家都说：这个办法很好！\n\
     书店里的灯还亮着，门口站着两个人，谁也没有说话。";
 
-fn planter() -> Planter {
+fn planter() -> EditPlanter {
     let others = [
         "Share this story\nThe mill burned down. Wheat was cheap then.\nAll rights reserved",
         "Share this story\nTwo brothers sold lamps. One of them could sing.\nAll rights reserved",
         "转载请注明出处\n山里的雪还没有化。村民们在祠堂前面等消息。\n版权所有",
         "转载请注明出处\n桥修好了，火车又开了。孩子们跑去看。\n版权所有",
     ];
-    Planter::new(5, Stock::new(others))
+    EditPlanter::new(5, TextStock::new(others))
 }
 
-fn planted(kind: Kind, strength: usize, text: &str) -> Option<String> {
-    let edit = Edit::of(kind).nth(strength).unwrap();
-    planter().plant("d", text, &[edit])
+fn planted(kind: EditKind, strength: usize, text: &str) -> Option<String> {
+    let edit = PlantedEdit::edits_of_kind(kind).nth(strength).unwrap();
+    planter().plant_edits("d", text, &[edit])
 }
 
 fn jaccard(a: &str, b: &str) -> f64 {
-    let analyzer = Analyzer::new(&Recipe::default());
+    let analyzer = TextAnalyzer::new(&Recipe::default());
     let [a, b] = [a, b].map(|text| {
         let mut features = Vec::new();
         analyzer
-            .analyze(text, &mut Scratch::default())
-            .features(&mut features);
+            .analyze_text(text, &mut AnalysisScratch::default())
+            .append_features(&mut features);
         features
     });
-    crate::verify::jaccard(&a, &b).get()
+    crate::verify::jaccard_index(&a, &b).get()
 }
 
 #[test]
 fn kinds_stand_at_their_places_and_have_names_of_their_own() {
     for (at, (kind, name, shares)) in KINDS.into_iter().enumerate() {
         assert_eq!(kind as usize, at);
-        assert_eq!(Kind::named(name).unwrap(), kind);
+        assert_eq!(EditKind::from_name(name).unwrap(), kind);
         assert!(shares.is_sorted() && !shares.is_empty());
     }
-    let names: std::collections::BTreeSet<_> = Edit::all().iter().map(Edit::to_string).collect();
-    assert_eq!(names.len(), Edit::all().len());
+    let names: std::collections::BTreeSet<_> = PlantedEdit::all_edits()
+        .iter()
+        .map(PlantedEdit::to_string)
+        .collect();
+    assert_eq!(names.len(), PlantedEdit::all_edits().len());
     assert!(names.contains("typos:0.5%") && names.contains("truncate-head:30%"));
-    let refused = Edit::parse("paraphrase").unwrap_err().to_string();
+    let refused = PlantedEdit::parse_edits("paraphrase")
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("'paraphrase'") && refused.contains("changed-number"));
-    for edit in Edit::all() {
-        assert_eq!(Edit::parse(&edit.to_string()).unwrap(), [edit]);
+    for edit in PlantedEdit::all_edits() {
+        assert_eq!(PlantedEdit::parse_edits(&edit.to_string()).unwrap(), [edit]);
     }
-    assert_eq!(Edit::parse("typos").unwrap().len(), 4);
+    assert_eq!(PlantedEdit::parse_edits("typos").unwrap().len(), 4);
     for wrong in ["typos:3%", "typos:5", "nfd:5%"] {
-        let refused = Edit::parse(wrong).unwrap_err().to_string();
+        let refused = PlantedEdit::parse_edits(wrong).unwrap_err().to_string();
         assert!(refused.contains(wrong), "{refused}");
     }
 }
 
 #[test]
 fn every_edit_changes_one_of_two_texts_and_never_gives_it_back() {
-    for edit in Edit::all() {
+    for edit in PlantedEdit::all_edits() {
         let results = [ENGLISH, CHINESE].map(|text| {
-            let planted = planter().plant("d", text, &[edit]);
+            let planted = planter().plant_edits("d", text, &[edit]);
             assert_ne!(planted.as_deref(), Some(text), "{edit}");
             planted
         });
         // Hundredths of nine sentences are none; the texts are composed and simplified already.
         let name = edit.to_string();
-        let idle = [Kind::Nfc, Kind::Simplified].contains(&edit.kind)
+        let idle = [EditKind::Nfc, EditKind::Simplified].contains(&edit.kind)
             || name.ends_with("-sentences:1%")
             || name.ends_with("-sentences:5%");
         assert_eq!(results.iter().all(Option::is_none), idle, "{edit}");
@@ -83,38 +88,46 @@ fn every_edit_changes_one_of_two_texts_and_never_gives_it_back() {
 
 #[test]
 fn results_depend_on_seed_document_edit_and_text_alone() {
-    let edit = Edit::of(Kind::ReplaceWords).nth(3).unwrap();
-    let [one, other] = [planter(), planter()].map(|planter| planter.plant("d", ENGLISH, &[edit]));
+    let edit = PlantedEdit::edits_of_kind(EditKind::ReplaceWords)
+        .nth(3)
+        .unwrap();
+    let [one, other] =
+        [planter(), planter()].map(|planter| planter.plant_edits("d", ENGLISH, &[edit]));
     assert_eq!(one, other);
-    assert_ne!(one, planter().plant("e", ENGLISH, &[edit]));
-    let reseeded = Planter {
+    assert_ne!(one, planter().plant_edits("e", ENGLISH, &[edit]));
+    let reseeded = EditPlanter {
         seed: 6,
         ..planter()
     };
-    assert_ne!(one, reseeded.plant("d", ENGLISH, &[edit]));
+    assert_ne!(one, reseeded.plant_edits("d", ENGLISH, &[edit]));
     // Frozen: labels that were planted once can be planted again.
-    let number = Edit::of(Kind::ChangedNumber).next().unwrap();
-    let text = planter().plant("d", "7 of 9", &[number]).unwrap();
-    assert_eq!(text, planter().plant("d", "7 of 9", &[number]).unwrap());
+    let number = PlantedEdit::edits_of_kind(EditKind::ChangedNumber)
+        .next()
+        .unwrap();
+    let text = planter().plant_edits("d", "7 of 9", &[number]).unwrap();
+    assert_eq!(
+        text,
+        planter().plant_edits("d", "7 of 9", &[number]).unwrap()
+    );
 }
 
 #[test]
 fn strengths_are_kept_to_the_nearest_part() {
     let text: String = (0..1000).map(|at| format!("w{at} ")).collect();
     for (strength, percent) in [1, 5, 10, 20].into_iter().enumerate() {
-        let kept = planted(Kind::DeleteWords, strength, &text).unwrap();
-        assert_eq!(units(&kept).len(), 1000 - 10 * percent);
-        let more = planted(Kind::InsertWords, strength, &text).unwrap();
-        assert_eq!(units(&more).len(), 1000 + 10 * percent);
-        let replaced = planted(Kind::ReplaceWords, strength, &text).unwrap();
+        let kept = planted(EditKind::DeleteWords, strength, &text).unwrap();
+        assert_eq!(split_units(&kept).len(), 1000 - 10 * percent);
+        let more = planted(EditKind::InsertWords, strength, &text).unwrap();
+        assert_eq!(split_units(&more).len(), 1000 + 10 * percent);
+        let replaced = planted(EditKind::ReplaceWords, strength, &text).unwrap();
         let same = text.split(' ').zip(replaced.split(' '));
         assert_eq!(same.filter(|(a, b)| a != b).count(), 10 * percent);
     }
     let sentences: String = (0..100).map(|at| format!("Here is {at}. ")).collect();
-    let fewer = planted(Kind::DeleteSentences, 1, &sentences).unwrap();
+    let fewer = planted(EditKind::DeleteSentences, 1, &sentences).unwrap();
     assert_eq!(sentence_ranges(&fewer).len(), 95);
     for (strength, percent) in [10, 30, 50].into_iter().enumerate() {
-        for kind in [Kind::TruncateHead, Kind::TruncateTail] {
+        for kind in [EditKind::TruncateHead, EditKind::TruncateTail] {
             let rest = planted(kind, strength, CHINESE).unwrap();
             let (length, whole) = (rest.chars().count(), CHINESE.chars().count());
             assert_eq!(length, whole - (whole * percent * 10 + 500) / 1000);
@@ -126,44 +139,47 @@ fn strengths_are_kept_to_the_nearest_part() {
 #[test]
 fn a_share_that_means_none_is_not_applied() {
     // 5 % of 9 characters are none, of 10 one.
-    assert_eq!(planted(Kind::DeleteWords, 1, "一二三四五六七八九"), None);
-    assert!(planted(Kind::DeleteWords, 1, "一二三四五六七八九十").is_some());
+    assert_eq!(
+        planted(EditKind::DeleteWords, 1, "一二三四五六七八九"),
+        None
+    );
+    assert!(planted(EditKind::DeleteWords, 1, "一二三四五六七八九十").is_some());
     for text in ["", " \n", "。。。"] {
-        for edit in Edit::all() {
+        for edit in PlantedEdit::all_edits() {
             let words = [
-                Kind::DeleteWords,
-                Kind::InsertWords,
-                Kind::ReplaceWords,
-                Kind::Typos,
+                EditKind::DeleteWords,
+                EditKind::InsertWords,
+                EditKind::ReplaceWords,
+                EditKind::Typos,
             ];
-            let of_words = words.contains(&edit.kind) || edit.kind == Kind::ZeroWidth;
-            assert!(!of_words || planter().plant("d", text, &[edit]).is_none());
+            let of_words = words.contains(&edit.kind) || edit.kind == EditKind::ZeroWidth;
+            assert!(!of_words || planter().plant_edits("d", text, &[edit]).is_none());
         }
     }
-    assert_eq!(planted(Kind::ShuffleSentences, 0, "Only one."), None);
-    assert_eq!(planted(Kind::ChangedNumber, 0, "none"), None);
-    let empty = Planter::new(5, Stock::default());
+    assert_eq!(planted(EditKind::ShuffleSentences, 0, "Only one."), None);
+    assert_eq!(planted(EditKind::ChangedNumber, 0, "none"), None);
+    let empty = EditPlanter::new(5, TextStock::default());
     for kind in [
-        Kind::InsertWords,
-        Kind::BoilerplateAfter,
-        Kind::ReplaceSentences,
+        EditKind::InsertWords,
+        EditKind::BoilerplateAfter,
+        EditKind::ReplaceSentences,
     ] {
-        let edit = Edit::of(kind).last().unwrap();
-        assert_eq!(empty.plant("d", ENGLISH, &[edit]), None);
+        let edit = PlantedEdit::edits_of_kind(kind).last().unwrap();
+        assert_eq!(empty.plant_edits("d", ENGLISH, &[edit]), None);
     }
 }
 
 #[test]
 fn edits_of_format_are_cancelled_by_the_default_recipe() {
     let kinds = [
-        Kind::Traditional,
-        Kind::FullWidth,
-        Kind::Punctuation,
-        Kind::Spacing,
-        Kind::ZeroWidth,
-        Kind::Nfd,
-        Kind::UpperCase,
-        Kind::LowerCase,
+        EditKind::Traditional,
+        EditKind::FullWidth,
+        EditKind::Punctuation,
+        EditKind::Spacing,
+        EditKind::ZeroWidth,
+        EditKind::Nfd,
+        EditKind::UpperCase,
+        EditKind::LowerCase,
     ];
     for text in [ENGLISH, CHINESE] {
         for kind in kinds {
@@ -172,22 +188,25 @@ fn edits_of_format_are_cancelled_by_the_default_recipe() {
             }
         }
     }
-    let traditional = planted(Kind::Traditional, 0, CHINESE).unwrap();
+    let traditional = planted(EditKind::Traditional, 0, CHINESE).unwrap();
     assert!(traditional.contains("老船長") && traditional.contains("關閉"));
-    assert_eq!(planted(Kind::Simplified, 0, &traditional).unwrap(), CHINESE);
-    let wide = planted(Kind::FullWidth, 0, "at 7:15").unwrap();
+    assert_eq!(
+        planted(EditKind::Simplified, 0, &traditional).unwrap(),
+        CHINESE
+    );
+    let wide = planted(EditKind::FullWidth, 0, "at 7:15").unwrap();
     assert_eq!(wide, "ａｔ\u{3000}７：１５");
-    assert_eq!(planted(Kind::HalfWidth, 0, &wide).unwrap(), "at 7:15");
-    let apart = planted(Kind::Nfd, 0, "café").unwrap();
+    assert_eq!(planted(EditKind::HalfWidth, 0, &wide).unwrap(), "at 7:15");
+    let apart = planted(EditKind::Nfd, 0, "café").unwrap();
     assert_eq!(apart, "cafe\u{301}");
-    assert_eq!(planted(Kind::Nfc, 0, &apart).unwrap(), "café");
+    assert_eq!(planted(EditKind::Nfc, 0, &apart).unwrap(), "café");
 }
 
 #[test]
 fn wrapping_keeps_the_words() {
-    let html = planted(Kind::Html, 0, "a < b & \"c\"\nsecond").unwrap();
+    let html = planted(EditKind::Html, 0, "a < b & \"c\"\nsecond").unwrap();
     assert!(html.contains("<p>a &lt; b &amp; &quot;c&quot;</p>\n<p>second</p>"));
-    let markdown = planted(Kind::Markdown, 0, ENGLISH).unwrap();
+    let markdown = planted(EditKind::Markdown, 0, ENGLISH).unwrap();
     assert!(markdown.starts_with("# On Friday"));
     assert!(markdown.contains("**"));
     assert_eq!(jaccard(ENGLISH, &markdown), 1.0);
@@ -205,16 +224,16 @@ fn shuffling_keeps_the_parts() {
         parts
     };
     for text in [ENGLISH, CHINESE] {
-        let shuffled = planted(Kind::ShuffleSentences, 0, text).unwrap();
+        let shuffled = planted(EditKind::ShuffleSentences, 0, text).unwrap();
         assert_eq!(sorted(&shuffled), sorted(text));
-        let paragraphs = planted(Kind::ShuffleParagraphs, 0, text).unwrap();
+        let paragraphs = planted(EditKind::ShuffleParagraphs, 0, text).unwrap();
         assert_eq!(sorted(&paragraphs), sorted(text));
     }
 }
 
 #[test]
 fn boilerplate_is_what_documents_share() {
-    let framed = planted(Kind::BoilerplateAfter, 0, ENGLISH).unwrap();
+    let framed = planted(EditKind::BoilerplateAfter, 0, ENGLISH).unwrap();
     let shared = [
         "Share this story",
         "All rights reserved",
@@ -228,8 +247,10 @@ fn boilerplate_is_what_documents_share() {
 #[test]
 fn one_digit_of_one_number_changes() {
     for id in ["a", "b", "c", "d", "e"] {
-        let edit = Edit::of(Kind::ChangedNumber).next().unwrap();
-        let edited = planter().plant(id, CHINESE, &[edit]).unwrap();
+        let edit = PlantedEdit::edits_of_kind(EditKind::ChangedNumber)
+            .next()
+            .unwrap();
+        let edited = planter().plant_edits(id, CHINESE, &[edit]).unwrap();
         let differing = CHINESE.chars().zip(edited.chars()).filter(|(a, b)| a != b);
         let differing: Vec<_> = differing.collect();
         assert!(matches!(differing[..], [(a, b)] if a.is_ascii_digit() && b.is_ascii_digit()));
@@ -241,23 +262,26 @@ fn several_edits_are_of_different_kinds_and_all_apply() {
     let planter = planter();
     for id in ["a", "b", "c"] {
         for count in [2, 3] {
-            let drawn = planter.draw(id, count, &Edit::all());
+            let drawn = planter.draw_edits(id, count, &PlantedEdit::all_edits());
             let mut kinds: Vec<_> = drawn.iter().map(|edit| edit.kind).collect();
             kinds.sort();
             kinds.dedup();
             assert_eq!(kinds.len(), count);
-            assert_eq!(drawn, planter.draw(id, count, &Edit::all()));
+            assert_eq!(
+                drawn,
+                planter.draw_edits(id, count, &PlantedEdit::all_edits())
+            );
         }
     }
-    let edit = |kind| Edit::of(kind).next().unwrap();
-    let both = [edit(Kind::UpperCase), edit(Kind::ChangedNumber)];
-    let edited = planter.plant("d", "at 7", &both).unwrap();
+    let edit = |kind| PlantedEdit::edits_of_kind(kind).next().unwrap();
+    let both = [edit(EditKind::UpperCase), edit(EditKind::ChangedNumber)];
+    let edited = planter.plant_edits("d", "at 7", &both).unwrap();
     assert!(edited.starts_with("AT ") && edited != "AT 7");
-    let idle = [edit(Kind::UpperCase), edit(Kind::Simplified)];
-    assert_eq!(planter.plant("d", "at 7", &idle), None);
+    let idle = [edit(EditKind::UpperCase), edit(EditKind::Simplified)];
+    assert_eq!(planter.plant_edits("d", "at 7", &idle), None);
     // Two that undo one another plant nothing.
-    let undone = [edit(Kind::FullWidth), edit(Kind::HalfWidth)];
-    assert_eq!(planter.plant("d", "at 7", &undone), None);
+    let undone = [edit(EditKind::FullWidth), edit(EditKind::HalfWidth)];
+    assert_eq!(planter.plant_edits("d", "at 7", &undone), None);
 }
 
 /// Documents of one topic share some words, and every tenth is a part of another one.
@@ -320,10 +344,10 @@ fn negatives_are_exact_and_of_every_similarity() {
         sorted.iter_mut().for_each(|it| it.sort_unstable());
         assert_eq!(
             pair.similarity,
-            crate::verify::jaccard(&sorted[0], &sorted[1])
+            crate::verify::jaccard_index(&sorted[0], &sorted[1])
         );
         assert!(pair.similarity.get() < 0.6 && pair.a < pair.b);
-        assert!(crate::verify::containment(&sorted[0], &sorted[1]).get() < 0.75);
+        assert!(crate::verify::containment_index(&sorted[0], &sorted[1]).get() < 0.75);
         assert!(pair.a.0 % 6 == 0 || pair.b.0 % 6 == 0);
         by_tenth[(pair.similarity.get() * 10.0) as usize] += 1;
         neighbours.entry(pair.a.0).or_default().push(pair.b.0);

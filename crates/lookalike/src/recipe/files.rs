@@ -7,34 +7,34 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Recipe, Weights, YanyiwuRecipe};
+use super::{Recipe, WeightScheme, YanyiwuRecipe};
 use crate::error::{Error, Result};
 use crate::hash;
 use crate::sketch::compat::{File, Sources, Tables};
 use crate::text::features_of_terms;
-use crate::weight::{Table, TableKind};
+use crate::weight::{TableKind, WeightTable};
 
 /// Hash domain of the digests.
 const DIGEST_DOMAIN: u64 = 3;
 
-/// The names of a recipe's files with the digests of their contents. After [`Recipe::read`] it also holds the
-/// contents themselves, shared between clones.
+/// The names of a recipe's files with the digests of their contents. After [`Recipe::read_recipe`] it
+/// also holds the contents themselves, shared between clones.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Files {
+pub struct RecipeFiles {
     digests: BTreeMap<String, String>,
     #[serde(skip)]
     contents: BTreeMap<String, Arc<[u8]>>,
     #[serde(skip)]
-    loaded: Option<Arc<Loaded>>,
+    loaded: Option<Arc<LoadedFiles>>,
 }
 
 /// The parsed contents of a recipe's files.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedFiles {
     pub(crate) words: Vec<UserWord>,
     pub(crate) stopwords: Vec<String>,
-    pub(crate) table: Option<Table>,
+    pub(crate) table: Option<WeightTable>,
     /// Tables of the scheme `yanyiwu`.
     pub(crate) tables: Option<Arc<Tables>>,
 }
@@ -52,28 +52,28 @@ pub(crate) struct UserWord {
 const MOST_FREQUENT: usize = 1_000_000_000;
 
 /// Two values are equal if they have the same names with the same digests.
-impl PartialEq for Files {
+impl PartialEq for RecipeFiles {
     fn eq(&self, other: &Self) -> bool {
         self.digests == other.digests
     }
 }
 
-impl Eq for Files {}
+impl Eq for RecipeFiles {}
 
-impl fmt::Debug for Files {
+impl fmt::Debug for RecipeFiles {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_map().entries(&self.digests).finish()
     }
 }
 
-impl Files {
+impl RecipeFiles {
     /// Returns `true` if the recipe names no files.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }
 
     /// Returns the name and content of every file that has been read, ordered by name.
-    pub fn contents(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub fn iter_contents(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.contents
             .iter()
             .map(|(name, content)| (name.as_str(), &**content))
@@ -84,17 +84,20 @@ impl Recipe {
     /// Returns the names of the recipe's files, each with the key that contains it.
     pub fn file_names(&self) -> Vec<(&'static str, &str)> {
         let user = self.segment.as_ref().and_then(|it| it.user.as_deref());
-        let stopwords = self.filter.files().map(|name| ("filter.stopwords", name));
+        let stopwords = self
+            .filter
+            .stopword_files()
+            .map(|name| ("filter.stopwords", name));
         let table = self.simhash.table.as_deref();
         (user.map(|name| ("segment.user", name)).into_iter())
             .chain(stopwords)
             .chain(table.map(|name| ("simhash.table", name)))
-            .chain(self.yanyiwu.iter().flat_map(YanyiwuRecipe::files))
+            .chain(self.yanyiwu.iter().flat_map(YanyiwuRecipe::named_files))
             .collect()
     }
 
     /// Returns the parsed contents of the recipe's files.
-    pub(crate) fn loaded(&self) -> Arc<Loaded> {
+    pub(crate) fn loaded_files(&self) -> Arc<LoadedFiles> {
         if self.file_names().is_empty() {
             return Arc::default();
         }
@@ -106,7 +109,7 @@ impl Recipe {
 
     /// Returns `true` if the weights come from a table of document frequencies.
     pub(crate) fn has_frequencies(&self) -> bool {
-        let loaded = self.loaded();
+        let loaded = self.loaded_files();
         let table = loaded.table.as_ref();
         table.is_some_and(|table| table.kind != TableKind::Plain)
     }
@@ -117,20 +120,20 @@ impl Recipe {
         let is_named = |name: &String| named.iter().any(|(_, named)| named == name);
         match self.files.digests.keys().find(|name| !is_named(name)) {
             None => Ok(self),
-            Some(stray) => Err(self.refusal(format!(
+            Some(stray) => Err(self.recipe_error(format!(
                 "[files] has '{stray}', which the recipe does not name"
             ))),
         }
     }
 
-    pub(super) fn load(&mut self, locate: &dyn Fn(&str, &str) -> PathBuf) -> Result<()> {
+    pub(super) fn load_files(&mut self, locate: &dyn Fn(&str, &str) -> PathBuf) -> Result<()> {
         let named: Vec<_> = self
             .file_names()
             .into_iter()
             .map(|(key, name)| (key, name.to_owned()))
             .collect();
         for (key, name) in &named {
-            let content = self.read_file(key, name, &locate(key, name))?;
+            let content = self.read_named_file(key, name, &locate(key, name))?;
             self.files.contents.insert(name.clone(), content);
         }
         if !named.is_empty() {
@@ -139,13 +142,18 @@ impl Recipe {
         Ok(())
     }
 
-    fn read_file(&mut self, key: &str, name: &str, path: &std::path::Path) -> Result<Arc<[u8]>> {
+    fn read_named_file(
+        &mut self,
+        key: &str,
+        name: &str,
+        path: &std::path::Path,
+    ) -> Result<Arc<[u8]>> {
         let content = std::fs::read(path).map_err(|cause| {
-            self.refusal(format!("{key}: cannot read {}: {cause}", path.display()))
+            self.recipe_error(format!("{key}: cannot read {}: {cause}", path.display()))
         })?;
-        let digest = format!("{:032x}", hash::bytes(DIGEST_DOMAIN, &content));
+        let digest = format!("{:032x}", hash::hash_bytes(DIGEST_DOMAIN, &content));
         match self.files.digests.get(name) {
-            Some(said) if *said != digest => Err(self.refusal(format!(
+            Some(said) if *said != digest => Err(self.recipe_error(format!(
                 "{key}: {} has the digest {digest}, but [files] says {said}: it is not the file of \
                  the recipe",
                 path.display()
@@ -157,38 +165,38 @@ impl Recipe {
         }
     }
 
-    fn understand(&self) -> Result<Loaded> {
-        let mut loaded = Loaded::default();
+    fn understand(&self) -> Result<LoadedFiles> {
+        let mut loaded = LoadedFiles::default();
         for (key, name) in self.file_names() {
-            let text = self.text(key, name)?;
+            let text = self.file_text(key, name)?;
             match key {
                 "segment.user" => loaded.words = user_words(name, text)?,
-                "filter.stopwords" => loaded.stopwords.extend(stopwords(text)),
-                "simhash.table" => loaded.table = Some(self.table(name, text)?),
+                "filter.stopwords" => loaded.stopwords.extend(parse_stopwords(text)),
+                "simhash.table" => loaded.table = Some(self.parse_table(name, text)?),
                 // The tables of a scheme are parsed together, below.
                 _ => {}
             }
         }
         if let Some(yanyiwu) = &self.yanyiwu {
-            let tables = Tables::read(&self.sources(yanyiwu)?)?;
+            let tables = Tables::read(&self.yanyiwu_sources(yanyiwu)?)?;
             loaded.tables = Some(Arc::new(tables));
         }
         Ok(loaded)
     }
 
-    fn text(&self, key: &str, name: &str) -> Result<&str> {
+    fn file_text(&self, key: &str, name: &str) -> Result<&str> {
         let content = std::str::from_utf8(&self.files.contents[name]);
         let text = content.map_err(|cause| {
             let valid = &self.files.contents[name][..cause.valid_up_to()];
             let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
-            self.refusal(format!("{key}: {name}:{line}: the line is not UTF-8"))
+            self.recipe_error(format!("{key}: {name}:{line}: the line is not UTF-8"))
         })?;
         Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
     }
 
-    fn sources<'r>(&'r self, yanyiwu: &'r YanyiwuRecipe) -> Result<Sources<'r>> {
+    fn yanyiwu_sources<'r>(&'r self, yanyiwu: &'r YanyiwuRecipe) -> Result<Sources<'r>> {
         let file = |key: &str, name: &'r String| {
-            let text = self.text(key, name)?;
+            let text = self.file_text(key, name)?;
             Ok(File { name, text })
         };
         let user = yanyiwu.user.as_ref();
@@ -201,16 +209,16 @@ impl Recipe {
         })
     }
 
-    fn table(&self, name: &str, text: &str) -> Result<Table> {
-        let table = Table::parse(name, text)?;
+    fn parse_table(&self, name: &str, text: &str) -> Result<WeightTable> {
+        let table = WeightTable::parse_table(name, text)?;
         let weights = self.simhash.weights;
         match (&table.kind, weights) {
-            (TableKind::Frequencies(head), Weights::Tfidf | Weights::Levels) => {
+            (TableKind::Frequencies(head), WeightScheme::Tfidf | WeightScheme::Levels) => {
                 let own = self.terms_id().to_string();
                 if head.recipe_id == own || self.restricts_terms_of(&head.recipe_id) {
                     return Ok(table);
                 }
-                Err(self.refusal(format!(
+                Err(self.recipe_error(format!(
                     "simhash.table: {name} was learned under the recipe {} (terms {}), which has \
                      other terms than this recipe (terms {own}): learn a table with `lookalike \
                      idf` (in Python Idf.learn). Only filters may be added afterwards, to a recipe \
@@ -218,16 +226,16 @@ impl Recipe {
                     head.recipe, head.recipe_id
                 )))
             }
-            (TableKind::Frequencies(_), _) => Err(self.refusal(format!(
+            (TableKind::Frequencies(_), _) => Err(self.recipe_error(format!(
                 "simhash.table: {name} is a table of document frequencies; simhash.weights = \
                  \"given\" takes lines of term, tab, weight"
             ))),
-            (TableKind::Plain, Weights::Tfidf) => Err(self.refusal(format!(
+            (TableKind::Plain, WeightScheme::Tfidf) => Err(self.recipe_error(format!(
                 "simhash.table: {name} is not a table of document frequencies, which simhash.weights \
                  = \"tfidf\" needs: learn one with `lookalike idf` (in Python Idf.learn), or use the weights \
                  of this one, which may be jieba's idf.txt, with simhash.weights = \"given\""
             ))),
-            (TableKind::Plain, Weights::Levels) => {
+            (TableKind::Plain, WeightScheme::Levels) => {
                 self.without_contradictions(name, table.refuse_other_levels(name)?)
             }
             (TableKind::Plain, _) => self.without_contradictions(name, table),
@@ -266,7 +274,7 @@ impl Recipe {
         self.ngram == 1 && choices.any(|wider| wider.terms_id().to_string() == terms_id)
     }
 
-    fn without_contradictions(&self, name: &str, table: Table) -> Result<Table> {
+    fn without_contradictions(&self, name: &str, table: WeightTable) -> Result<WeightTable> {
         let terms = table.rows.iter().map(|(term, ..)| &**term);
         let features = features_of_terms(self, terms);
         table.refuse_contradictions(name, &features)
@@ -281,7 +289,7 @@ impl Recipe {
             .map(|(key, old)| (old.to_owned(), name(key, old)))
             .collect();
         let new = |old: &String| names.get(old).unwrap_or(old).clone();
-        let Files {
+        let RecipeFiles {
             digests, contents, ..
         } = &mut self.files;
         *digests = digests
@@ -327,12 +335,14 @@ impl Recipe {
         self.filter.stopwords.iter_mut().for_each(&rename);
         self.simhash.table.iter_mut().for_each(&rename);
         let tables = self.yanyiwu.iter_mut();
-        tables.flat_map(YanyiwuRecipe::names).for_each(&rename);
+        tables
+            .flat_map(YanyiwuRecipe::file_names_mut)
+            .for_each(&rename);
     }
 }
 
 /// Returns the words of a list with one word per line.
-fn stopwords(text: &str) -> impl Iterator<Item = String> {
+fn parse_stopwords(text: &str) -> impl Iterator<Item = String> {
     let words = text.lines().map(str::trim);
     words.filter(|word| !word.is_empty()).map(str::to_owned)
 }
@@ -342,12 +352,13 @@ fn user_words(name: &str, text: &str) -> Result<Vec<UserWord>> {
     lines
         .filter(|(_, line)| !line.trim().is_empty())
         .map(|(at, line)| {
-            user_word(line).map_err(|what| Error::recipe(format!("{name}:{}: {what}", at + 1)))
+            parse_user_word(line)
+                .map_err(|what| Error::recipe_error(format!("{name}:{}: {what}", at + 1)))
         })
         .collect()
 }
 
-fn user_word(line: &str) -> Result<UserWord, String> {
+fn parse_user_word(line: &str) -> Result<UserWord, String> {
     let mut fields = line.split_whitespace();
     let word = fields.next().unwrap_or_default().to_owned();
     let mut part = fields.next();

@@ -11,22 +11,22 @@
 //!
 //! Cost: one comparison per feature, and occasionally a sort of a few hundred features.
 
-use crate::text::Analysis;
+use crate::text::TextAnalysis;
 use crate::types::Similarity;
 use crate::verify;
 
 /// Appends the `kept` smallest distinct features of a text, ascending, or all if it has fewer.
-pub fn smallest_features(analysis: &Analysis<'_>, kept: usize, into: &mut Vec<u64>) {
+pub fn smallest_features(analysis: &TextAnalysis<'_>, kept: usize, into: &mut Vec<u64>) {
     let start = into.len();
     // Once the sketch is full, features from this one on cannot enter it.
     let mut limit = u64::MAX;
     let mut full = false;
-    analysis.chunks(|features| {
+    analysis.visit_chunks(|features| {
         for &feature in features {
             if feature < limit || !full {
                 into.push(feature);
                 if into.len() - start >= ROOM * kept {
-                    settle(into, start, kept);
+                    keep_smallest(into, start, kept);
                     if into.len() - start == kept {
                         full = true;
                         limit = into[into.len() - 1];
@@ -35,13 +35,13 @@ pub fn smallest_features(analysis: &Analysis<'_>, kept: usize, into: &mut Vec<u6
             }
         }
     });
-    settle(into, start, kept);
+    keep_smallest(into, start, kept);
 }
 
 /// The list of features is sorted once it has this many times `kept` entries.
 const ROOM: usize = 4;
 
-fn settle(into: &mut Vec<u64>, start: usize, kept: usize) {
+fn keep_smallest(into: &mut Vec<u64>, start: usize, kept: usize) {
     into[start..].sort_unstable();
     let mut distinct = start;
     for at in start..into.len() {
@@ -81,7 +81,7 @@ pub fn shared_smallest(a: &[u64], b: &[u64], kept: usize) -> (usize, usize) {
 /// ```
 pub fn bottom_k_jaccard(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     let (shared, all) = shared_smallest(a, b, kept);
-    Similarity::ratio(shared, all)
+    Similarity::from_ratio(shared, all)
 }
 
 /// Returns an estimate of |A ∩ B| / |A| from the `kept` smallest hashes of both sets: among the hashes of A
@@ -95,13 +95,13 @@ pub fn bottom_k_containment(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     let reach = reach(a).min(reach(b));
     let within = |hashes: &[u64]| hashes.partition_point(|&hash| hash <= reach);
     let (a, b) = (&a[..within(a)], &b[..within(b)]);
-    Similarity::ratio(verify::intersection(a, b), a.len())
+    Similarity::from_ratio(verify::intersection(a, b), a.len())
 }
 
 /// Returns the ratio of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)|, over the k smallest values of one
 /// hash. It is biased, because values of one sketch beyond the range of the other count as missing.
 pub fn textbook_bottom_k(a: &[u64], b: &[u64]) -> Similarity {
-    verify::jaccard(a, b)
+    verify::jaccard_index(a, b)
 }
 
 /// Returns the ratio of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)|, over the sets of minima of k hash
@@ -114,17 +114,17 @@ pub fn textbook_k_minima(a: &[u32], b: &[u32]) -> Similarity {
         values.dedup();
         values
     };
-    verify::jaccard(&set(a), &set(b))
+    verify::jaccard_index(&set(a), &set(b))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::mix;
+    use crate::hash::mix_bits;
 
     fn smallest(set: impl IntoIterator<Item = u64>, kept: usize) -> Vec<u64> {
         let mut hashes: Vec<u64> = set.into_iter().collect();
-        settle(&mut hashes, 0, kept);
+        keep_smallest(&mut hashes, 0, kept);
         hashes
     }
 
@@ -143,7 +143,7 @@ mod tests {
     /// Returns the hashes of two sets that share `shared` features and have `a` and `b` features of their
     /// own.
     fn sets(shared: u64, a: u64, b: u64, seed: u64) -> [Vec<u64>; 2] {
-        let hash = move |at: u64| mix(mix(seed) ^ at);
+        let hash = move |at: u64| mix_bits(mix_bits(seed) ^ at);
         let own = |from: u64, count: u64| {
             (0..shared)
                 .chain(from..from + count)
@@ -226,16 +226,16 @@ mod tests {
     #[test]
     fn the_sketch_is_the_head_of_the_sorted_set() {
         use crate::recipe::Recipe;
-        use crate::text::{Analyzer, Scratch};
-        let analyzer = Analyzer::new(&Recipe::named("words-1").unwrap());
-        let mut scratch = Scratch::default();
+        use crate::text::{AnalysisScratch, TextAnalyzer};
+        let analyzer = TextAnalyzer::new(&Recipe::built_in("words-1").unwrap());
+        let mut scratch = AnalysisScratch::default();
         for (words, distinct) in [(0, 1), (1, 1), (5, 3), (200, 150), (3000, 2500), (5000, 20)] {
             let text: String = (0..words)
-                .map(|at| format!("w{} ", mix(at) % distinct))
+                .map(|at| format!("w{} ", mix_bits(at) % distinct))
                 .collect();
-            let analysis = analyzer.analyze(&text, &mut scratch);
+            let analysis = analyzer.analyze_text(&text, &mut scratch);
             let mut all = Vec::new();
-            analysis.features(&mut all);
+            analysis.append_features(&mut all);
             for kept in [16, 17, 64, 128] {
                 let mut sketch = vec![7];
                 smallest_features(&analysis, kept, &mut sketch);

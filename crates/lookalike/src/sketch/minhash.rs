@@ -13,24 +13,24 @@
 //!
 //! A slot has 32 bits. Repeated features do not change a signature.
 
-use super::compat::{Permutations, finalized, legacy};
+use super::compat::{PermutationFunctions, finalize_hash, legacy_value};
 use crate::arch::{Arch, Cpu, Kernel};
-use crate::hash::mix;
+use crate::hash::mix_bits;
 use crate::recipe::{MinHashFamily, MinHashRecipe};
-use crate::text::{Analysis, CHUNK};
+use crate::text::{CHUNK, TextAnalysis};
 
 /// Computes signatures of one family and number of slots.
 ///
 /// ```
 /// use lookalike::sketch::{MinHasher, equal_slots};
-/// use lookalike::text::{Analyzer, Scratch};
+/// use lookalike::text::{TextAnalyzer, AnalysisScratch};
 /// use lookalike::{Cpu, Recipe};
 ///
-/// let recipe = Recipe::named("default")?;
-/// let (analyzer, hasher) = (Analyzer::new(&recipe), MinHasher::new(&recipe.minhash, Cpu::best()));
+/// let recipe = Recipe::built_in("default")?;
+/// let (analyzer, hasher) = (TextAnalyzer::new(&recipe), MinHasher::new(&recipe.minhash, Cpu::detect_best()));
 /// let [a, b] = ["Two birds sat on the roof.", "two birds sat on the roof"].map(|text| {
-///     let mut signature = vec![0; hasher.slots()];
-///     hasher.sign(&analyzer.analyze(text, &mut Scratch::default()), &mut signature);
+///     let mut signature = vec![0; hasher.slot_count()];
+///     hasher.write_signature(&analyzer.analyze_text(text, &mut AnalysisScratch::default()), &mut signature);
 ///     signature
 /// });
 /// assert_eq!(equal_slots(&a, &b), 128);
@@ -39,7 +39,7 @@ use crate::text::{Analysis, CHUNK};
 #[derive(Clone, Debug)]
 pub struct MinHasher {
     slots: usize,
-    functions: Functions,
+    functions: FamilyFunctions,
     cpu: Cpu,
 }
 
@@ -48,22 +48,22 @@ const MOST: usize = 128;
 
 /// The functions of the slots.
 #[derive(Clone, Debug)]
-enum Functions {
+enum FamilyFunctions {
     FastSimilarity,
-    Affine(Affine<u32>),
-    Legacy(Affine<u64>),
+    Affine(AffineFunctions<u32>),
+    Legacy(AffineFunctions<u64>),
 }
 
 /// Multiplier and summand of every slot, padded to whole groups of slots.
 #[derive(Clone, Debug)]
-struct Affine<T> {
+struct AffineFunctions<T> {
     factors: Vec<T>,
     summands: Vec<T>,
     /// `true` if the functions take the hashes of `datasketch`, which are the lower halves of the tokens.
     foreign: bool,
 }
 
-impl<T: Copy + Default> Affine<T> {
+impl<T: Copy + Default> AffineFunctions<T> {
     fn new(factors: Vec<T>, summands: Vec<T>, foreign: bool) -> Self {
         let filled = |mut values: Vec<T>| {
             values.resize(values.len().next_multiple_of(SLOTS_AT_ONCE), T::default());
@@ -77,22 +77,26 @@ impl<T: Copy + Default> Affine<T> {
     }
 }
 
-impl Functions {
+impl FamilyFunctions {
     fn new(recipe: &MinHashRecipe) -> Self {
         let (family, slots) = (recipe.family, recipe.slots as usize);
-        if let Some(drawn) = Permutations::new(family, slots, recipe.seed.unwrap_or(1)) {
-            let Permutations { factors, summands } = drawn;
+        if let Some(drawn) = PermutationFunctions::new(family, slots, recipe.seed.unwrap_or(1)) {
+            let PermutationFunctions { factors, summands } = drawn;
             let narrow = |values: Vec<u64>| values.into_iter().map(|value| value as u32).collect();
             return if family == MinHashFamily::DatasketchLegacy {
-                Self::Legacy(Affine::new(factors, summands, true))
+                Self::Legacy(AffineFunctions::new(factors, summands, true))
             } else {
-                Self::Affine(Affine::new(narrow(factors), narrow(summands), true))
+                Self::Affine(AffineFunctions::new(
+                    narrow(factors),
+                    narrow(summands),
+                    true,
+                ))
             };
         }
         if family == MinHashFamily::FastSimilarity {
             return Self::FastSimilarity;
         }
-        let number = |at: usize| mix(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
+        let number = |at: usize| mix_bits(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
         // Slots below 128 use the numbers 0 to 255: all factors, then all summands. Every later slot uses two
         // numbers in a row.
         let place = |slot: usize, half: usize| match slot {
@@ -101,7 +105,7 @@ impl Functions {
         };
         let factors = (0..slots).map(|slot| number(place(slot, 0)) | 1).collect();
         let summands = (0..slots).map(|slot| number(place(slot, 1))).collect();
-        Self::Affine(Affine::new(factors, summands, false))
+        Self::Affine(AffineFunctions::new(factors, summands, false))
     }
 }
 
@@ -117,30 +121,31 @@ impl MinHasher {
     pub fn new(recipe: &MinHashRecipe, cpu: Cpu) -> Self {
         Self {
             slots: recipe.slots as usize,
-            functions: Functions::new(recipe),
+            functions: FamilyFunctions::new(recipe),
             cpu,
         }
     }
 
     /// Returns the number of slots of a signature.
-    pub fn slots(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         self.slots
     }
 
-    /// Writes the signature of a text to `signature`, which must have [`slots`](Self::slots) slots. Returns
-    /// `false` for a text without features; the contents of `signature` are then meaningless.
-    pub fn sign(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
-        self.sign_seen(analysis, signature, &mut |_| ())
+    /// Writes the signature of a text to `signature`, which must have [`slot_count`](Self::slot_count)
+    /// slots. Returns `false` for a text without features; the contents of `signature` are then
+    /// meaningless.
+    pub fn write_signature(&self, analysis: &TextAnalysis<'_>, signature: &mut [u32]) -> bool {
+        self.write_signature_showing(analysis, signature, &mut |_| ())
     }
 
     /// Writes the same signature and also passes the features on, so that the caller need not compute them
     /// again. If the family [works on features](Self::works_on_features), `see` is called with all of them in
     /// the order of the text, with repetitions, one chunk at a time.
-    pub(crate) fn sign_seen(
+    pub(crate) fn write_signature_showing(
         &self,
-        analysis: &Analysis<'_>,
+        analysis: &TextAnalysis<'_>,
         signature: &mut [u32],
-        see: See<'_>,
+        see: FeatureObserver<'_>,
     ) -> bool {
         assert_eq!(
             signature.len(),
@@ -152,18 +157,18 @@ impl MinHasher {
             return false;
         }
         match &self.functions {
-            Functions::FastSimilarity => self.cpu.run(FastSimilarity {
+            FamilyFunctions::FastSimilarity => self.cpu.run(FastSimilarity {
                 analysis,
                 signature,
                 see,
             }),
-            Functions::Affine(functions) => self.cpu.run(Least {
+            FamilyFunctions::Affine(functions) => self.cpu.run(LeastValuesKernel {
                 analysis,
                 functions,
                 signature,
                 see,
             }),
-            Functions::Legacy(functions) => self.cpu.run(Least {
+            FamilyFunctions::Legacy(functions) => self.cpu.run(LeastValuesKernel {
                 analysis,
                 functions,
                 signature,
@@ -175,29 +180,29 @@ impl MinHasher {
 
     /// Writes the signature that the tool of the recipe's scheme gives to a text. It also exists for a text
     /// without features: all its slots are empty (2³² − 1). Without a scheme, and for tools without
-    /// signatures, this is the same as [`sign`](Self::sign).
-    pub fn original(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
-        self.sign(analysis, signature) || !self.works_on_features()
+    /// signatures, this is the same as [`write_signature`](Self::write_signature).
+    pub fn original_signature(&self, analysis: &TextAnalysis<'_>, signature: &mut [u32]) -> bool {
+        self.write_signature(analysis, signature) || !self.works_on_features()
     }
 
     /// Returns `true` if signatures are computed from the recipe's features, and not from the hashes of
     /// another tool.
     pub(crate) fn works_on_features(&self) -> bool {
         match &self.functions {
-            Functions::FastSimilarity => true,
-            Functions::Affine(functions) => !functions.foreign,
-            Functions::Legacy(functions) => !functions.foreign,
+            FamilyFunctions::FastSimilarity => true,
+            FamilyFunctions::Affine(functions) => !functions.foreign,
+            FamilyFunctions::Legacy(functions) => !functions.foreign,
         }
     }
 }
 
 /// A callback that receives features as they are computed.
-pub(crate) type See<'a> = &'a mut dyn FnMut(&[u64]);
+pub(crate) type FeatureObserver<'a> = &'a mut dyn FnMut(&[u64]);
 
 struct FastSimilarity<'a, 't> {
-    analysis: &'a Analysis<'t>,
+    analysis: &'a TextAnalysis<'t>,
     signature: &'a mut [u32],
-    see: See<'a>,
+    see: FeatureObserver<'a>,
 }
 
 impl Kernel for FastSimilarity<'_, '_> {
@@ -211,18 +216,18 @@ impl Kernel for FastSimilarity<'_, '_> {
             see,
         } = self;
         let in_one = analysis.feature_count() <= CHUNK;
-        analysis.chunks(|features| {
+        analysis.visit_chunks(|features| {
             see(features);
-            Round::Random(0).apply(features, signature);
+            SamplingRound::Random(0).apply_round(features, signature);
             if in_one {
                 more_rounds(signature, |round, signature| {
-                    round.apply(features, signature)
+                    round.apply_round(features, signature)
                 });
             }
         });
         if !in_one {
             more_rounds(signature, |round, signature| {
-                analysis.chunks(|features| round.apply(features, signature));
+                analysis.visit_chunks(|features| round.apply_round(features, signature));
             });
         }
     }
@@ -231,32 +236,32 @@ impl Kernel for FastSimilarity<'_, '_> {
 /// Runs the rounds after the first, until every slot is filled. These are few if the set is large compared
 /// with the number of slots. `apply` applies a round to all features.
 #[inline(always)]
-fn more_rounds(signature: &mut [u32], mut apply: impl FnMut(Round, &mut [u32])) {
+fn more_rounds(signature: &mut [u32], mut apply: impl FnMut(SamplingRound, &mut [u32])) {
     for round in 1..RANDOM_ROUNDS {
         if !signature.contains(&UNFILLED) {
             return;
         }
-        apply(Round::Random(round), signature);
+        apply(SamplingRound::Random(round), signature);
     }
     for slot in 0..signature.len() {
         if signature[slot] == UNFILLED {
-            apply(Round::Own(slot), signature);
+            apply(SamplingRound::Own(slot), signature);
         }
     }
 }
 
 /// A pass over all features.
 #[derive(Clone, Copy)]
-enum Round {
+enum SamplingRound {
     /// Every feature goes to one slot.
     Random(u32),
     /// Every feature goes to this slot.
     Own(usize),
 }
 
-impl Round {
+impl SamplingRound {
     #[inline(always)]
-    fn apply(self, features: &[u64], signature: &mut [u32]) {
+    fn apply_round(self, features: &[u64], signature: &mut [u32]) {
         match (self, <&mut [u32; MOST]>::try_from(&mut *signature)) {
             // The number of slots is a constant here, so that the compiler can optimise for it.
             (Self::Random(0), Ok(signature)) => first_round(features, signature),
@@ -265,7 +270,7 @@ impl Round {
                 let round = RANDOM_ROUNDS + slot as u32;
                 let least = features
                     .iter()
-                    .map(|&feature| tagged(round, round_hash(round, feature)));
+                    .map(|&feature| tag_round(round, round_hash(round, feature)));
                 signature[slot] = least.fold(signature[slot], u32::min);
             }
         }
@@ -288,7 +293,7 @@ fn first_round(features: &[u64], signature: &mut [u32; MOST]) {
     for group in groups {
         for (lane, &feature) in lanes.iter_mut().zip(group) {
             let slot = (feature >> (64 - MOST.ilog2())) as usize;
-            lane[slot] = lane[slot].min(tagged(0, feature));
+            lane[slot] = lane[slot].min(tag_round(0, feature));
         }
     }
     random_round(0, rest, signature);
@@ -307,7 +312,7 @@ fn random_round(round: u32, features: &[u64], signature: &mut (impl AsMut<[u32]>
     for &feature in features {
         let hash = round_hash(round, feature);
         let slot = (((hash >> 32) * slots) >> 32) as usize;
-        let value = tagged(round, hash);
+        let value = tag_round(round, hash);
         signature[slot] = signature[slot].min(value);
     }
 }
@@ -319,48 +324,48 @@ fn round_hash(round: u32, feature: u64) -> u64 {
     if round == 0 {
         feature
     } else {
-        mix(feature ^ u64::from(round) << 32)
+        mix_bits(feature ^ u64::from(round) << 32)
     }
 }
 
 /// Returns the value of a slot: the round in the upper byte and a rank of 24 bits below it. It is never
 /// [`UNFILLED`].
 #[inline(always)]
-fn tagged(round: u32, hash: u64) -> u32 {
+fn tag_round(round: u32, hash: u64) -> u32 {
     round << 24 | (hash as u32 & 0x00ff_ffff).min(0x00ff_fffe)
 }
 
-struct Least<'a, 't, T> {
-    analysis: &'a Analysis<'t>,
-    functions: &'a Affine<T>,
+struct LeastValuesKernel<'a, 't, T> {
+    analysis: &'a TextAnalysis<'t>,
+    functions: &'a AffineFunctions<T>,
     signature: &'a mut [u32],
-    see: See<'a>,
+    see: FeatureObserver<'a>,
 }
 
 /// Number of slots that fit into the registers of a CPU together.
 const SLOTS_AT_ONCE: usize = 64;
 
 /// A number type of affine functions.
-trait Number: Copy + Default {
+trait AffineNumber: Copy + Default {
     /// Returns the value of the function with this factor and summand for a hash.
-    fn apply(factor: Self, summand: Self, hash: u32) -> u32;
+    fn apply_function(factor: Self, summand: Self, hash: u32) -> u32;
 }
 
-impl Number for u32 {
+impl AffineNumber for u32 {
     #[inline(always)]
-    fn apply(factor: u32, summand: u32, hash: u32) -> u32 {
+    fn apply_function(factor: u32, summand: u32, hash: u32) -> u32 {
         factor.wrapping_mul(hash).wrapping_add(summand)
     }
 }
 
-impl Number for u64 {
+impl AffineNumber for u64 {
     #[inline(always)]
-    fn apply(factor: u64, summand: u64, hash: u32) -> u32 {
-        legacy(factor, summand, hash.into())
+    fn apply_function(factor: u64, summand: u64, hash: u32) -> u32 {
+        legacy_value(factor, summand, hash.into())
     }
 }
 
-impl<T: Number> Kernel for Least<'_, '_, T> {
+impl<T: AffineNumber> Kernel for LeastValuesKernel<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -378,21 +383,25 @@ impl<T: Number> Kernel for Least<'_, '_, T> {
             let hash = *hash as u32;
             // `datasketch` before 2.0 does not finalise hashes.
             if size_of::<T>() == size_of::<u32>() {
-                finalized(hash)
+                finalize_hash(hash)
             } else {
                 hash
             }
         };
         if functions.foreign {
             for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
-                least(functions, slots, analysis.tokens().iter().map(foreign));
+                lower_to_least(
+                    functions,
+                    slots,
+                    analysis.token_values().iter().map(foreign),
+                );
             }
             return;
         }
-        analysis.chunks(|features| {
+        analysis.visit_chunks(|features| {
             see(features);
             for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
-                least(
+                lower_to_least(
                     functions,
                     slots,
                     features.iter().map(|feature| (feature >> 32) as u32),
@@ -405,7 +414,7 @@ impl<T: Number> Kernel for Least<'_, '_, T> {
 /// Lowers a group of slots to the minima of their functions. The last group of a signature may have fewer
 /// slots.
 #[inline(always)]
-fn least<T: Number>(
+fn lower_to_least<T: AffineNumber>(
     (factors, summands): (&[T; SLOTS_AT_ONCE], &[T; SLOTS_AT_ONCE]),
     slots: &mut [u32],
     hashes: impl Iterator<Item = u32>,
@@ -414,7 +423,7 @@ fn least<T: Number>(
     least[..slots.len()].copy_from_slice(slots);
     for hash in hashes {
         for slot in 0..SLOTS_AT_ONCE {
-            let value = T::apply(factors[slot], summands[slot], hash);
+            let value = T::apply_function(factors[slot], summands[slot], hash);
             least[slot] = least[slot].min(value);
         }
     }
@@ -424,9 +433,9 @@ fn least<T: Number>(
 /// Returns the number of slots that two signatures share. Divided by the number of slots, it is an unbiased
 /// estimate of the Jaccard index with a standard error of at most √(J(1−J)/slots).
 pub fn equal_slots(a: &[u32], b: &[u32]) -> usize {
-    struct Equal<'a>(&'a [u32], &'a [u32]);
+    struct EqualSlotsKernel<'a>(&'a [u32], &'a [u32]);
 
-    impl Kernel for Equal<'_> {
+    impl Kernel for EqualSlotsKernel<'_> {
         type Output = usize;
 
         #[inline(always)]
@@ -439,5 +448,5 @@ pub fn equal_slots(a: &[u32], b: &[u32]) -> usize {
         }
     }
 
-    Cpu::best().run(Equal(a, b))
+    Cpu::detect_best().run(EqualSlotsKernel(a, b))
 }

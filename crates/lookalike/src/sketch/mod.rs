@@ -10,11 +10,11 @@ pub use bottomk::{
     bottom_k_containment, bottom_k_jaccard, shared_smallest, smallest_features, textbook_bottom_k,
     textbook_k_minima,
 };
-pub(crate) use minhash::See;
+pub(crate) use minhash::FeatureObserver;
 pub use minhash::{MinHasher, equal_slots};
-pub use permuted::{MessageHasher, Permuted, PermutedScheme};
-pub(crate) use simhash::shuffle;
-pub use simhash::{SimHasher, Tie, ballots, tie, vote};
+pub use permuted::{MessageHasher, PermutedFunctions, PermutedScheme};
+pub(crate) use simhash::tie_order;
+pub use simhash::{SimHasher, TieBreaker, count_weighted_votes, list_ballots, tie_breaker};
 
 #[cfg(test)]
 mod tests;

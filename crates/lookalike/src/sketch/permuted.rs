@@ -1,11 +1,14 @@
 //! The MinHash of the Python package `datasketch`, for callers that supply hashes one after another.
 //!
-//! [`MinHasher`](super::MinHasher) signs a whole text under a recipe. Here hashes come in batches of any size
-//! and with any parameters, as in that package, and the result equals the package's bit for bit. The package
-//! has three schemes ([`PermutedScheme`]), with values of 32 bits (affine32) or 64 bits. `legacy` values fit
-//! into 32 bits, but the package stores them in 64.
+//! [`MinHasher`](super::MinHasher) signs a whole text under a recipe. Here hashes come in batches of any
+//! size and with any parameters, as in that package, and the result equals the package's bit for bit.
+//! The package has three schemes ([`PermutedScheme`]), with values of 32 bits (affine32) or 64 bits.
+//! `legacy_value` values fit into 32 bits, but the package stores them in 64.
 
-use super::compat::{Buffers, Permutations, datasketch_hashes, finalized, finalized_64, legacy};
+use super::compat::{
+    CompatBuffers, PermutationFunctions, datasketch_hashes, finalize_hash, finalized_64,
+    legacy_value,
+};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 
@@ -22,7 +25,7 @@ pub enum PermutedScheme {
 
 /// The functions of all slots.
 #[derive(Clone, Debug)]
-pub struct Permuted {
+pub struct PermutedFunctions {
     scheme: PermutedScheme,
     factors: Vec<u64>,
     summands: Vec<u64>,
@@ -31,21 +34,23 @@ pub struct Permuted {
     cpu: Cpu,
 }
 
-impl Permuted {
+impl PermutedFunctions {
     /// Returns the functions that the package draws for a seed.
-    pub fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
-        let Permutations { factors, summands } = Permutations::drawn(scheme, slots, seed);
+    pub fn draw_functions(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
+        let PermutationFunctions { factors, summands } =
+            PermutationFunctions::draw_functions(scheme, slots, seed);
         Self::of_numbers(scheme, factors, summands)
     }
 
     /// Creates functions from numbers that the caller has drawn.
     ///
     /// # Errors
-    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if there are not as many factors as summands, if a
-    /// number of affine32 has more than 32 bits, or if a factor of an affine scheme is even.
+    /// [`ErrorKind::EvaluatedSetting`](crate::ErrorKind::EvaluatedSetting) if there are not as many
+    /// factors as summands, if a number of affine32 has more than 32 bits, or if a factor of an affine
+    /// scheme is even.
     pub fn new(scheme: PermutedScheme, factors: Vec<u64>, summands: Vec<u64>) -> Result<Self> {
         if factors.len() != summands.len() {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "there are {} factors and {} summands",
                 factors.len(),
                 summands.len()
@@ -55,14 +60,14 @@ impl Permuted {
         if let Some(wide) = all().find(|&&number| number > u64::from(u32::MAX))
             && scheme == PermutedScheme::Affine32
         {
-            return Err(Error::setting(format!(
+            return Err(Error::setting_error(format!(
                 "the number {wide} has more than 32 bits"
             )));
         }
         if let Some(even) = factors.iter().find(|&&factor| factor % 2 == 0)
             && scheme != PermutedScheme::Legacy
         {
-            return Err(Error::setting(format!("the factor {even} is even")));
+            return Err(Error::setting_error(format!("the factor {even} is even")));
         }
         Ok(Self::of_numbers(scheme, factors, summands))
     }
@@ -77,7 +82,7 @@ impl Permuted {
             narrow: (narrow(&factors), narrow(&summands)),
             factors,
             summands,
-            cpu: Cpu::best(),
+            cpu: Cpu::detect_best(),
         }
     }
 
@@ -87,7 +92,7 @@ impl Permuted {
     }
 
     /// Returns the number of slots.
-    pub fn slots(&self) -> usize {
+    pub fn slot_count(&self) -> usize {
         self.factors.len()
     }
 
@@ -112,8 +117,8 @@ impl Permuted {
             "these slots are wide"
         );
         let functions = (&self.narrow.0[..], &self.narrow.1[..]);
-        let finalised: Vec<u32> = hashes.iter().map(|&hash| finalized(hash)).collect();
-        self.lower(functions, &finalised, slots, |factor, summand, hash| {
+        let finalised: Vec<u32> = hashes.iter().map(|&hash| finalize_hash(hash)).collect();
+        self.lower_slots(functions, &finalised, slots, |factor, summand, hash| {
             factor.wrapping_mul(hash).wrapping_add(summand)
         });
     }
@@ -128,27 +133,27 @@ impl Permuted {
             PermutedScheme::Affine32 => panic!("these slots are narrow"),
             PermutedScheme::Affine64 => {
                 let finalised: Vec<u64> = hashes.iter().map(|&hash| finalized_64(hash)).collect();
-                self.lower(functions, &finalised, slots, |factor, summand, hash| {
+                self.lower_slots(functions, &finalised, slots, |factor, summand, hash| {
                     factor.wrapping_mul(hash).wrapping_add(summand)
                 });
             }
             PermutedScheme::Legacy => {
-                self.lower(functions, hashes, slots, |factor, summand, hash| {
-                    u64::from(legacy(factor, summand, hash))
+                self.lower_slots(functions, hashes, slots, |factor, summand, hash| {
+                    u64::from(legacy_value(factor, summand, hash))
                 });
             }
         }
     }
 
-    fn lower<T: Copy + Ord>(
+    fn lower_slots<T: Copy + Ord>(
         &self,
         functions: (&[T], &[T]),
         hashes: &[T],
         slots: &mut [T],
         apply: impl Fn(T, T, T) -> T,
     ) {
-        assert_eq!(slots.len(), self.slots(), "every function has a slot");
-        self.cpu.run(Lower {
+        assert_eq!(slots.len(), self.slot_count(), "every function has a slot");
+        self.cpu.run(LowerSlotsKernel {
             functions,
             hashes,
             slots,
@@ -160,14 +165,14 @@ impl Permuted {
 /// Number of slots that are lowered together. Those of 32 bits fit into the registers of a CPU.
 const SLOTS_AT_ONCE: usize = 64;
 
-struct Lower<'a, T, F> {
+struct LowerSlotsKernel<'a, T, F> {
     functions: (&'a [T], &'a [T]),
     hashes: &'a [T],
     slots: &'a mut [T],
     apply: F,
 }
 
-impl<T: Copy + Ord, F: Fn(T, T, T) -> T> Kernel for Lower<'_, T, F> {
+impl<T: Copy + Ord, F: Fn(T, T, T) -> T> Kernel for LowerSlotsKernel<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
@@ -204,14 +209,14 @@ impl<T: Copy + Ord, F: Fn(T, T, T) -> T> Kernel for Lower<'_, T, F> {
 ///
 /// It caches the hashes of short messages, in 1 MiB.
 #[derive(Debug, Default)]
-pub struct MessageHasher(Buffers);
+pub struct MessageHasher(CompatBuffers);
 
 impl MessageHasher {
     /// Returns the hashes of messages that are stored one after another; message i ends at `ends[i]`.
     ///
     /// # Panics
     /// If the ends are not ascending, or beyond the bytes.
-    pub fn hashes(&mut self, messages: &[u8], ends: &[usize]) -> &[u64] {
-        datasketch_hashes(Cpu::best(), messages, ends, &mut self.0)
+    pub fn hash_messages(&mut self, messages: &[u8], ends: &[usize]) -> &[u64] {
+        datasketch_hashes(Cpu::detect_best(), messages, ends, &mut self.0)
     }
 }

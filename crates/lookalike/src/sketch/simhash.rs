@@ -13,22 +13,22 @@ use std::cmp::Ordering;
 use std::ops::{AddAssign, Neg};
 
 use super::compat::vote_of_keywords;
-use super::minhash::See;
+use super::minhash::FeatureObserver;
 use crate::arch::{Arch, Cpu, Kernel};
-use crate::hash::mix;
-use crate::recipe::{SimHashRecipe, Weights};
-use crate::text::Analysis;
+use crate::hash::mix_bits;
+use crate::recipe::{SimHashRecipe, WeightScheme};
+use crate::text::TextAnalysis;
 
 /// Computes fingerprints of 8–128 bits.
 ///
 /// ```
 /// use lookalike::sketch::SimHasher;
-/// use lookalike::text::{Analyzer, Scratch};
+/// use lookalike::text::{TextAnalyzer, AnalysisScratch};
 /// use lookalike::{Cpu, Recipe};
 ///
-/// let recipe = Recipe::named("default")?;
-/// let (analyzer, hasher) = (Analyzer::new(&recipe), SimHasher::new(&recipe.simhash, Cpu::best()));
-/// let fingerprint = |text| hasher.fingerprint(&analyzer.analyze(text, &mut Scratch::default()));
+/// let recipe = Recipe::built_in("default")?;
+/// let (analyzer, hasher) = (TextAnalyzer::new(&recipe), SimHasher::new(&recipe.simhash, Cpu::detect_best()));
+/// let fingerprint = |text| hasher.fingerprint(&analyzer.analyze_text(text, &mut AnalysisScratch::default()));
 /// assert_eq!(fingerprint("两只鸟停在屋顶上。"), Some(0xc07e_93a3_f701_9355));
 /// // One word has no pair of adjacent words, and so no fingerprint.
 /// assert_eq!(fingerprint("bird"), None);
@@ -37,7 +37,7 @@ use crate::text::Analysis;
 #[derive(Clone, Copy, Debug)]
 pub struct SimHasher {
     bits: u32,
-    weights: Weights,
+    weights: WeightScheme,
     cpu: Cpu,
 }
 
@@ -59,49 +59,53 @@ impl SimHasher {
 
     /// Returns the fingerprint of a text in the lowest bits, or `None` if the text has no features or none of
     /// its features has a weight.
-    pub fn fingerprint(&self, analysis: &Analysis<'_>) -> Option<u128> {
+    pub fn fingerprint(&self, analysis: &TextAnalysis<'_>) -> Option<u128> {
         self.fingerprint_seen(analysis, &mut |_| ())
     }
 
     /// Returns the same fingerprint and also passes the features on. If the fingerprint [is made of the
     /// features](Self::works_on_features) as they come, `see` is called with all of them, one chunk at a
     /// time.
-    pub(crate) fn fingerprint_seen(&self, analysis: &Analysis<'_>, see: See<'_>) -> Option<u128> {
-        let nothing_votes = analysis.weighted().is_some_and(|it| it.len() == 0);
+    pub(crate) fn fingerprint_seen(
+        &self,
+        analysis: &TextAnalysis<'_>,
+        see: FeatureObserver<'_>,
+    ) -> Option<u128> {
+        let nothing_votes = analysis.iter_weighted().is_some_and(|it| it.len() == 0);
         if analysis.feature_count() == 0 || nothing_votes {
             return None;
         }
-        let low = self.half(analysis, 0, see);
+        let low = self.vote_half(analysis, 0, see);
         let high = if self.bits > 64 {
-            self.half(analysis, 1, &mut |_| ())
+            self.vote_half(analysis, 1, &mut |_| ())
         } else {
             0
         };
-        Some(self.cut(u128::from(low) | u128::from(high) << 64))
+        Some(self.cut_to_bits(u128::from(low) | u128::from(high) << 64))
     }
 
     /// Returns `true` if the features of a text vote as they come, all with weight 1.
-    pub(crate) fn works_on_features(&self, analysis: &Analysis<'_>) -> bool {
+    pub(crate) fn works_on_features(&self, analysis: &TextAnalysis<'_>) -> bool {
         let foreign = analysis
-            .original()
-            .is_some_and(|it| it.keywords().is_some() || it.tie().is_some());
-        !foreign && analysis.weighted().is_none() && self.weights != Weights::Binary
+            .original_vote()
+            .is_some_and(|it| it.weighted_keywords().is_some() || it.tie_bit().is_some());
+        !foreign && analysis.iter_weighted().is_none() && self.weights != WeightScheme::Binary
     }
 
     /// Returns the fingerprint that the tool of the recipe's scheme gives to a text. It also exists for a
     /// text without features, for which [`fingerprint`](Self::fingerprint) returns `None` because such texts
     /// would all match. Without a scheme both functions return the same.
-    pub fn original(&self, analysis: &Analysis<'_>) -> Option<u128> {
-        let of_nothing = || Some(self.cut(analysis.original()?.of_nothing()?));
+    pub fn original_fingerprint(&self, analysis: &TextAnalysis<'_>) -> Option<u128> {
+        let of_nothing = || Some(self.cut_to_bits(analysis.original_vote()?.of_nothing()?));
         self.fingerprint(analysis).or_else(of_nothing)
     }
 
-    fn cut(&self, all: u128) -> u128 {
+    fn cut_to_bits(&self, all: u128) -> u128 {
         all & u128::MAX >> (128 - self.bits)
     }
 
-    fn half(&self, analysis: &Analysis<'_>, half: u64, see: See<'_>) -> u64 {
-        self.cpu.run(Half {
+    fn vote_half(&self, analysis: &TextAnalysis<'_>, half: u64, see: FeatureObserver<'_>) -> u64 {
+        self.cpu.run(HalfVoteKernel {
             analysis,
             weights: self.weights,
             half,
@@ -112,24 +116,24 @@ impl SimHasher {
 
 /// Returns the hash of every feature with which it votes, in the order of the text: 64 bits, and 64 more
 /// above them for wider fingerprints.
-pub fn ballots(analysis: &Analysis<'_>) -> Vec<u128> {
+pub fn list_ballots(analysis: &TextAnalysis<'_>) -> Vec<u128> {
     let joined = |low: u64, high: u64| u128::from(low) | u128::from(high) << 64;
-    if let Some(original) = analysis.original()
-        && original.tie().is_some()
+    if let Some(original) = analysis.original_vote()
+        && original.tie_bit().is_some()
     {
-        let halves = analysis.tokens().iter().zip(original.high());
+        let halves = analysis.token_values().iter().zip(original.upper_hashes());
         return halves.map(|(&low, &high)| joined(low, high)).collect();
     }
     let mut hashes = Vec::with_capacity(analysis.feature_count());
-    analysis.chunks(|features| {
-        hashes.extend(features.iter().map(|&low| joined(low, rehash(low, 1))));
+    analysis.visit_chunks(|features| {
+        hashes.extend(features.iter().map(|&low| joined(low, upper_hash(low, 1))));
     });
     hashes
 }
 
 /// The values of the bits whose votes are even.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tie {
+pub enum TieBreaker {
     /// The same bit in all positions.
     Bit(bool),
     /// The bits of the hash of this feature. Among the features that vote, it is the one whose product with a
@@ -138,29 +142,29 @@ pub enum Tie {
 }
 
 /// Returns the rule that decides the ties of a text, or `None` if the text has no features.
-pub fn tie(analysis: &Analysis<'_>) -> Option<Tie> {
-    if let Some(tie) = analysis.original().and_then(|it| it.tie()) {
-        return Some(Tie::Bit(tie != 0));
+pub fn tie_breaker(analysis: &TextAnalysis<'_>) -> Option<TieBreaker> {
+    if let Some(tie) = analysis.original_vote().and_then(|it| it.tie_bit()) {
+        return Some(TieBreaker::Bit(tie != 0));
     }
     let mut first = None;
     let mut see = |feature: u64| {
-        let place = shuffle(feature);
+        let place = tie_order(feature);
         first = Some(first.map_or(place, |first: u64| first.min(place)));
     };
-    match analysis.weighted() {
+    match analysis.iter_weighted() {
         Some(weighted) => weighted.for_each(|(feature, _)| see(feature)),
-        None => analysis.chunks(|features| features.iter().copied().for_each(&mut see)),
+        None => analysis.visit_chunks(|features| features.iter().copied().for_each(&mut see)),
     }
-    first.map(|place| Tie::Feature(unshuffle(place)))
+    first.map(|place| TieBreaker::Feature(feature_at_tie_order(place)))
 }
 
 /// Returns the hash of a feature for one half of a fingerprint. The second half mixes the feature once more.
 #[inline(always)]
-fn rehash(feature: u64, half: u64) -> u64 {
+fn upper_hash(feature: u64, half: u64) -> u64 {
     if half == 0 {
         feature
     } else {
-        mix(feature ^ SECOND_HALF)
+        mix_bits(feature ^ SECOND_HALF)
     }
 }
 
@@ -169,11 +173,11 @@ const SECOND_HALF: u64 = 0x6a09_e667_f3bc_c909;
 /// Returns the position of a feature in the order that decides ties. This is not the feature itself, because
 /// the highest bits of the smallest feature are nearly always 0.
 #[inline(always)]
-pub(crate) const fn shuffle(feature: u64) -> u64 {
+pub(crate) const fn tie_order(feature: u64) -> u64 {
     feature.wrapping_mul(SHUFFLE)
 }
 
-const fn unshuffle(place: u64) -> u64 {
+const fn feature_at_tie_order(place: u64) -> u64 {
     place.wrapping_mul(UNSHUFFLE)
 }
 
@@ -191,14 +195,14 @@ const UNSHUFFLE: u64 = {
     inverse
 };
 
-struct Half<'a, 't> {
-    analysis: &'a Analysis<'t>,
-    weights: Weights,
+struct HalfVoteKernel<'a, 't> {
+    analysis: &'a TextAnalysis<'t>,
+    weights: WeightScheme,
     half: u64,
-    see: See<'a>,
+    see: FeatureObserver<'a>,
 }
 
-impl Kernel for Half<'_, '_> {
+impl Kernel for HalfVoteKernel<'_, '_> {
     type Output = u64;
 
     #[inline(always)]
@@ -209,57 +213,60 @@ impl Kernel for Half<'_, '_> {
             half,
             see,
         } = self;
-        if let Some(keywords) = analysis.original().and_then(|it| it.keywords()) {
+        if let Some(keywords) = analysis
+            .original_vote()
+            .and_then(|it| it.weighted_keywords())
+        {
             return vote_of_keywords(keywords);
         }
-        if let Some(original) = analysis.original()
-            && let Some(tie) = original.tie()
+        if let Some(original) = analysis.original_vote()
+            && let Some(tie) = original.tie_bit()
         {
             let hashes = if half == 0 {
-                analysis.tokens()
+                analysis.token_values()
             } else {
-                original.high()
+                original.upper_hashes()
             };
-            return original_vote(hashes, analysis.weighted(), tie);
+            return original_vote(hashes, analysis.iter_weighted(), tie);
         }
-        if let Some(weighted) = analysis.weighted() {
+        if let Some(weighted) = analysis.iter_weighted() {
             return weighted_vote(weighted, half);
         }
         let mut ones = OneCounts::default();
         match weights {
-            Weights::Binary => {
+            WeightScheme::Binary => {
                 let mut features = Vec::new();
-                analysis.features(&mut features);
+                analysis.append_features(&mut features);
                 features
                     .iter_mut()
-                    .for_each(|feature| *feature = rehash(*feature, half));
-                ones.add(&features);
+                    .for_each(|feature| *feature = upper_hash(*feature, half));
+                ones.add_hashes(&features);
             }
             // Given features are not in the tables of other weights, so they count as often as they occur.
-            _ if half == 0 => analysis.chunks(|features| {
+            _ if half == 0 => analysis.visit_chunks(|features| {
                 see(features);
-                ones.add(features);
+                ones.add_hashes(features);
             }),
-            _ => analysis.chunks(|features| {
+            _ => analysis.visit_chunks(|features| {
                 let mut hashes = [0; ROUND];
                 for features in features.chunks(ROUND) {
                     let hashes = &mut hashes[..features.len()];
                     for (hash, &feature) in hashes.iter_mut().zip(features) {
-                        *hash = rehash(feature, half);
+                        *hash = upper_hash(feature, half);
                     }
-                    ones.add(hashes);
+                    ones.add_hashes(hashes);
                 }
             }),
         }
-        ones.majority(|| {
+        ones.majority_bits(|| {
             let mut first = u64::MAX;
-            analysis.chunks(|features| {
+            analysis.visit_chunks(|features| {
                 first = features
                     .iter()
-                    .map(|&feature| shuffle(feature))
+                    .map(|&feature| tie_order(feature))
                     .fold(first, u64::min);
             });
-            rehash(unshuffle(first), half)
+            upper_hash(feature_at_tie_order(first), half)
         })
     }
 }
@@ -273,8 +280,8 @@ fn original_vote(
 ) -> u64 {
     let Some(weighted) = weighted else {
         let mut ones = OneCounts::default();
-        ones.add(hashes);
-        return ones.majority(|| tie);
+        ones.add_hashes(hashes);
+        return ones.majority_bits(|| tie);
     };
     let mut counters = [0i128; 64];
     for (&hash, (_, weight)) in hashes.iter().zip(weighted) {
@@ -283,11 +290,11 @@ fn original_vote(
             *counter += sign * i128::from(weight);
         }
     }
-    decided(&counters, tie)
+    decide_bits(&counters, tie)
 }
 
 /// Returns a bit for each counter: 1 if the counter is above 0, and the bit of `tie` if it is 0.
-fn decided<T: Default + Ord>(counters: &[T; 64], tie: u64) -> u64 {
+fn decide_bits<T: Default + Ord>(counters: &[T; 64], tie: u64) -> u64 {
     let bit = |(bit, counter): (usize, &T)| match counter.cmp(&T::default()) {
         Ordering::Greater => 1 << bit,
         Ordering::Equal => tie & 1 << bit,
@@ -303,13 +310,13 @@ fn weighted_vote(features: impl Iterator<Item = (u64, i64)> + Clone, half: u64) 
         .map(|(_, weight)| i128::from(weight.unsigned_abs()))
         .sum();
     if i64::try_from(total).is_ok() {
-        vote_in::<i64>(features, half)
+        vote_with_counters::<i64>(features, half)
     } else {
-        vote_in::<i128>(features, half)
+        vote_with_counters::<i128>(features, half)
     }
 }
 
-fn vote_in<Sum>(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64
+fn vote_with_counters<Sum>(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64
 where
     Sum: Copy + Default + Ord + From<i64> + AddAssign + Neg<Output = Sum>,
 {
@@ -317,15 +324,15 @@ where
     let mut counters = [zero; 64];
     let mut first = u64::MAX;
     for (feature, weight) in features {
-        first = first.min(shuffle(feature));
-        let hash = rehash(feature, half);
+        first = first.min(tie_order(feature));
+        let hash = upper_hash(feature, half);
         let weight = Sum::from(weight);
         let votes = [-weight, weight];
         for (bit, counter) in counters.iter_mut().enumerate() {
             *counter += votes[(hash >> bit & 1) as usize];
         }
     }
-    decided(&counters, rehash(unshuffle(first), half))
+    decide_bits(&counters, upper_hash(feature_at_tie_order(first), half))
 }
 
 /// For every bit, the number of hashes that have it, stored as binary digits across words (Harley and Seal):
@@ -333,7 +340,7 @@ where
 /// then add to and compare 64 counts at once.
 struct OneCounts {
     /// Digits of eight separate counts, one per lane.
-    planes: [Lanes; PLANES],
+    planes: [VoteLanes; PLANES],
     /// Number of rounds in the planes.
     rounds: u32,
     /// Digits of everything that is not in the planes.
@@ -352,7 +359,7 @@ impl Default for OneCounts {
     }
 }
 
-type Lanes = [u64; LANES];
+type VoteLanes = [u64; LANES];
 
 const PLANES: usize = 10;
 
@@ -361,7 +368,7 @@ const MOST_ROUNDS: u32 = (1 << (PLANES - 4)) - 1;
 
 impl OneCounts {
     #[inline(always)]
-    fn add(&mut self, hashes: &[u64]) {
+    fn add_hashes(&mut self, hashes: &[u64]) {
         self.total += hashes.len() as u64;
         let (rounds, rest) = hashes.as_chunks::<ROUND>();
         for round in rounds {
@@ -382,10 +389,11 @@ impl OneCounts {
     #[inline(always)]
     fn add_round(&mut self, round: &[u64; ROUND]) {
         if self.rounds == MOST_ROUNDS {
-            self.settle();
+            self.settle_planes();
         }
         self.rounds += 1;
-        let vector = |at: usize| -> Lanes { std::array::from_fn(|lane| round[at * LANES + lane]) };
+        let vector =
+            |at: usize| -> VoteLanes { std::array::from_fn(|lane| round[at * LANES + lane]) };
         let [ones, twos, fours, eights, higher @ ..] = &mut self.planes;
         let mut eights_pair = [[0; LANES]; 2];
         let mut fours_pair = [[0; LANES]; 2];
@@ -408,7 +416,7 @@ impl OneCounts {
     /// seven carries of the plane below are added up to one word and seven carries. Three more powers follow
     /// the highest plane, because the sum of eight lanes has up to three more digits.
     #[inline(always)]
-    fn settle(&mut self) {
+    fn settle_planes(&mut self) {
         let mut carries = [0; LANES - 1];
         for power in 0..highest_plane(self.rounds) + 4 {
             let plane = self.planes.get_mut(power).map(std::mem::take);
@@ -441,9 +449,9 @@ impl OneCounts {
     /// Returns the bits that more than half of the hashes have. `tie` decides the bits that exactly half of
     /// them have.
     #[inline(always)]
-    fn majority(mut self, tie: impl FnOnce() -> u64) -> u64 {
+    fn majority_bits(mut self, tie: impl FnOnce() -> u64) -> u64 {
         if self.rounds > 0 {
-            self.settle();
+            self.settle_planes();
         }
         let half = self.total / 2;
         let (mut above, mut equal) = (0, u64::MAX);
@@ -482,10 +490,10 @@ fn full_add<const N: usize>(sum: &mut [u64; N], a: [u64; N], b: [u64; N]) -> [u6
 /// with the highest bit first. This is the definition that [`SimHasher`] follows.
 ///
 /// ```
-/// let counters = lookalike::sketch::vote(6, [(0b100101, 4), (0b101011, 5)]);
+/// let counters = lookalike::sketch::count_weighted_votes(6, [(0b100101, 4), (0b101011, 5)]);
 /// assert_eq!(counters, [9, -9, 1, -1, 1, 9]);
 /// ```
-pub fn vote(bits: u32, hashes: impl IntoIterator<Item = (u128, i64)>) -> Vec<i64> {
+pub fn count_weighted_votes(bits: u32, hashes: impl IntoIterator<Item = (u128, i64)>) -> Vec<i64> {
     let mut counters = vec![0; bits as usize];
     for (hash, weight) in hashes {
         for (at, counter) in counters.iter_mut().enumerate() {

@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::arch::Cpu;
-use crate::hash::mix;
-use crate::recipe::{MinHashFamily, MinHashRecipe, Recipe, SimHashRecipe, Weights};
-use crate::text::{Analysis, Analyzer, Scratch, Token};
+use crate::hash::mix_bits;
+use crate::recipe::{MinHashFamily, MinHashRecipe, Recipe, SimHashRecipe, WeightScheme};
+use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextToken};
 
 /// Makes analyses whose features stand for given numbers.
 struct Features {
-    analyzer: Analyzer,
-    scratch: Scratch,
+    analyzer: TextAnalyzer,
+    scratch: AnalysisScratch,
 }
 
 impl Features {
     fn new() -> Self {
-        let analyzer = Analyzer::new(&Recipe::named("words-1").unwrap());
+        let analyzer = TextAnalyzer::new(&Recipe::built_in("words-1").unwrap());
         Self {
             analyzer,
-            scratch: Scratch::default(),
+            scratch: AnalysisScratch::default(),
         }
     }
 
-    fn of(&mut self, numbers: impl IntoIterator<Item = u64>) -> Analysis<'_> {
+    fn of(&mut self, numbers: impl IntoIterator<Item = u64>) -> TextAnalysis<'_> {
         let names: Vec<String> = numbers
             .into_iter()
             .map(|number| number.to_string())
@@ -33,9 +33,9 @@ impl Features {
     }
 }
 
-fn all_features(analysis: &Analysis<'_>) -> Vec<u64> {
+fn all_features(analysis: &TextAnalysis<'_>) -> Vec<u64> {
     let mut all = Vec::new();
-    analysis.chunks(|features| all.extend_from_slice(features));
+    analysis.visit_chunks(|features| all.extend_from_slice(features));
     all
 }
 
@@ -48,14 +48,26 @@ fn bits_of(counters: &[i64]) -> u128 {
 
 #[test]
 fn the_vote_by_worked_example() {
-    assert_eq!(vote(6, [(0b100101, 4)]), [4, -4, -4, 4, -4, 4]);
-    assert_eq!(vote(6, [(0b101011, 5)]), [5, -5, 5, -5, 5, 5]);
-    let sum = vote(6, [(0b100101, 4), (0b101011, 5)]);
+    assert_eq!(
+        count_weighted_votes(6, [(0b100101, 4)]),
+        [4, -4, -4, 4, -4, 4]
+    );
+    assert_eq!(
+        count_weighted_votes(6, [(0b101011, 5)]),
+        [5, -5, 5, -5, 5, 5]
+    );
+    let sum = count_weighted_votes(6, [(0b100101, 4), (0b101011, 5)]);
     assert_eq!(sum, [9, -9, 1, -1, 1, 9]);
     assert_eq!(bits_of(&sum), 0b101011);
-    assert_eq!(vote(8, [(0b10011100, 5)]), [5, -5, -5, 5, 5, 5, -5, -5]);
-    assert_eq!(vote(8, [(0b01110101, 4)]), [-4, 4, 4, 4, -4, 4, -4, 4]);
-    let sum = vote(8, [(0b10011100, 5), (0b01110101, 4)]);
+    assert_eq!(
+        count_weighted_votes(8, [(0b10011100, 5)]),
+        [5, -5, -5, 5, 5, 5, -5, -5]
+    );
+    assert_eq!(
+        count_weighted_votes(8, [(0b01110101, 4)]),
+        [-4, 4, 4, 4, -4, 4, -4, 4]
+    );
+    let sum = count_weighted_votes(8, [(0b10011100, 5), (0b01110101, 4)]);
     assert_eq!(sum, [1, -1, -1, 9, 1, 9, -9, -1]);
     assert_eq!(bits_of(&[18, 9, -6, -9, 22, -35, 12, -5]), 0b11001010);
     assert_eq!(
@@ -84,16 +96,16 @@ fn distances_by_worked_example() {
 fn bigrams_by_worked_example() {
     let recipe = Recipe {
         ngram: 2,
-        ..Recipe::named("characters-3").unwrap()
+        ..Recipe::built_in("characters-3").unwrap()
     };
-    let analyzer = Analyzer::new(&recipe);
+    let analyzer = TextAnalyzer::new(&recipe);
     let text = "the cat sat on the mat";
     let characters: Vec<char> = analyzer
-        .tokens(text)
+        .list_tokens(text)
         .iter()
         .map(|token| match token {
-            Token::Character(character) => *character,
-            Token::Word(word) => panic!("'{word}' is not a character"),
+            TextToken::Character(character) => *character,
+            TextToken::Word(word) => panic!("'{word}' is not a character"),
         })
         .collect();
     assert_eq!(String::from_iter(&characters), text);
@@ -108,8 +120,8 @@ fn bigrams_by_worked_example() {
     assert_eq!(bigrams, expected);
     let mut distinct = Vec::new();
     analyzer
-        .analyze(text, &mut Scratch::default())
-        .features(&mut distinct);
+        .analyze_text(text, &mut AnalysisScratch::default())
+        .append_features(&mut distinct);
     assert_eq!(distinct.len(), 15);
 }
 
@@ -123,12 +135,12 @@ fn tie_feature(features: &[u64]) -> u64 {
 
 /// Returns the 128-bit hash of a feature: the feature itself, and above it the feature mixed once more.
 fn wide(feature: u64) -> u128 {
-    u128::from(feature) | u128::from(mix(feature ^ 0x6a09_e667_f3bc_c909)) << 64
+    u128::from(feature) | u128::from(mix_bits(feature ^ 0x6a09_e667_f3bc_c909)) << 64
 }
 
-fn plain_simhash(bits: u32, weights: Weights, features: &[u64]) -> u128 {
+fn plain_simhash(bits: u32, weights: WeightScheme, features: &[u64]) -> u128 {
     let mut features = features.to_vec();
-    if weights == Weights::Binary {
+    if weights == WeightScheme::Binary {
         features.sort_unstable();
         features.dedup();
     }
@@ -136,7 +148,7 @@ fn plain_simhash(bits: u32, weights: Weights, features: &[u64]) -> u128 {
     let hashes = features.iter().map(|&feature| (low_bits(wide(feature)), 1));
     let tie = wide(tie_feature(&features));
     let mut fingerprint = 0;
-    for (at, counter) in vote(bits, hashes).into_iter().enumerate() {
+    for (at, counter) in count_weighted_votes(bits, hashes).into_iter().enumerate() {
         let bit = bits - 1 - at as u32;
         let set = counter > 0 || counter == 0 && tie >> bit & 1 == 1;
         fingerprint |= u128::from(set) << bit;
@@ -151,14 +163,14 @@ fn fingerprints_are_the_vote() {
     let counts = (1u64..=40).chain([126, 127, 128, 129, 130, 144, 145, 255, 256, 257, 272, 273]);
     for count in counts.chain([1000, 1023, 1024, 1025, 1200, 4000]) {
         for distinct in [count, count.div_ceil(2), 3] {
-            let numbers = (0..count).map(|number| mix(count) + number % distinct);
+            let numbers = (0..count).map(|number| mix_bits(count) + number % distinct);
             let analysis = made.of(numbers);
             let features = all_features(&analysis);
             assert_eq!(features.len() as u64, count);
-            for weights in [Weights::Frequency, Weights::Binary] {
+            for weights in [WeightScheme::Frequency, WeightScheme::Binary] {
                 for bits in [8, 9, 32, 63, 64, 65, 100, 127, 128] {
                     let expected = plain_simhash(bits, weights, &features);
-                    for cpu in Cpu::all() {
+                    for cpu in Cpu::detect_all() {
                         let hasher = SimHasher::new(
                             &SimHashRecipe {
                                 bits,
@@ -186,8 +198,8 @@ fn many_features_are_the_vote() {
     let mut made = Features::new();
     for distinct in [1, 3, 1 << 40] {
         let analysis = made.of((0..20_000).map(|number| number % distinct));
-        let expected = plain_simhash(64, Weights::Frequency, &all_features(&analysis));
-        for cpu in Cpu::all() {
+        let expected = plain_simhash(64, WeightScheme::Frequency, &all_features(&analysis));
+        for cpu in Cpu::detect_all() {
             let hasher = SimHasher::new(&SimHashRecipe::default(), cpu);
             assert_eq!(
                 hasher.fingerprint(&analysis),
@@ -201,8 +213,8 @@ fn many_features_are_the_vote() {
 
 #[test]
 fn weights_that_came_with_features_vote() {
-    let analyzer = Analyzer::new(&Recipe::default());
-    let mut scratch = Scratch::default();
+    let analyzer = TextAnalyzer::new(&Recipe::default());
+    let mut scratch = AnalysisScratch::default();
     let given = [
         ("a", 4.0),
         ("b", 5.0),
@@ -220,7 +232,7 @@ fn weights_that_came_with_features_vote() {
         .collect();
     for bits in [8, 64, 100, 128] {
         let low_bits = |hash: u128| hash & u128::MAX >> (128 - bits);
-        let counters = vote(
+        let counters = count_weighted_votes(
             bits,
             weighted
                 .iter()
@@ -230,11 +242,11 @@ fn weights_that_came_with_features_vote() {
             counters.iter().all(|&counter| counter != 0),
             "the example has no ties"
         );
-        for cpu in Cpu::all() {
+        for cpu in Cpu::detect_all() {
             let hasher = SimHasher::new(
                 &SimHashRecipe {
                     bits,
-                    weights: Weights::Frequency,
+                    weights: WeightScheme::Frequency,
                     ..SimHashRecipe::default()
                 },
                 cpu,
@@ -246,10 +258,10 @@ fn weights_that_came_with_features_vote() {
     // A weight has the same effect as that number of occurrences, also on ties.
     let recipe = SimHashRecipe {
         bits: 128,
-        weights: Weights::Frequency,
+        weights: WeightScheme::Frequency,
         ..SimHashRecipe::default()
     };
-    let hasher = SimHasher::new(&recipe, Cpu::best());
+    let hasher = SimHasher::new(&recipe, Cpu::detect_best());
     for times in [[3, 1, 1], [2, 1, 1], [2, 2, 2], [5, 3, 2]] {
         let names = ["a", "b", "c"];
         let given = names.into_iter().zip(times.map(f64::from));
@@ -263,17 +275,20 @@ fn weights_that_came_with_features_vote() {
 
 #[test]
 fn texts_without_features_have_no_sketch() {
-    let analyzer = Analyzer::new(&Recipe::default());
-    let mut scratch = Scratch::default();
+    let analyzer = TextAnalyzer::new(&Recipe::default());
+    let mut scratch = AnalysisScratch::default();
     for text in ["", "!", "word"] {
-        let analysis = analyzer.analyze(text, &mut scratch);
+        let analysis = analyzer.analyze_text(text, &mut scratch);
         let recipe = Recipe::default();
         assert_eq!(
-            SimHasher::new(&recipe.simhash, Cpu::best()).fingerprint(&analysis),
+            SimHasher::new(&recipe.simhash, Cpu::detect_best()).fingerprint(&analysis),
             None
         );
         let mut signature = [0; 128];
-        assert!(!MinHasher::new(&recipe.minhash, Cpu::best()).sign(&analysis, &mut signature));
+        assert!(
+            !MinHasher::new(&recipe.minhash, Cpu::detect_best())
+                .write_signature(&analysis, &mut signature)
+        );
     }
 }
 
@@ -284,15 +299,15 @@ fn ties_lean_to_neither_side() {
     let hasher = SimHasher::new(
         &SimHashRecipe {
             bits: 128,
-            weights: Weights::Frequency,
+            weights: WeightScheme::Frequency,
             ..SimHashRecipe::default()
         },
-        Cpu::best(),
+        Cpu::detect_best(),
     );
     for count in [2, 4, 10, 30, 100] {
         let mut ones = [0u32; 128];
         for text in 0..TEXTS {
-            let numbers = (0..count).map(|number| mix((text * 1000 + number + count) << 32));
+            let numbers = (0..count).map(|number| mix_bits((text * 1000 + number + count) << 32));
             let fingerprint = hasher.fingerprint(&made.of(numbers)).unwrap();
             (0..128).for_each(|bit| ones[bit] += (fingerprint >> bit & 1) as u32);
         }
@@ -320,10 +335,10 @@ fn the_distance_is_the_angle() {
     for bits in [64, 128] {
         let recipe = SimHashRecipe {
             bits,
-            weights: Weights::Frequency,
+            weights: WeightScheme::Frequency,
             ..SimHashRecipe::default()
         };
-        let hasher = SimHasher::new(&recipe, Cpu::best());
+        let hasher = SimHasher::new(&recipe, Cpu::detect_best());
         // Two sets of `size` features share `shared` of them, so their cosine is shared / size.
         for (size, shared) in [
             (400, 396),
@@ -335,7 +350,7 @@ fn the_distance_is_the_angle() {
         ] {
             let mut sum = 0;
             for pair in 0..PAIRS {
-                let number = |at: u64| mix(pair << 32 | at);
+                let number = |at: u64| mix_bits(pair << 32 | at);
                 let a = hasher.fingerprint(&made.of((0..size).map(number))).unwrap();
                 let other = (0..shared).chain(size..2 * size - shared);
                 let b = hasher.fingerprint(&made.of(other.map(number))).unwrap();
@@ -364,7 +379,7 @@ fn plain_fast_similarity(slots: usize, features: &[u64]) -> Vec<u32> {
             let hash = if round == 0 {
                 feature
             } else {
-                mix(feature ^ (round as u64) << 32)
+                mix_bits(feature ^ (round as u64) << 32)
             };
             let slot = match round.checked_sub(128) {
                 Some(slot) => slot,
@@ -378,7 +393,7 @@ fn plain_fast_similarity(slots: usize, features: &[u64]) -> Vec<u32> {
 }
 
 fn plain_affine(slots: usize, features: &[u64]) -> Vec<u32> {
-    let number = |at: usize| mix(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
+    let number = |at: usize| mix_bits(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
     (0..slots)
         .map(|slot| {
             let (factor, summand) = (u64::from(number(slot) | 1), u64::from(number(slot + 128)));
@@ -395,7 +410,8 @@ fn signatures_are_the_plain_loops() {
     let mut made = Features::new();
     for count in (1..=20).chain([50, 100, 127, 128, 129, 300, 700, 1023, 1024, 1025, 3000]) {
         for repeats in [1, 2] {
-            let analysis = made.of((0..count * repeats).map(|number| mix(count) + number % count));
+            let analysis =
+                made.of((0..count * repeats).map(|number| mix_bits(count) + number % count));
             let features = all_features(&analysis);
             for slots in [16, 17, 63, 64, 65, 100, 127, 128] {
                 for family in FAMILIES {
@@ -403,14 +419,16 @@ fn signatures_are_the_plain_loops() {
                         MinHashFamily::FastSimilarity => plain_fast_similarity(slots, &features),
                         _ => plain_affine(slots, &features),
                     };
-                    for cpu in Cpu::all() {
+                    for cpu in Cpu::detect_all() {
                         let recipe = MinHashRecipe {
                             family,
                             slots: slots as u32,
                             seed: None,
                         };
                         let mut signature = vec![0; slots];
-                        assert!(MinHasher::new(&recipe, cpu).sign(&analysis, &mut signature));
+                        assert!(
+                            MinHasher::new(&recipe, cpu).write_signature(&analysis, &mut signature)
+                        );
                         assert_eq!(
                             signature,
                             expected,
@@ -427,8 +445,10 @@ fn signatures_are_the_plain_loops() {
 #[test]
 fn equal_slots_are_counted() {
     for length in 0..300 {
-        let a: Vec<u32> = (0..length).map(|at| mix(at) as u32 % 3).collect();
-        let b: Vec<u32> = (0..length).map(|at| mix(at + 1000) as u32 % 3).collect();
+        let a: Vec<u32> = (0..length).map(|at| mix_bits(at) as u32 % 3).collect();
+        let b: Vec<u32> = (0..length)
+            .map(|at| mix_bits(at + 1000) as u32 % 3)
+            .collect();
         let expected = a.iter().zip(&b).filter(|(a, b)| a == b).count();
         assert_eq!(equal_slots(&a, &b), expected);
         assert_eq!(equal_slots(&a, &a), a.len());
@@ -443,17 +463,17 @@ fn errors(family: MinHashFamily, slots: usize, union: u64, shared: u64, pairs: u
         slots: slots as u32,
         seed: None,
     };
-    let hasher = MinHasher::new(&recipe, Cpu::best());
+    let hasher = MinHasher::new(&recipe, Cpu::detect_best());
     let mut made = Features::new();
     let mut sign = |numbers: Vec<u64>| {
         let mut signature = vec![0; slots];
-        hasher.sign(&made.of(numbers), &mut signature);
+        hasher.write_signature(&made.of(numbers), &mut signature);
         signature
     };
     let jaccard = shared as f64 / union as f64;
     let (mut sum, mut squares) = (0.0, 0.0);
     for pair in 0..pairs {
-        let number = |at: u64| mix(mix(union << 40 | shared << 20 | pair) ^ at);
+        let number = |at: u64| mix_bits(mix_bits(union << 40 | shared << 20 | pair) ^ at);
         let own = union - shared;
         let a = sign((0..shared + own / 2).map(number).collect());
         let b = sign(
@@ -511,16 +531,16 @@ fn equal_and_disjoint_sets_are_told_exactly() {
                     slots: 128,
                     seed: None,
                 },
-                Cpu::best(),
+                Cpu::detect_best(),
             );
             let mut made = Features::new();
             let mut sign = |numbers: Vec<u64>| {
                 let mut signature = vec![0; 128];
-                hasher.sign(&made.of(numbers), &mut signature);
+                hasher.write_signature(&made.of(numbers), &mut signature);
                 signature
             };
             for trial in 0..20 {
-                let base = mix(size + trial) >> 1;
+                let base = mix_bits(size + trial) >> 1;
                 let a = sign((base..base + size).collect());
                 let shuffled_and_repeated = (base..base + size).rev().chain(base..base + 1);
                 assert_eq!(sign(shuffled_and_repeated.collect()), a);

@@ -3,43 +3,45 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::charmap::{Ascii, CharMap};
-use super::layout::{Kind, Layout};
-use super::normalize::{self, Role, Token};
-use super::sentences::Sentence;
+use super::charmap::{AsciiRules, CharMap};
+use super::layout::{PieceKind, TextLayout};
+use super::normalize::{self, CharacterRole, TextToken};
+use super::sentences::LongSentence;
 use super::sort::sort_distinct;
-use super::terms::{self, Speller, Term, TermBuffers};
-use super::tokenize::{Buffers, Tokenize};
+use super::terms::{self, SpelledTerm, TermBuffers, TermSpeller};
+use super::tokenize::{TokenBuffers, TokenizeKernel};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::hash;
-use crate::recipe::{Markup, Recipe, Scheme, Tokens, Weights};
-use crate::sketch::compat::{self, Original, Rest, Tool};
-use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, in_steps, keep_heaviest};
+use crate::recipe::{CompatScheme, MarkupKind, Recipe, TokenKind, WeightScheme};
+use crate::sketch::compat::{self, CompatTool, OriginalVote, TextRemainder};
+use crate::weight::{
+    FeatureWeighting, WEIGHT_STEPS, WeightingBuffers, keep_heaviest, weight_in_steps,
+};
 
 /// The state of a text: how much of it can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum TextState {
     /// At least one feature, so the text has fingerprints.
-    Rich,
+    Fingerprintable,
     /// Tokens, but fewer than an n-gram needs. The text matches only texts with the same tokens.
-    Poor,
+    TooShort,
     /// Some text, but no tokens. The text matches only texts that are equal as they are, except for white
     /// space at the ends.
-    Blank,
+    SymbolsOnly,
     /// Nothing but white space. The text matches nothing.
     Empty,
 }
 
-/// Buffers for [`Analyzer::analyze`], which are reused from text to text.
+/// Buffers for [`TextAnalyzer::analyze_text`], which are reused from text to text.
 #[derive(Debug, Default)]
-pub struct Scratch {
-    buffers: Buffers,
+pub struct AnalysisScratch {
+    buffers: TokenBuffers,
     characters: Vec<char>,
-    compat: compat::Buffers,
+    compat: compat::CompatBuffers,
     terms: TermBuffers,
     features: Vec<u64>,
-    weighed: Weighed,
+    weighed: WeightingBuffers,
     symbols: Vec<u32>,
 }
 
@@ -47,35 +49,35 @@ pub struct Scratch {
 ///
 /// ```
 /// use lookalike::Recipe;
-/// use lookalike::text::{Analyzer, Scratch, State};
+/// use lookalike::text::{TextAnalyzer, AnalysisScratch, TextState};
 ///
-/// let analyzer = Analyzer::new(&Recipe::named("default")?);
-/// let (mut scratch, mut features) = (Scratch::default(), Vec::new());
-/// let analysis = analyzer.analyze("The boat left at dawn.", &mut scratch);
-/// analysis.features(&mut features);
+/// let analyzer = TextAnalyzer::new(&Recipe::built_in("default")?);
+/// let (mut scratch, mut features) = (AnalysisScratch::default(), Vec::new());
+/// let analysis = analyzer.analyze_text("The boat left at dawn.", &mut scratch);
+/// analysis.append_features(&mut features);
 /// // Five words have four pairs of adjacent words.
-/// assert_eq!((analysis.state, features.len()), (State::Rich, 4));
+/// assert_eq!((analysis.state, features.len()), (TextState::Fingerprintable, 4));
 /// // One word has none.
-/// assert_eq!(analyzer.analyze("Boat!", &mut scratch).state, State::Poor);
+/// assert_eq!(analyzer.analyze_text("Boat!", &mut scratch).state, TextState::TooShort);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Analyzer {
+pub struct TextAnalyzer {
     recipe: Arc<Recipe>,
     map: Arc<CharMap>,
-    ascii: Option<Ascii>,
-    speller: Arc<Speller>,
+    ascii: Option<AsciiRules>,
+    speller: Arc<TermSpeller>,
     /// `true` if tokens depend on their spelling, so that the fast path cannot compute them.
     spelled: bool,
-    weighting: Option<Arc<Weighting>>,
-    tool: Option<Tool>,
+    weighting: Option<Arc<FeatureWeighting>>,
+    tool: Option<CompatTool>,
     cpu: Cpu,
-    extras: Extras,
+    extras: AnalysisExtras,
 }
 
 /// Optional parts of an analysis, besides tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extras {
+pub struct AnalysisExtras {
     /// `true` to include the normalised characters.
     pub characters: bool,
     /// Number of longest sentences of which to include a signature.
@@ -84,9 +86,9 @@ pub struct Extras {
 
 /// The tokens of a text and the values derived from them.
 #[derive(Clone, Copy, Debug)]
-pub struct Analysis<'a> {
+pub struct TextAnalysis<'a> {
     /// The state of the text.
-    pub state: State,
+    pub state: TextState,
     /// Hash of the text, equal for texts that are equal after normalisation. About 64 of its 128 bits protect
     /// against accidental collisions.
     pub key: u128,
@@ -97,7 +99,7 @@ pub struct Analysis<'a> {
     binary: bool,
     ngram: usize,
     /// The voting rule of another tool. With it, the tokens are the hashes that vote.
-    original: Option<Original<'a>>,
+    original: Option<OriginalVote<'a>>,
     characters: &'a [u32],
     sentences: Option<u64>,
 }
@@ -107,15 +109,15 @@ const TOKEN_DOMAIN: u64 = 1;
 const RAW_DOMAIN: u64 = 2;
 const WEIGHT_DOMAIN: u64 = 5;
 
-impl Analyzer {
+impl TextAnalyzer {
     /// Creates an analyzer that uses the fastest instructions of this CPU.
     ///
     /// The first analyzer with words cut by jieba loads the dictionary, which takes about 100 ms.
     ///
     /// # Panics
-    /// If the recipe names files and was not made by [`Recipe::read`], which reads them.
+    /// If the recipe names files and was not made by [`Recipe::read_recipe`], which reads them.
     pub fn new(recipe: &Recipe) -> Self {
-        Self::with_cpu(recipe, Cpu::best())
+        Self::with_cpu(recipe, Cpu::detect_best())
     }
 
     /// Creates an analyzer that uses the given instructions. The results are the same.
@@ -123,30 +125,30 @@ impl Analyzer {
     /// # Panics
     /// As for [`new`](Self::new).
     pub fn with_cpu(recipe: &Recipe, cpu: Cpu) -> Self {
-        let map = CharMap::shared(recipe);
-        let ascii = map.ascii();
-        let weighting = Weighting::new(recipe, term_to_feature(recipe, &map));
+        let map = CharMap::shared_map(recipe);
+        let ascii = map.ascii_rules();
+        let weighting = FeatureWeighting::new(recipe, term_to_feature(recipe, &map));
         Self {
             recipe: Arc::new(recipe.clone()),
-            speller: Arc::new(Speller::new(recipe, &map)),
-            spelled: recipe.tokens == Tokens::Jieba || !recipe.filter.is_empty(),
+            speller: Arc::new(TermSpeller::new(recipe, &map)),
+            spelled: recipe.tokens == TokenKind::Jieba || !recipe.filter.is_empty(),
             weighting: weighting.map(Arc::new),
-            tool: Tool::new(recipe),
+            tool: CompatTool::new(recipe),
             map,
             ascii,
             cpu,
-            extras: Extras::default(),
+            extras: AnalysisExtras::default(),
         }
     }
 
     /// Returns the same analyzer with optional parts in its analyses of texts.
-    pub fn with_extras(self, extras: Extras) -> Self {
+    pub fn with_extras(self, extras: AnalysisExtras) -> Self {
         Self { extras, ..self }
     }
 
     /// Returns the same analyzer, with the same tables, for other instructions.
     #[cfg(test)]
-    pub(super) fn on(&self, cpu: Cpu) -> Self {
+    pub(super) fn with_instructions(&self, cpu: Cpu) -> Self {
         Self {
             cpu,
             ..self.clone()
@@ -168,41 +170,45 @@ impl Analyzer {
     /// Cost: about one nanosecond per byte if no character depends on its neighbours; some tens of
     /// nanoseconds per byte otherwise, and for words cut by jieba. Weights from a table, and a limit on the
     /// number of features that vote, cost a sort of the features.
-    pub fn analyze<'a>(&self, text: &str, scratch: &'a mut Scratch) -> Analysis<'a> {
+    pub fn analyze_text<'a>(
+        &self,
+        text: &str,
+        scratch: &'a mut AnalysisScratch,
+    ) -> TextAnalysis<'a> {
         let plain = self.without_markup(text);
         self.read_extras(&plain, scratch);
-        let sentences = self.sentences(&plain);
+        let sentences = self.sentence_signature(&plain);
         if let Some(tool) = &self.tool {
-            let Scratch {
+            let AnalysisScratch {
                 compat, symbols, ..
             } = scratch;
-            return Analysis {
+            return TextAnalysis {
                 characters: symbols,
                 sentences,
                 ..self.analyze_by(tool, text, compat)
             };
         }
         if self.spelled {
-            self.spell(&plain, scratch);
+            self.spell_text(&plain, scratch);
         } else {
-            self.tokenize(&plain, scratch);
+            self.tokenize_text(&plain, scratch);
         }
-        let Scratch {
+        let AnalysisScratch {
             buffers,
             features,
             weighed,
             symbols,
             ..
         } = scratch;
-        let analysis = self.analysis(text, &buffers.tokens);
+        let analysis = self.finish_analysis(text, &buffers.tokens);
         let weighted = self.weighting.as_ref().map(|weighting| {
             features.clear();
             features.resize(analysis.feature_count(), 0);
-            shingle::shingle(analysis.ngram, analysis.tokens, features);
-            weighting.weigh(features, weighed);
+            shingle::hash_shingles(analysis.ngram, analysis.tokens, features);
+            weighting.weigh_features(features, weighed);
             &*weighed.features
         });
-        Analysis {
+        TextAnalysis {
             weighted,
             characters: symbols,
             sentences,
@@ -210,36 +216,38 @@ impl Analyzer {
         }
     }
 
-    fn read_extras(&self, plain: &str, scratch: &mut Scratch) {
+    fn read_extras(&self, plain: &str, scratch: &mut AnalysisScratch) {
         scratch.symbols.clear();
         if !self.extras.characters {
             return;
         }
         match &self.tool {
             Some(tool) => tool.characters(plain, &mut scratch.symbols),
-            None => characters::append(&self.recipe, &self.map, plain, &mut scratch.symbols),
+            None => {
+                characters::append_characters(&self.recipe, &self.map, plain, &mut scratch.symbols)
+            }
         }
     }
 
-    fn sentences(&self, plain: &str) -> Option<u64> {
+    fn sentence_signature(&self, plain: &str) -> Option<u64> {
         let count = self.extras.sentences?;
-        sentences::signature(&self.recipe, &self.map, plain, count)
+        sentences::sentence_signature(&self.recipe, &self.map, plain, count)
     }
 
     /// Returns the longest sentences of a text, longest first: `count` of them, or fewer if the text has
-    /// fewer. [`sentences`](Analysis::sentences) is the signature of the same ones.
-    pub fn longest_sentences(&self, text: &str, count: usize) -> Vec<Sentence> {
-        sentences::longest(&self.recipe, &self.map, &self.without_markup(text), count)
+    /// fewer. [`sentence_signature`](TextAnalysis::sentence_signature) is the signature of the same ones.
+    pub fn longest_sentences(&self, text: &str, count: usize) -> Vec<LongSentence> {
+        sentences::longest_sentences(&self.recipe, &self.map, &self.without_markup(text), count)
     }
 
-    fn tokenize(&self, plain: &str, scratch: &mut Scratch) {
-        let Scratch {
+    fn tokenize_text(&self, plain: &str, scratch: &mut AnalysisScratch) {
+        let AnalysisScratch {
             buffers,
             characters,
             ..
         } = scratch;
-        buffers.trim();
-        let tokenize = Tokenize {
+        buffers.trim_buffers();
+        let tokenize = TokenizeKernel {
             map: &self.map,
             ascii: self.ascii,
             text: plain,
@@ -248,45 +256,45 @@ impl Analyzer {
         if !self.cpu.run(tokenize) {
             buffers.tokens.clear();
             normalize::characters(&self.recipe, plain, characters);
-            normalize::tokens(&self.recipe, characters, |token| {
-                buffers.tokens.push(token.value());
+            normalize::cut_tokens(&self.recipe, characters, |token| {
+                buffers.tokens.push(token.token_value());
             });
         }
     }
 
-    fn spell(&self, plain: &str, scratch: &mut Scratch) {
-        let Scratch { buffers, terms, .. } = scratch;
-        buffers.trim();
+    fn spell_text(&self, plain: &str, scratch: &mut AnalysisScratch) {
+        let AnalysisScratch { buffers, terms, .. } = scratch;
+        buffers.trim_buffers();
         let tokens = &mut buffers.tokens;
         tokens.clear();
         let rules = (&*self.recipe, &*self.map);
         self.speller
-            .terms(rules, plain, terms, false, |term| tokens.push(term.value));
+            .visit_terms(rules, plain, terms, false, |term| tokens.push(term.value));
     }
 
     /// Calls `visit` with the spelling of every token of a text, in the order of the text. With `tags` it
     /// includes parts of speech, if the recipe can tell them.
     ///
     /// Cost: some nanoseconds per byte, and the time of jieba if the recipe uses it.
-    pub fn terms(
+    pub fn visit_terms(
         &self,
         text: &str,
-        scratch: &mut Scratch,
+        scratch: &mut AnalysisScratch,
         tags: bool,
-        visit: &mut dyn FnMut(Term<'_>),
+        visit: &mut dyn FnMut(SpelledTerm<'_>),
     ) {
         if let Some(tool) = &self.tool {
-            let values = self.analyze(text, scratch).tokens().to_vec();
-            for (text, value) in tool.features(text).iter().zip(values) {
+            let values = self.analyze_text(text, scratch).token_values().to_vec();
+            for (text, value) in tool.list_features(text).iter().zip(values) {
                 let part = None;
-                visit(Term { text, value, part });
+                visit(SpelledTerm { text, value, part });
             }
             return;
         }
         let plain = self.without_markup(text);
         let rules = (&*self.recipe, &*self.map);
         self.speller
-            .terms(rules, &plain, &mut scratch.terms, tags, visit);
+            .visit_terms(rules, &plain, &mut scratch.terms, tags, visit);
     }
 
     /// Analyses a text that the caller has cut into features. Every string is one feature, whatever the
@@ -296,11 +304,11 @@ impl Analyzer {
     pub fn analyze_features<'a, 'f>(
         &self,
         features: impl IntoIterator<Item = (&'f str, f64)>,
-        scratch: &'a mut Scratch,
-    ) -> Analysis<'a> {
-        let Scratch {
-            buffers: Buffers { tokens, .. },
-            weighed: Weighed {
+        scratch: &'a mut AnalysisScratch,
+    ) -> TextAnalysis<'a> {
+        let AnalysisScratch {
+            buffers: TokenBuffers { tokens, .. },
+            weighed: WeightingBuffers {
                 features: weighed, ..
             },
             compat,
@@ -309,17 +317,17 @@ impl Analyzer {
         tokens.clear();
         weighed.clear();
         let features = features.into_iter().map(|(feature, weight)| {
-            weighed.push((0, in_steps(weight)));
+            weighed.push((0, weight_in_steps(weight)));
             (feature, weight)
         });
         let (tokens, original) = match &self.tool {
             None => {
-                tokens.extend(features.map(|(feature, _)| hash::word(feature.as_bytes())));
+                tokens.extend(features.map(|(feature, _)| hash::hash_word(feature.as_bytes())));
                 (&tokens[..], None)
             }
             Some(tool) => {
                 tool.analyze_features(self.cpu, features, compat);
-                let original = Original::new(tool.scheme, compat, false);
+                let original = OriginalVote::new(tool.scheme, compat, false);
                 (&compat.low[..], Some(original))
             }
         };
@@ -327,12 +335,12 @@ impl Analyzer {
         // Two such texts are equal only if their weights are equal too.
         let weights_key = if weighted {
             let weights: Vec<u64> = weighed.iter().map(|&(_, weight)| weight as u64).collect();
-            hash::sequence(WEIGHT_DOMAIN, &weights)
+            hash::hash_sequence(WEIGHT_DOMAIN, &weights)
         } else {
             0
         };
         for ((feature, _), token) in weighed.iter_mut().zip(tokens) {
-            *feature = shingle::single(*token);
+            *feature = shingle::hash_single_token(*token);
         }
         // Under a scheme, `top` is about the words of texts, not about given features.
         if let Some(top) = self.recipe.simhash.top
@@ -342,13 +350,13 @@ impl Analyzer {
             sum_of_equal(weighed, 0, i64::saturating_add);
             keep_heaviest(weighed, top as usize);
         }
-        let analysis = self.analysis("", tokens);
+        let analysis = self.finish_analysis("", tokens);
         let state = if tokens.is_empty() {
-            State::Empty
+            TextState::Empty
         } else {
-            State::Rich
+            TextState::Fingerprintable
         };
-        Analysis {
+        TextAnalysis {
             state,
             key: analysis.key ^ weights_key,
             ngram: 1,
@@ -361,25 +369,25 @@ impl Analyzer {
     /// Analyses a text under another tool's scheme. The tool's features become the tokens.
     fn analyze_by<'a>(
         &self,
-        tool: &Tool,
+        tool: &CompatTool,
         text: &str,
-        buffers: &'a mut compat::Buffers,
-    ) -> Analysis<'a> {
-        let rest = tool.analyze(self.cpu, text, buffers);
-        let original = Some(Original::new(tool.scheme, buffers, true));
-        let weighs = tool.scheme == Scheme::Yanyiwu;
-        let analysis = Analysis {
+        buffers: &'a mut compat::CompatBuffers,
+    ) -> TextAnalysis<'a> {
+        let rest = tool.analyze_text(self.cpu, text, buffers);
+        let original = Some(OriginalVote::new(tool.scheme, buffers, true));
+        let weighs = tool.scheme == CompatScheme::Yanyiwu;
+        let analysis = TextAnalysis {
             weighted: weighs.then_some(&buffers.weighed),
-            ..self.analysis(text, &buffers.low)
+            ..self.finish_analysis(text, &buffers.low)
         };
         match rest {
-            Rest::None => Analysis {
+            TextRemainder::None => TextAnalysis {
                 original,
                 ..analysis
             },
-            Rest::Words(words) => Analysis {
-                state: State::Poor,
-                key: hash::sequence(TOKEN_DOMAIN, &[words]),
+            TextRemainder::Words(words) => TextAnalysis {
+                state: TextState::TooShort,
+                key: hash::hash_sequence(TOKEN_DOMAIN, &[words]),
                 original,
                 ..analysis
             },
@@ -387,54 +395,57 @@ impl Analyzer {
     }
 
     /// Returns the tokens as text, by the definition. Under a scheme these are its features, and their hashes
-    /// are the scheme's, not [`Token::value`].
-    pub fn tokens(&self, text: &str) -> Vec<Token> {
+    /// are the scheme's, not [`TextToken::token_value`].
+    pub fn list_tokens(&self, text: &str) -> Vec<TextToken> {
         if let Some(tool) = &self.tool {
-            let features = tool.features(text);
-            return features.into_iter().map(Token::Word).collect();
+            let features = tool.list_features(text);
+            return features.into_iter().map(TextToken::Word).collect();
         }
         let mut tokens = Vec::new();
         if self.spelled {
-            self.terms(text, &mut Scratch::default(), false, &mut |term| {
-                tokens.push(Token::of(term));
+            self.visit_terms(text, &mut AnalysisScratch::default(), false, &mut |term| {
+                tokens.push(TextToken::from_term(term));
             });
             return tokens;
         }
         let mut characters = Vec::new();
         normalize::characters(&self.recipe, &self.without_markup(text), &mut characters);
-        normalize::tokens(&self.recipe, &characters, |token| tokens.push(token));
+        normalize::cut_tokens(&self.recipe, &characters, |token| tokens.push(token));
         tokens
     }
 
     fn without_markup<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.recipe.markup {
-            Markup::None => Cow::Borrowed(text),
-            Markup::Markdown => Cow::Owned(markup::from_markdown(text)),
-            Markup::Html => Cow::Owned(markup::from_html(text)),
+            MarkupKind::None => Cow::Borrowed(text),
+            MarkupKind::Markdown => Cow::Owned(markup::from_markdown(text)),
+            MarkupKind::Html => Cow::Owned(markup::strip_html(text)),
         }
     }
 
-    fn analysis<'a>(&self, text: &str, tokens: &'a [u64]) -> Analysis<'a> {
+    fn finish_analysis<'a>(&self, text: &str, tokens: &'a [u64]) -> TextAnalysis<'a> {
         let ngram = self.recipe.ngram as usize;
         let raw = text.trim();
         let (state, key) = if tokens.is_empty() && raw.is_empty() {
-            (State::Empty, 0)
+            (TextState::Empty, 0)
         } else if tokens.is_empty() {
-            (State::Blank, hash::bytes(RAW_DOMAIN, raw.as_bytes()))
+            (
+                TextState::SymbolsOnly,
+                hash::hash_bytes(RAW_DOMAIN, raw.as_bytes()),
+            )
         } else {
             let state = if tokens.len() < ngram {
-                State::Poor
+                TextState::TooShort
             } else {
-                State::Rich
+                TextState::Fingerprintable
             };
-            (state, hash::sequence(TOKEN_DOMAIN, tokens))
+            (state, hash::hash_sequence(TOKEN_DOMAIN, tokens))
         };
-        Analysis {
+        TextAnalysis {
             state,
             key,
             tokens,
             weighted: None,
-            binary: self.recipe.simhash.weights == Weights::Binary,
+            binary: self.recipe.simhash.weights == WeightScheme::Binary,
             ngram,
             original: None,
             characters: &[],
@@ -465,7 +476,7 @@ pub(crate) fn features_of_terms<'t>(
     recipe: &Recipe,
     terms: impl Iterator<Item = &'t str>,
 ) -> Vec<Option<u64>> {
-    let map = CharMap::shared(recipe);
+    let map = CharMap::shared_map(recipe);
     let mut feature = term_to_feature(recipe, &map);
     terms.map(|term| feature(term, false)).collect()
 }
@@ -477,36 +488,37 @@ fn term_to_feature<'r>(
     recipe: &'r Recipe,
     map: &'r CharMap,
 ) -> impl FnMut(&str, bool) -> Option<u64> + 'r {
-    let mut layout = Layout::default();
+    let mut layout = TextLayout::default();
     let mut tokens = Vec::new();
     let is_character = |token: &str| {
         let mut points = token.chars();
         points.next().is_some_and(|point| {
-            points.next().is_none() && normalize::role(recipe, point) == Role::Character
+            points.next().is_none()
+                && normalize::character_role(recipe, point) == CharacterRole::Character
         })
     };
     let own = move |token: &str| {
         let kind = if is_character(token) {
-            Kind::Character
+            PieceKind::Character
         } else {
-            Kind::Word
+            PieceKind::Word
         };
-        terms::value(token, kind)
+        terms::term_value(token, kind)
     };
     move |term, learned| {
         tokens.clear();
-        if learned && recipe.tokens == Tokens::Characters {
+        if learned && recipe.tokens == TokenKind::Characters {
             tokens.extend(term.chars().map(|point| u64::from(point as u32)));
         } else if learned {
             tokens.extend(term.split(' ').map(own));
         } else {
-            layout.fill(recipe, map, term);
+            layout.lay_out_text(recipe, map, term);
             tokens.extend(layout.pieces().map(|(text, kind)| match kind {
-                Kind::Run => terms::value(text, segment::kind_of(text)),
-                kind => terms::value(text, kind),
+                PieceKind::Run => terms::term_value(text, segment::kind_of_word(text)),
+                kind => terms::term_value(text, kind),
             }));
             // A normalised text has no blanks at its ends, but a feature within a text may have them.
-            if recipe.tokens == Tokens::Characters && tokens.len() < recipe.ngram as usize {
+            if recipe.tokens == TokenKind::Characters && tokens.len() < recipe.ngram as usize {
                 let blank = u64::from(' ');
                 if term.starts_with(' ') {
                     tokens.insert(0, blank);
@@ -520,14 +532,14 @@ fn term_to_feature<'r>(
             return None;
         }
         let mut feature = [0];
-        shingle::shingle(tokens.len(), &tokens, &mut feature);
+        shingle::hash_shingles(tokens.len(), &tokens, &mut feature);
         Some(feature[0])
     }
 }
 
-impl Analysis<'_> {
+impl TextAnalysis<'_> {
     /// Returns the value of every token, in the order of the text.
-    pub fn tokens(&self) -> &[u64] {
+    pub fn token_values(&self) -> &[u64] {
         self.tokens
     }
 
@@ -540,7 +552,7 @@ impl Analysis<'_> {
 
     /// Returns the signature of the longest sentences if the analyzer was asked for it and the text has
     /// sentences.
-    pub fn sentences(&self) -> Option<u64> {
+    pub fn sentence_signature(&self) -> Option<u64> {
         self.sentences
     }
 
@@ -549,7 +561,7 @@ impl Analysis<'_> {
     /// 1.
     pub fn weighted_features(&self, into: &mut Vec<(u64, i64)>) {
         let start = into.len();
-        if let Some(weighted) = self.weighted() {
+        if let Some(weighted) = self.iter_weighted() {
             into.extend(weighted);
             return sum_of_equal(into, start, i64::saturating_add);
         }
@@ -559,7 +571,7 @@ impl Analysis<'_> {
             i64::saturating_add
         };
         let mut most = AT_ONCE;
-        self.chunks(|features| {
+        self.visit_chunks(|features| {
             into.extend(features.iter().map(|&it| (it, 1)));
             if into.len() - start > most {
                 sum_of_equal(into, start, sum);
@@ -575,19 +587,19 @@ impl Analysis<'_> {
     }
 
     /// Returns the voting rule of the tool whose scheme the recipe names.
-    pub(crate) fn original(&self) -> Option<Original<'_>> {
+    pub(crate) fn original_vote(&self) -> Option<OriginalVote<'_>> {
         self.original
     }
 
     /// Returns the features with their weights in steps of 1/65,536, or `None` if the weights are just the
     /// numbers of occurrences, or 1 with binary weights. A feature that was given with several weights
     /// appears several times.
-    pub fn weighted(&self) -> Option<impl ExactSizeIterator<Item = (u64, i64)> + Clone> {
+    pub fn iter_weighted(&self) -> Option<impl ExactSizeIterator<Item = (u64, i64)> + Clone> {
         Some(self.weighted?.iter().copied())
     }
 
     /// Appends the distinct features in ascending order.
-    pub fn features(&self, into: &mut Vec<u64>) {
+    pub fn append_features(&self, into: &mut Vec<u64>) {
         let start = into.len();
         let count = self.feature_count();
         let mut at = 0;
@@ -598,7 +610,7 @@ impl Analysis<'_> {
             let end = into.len();
             into.resize(end + some, 0);
             let tokens = &self.tokens[at..at + some + self.ngram - 1];
-            shingle::shingle(self.ngram, tokens, &mut into[end..]);
+            shingle::hash_shingles(self.ngram, tokens, &mut into[end..]);
             sort_distinct(into, start);
             at += some;
         }
@@ -651,7 +663,7 @@ impl Analysis<'_> {
 
     /// Calls `visit` with the features in the order of the text, one chunk at a time.
     #[inline(always)]
-    pub(crate) fn chunks(&self, mut visit: impl FnMut(&[u64])) {
+    pub(crate) fn visit_chunks(&self, mut visit: impl FnMut(&[u64])) {
         self.chunks_while(CHUNK, |features| {
             visit(features);
             true
@@ -662,20 +674,25 @@ impl Analysis<'_> {
     fn chunks_while(&self, most: usize, mut visit: impl FnMut(&[u64]) -> bool) {
         // Clearing a full buffer would take longer than analysing a title.
         if self.feature_count() <= SHORT_CHUNK {
-            self.chunks_in(&mut [0; SHORT_CHUNK], most, &mut visit);
+            self.visit_chunks_with(&mut [0; SHORT_CHUNK], most, &mut visit);
         } else {
-            self.chunks_in(&mut [0; CHUNK], most, &mut visit);
+            self.visit_chunks_with(&mut [0; CHUNK], most, &mut visit);
         }
     }
 
     #[inline(always)]
-    fn chunks_in(&self, buffer: &mut [u64], most: usize, visit: &mut impl FnMut(&[u64]) -> bool) {
+    fn visit_chunks_with(
+        &self,
+        buffer: &mut [u64],
+        most: usize,
+        visit: &mut impl FnMut(&[u64]) -> bool,
+    ) {
         let count = self.feature_count();
         let mut at = 0;
         while at < count {
             let length = most.min(buffer.len()).min(count - at);
             let tokens = &self.tokens[at..at + length + self.ngram - 1];
-            shingle::shingle(self.ngram, tokens, &mut buffer[..length]);
+            shingle::hash_shingles(self.ngram, tokens, &mut buffer[..length]);
             if !visit(&buffer[..length]) {
                 return;
             }

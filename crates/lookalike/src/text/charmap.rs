@@ -7,13 +7,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::normalize::{self, Role};
+use super::normalize::{self, CharacterRole};
 use super::unicode;
-use crate::recipe::{Recipe, Step, Tokens};
+use crate::recipe::{NormalizationStep, Recipe, TokenKind};
 
 /// The action of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum CharacterAction {
     /// Separates words and is not a token.
     Break,
     /// Belongs to a word, as this character.
@@ -30,12 +30,12 @@ pub(super) enum Action {
     Compose,
 }
 
-/// An [`Action`] in 32 bits.
+/// An [`CharacterAction`] in 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
-pub(super) struct Entry(u32);
+pub(super) struct CharMapEntry(u32);
 
-impl Entry {
+impl CharMapEntry {
     pub(super) const BREAK: u32 = 0;
     pub(super) const WORD: u32 = 1;
     pub(super) const CHARACTER: u32 = 2;
@@ -44,27 +44,27 @@ impl Entry {
     pub(super) const EXPAND: u32 = 5;
     pub(super) const COMPOSE: u32 = 6;
 
-    fn new(action: Action) -> Self {
+    fn new(action: CharacterAction) -> Self {
         let (kind, value) = match action {
-            Action::Break => (Self::BREAK, 0),
-            Action::Word(to) => (Self::WORD, to as u32),
-            Action::Character(to) => (Self::CHARACTER, to as u32),
-            Action::Ignore => (Self::IGNORE, 0),
-            Action::Space => (Self::SPACE, 0),
-            Action::Expand(at) => (Self::EXPAND, at),
-            Action::Compose => (Self::COMPOSE, 0),
+            CharacterAction::Break => (Self::BREAK, 0),
+            CharacterAction::Word(to) => (Self::WORD, to as u32),
+            CharacterAction::Character(to) => (Self::CHARACTER, to as u32),
+            CharacterAction::Ignore => (Self::IGNORE, 0),
+            CharacterAction::Space => (Self::SPACE, 0),
+            CharacterAction::Expand(at) => (Self::EXPAND, at),
+            CharacterAction::Compose => (Self::COMPOSE, 0),
         };
         Self(kind << 24 | value)
     }
 
     #[inline(always)]
-    pub(super) fn kind(self) -> u32 {
+    pub(super) fn entry_kind(self) -> u32 {
         self.0 >> 24
     }
 
     /// Returns the code point of a word character or a character token, or the index of an expansion.
     #[inline(always)]
-    pub(super) fn value(self) -> u32 {
+    pub(super) fn entry_value(self) -> u32 {
         self.0 & 0x00ff_ffff
     }
 }
@@ -72,15 +72,15 @@ impl Entry {
 /// The table of one recipe.
 #[derive(Debug)]
 pub(super) struct CharMap {
-    basic: Box<[Entry; 0x1_0000]>,
-    expansions: Vec<Vec<Entry>>,
+    basic: Box<[CharMapEntry; 0x1_0000]>,
+    expansions: Vec<Vec<CharMapEntry>>,
     recipe: Recipe,
 }
 
 /// Identity of a table: the normalisation steps, sorted and without repetitions, and the kind of token.
-type TableKey = (Vec<Step>, Tokens);
+type TableKey = (Vec<NormalizationStep>, TokenKind);
 
-/// The latest tables that [`CharMap::shared`] returned, most recently used first.
+/// The latest tables that [`CharMap::shared_map`] returned, most recently used first.
 static SHARED: Mutex<Vec<(TableKey, Arc<CharMap>)>> = Mutex::new(Vec::new());
 
 /// Largest number of tables that are kept, which take 4 MiB.
@@ -89,7 +89,7 @@ const MAX_SHARED: usize = 16;
 impl CharMap {
     /// Returns the table of a recipe. Recipes with the same steps and tokens share one, because building it
     /// takes longer than analysing a short text.
-    pub(super) fn shared(recipe: &Recipe) -> Arc<Self> {
+    pub(super) fn shared_map(recipe: &Recipe) -> Arc<Self> {
         let mut steps = recipe.normalize.clone();
         steps.sort_unstable();
         steps.dedup();
@@ -106,130 +106,134 @@ impl CharMap {
 
     /// Builds the table of a recipe.
     pub(super) fn new(recipe: &Recipe) -> Self {
-        let basic = vec![Entry::new(Action::Break); 0x1_0000];
+        let basic = vec![CharMapEntry::new(CharacterAction::Break); 0x1_0000];
         let mut map = Self {
             basic: basic.try_into().expect("the table has 65,536 entries"),
             expansions: Vec::new(),
             recipe: recipe.clone(),
         };
-        for (points, class) in unicode::classes() {
-            let role = normalize::role_of(recipe, class);
+        for (points, class) in unicode::character_classes() {
+            let role = normalize::class_role(recipe, class);
             for point in points.filter(|&point| point <= '\u{ffff}') {
-                map.basic[point as usize] = Entry::new(action(role, point));
+                map.basic[point as usize] = CharMapEntry::new(role_action(role, point));
             }
         }
-        unicode::changing(|point| {
+        unicode::visit_changing(|point| {
             if point <= '\u{ffff}' {
-                map.fill(point);
+                map.fill_entry(point);
             }
         });
         map
     }
 
     /// Computes the entry of a character that normalisation may change.
-    fn fill(&mut self, point: char) {
-        let action = match self.becomes(point) {
-            Becomes::One(action) => action,
-            Becomes::Several(entries) => {
+    fn fill_entry(&mut self, point: char) {
+        let action = match self.map_character(point) {
+            MappedCharacter::One(action) => action,
+            MappedCharacter::Several(entries) => {
                 self.expansions.push(entries);
-                Action::Expand(self.expansions.len() as u32 - 1)
+                CharacterAction::Expand(self.expansions.len() as u32 - 1)
             }
         };
-        self.basic[point as usize] = Entry::new(action);
+        self.basic[point as usize] = CharMapEntry::new(action);
     }
 
     /// Returns the entry of a character of the Basic Multilingual Plane.
     #[inline(always)]
-    pub(super) fn basic(&self, point: u32) -> Entry {
+    pub(super) fn basic_entry(&self, point: u32) -> CharMapEntry {
         self.basic[(point & 0xffff) as usize]
     }
 
     /// Returns the entries of all characters of the Basic Multilingual Plane.
     #[inline(always)]
-    pub(super) fn entries(&self) -> &[Entry; 0x1_0000] {
+    pub(super) fn basic_entries(&self) -> &[CharMapEntry; 0x1_0000] {
         &self.basic
     }
 
-    /// Returns the entries that an [`Entry::EXPAND`] stands for.
-    pub(super) fn expansion(&self, at: u32) -> &[Entry] {
+    /// Returns the entries that an [`CharMapEntry::EXPAND`] stands for.
+    pub(super) fn expansion_at(&self, at: u32) -> &[CharMapEntry] {
         &self.expansions[at as usize]
     }
 
     /// Calls `visit` with every entry of a character beyond the Basic Multilingual Plane.
     #[cold]
-    pub(super) fn beyond(&self, point: char, mut visit: impl FnMut(Entry)) {
-        match self.becomes(point) {
-            Becomes::One(action) => visit(Entry::new(action)),
-            Becomes::Several(entries) => entries.into_iter().for_each(visit),
+    pub(super) fn visit_supplementary(&self, point: char, mut visit: impl FnMut(CharMapEntry)) {
+        match self.map_character(point) {
+            MappedCharacter::One(action) => visit(CharMapEntry::new(action)),
+            MappedCharacter::Several(entries) => entries.into_iter().for_each(visit),
         }
     }
 
-    /// Returns how ASCII can be read many bytes at a time, or `None` if [`Ascii`] cannot express the entries
-    /// of ASCII.
-    pub(super) fn ascii(&self) -> Option<Ascii> {
-        let folds = self.basic(u32::from(b'A')).value() == u32::from(b'a');
-        let words = Ascii {
+    /// Returns how ASCII can be read many bytes at a time, or `None` if [`AsciiRules`] cannot express
+    /// the entries of ASCII.
+    pub(super) fn ascii_rules(&self) -> Option<AsciiRules> {
+        let folds = self.basic_entry(u32::from(b'A')).entry_value() == u32::from(b'a');
+        let words = AsciiRules {
             folds,
             tokens: AsciiTokens::Words,
         };
-        let characters = |spaces| Ascii {
+        let characters = |spaces| AsciiRules {
             folds,
             tokens: AsciiTokens::Characters { spaces },
         };
         [words, characters(true), characters(false)]
             .into_iter()
             .find(|ascii| {
-                (0..128u8).all(|byte| self.basic(u32::from(byte)) == Entry::new(ascii.action(byte)))
+                (0..128u8).all(|byte| {
+                    self.basic_entry(u32::from(byte)) == CharMapEntry::new(ascii.byte_action(byte))
+                })
             })
     }
 
-    fn becomes(&self, point: char) -> Becomes {
-        if self.recipe.has(Step::Nfkc) && unicode::is_composing(point) {
-            return Becomes::One(Action::Compose);
+    fn map_character(&self, point: char) -> MappedCharacter {
+        if self.recipe.has_step(NormalizationStep::Nfkc) && unicode::is_composing(point) {
+            return MappedCharacter::One(CharacterAction::Compose);
         }
         let mut characters = Vec::new();
-        normalize::replace(&self.recipe, point, &mut characters);
-        normalize::finish(&self.recipe, &mut characters);
-        if characters
-            .first()
-            .is_some_and(|&first| self.recipe.has(Step::Nfkc) && unicode::is_composing(first))
-        {
-            return Becomes::One(Action::Compose);
+        normalize::replace_character(&self.recipe, point, &mut characters);
+        normalize::finish_characters(&self.recipe, &mut characters);
+        if characters.first().is_some_and(|&first| {
+            self.recipe.has_step(NormalizationStep::Nfkc) && unicode::is_composing(first)
+        }) {
+            return MappedCharacter::One(CharacterAction::Compose);
         }
-        let mut actions: Vec<_> = characters.iter().map(|&point| self.action(point)).collect();
-        actions.dedup_by(|a, b| *a == Action::Break && *b == Action::Break);
+        let mut actions: Vec<_> = characters
+            .iter()
+            .map(|&point| self.character_action(point))
+            .collect();
+        actions.dedup_by(|a, b| *a == CharacterAction::Break && *b == CharacterAction::Break);
         match actions[..] {
-            [] => Becomes::One(Action::Ignore),
-            [action] => Becomes::One(action),
-            _ => Becomes::Several(actions.into_iter().map(Entry::new).collect()),
+            [] => MappedCharacter::One(CharacterAction::Ignore),
+            [action] => MappedCharacter::One(action),
+            _ => MappedCharacter::Several(actions.into_iter().map(CharMapEntry::new).collect()),
         }
     }
 
-    fn action(&self, point: char) -> Action {
-        action(normalize::role(&self.recipe, point), point)
+    fn character_action(&self, point: char) -> CharacterAction {
+        role_action(normalize::character_role(&self.recipe, point), point)
     }
 }
 
 /// Returns the action of a normalised character.
-fn action(role: Role, point: char) -> Action {
+fn role_action(role: CharacterRole, point: char) -> CharacterAction {
     match role {
-        Role::Break => Action::Break,
-        Role::Word => Action::Word(point),
-        Role::Character => Action::Character(point),
-        Role::Ignore => Action::Ignore,
-        Role::Space => Action::Space,
+        CharacterRole::Break => CharacterAction::Break,
+        CharacterRole::Word => CharacterAction::Word(point),
+        CharacterRole::Character => CharacterAction::Character(point),
+        CharacterRole::Ignore => CharacterAction::Ignore,
+        CharacterRole::Space => CharacterAction::Space,
     }
 }
 
-enum Becomes {
-    One(Action),
-    Several(Vec<Entry>),
+enum MappedCharacter {
+    One(CharacterAction),
+    Several(Vec<CharMapEntry>),
 }
 
 /// The meaning of ASCII under a simple recipe: letters and digits are words or tokens; all other characters
 /// separate them or are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ascii {
+pub(super) struct AsciiRules {
     /// `true` if capital letters become small letters.
     pub(super) folds: bool,
     pub(super) tokens: AsciiTokens,
@@ -245,23 +249,23 @@ pub(super) enum AsciiTokens {
     Characters { spaces: bool },
 }
 
-impl Ascii {
-    fn action(self, byte: u8) -> Action {
+impl AsciiRules {
+    fn byte_action(self, byte: u8) -> CharacterAction {
         let letter = char::from(if self.folds {
             byte.to_ascii_lowercase()
         } else {
             byte
         });
         match self.tokens {
-            AsciiTokens::Words if byte.is_ascii_alphanumeric() => Action::Word(letter),
-            AsciiTokens::Words => Action::Break,
+            AsciiTokens::Words if byte.is_ascii_alphanumeric() => CharacterAction::Word(letter),
+            AsciiTokens::Words => CharacterAction::Break,
             AsciiTokens::Characters { .. } if byte.is_ascii_alphanumeric() => {
-                Action::Character(letter)
+                CharacterAction::Character(letter)
             }
             AsciiTokens::Characters { spaces: true } if byte <= b' ' || byte == 0x7f => {
-                Action::Space
+                CharacterAction::Space
             }
-            AsciiTokens::Characters { .. } => Action::Ignore,
+            AsciiTokens::Characters { .. } => CharacterAction::Ignore,
         }
     }
 }
@@ -273,7 +277,7 @@ mod tests {
     #[test]
     fn every_entry_is_what_the_character_becomes() {
         let mut recipes: Vec<_> = ["default-1", "characters-3"]
-            .map(|name| Recipe::named(name).unwrap())
+            .map(|name| Recipe::built_in(name).unwrap())
             .into();
         let steps = recipes[0].normalize.clone();
         for without in 0..steps.len() {
@@ -282,18 +286,20 @@ mod tests {
             recipes.push(recipe);
         }
         recipes.push(Recipe {
-            normalize: vec![Step::Width],
+            normalize: vec![NormalizationStep::Width],
             ..Recipe::default()
         });
         for recipe in recipes {
             let map = CharMap::new(&recipe);
             for point in (0..=0xffff).filter_map(char::from_u32) {
-                let entry = map.basic(u32::from(point));
-                match map.becomes(point) {
-                    Becomes::One(action) => assert_eq!(entry, Entry::new(action), "{point:?}"),
-                    Becomes::Several(entries) => {
-                        assert_eq!(entry.kind(), Entry::EXPAND, "{point:?}");
-                        assert_eq!(map.expansion(entry.value()), entries, "{point:?}");
+                let entry = map.basic_entry(u32::from(point));
+                match map.map_character(point) {
+                    MappedCharacter::One(action) => {
+                        assert_eq!(entry, CharMapEntry::new(action), "{point:?}")
+                    }
+                    MappedCharacter::Several(entries) => {
+                        assert_eq!(entry.entry_kind(), CharMapEntry::EXPAND, "{point:?}");
+                        assert_eq!(map.expansion_at(entry.entry_value()), entries, "{point:?}");
                     }
                 }
             }

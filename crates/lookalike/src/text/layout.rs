@@ -10,13 +10,13 @@
 //! character that is a token of its own. Punctuation and white space end a run, so no word reaches across
 //! them.
 
-use super::charmap::{CharMap, Entry};
-use super::normalize::{self, Role};
-use crate::recipe::{Recipe, Tokens};
+use super::charmap::{CharMap, CharMapEntry};
+use super::normalize::{self, CharacterRole};
+use crate::recipe::{Recipe, TokenKind};
 
 /// The kind of a piece of normalised text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PieceKind {
     /// A word.
     Word,
     /// A character that is a token of its own.
@@ -27,10 +27,10 @@ pub(super) enum Kind {
 
 /// Normalised text in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct TextLayout {
     text: String,
     /// Start and end of every piece in `text`, and its kind.
-    pieces: Vec<(usize, usize, Kind)>,
+    pieces: Vec<(usize, usize, PieceKind)>,
     /// Start of the open run.
     run: Option<usize>,
     /// `true` if the open run contains an ideograph.
@@ -58,16 +58,16 @@ pub(super) fn is_ideograph(point: char) -> bool {
 
 /// Returns the length in bytes of the leading ideographs of the main block that the table leaves unchanged.
 #[inline]
-fn settled(map: &CharMap, text: &str) -> usize {
+fn count_settled_bytes(map: &CharMap, text: &str) -> usize {
     let stays = |&&[first, second, third]: &&[u8; 3]| {
         let point = (u32::from(first) & 0x0f) << 12
             | (u32::from(second) & 0x3f) << 6
             | u32::from(third) & 0x3f;
-        let entry = map.basic(point);
+        let entry = map.basic_entry(point);
         matches!(first, 0xe4..=0xe9)
             && (0x4e00..=0x9fff).contains(&point)
-            && entry.kind() == Entry::CHARACTER
-            && entry.value() == point
+            && entry.entry_kind() == CharMapEntry::CHARACTER
+            && entry.entry_value() == point
     };
     3 * text
         .as_bytes()
@@ -78,28 +78,29 @@ fn settled(map: &CharMap, text: &str) -> usize {
         .count()
 }
 
-impl Layout {
+impl TextLayout {
     /// Fills the layout with a text without markup.
-    pub(super) fn fill(&mut self, recipe: &Recipe, map: &CharMap, text: &str) {
-        self.clear(recipe);
+    pub(super) fn lay_out_text(&mut self, recipe: &Recipe, map: &CharMap, text: &str) {
+        self.clear_pieces(recipe);
         if !self.all_mapped(map, text) {
-            self.clear(recipe);
+            self.clear_pieces(recipe);
             let mut characters = Vec::new();
             normalize::characters(recipe, text, &mut characters);
             for point in characters {
-                self.act(normalize::role(recipe, point), point);
+                self.apply_role(normalize::character_role(recipe, point), point);
             }
         }
-        self.part();
+        self.close_pieces();
     }
 
     /// Returns the pieces in the order of the text.
-    pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = (&str, Kind)> {
-        let piece = |&(start, end, kind): &(usize, usize, Kind)| (&self.text[start..end], kind);
+    pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = (&str, PieceKind)> {
+        let piece =
+            |&(start, end, kind): &(usize, usize, PieceKind)| (&self.text[start..end], kind);
         self.pieces.iter().map(piece)
     }
 
-    fn clear(&mut self, recipe: &Recipe) {
+    fn clear_pieces(&mut self, recipe: &Recipe) {
         const KEPT: usize = 1 << 20;
         if self.text.capacity() > KEPT {
             *self = Self::default();
@@ -108,7 +109,7 @@ impl Layout {
         self.pieces.clear();
         (self.run, self.word, self.space_due) = (None, None, false);
         self.run_is_chinese = false;
-        self.joins = recipe.tokens == Tokens::Jieba;
+        self.joins = recipe.tokens == TokenKind::Jieba;
     }
 
     /// Adds a text with the table of its recipe. Returns `false` if it has to be composed as a whole.
@@ -116,14 +117,14 @@ impl Layout {
         let mut rest = text;
         loop {
             if self.joins {
-                let (stretch, behind) = rest.split_at(settled(map, rest));
+                let (stretch, behind) = rest.split_at(count_settled_bytes(map, rest));
                 self.ideographs(stretch);
                 rest = behind;
             }
             let mut points = rest.chars();
             match points.next() {
                 None => return true,
-                Some(point) if !self.mapped(map, point) => return false,
+                Some(point) if !self.push_mapped(map, point) => return false,
                 Some(_) => rest = points.as_str(),
             }
         }
@@ -142,50 +143,52 @@ impl Layout {
     /// Adds a character with the table of its recipe. Returns `false` if the text has to be composed as a
     /// whole.
     #[inline]
-    fn mapped(&mut self, map: &CharMap, point: char) -> bool {
+    fn push_mapped(&mut self, map: &CharMap, point: char) -> bool {
         if point as u32 > 0xffff {
             let mut complete = true;
-            map.beyond(point, |entry| complete &= self.entry(map, entry));
+            map.visit_supplementary(point, |entry| complete &= self.apply_entry(map, entry));
             return complete;
         }
-        self.entry(map, map.basic(point as u32))
+        self.apply_entry(map, map.basic_entry(point as u32))
     }
 
     #[inline]
-    fn entry(&mut self, map: &CharMap, entry: Entry) -> bool {
-        let value = || char::from_u32(entry.value()).expect("the table holds characters only");
-        match entry.kind() {
-            Entry::WORD => self.act(Role::Word, value()),
-            Entry::CHARACTER => self.act(Role::Character, value()),
-            Entry::BREAK => self.part(),
-            Entry::IGNORE => {}
-            Entry::SPACE => self.act(Role::Space, ' '),
-            Entry::EXPAND => return self.expand(map, entry),
+    fn apply_entry(&mut self, map: &CharMap, entry: CharMapEntry) -> bool {
+        let value =
+            || char::from_u32(entry.entry_value()).expect("the table holds characters only");
+        match entry.entry_kind() {
+            CharMapEntry::WORD => self.apply_role(CharacterRole::Word, value()),
+            CharMapEntry::CHARACTER => self.apply_role(CharacterRole::Character, value()),
+            CharMapEntry::BREAK => self.close_pieces(),
+            CharMapEntry::IGNORE => {}
+            CharMapEntry::SPACE => self.apply_role(CharacterRole::Space, ' '),
+            CharMapEntry::EXPAND => return self.expand_entry(map, entry),
             _ => return false,
         }
         true
     }
 
-    /// Adds an expansion. This is not inlined, so that [`entry`](Self::entry), which calls it, can be.
+    /// Adds an expansion. This is not inlined, so that [`apply_entry`](Self::apply_entry), which calls
+    /// it, can be.
     #[inline(never)]
-    fn expand(&mut self, map: &CharMap, entry: Entry) -> bool {
-        let mut all = map.expansion(entry.value()).iter();
-        all.all(|&entry| self.entry(map, entry))
+    fn expand_entry(&mut self, map: &CharMap, entry: CharMapEntry) -> bool {
+        let mut all = map.expansion_at(entry.entry_value()).iter();
+        all.all(|&entry| self.apply_entry(map, entry))
     }
 
     #[inline]
-    fn act(&mut self, role: Role, point: char) {
+    fn apply_role(&mut self, role: CharacterRole, point: char) {
         match role {
-            Role::Word => self.word(point),
-            Role::Character => self.character(point),
-            Role::Space => self.space_due = !self.pieces.is_empty(),
-            Role::Break => self.part(),
-            Role::Ignore => {}
+            CharacterRole::Word => self.push_word_character(point),
+            CharacterRole::Character => self.push_character(point),
+            CharacterRole::Space => self.space_due = !self.pieces.is_empty(),
+            CharacterRole::Break => self.close_pieces(),
+            CharacterRole::Ignore => {}
         }
     }
 
     #[inline]
-    fn word(&mut self, point: char) {
+    fn push_word_character(&mut self, point: char) {
         if self.word.is_none() {
             self.word = Some(self.text.len());
             self.word_is_ascii = true;
@@ -195,7 +198,7 @@ impl Layout {
     }
 
     #[inline]
-    fn character(&mut self, point: char) {
+    fn push_character(&mut self, point: char) {
         self.close_word();
         if self.joins && is_ideograph(point) {
             self.run.get_or_insert(self.text.len());
@@ -203,23 +206,24 @@ impl Layout {
             self.text.push(point);
             return;
         }
-        self.close_run(self.text.len());
+        self.close_word_run(self.text.len());
         if std::mem::take(&mut self.space_due) {
-            self.single(' ');
+            self.push_single(' ');
         }
-        self.single(point);
+        self.push_single(point);
     }
 
-    fn single(&mut self, point: char) {
+    fn push_single(&mut self, point: char) {
         let start = self.text.len();
         self.text.push(point);
-        self.pieces.push((start, self.text.len(), Kind::Character));
+        self.pieces
+            .push((start, self.text.len(), PieceKind::Character));
     }
 
     #[inline]
-    fn part(&mut self) {
+    fn close_pieces(&mut self) {
         self.close_word();
-        self.close_run(self.text.len());
+        self.close_word_run(self.text.len());
     }
 
     #[inline]
@@ -230,20 +234,20 @@ impl Layout {
         if self.joins && self.word_is_ascii {
             self.run.get_or_insert(start);
         } else {
-            self.close_run(start);
-            self.pieces.push((start, self.text.len(), Kind::Word));
+            self.close_word_run(start);
+            self.pieces.push((start, self.text.len(), PieceKind::Word));
         }
     }
 
     /// Ends the open run at `end`. A run without an ideograph is a single word, because everything that
     /// separates two words also ends the run.
     #[inline]
-    fn close_run(&mut self, end: usize) {
+    fn close_word_run(&mut self, end: usize) {
         if let Some(start) = self.run.take() {
             let kind = if std::mem::take(&mut self.run_is_chinese) {
-                Kind::Run
+                PieceKind::Run
             } else {
-                Kind::Word
+                PieceKind::Word
             };
             self.pieces.push((start, end, kind));
         }

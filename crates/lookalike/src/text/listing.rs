@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::analyze::{Analyzer, Scratch};
+use super::analyze::{AnalysisScratch, TextAnalyzer};
 use super::shingle;
-use crate::recipe::{Tokens, Weights};
+use crate::recipe::{TokenKind, WeightScheme};
 use crate::weight::WEIGHT_STEPS;
 
 /// A distinct feature of a text, with its spelling.
@@ -32,22 +32,22 @@ pub(crate) fn join_tokens<'t>(tokens: impl Iterator<Item = &'t str>, characters:
     term
 }
 
-impl Analyzer {
+impl TextAnalyzer {
     /// Returns the distinct features of a text that count in SimHash, heaviest first, and equally heavy ones
     /// in the order of their first occurrence. It is meant for people, because it builds strings of
     /// everything.
-    pub fn list(&self, text: &str, scratch: &mut Scratch) -> Vec<ListedTerm> {
+    pub fn list_terms(&self, text: &str, scratch: &mut AnalysisScratch) -> Vec<ListedTerm> {
         let recipe = self.recipe();
         let (mut texts, mut values) = (Vec::new(), Vec::new());
-        self.terms(text, scratch, true, &mut |term| {
+        self.visit_terms(text, scratch, true, &mut |term| {
             texts.push((term.text.to_owned(), term.part.map(str::to_owned)));
             values.push(term.value);
         });
         let ngram = recipe.ngram as usize;
         let mut features = vec![0; (values.len() + 1).saturating_sub(ngram)];
-        shingle::shingle(ngram, &values, &mut features);
+        shingle::hash_shingles(ngram, &values, &mut features);
         let weights: Option<HashMap<u64, i64>> =
-            (self.analyze(text, scratch).weighted()).map(Iterator::collect);
+            (self.analyze_text(text, scratch).iter_weighted()).map(Iterator::collect);
         let mut places = HashMap::new();
         let mut listed: Vec<ListedTerm> = Vec::new();
         for (at, &feature) in features.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Analyzer {
                 continue;
             }
             let tokens = &texts[at..at + ngram];
-            let characters = recipe.tokens == Tokens::Characters;
+            let characters = recipe.tokens == TokenKind::Characters;
             listed.push(ListedTerm {
                 text: join_tokens(tokens.iter().map(|(text, _)| text.as_str()), characters),
                 count: 1,
@@ -71,7 +71,7 @@ impl Analyzer {
         if weights.is_none() {
             for term in &mut listed {
                 let times = match recipe.simhash.weights {
-                    Weights::Binary => 1,
+                    WeightScheme::Binary => 1,
                     _ => term.count as i64,
                 };
                 term.weight = times * WEIGHT_STEPS;

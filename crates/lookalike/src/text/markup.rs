@@ -35,7 +35,7 @@ pub(super) fn from_markdown(text: &str) -> String {
 
 /// Returns the text of an HTML document or fragment. Tags, comments, scripts and styles are removed, entities
 /// are resolved, and block elements are separated by line feeds.
-pub(super) fn from_html(text: &str) -> String {
+pub(super) fn strip_html(text: &str) -> String {
     let sink = PlainText {
         plain: RefCell::default(),
         hidden: Cell::new(0),
@@ -64,7 +64,7 @@ impl TokenSink for PlainText {
             Token::CharacterTokens(text) if self.hidden.get() == 0 => {
                 self.plain.borrow_mut().push_str(&text);
             }
-            Token::TagToken(tag) => return self.tag(&tag),
+            Token::TagToken(tag) => return self.process_tag(&tag),
             _ => {}
         }
         TokenSinkResult::Continue
@@ -72,7 +72,7 @@ impl TokenSink for PlainText {
 }
 
 impl PlainText {
-    fn tag(&self, tag: &Tag) -> TokenSinkResult<()> {
+    fn process_tag(&self, tag: &Tag) -> TokenSinkResult<()> {
         let name: &str = &tag.name;
         if !INLINE.contains(&name) {
             self.plain.borrow_mut().push('\n');
@@ -122,7 +122,7 @@ mod tests {
     fn html_becomes_what_is_read() {
         let html = "<!doctype html><p>One&nbsp;t<b>w</b>o &amp; three<br>four<script>var a = '<p>';\
                     </script><style>p {}</style><!-- no --><li>five</p>";
-        let words: Vec<_> = from_html(html)
+        let words: Vec<_> = strip_html(html)
             .split_whitespace()
             .map(str::to_owned)
             .collect();
@@ -136,8 +136,8 @@ mod tests {
             "&#xfffff;",
             "</style>z",
         ] {
-            from_html(odd);
+            strip_html(odd);
         }
-        assert!(from_html("<script>x</script>y").contains('y'));
+        assert!(strip_html("<script>x</script>y").contains('y'));
     }
 }

@@ -22,15 +22,15 @@ mod terms;
 mod tokenize;
 pub(crate) mod unicode;
 
-pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
+pub use analyze::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 pub(crate) use analyze::{CHUNK, features_of_terms};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
-pub use normalize::Token;
-pub use sentences::Sentence;
-pub(crate) use sentences::sentences;
-pub(crate) use shingle::{shingle, single};
-pub use terms::Term;
+pub use normalize::TextToken;
+pub use sentences::LongSentence;
+pub(crate) use sentences::split_sentences;
+pub(crate) use shingle::{hash_shingles, hash_single_token};
+pub use terms::SpelledTerm;
 
 #[cfg(test)]
 mod tests;

@@ -10,22 +10,22 @@
 //! This module defines the meaning of fingerprints. It is used for texts whose characters depend on their
 //! neighbours (combining marks, conjoining jamo), and to test the fast path. It processes some tens of MB/s.
 
-use super::unicode::{self, Class};
+use super::unicode::{self, CharacterClass};
 use crate::hash;
-use crate::recipe::{Recipe, Step, Tokens};
+use crate::recipe::{NormalizationStep, Recipe, TokenKind};
 
 /// A token as text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Token {
+pub enum TextToken {
     /// A run of word characters.
     Word(String),
     /// A character that is a token of its own.
     Character(char),
 }
 
-impl Token {
+impl TextToken {
     /// Returns the token of a term.
-    pub(super) fn of(term: super::Term<'_>) -> Self {
+    pub(super) fn from_term(term: super::SpelledTerm<'_>) -> Self {
         match term.text.chars().next() {
             Some(point) if u64::from(point as u32) == term.value => Self::Character(point),
             _ => Self::Word(term.text.to_owned()),
@@ -42,9 +42,9 @@ impl Token {
 
     /// Returns the value from which features are computed: the code point of a character, or the frozen hash
     /// of the UTF-8 bytes of a word.
-    pub fn value(&self) -> u64 {
+    pub fn token_value(&self) -> u64 {
         match self {
-            Self::Word(word) => hash::word(word.as_bytes()),
+            Self::Word(word) => hash::hash_word(word.as_bytes()),
             Self::Character(character) => u64::from(*character as u32),
         }
     }
@@ -52,7 +52,7 @@ impl Token {
 
 /// The role of a normalised character in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum CharacterRole {
     Break,
     Word,
     Character,
@@ -61,15 +61,18 @@ pub(super) enum Role {
 }
 
 /// Appends the replacement of `point` before composition.
-pub(super) fn replace(recipe: &Recipe, point: char, into: &mut Vec<char>) {
-    let drops = |point| recipe.has(Step::ZeroWidth) && unicode::class(point) == Class::Ignorable;
+pub(super) fn replace_character(recipe: &Recipe, point: char, into: &mut Vec<char>) {
+    let drops = |point| {
+        recipe.has_step(NormalizationStep::ZeroWidth)
+            && unicode::character_class(point) == CharacterClass::Ignorable
+    };
     let start = into.len();
     into.push(point);
     // Two rounds are always enough for folding and compatibility mapping; the third confirms it.
     for _ in 0..4 {
         let before: Vec<char> = into.drain(start..).collect();
         for &point in before.iter().filter(|&&point| !drops(point)) {
-            mapped(recipe, point, into);
+            map_character(recipe, point, into);
         }
         if before == into[start..] {
             return;
@@ -77,15 +80,17 @@ pub(super) fn replace(recipe: &Recipe, point: char, into: &mut Vec<char>) {
     }
 }
 
-fn mapped(recipe: &Recipe, point: char, into: &mut Vec<char>) {
-    let folded = if recipe.has(Step::Fold) {
-        unicode::fold(point)
+fn map_character(recipe: &Recipe, point: char, into: &mut Vec<char>) {
+    let folded = if recipe.has_step(NormalizationStep::Fold) {
+        unicode::fold_case(point)
     } else {
         None
     };
     let own = [point];
     for &point in folded.unwrap_or(&own) {
-        let compatible = if recipe.has(Step::Nfkc) || recipe.has(Step::Width) && is_wide(point) {
+        let compatible = if recipe.has_step(NormalizationStep::Nfkc)
+            || recipe.has_step(NormalizationStep::Width) && is_wide(point)
+        {
             unicode::compatibility(point)
         } else {
             None
@@ -100,11 +105,11 @@ fn is_wide(point: char) -> bool {
 }
 
 /// Applies the steps that concern the whole text, after its characters are replaced.
-pub(super) fn finish(recipe: &Recipe, characters: &mut Vec<char>) {
-    if recipe.has(Step::Nfkc) {
-        unicode::compose::nfc(characters);
+pub(super) fn finish_characters(recipe: &Recipe, characters: &mut Vec<char>) {
+    if recipe.has_step(NormalizationStep::Nfkc) {
+        unicode::compose::normalize_nfc(characters);
     }
-    if recipe.has(Step::Simplified) {
+    if recipe.has_step(NormalizationStep::Simplified) {
         for point in characters {
             *point = unicode::simplified(*point).unwrap_or(*point);
         }
@@ -114,16 +119,17 @@ pub(super) fn finish(recipe: &Recipe, characters: &mut Vec<char>) {
 /// Computes the normalised characters of a text.
 pub(super) fn characters(recipe: &Recipe, text: &str, into: &mut Vec<char>) {
     into.clear();
-    if recipe.has(Step::Nfkc) && text.chars().any(has_iota_subscript) {
+    if recipe.has_step(NormalizationStep::Nfkc) && text.chars().any(has_iota_subscript) {
         let mut composed = text.chars().collect();
-        unicode::compose::nfc(&mut composed);
+        unicode::compose::normalize_nfc(&mut composed);
         composed
             .into_iter()
-            .for_each(|point| replace(recipe, point, into));
+            .for_each(|point| replace_character(recipe, point, into));
     } else {
-        text.chars().for_each(|point| replace(recipe, point, into));
+        text.chars()
+            .for_each(|point| replace_character(recipe, point, into));
     }
-    finish(recipe, into);
+    finish_characters(recipe, into);
 }
 
 /// Returns `true` for an iota subscript, alone or in a composed letter. It is the only mark that folds to a
@@ -134,55 +140,71 @@ fn has_iota_subscript(point: char) -> bool {
 }
 
 /// Returns the role of a normalised character under a recipe.
-pub(super) fn role(recipe: &Recipe, point: char) -> Role {
-    role_of(recipe, unicode::class(point))
+pub(super) fn character_role(recipe: &Recipe, point: char) -> CharacterRole {
+    class_role(recipe, unicode::character_class(point))
 }
 
 /// Returns the role of the normalised characters of a class under a recipe.
-pub(super) fn role_of(recipe: &Recipe, class: Class) -> Role {
-    let cancels_punctuation = recipe.has(Step::Punctuation);
+pub(super) fn class_role(recipe: &Recipe, class: CharacterClass) -> CharacterRole {
+    let cancels_punctuation = recipe.has_step(NormalizationStep::Punctuation);
     match (recipe.tokens, class) {
-        (Tokens::Words | Tokens::Jieba, Class::Word) => Role::Word,
-        (Tokens::Words | Tokens::Jieba, Class::Character) => Role::Character,
-        (Tokens::Words | Tokens::Jieba | Tokens::Whitespace, Class::Space) => Role::Break,
-        (Tokens::Words | Tokens::Jieba | Tokens::Whitespace, Class::Separator)
-            if cancels_punctuation =>
-        {
-            Role::Break
+        (TokenKind::Words | TokenKind::Jieba, CharacterClass::Word) => CharacterRole::Word,
+        (TokenKind::Words | TokenKind::Jieba, CharacterClass::Character) => {
+            CharacterRole::Character
         }
-        (Tokens::Words | Tokens::Jieba, Class::Separator | Class::Ignorable) => Role::Character,
-        (Tokens::Whitespace, _) => Role::Word,
-        (Tokens::Characters, Class::Space) if recipe.has(Step::NoWhitespace) => Role::Ignore,
-        (Tokens::Characters, Class::Space) if recipe.has(Step::Whitespace) => Role::Space,
-        (Tokens::Characters, Class::Separator) if cancels_punctuation => Role::Ignore,
-        (Tokens::Characters, _) => Role::Character,
+        (TokenKind::Words | TokenKind::Jieba | TokenKind::Whitespace, CharacterClass::Space) => {
+            CharacterRole::Break
+        }
+        (
+            TokenKind::Words | TokenKind::Jieba | TokenKind::Whitespace,
+            CharacterClass::Separator,
+        ) if cancels_punctuation => CharacterRole::Break,
+        (
+            TokenKind::Words | TokenKind::Jieba,
+            CharacterClass::Separator | CharacterClass::Ignorable,
+        ) => CharacterRole::Character,
+        (TokenKind::Whitespace, _) => CharacterRole::Word,
+        (TokenKind::Characters, CharacterClass::Space)
+            if recipe.has_step(NormalizationStep::NoWhitespace) =>
+        {
+            CharacterRole::Ignore
+        }
+        (TokenKind::Characters, CharacterClass::Space)
+            if recipe.has_step(NormalizationStep::Whitespace) =>
+        {
+            CharacterRole::Space
+        }
+        (TokenKind::Characters, CharacterClass::Separator) if cancels_punctuation => {
+            CharacterRole::Ignore
+        }
+        (TokenKind::Characters, _) => CharacterRole::Character,
     }
 }
 
 /// Cuts normalised characters into tokens.
-pub(super) fn tokens(recipe: &Recipe, characters: &[char], mut visit: impl FnMut(Token)) {
+pub(super) fn cut_tokens(recipe: &Recipe, characters: &[char], mut visit: impl FnMut(TextToken)) {
     let mut word = String::new();
     let mut space_due = false;
     let mut any = false;
     for &point in characters {
-        let role = role(recipe, point);
-        if matches!(role, Role::Break | Role::Character) && !word.is_empty() {
-            visit(Token::Word(std::mem::take(&mut word)));
+        let role = character_role(recipe, point);
+        if matches!(role, CharacterRole::Break | CharacterRole::Character) && !word.is_empty() {
+            visit(TextToken::Word(std::mem::take(&mut word)));
         }
         match role {
-            Role::Word => word.push(point),
-            Role::Character => {
+            CharacterRole::Word => word.push(point),
+            CharacterRole::Character => {
                 if std::mem::take(&mut space_due) {
-                    visit(Token::Character(' '));
+                    visit(TextToken::Character(' '));
                 }
-                visit(Token::Character(point));
+                visit(TextToken::Character(point));
                 any = true;
             }
-            Role::Space => space_due = any,
-            Role::Break | Role::Ignore => {}
+            CharacterRole::Space => space_due = any,
+            CharacterRole::Break | CharacterRole::Ignore => {}
         }
     }
     if !word.is_empty() {
-        visit(Token::Word(word));
+        visit(TextToken::Word(word));
     }
 }

@@ -14,19 +14,19 @@ use std::sync::{Arc, OnceLock};
 
 use jieba_rs::{Jieba, Token};
 
-use super::layout::{Kind, Layout, is_ideograph};
-use super::terms::value;
+use super::layout::{PieceKind, TextLayout, is_ideograph};
+use super::terms::term_value;
 use crate::hash;
-use crate::recipe::{Mode, UserWord};
+use crate::recipe::{SegmentationMode, UserWord};
 
 /// Cuts runs of text into words.
 #[derive(Clone, Debug)]
-pub(super) struct Segmenter {
+pub(super) struct WordSegmenter {
     jieba: Arc<Jieba>,
-    mode: Mode,
+    mode: SegmentationMode,
     hmm: bool,
     /// Words that only the full mode needs; empty in other modes.
-    mixed: Arc<Mixed>,
+    mixed: Arc<MixedWords>,
 }
 
 /// Separator between two runs. Neither it nor [`ASIDE`] occurs in a run.
@@ -42,15 +42,15 @@ const BATCH: usize = 3 << 10;
 const MIXED: [&str; 3] = ["1号店", "4s店", "江南style"];
 
 /// Returns the embedded dictionary.
-fn embedded() -> &'static Arc<Jieba> {
+fn embedded_dictionary() -> &'static Arc<Jieba> {
     static EMBEDDED: OnceLock<Arc<Jieba>> = OnceLock::new();
     EMBEDDED.get_or_init(|| Arc::new(Jieba::new()))
 }
 
-impl Segmenter {
+impl WordSegmenter {
     /// Creates a segmenter with the embedded dictionary and a user's words.
-    pub(super) fn new(mode: Mode, hmm: bool, words: &[UserWord]) -> Self {
-        let mut jieba = embedded().clone();
+    pub(super) fn new(mode: SegmentationMode, hmm: bool, words: &[UserWord]) -> Self {
+        let mut jieba = embedded_dictionary().clone();
         if !words.is_empty() {
             let own = Arc::make_mut(&mut jieba);
             for word in words {
@@ -58,8 +58,10 @@ impl Segmenter {
             }
         }
         let mixed = match mode {
-            Mode::Full => Mixed::new(MIXED.into_iter().chain(words.iter().map(|it| &*it.word))),
-            Mode::Precise | Mode::Search => Mixed::default(),
+            SegmentationMode::Full => {
+                MixedWords::new(MIXED.into_iter().chain(words.iter().map(|it| &*it.word)))
+            }
+            SegmentationMode::Precise | SegmentationMode::Search => MixedWords::default(),
         };
         Self {
             jieba,
@@ -71,17 +73,17 @@ impl Segmenter {
 
     /// Calls `visit` with every token of a layout, in the order of the text. With `tags` it includes parts of
     /// speech, in the precise mode only.
-    pub(super) fn tokens<'l>(
+    pub(super) fn visit_tokens<'l>(
         &self,
-        layout: &'l Layout,
+        layout: &'l TextLayout,
         batch: &mut String,
         tags: bool,
         mut visit: impl FnMut(&str, u64, Option<&str>),
     ) {
         batch.clear();
-        let mut aside: Vec<(&'l str, Kind)> = Vec::new();
+        let mut aside: Vec<(&'l str, PieceKind)> = Vec::new();
         for (piece, kind) in layout.pieces() {
-            if kind == Kind::Run {
+            if kind == PieceKind::Run {
                 batch.push_str(piece);
                 batch.push(BETWEEN);
             } else {
@@ -89,18 +91,18 @@ impl Segmenter {
                 aside.push((piece, kind));
             }
             if batch.len() >= BATCH {
-                self.cut(batch, &aside, tags, &mut visit);
+                self.cut_batch(batch, &aside, tags, &mut visit);
                 batch.clear();
                 aside.clear();
             }
         }
-        self.cut(batch, &aside, tags, &mut visit);
+        self.cut_batch(batch, &aside, tags, &mut visit);
     }
 
-    fn cut(
+    fn cut_batch(
         &self,
         batch: &mut String,
-        aside: &[(&str, Kind)],
+        aside: &[(&str, PieceKind)],
         tags: bool,
         visit: &mut impl FnMut(&str, u64, Option<&str>),
     ) {
@@ -112,30 +114,34 @@ impl Segmenter {
             0x2 => {}
             0x1 => {
                 let &(piece, kind) = aside.next().expect("every mark stands for a piece");
-                visit(piece, value(piece, kind), tags.then(|| part_of_word(piece)));
+                visit(
+                    piece,
+                    term_value(piece, kind),
+                    tags.then(|| part_of_word(piece)),
+                );
             }
-            _ if word.len() <= 4 => visit(word, value(word, kind_of(word)), part),
-            _ => visit(word, hash::word_in(padded, at, word.len()), part),
+            _ if word.len() <= 4 => visit(word, term_value(word, kind_of_word(word)), part),
+            _ => visit(word, hash::hash_word_in(padded, at, word.len()), part),
         };
         match self.mode {
-            Mode::Precise if tags => {
+            SegmentationMode::Precise if tags => {
                 for tag in self.jieba.tag(batch, self.hmm) {
                     token(tag.word, tag.byte_start, Some(tag.tag));
                 }
             }
-            Mode::Precise => {
+            SegmentationMode::Precise => {
                 for cut in self.jieba.cut(batch, self.hmm) {
                     token(cut.word, cut.byte_start, None);
                 }
             }
-            Mode::Search => {
+            SegmentationMode::Search => {
                 for cut in self.jieba.cut_for_search(batch, self.hmm) {
                     token(cut.word, cut.byte_start, None);
                 }
             }
-            Mode::Full => {
+            SegmentationMode::Full => {
                 let words = self.jieba.cut_all(batch);
-                full(&words, &self.mixed, batch, &mut |word, at| {
+                cut_full_mode(&words, &self.mixed, batch, &mut |word, at| {
                     token(word, at, None);
                 });
             }
@@ -146,13 +152,13 @@ impl Segmenter {
 /// Words with letters or digits. The full mode of `jieba-rs` does not find them, because it separates
 /// ideographs from all other characters.
 #[derive(Debug, Default)]
-struct Mixed {
+struct MixedWords {
     words: HashSet<Box<str>>,
     /// Lengths of the words in bytes, ascending, by their first character.
     lengths: BTreeMap<char, BTreeSet<usize>>,
 }
 
-impl Mixed {
+impl MixedWords {
     /// Collects those of `words` that contain letters or digits.
     fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
         let mut mixed = Self::default();
@@ -168,7 +174,7 @@ impl Mixed {
 
     /// Returns the lengths in bytes of the words with which a text begins, ascending. Cost: one look-up for
     /// each length of a word with this first character.
-    fn lengths(&self, text: &str) -> impl Iterator<Item = usize> {
+    fn prefix_lengths(&self, text: &str) -> impl Iterator<Item = usize> {
         let first = text.chars().next();
         let lengths = first.and_then(|first| self.lengths.get(&first));
         let is_word = |length: &usize| {
@@ -183,7 +189,12 @@ impl Mixed {
 /// the words of more than one character. A position that is not inside an earlier word and has at most one
 /// word yields that word, or else its single character. Letters and digits that are in no word are joined to
 /// one word.
-fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(&str, usize)) {
+fn cut_full_mode(
+    words: &[Token<'_>],
+    mixed: &MixedWords,
+    batch: &str,
+    visit: &mut impl FnMut(&str, usize),
+) {
     let mut words = words.iter().peekable();
     let (mut at, mut end) = (0, 0);
     // Ends of the words that start here.
@@ -210,7 +221,7 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
                 here.push(word.byte_end);
             }
         }
-        here.extend(mixed.lengths(&batch[at..]).map(|length| at + length));
+        here.extend(mixed.prefix_lengths(&batch[at..]).map(|length| at + length));
         here.sort_unstable();
         match here[..] {
             [] | [_] if at >= end => {
@@ -238,12 +249,12 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
 }
 
 /// Returns the kind of a word: a single ideograph is a character, as with
-/// [`Tokens::Words`](crate::recipe::Tokens::Words).
-pub(super) fn kind_of(word: &str) -> Kind {
+/// [`TokenKind::Words`](crate::recipe::TokenKind::Words).
+pub(super) fn kind_of_word(word: &str) -> PieceKind {
     let mut points = word.chars();
     match (points.next(), points.next()) {
-        (Some(point), None) if is_ideograph(point) => Kind::Character,
-        _ => Kind::Word,
+        (Some(point), None) if is_ideograph(point) => PieceKind::Character,
+        _ => PieceKind::Word,
     }
 }
 

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 
 use super::characters;
 use super::charmap::CharMap;
-use super::unicode::{self, Class};
+use super::unicode::{self, CharacterClass};
 use crate::hash;
 use crate::recipe::Recipe;
 
@@ -28,7 +28,7 @@ const SIGNATURE_DOMAIN: u64 = 4;
 
 /// One of the longest sentences of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sentence {
+pub struct LongSentence {
     /// The sentence as in the text, without surrounding white space.
     pub text: String,
     /// Number of its normalised characters, at least 1.
@@ -38,19 +38,29 @@ pub struct Sentence {
 }
 
 /// Length, hash and text of a sentence, in the order of comparison.
-type Entry<'t> = (Reverse<usize>, u64, &'t str);
+type SentenceEntry<'t> = (Reverse<usize>, u64, &'t str);
 
 /// Returns the signature of the `count` longest sentences of a text, or `None` if it has no sentences.
-pub(super) fn signature(recipe: &Recipe, map: &CharMap, text: &str, count: usize) -> Option<u64> {
+pub(super) fn sentence_signature(
+    recipe: &Recipe,
+    map: &CharMap,
+    text: &str,
+    count: usize,
+) -> Option<u64> {
     let longest = find_longest(recipe, map, text, count);
     let hashes: Vec<u64> = longest.into_iter().map(|(_, hash, _)| hash).collect();
-    (!hashes.is_empty()).then(|| hash::sequence(SIGNATURE_DOMAIN, &hashes) as u64)
+    (!hashes.is_empty()).then(|| hash::hash_sequence(SIGNATURE_DOMAIN, &hashes) as u64)
 }
 
-/// Returns the sentences from which [`signature`] is computed, in their order.
-pub(super) fn longest(recipe: &Recipe, map: &CharMap, text: &str, count: usize) -> Vec<Sentence> {
+/// Returns the sentences from which [`sentence_signature`] is computed, in their order.
+pub(super) fn longest_sentences(
+    recipe: &Recipe,
+    map: &CharMap,
+    text: &str,
+    count: usize,
+) -> Vec<LongSentence> {
     let longest = find_longest(recipe, map, text, count);
-    let sentence = |(Reverse(characters), hash, text): Entry<'_>| Sentence {
+    let sentence = |(Reverse(characters), hash, text): SentenceEntry<'_>| LongSentence {
         text: text.trim().to_owned(),
         characters,
         hash,
@@ -58,17 +68,22 @@ pub(super) fn longest(recipe: &Recipe, map: &CharMap, text: &str, count: usize) 
     longest.into_iter().map(sentence).collect()
 }
 
-fn find_longest<'t>(recipe: &Recipe, map: &CharMap, text: &'t str, count: usize) -> Vec<Entry<'t>> {
-    let mut longest: Vec<Entry<'t>> = Vec::new();
+fn find_longest<'t>(
+    recipe: &Recipe,
+    map: &CharMap,
+    text: &'t str,
+    count: usize,
+) -> Vec<SentenceEntry<'t>> {
+    let mut longest: Vec<SentenceEntry<'t>> = Vec::new();
     let mut symbols = Vec::new();
-    for sentence in sentences(text) {
+    for sentence in split_sentences(text) {
         symbols.clear();
-        characters::append(recipe, map, sentence, &mut symbols);
+        characters::append_characters(recipe, map, sentence, &mut symbols);
         let short = longest.len() == count && symbols.len() < longest[count - 1].0.0;
         if symbols.is_empty() || short {
             continue;
         }
-        let hash = hash::sequence(SENTENCE_DOMAIN, &symbols) as u64;
+        let hash = hash::hash_sequence(SENTENCE_DOMAIN, &symbols) as u64;
         let length = Reverse(symbols.len());
         let place =
             longest.binary_search_by_key(&(length, hash), |&(length, hash, _)| (length, hash));
@@ -81,20 +96,20 @@ fn find_longest<'t>(recipe: &Recipe, map: &CharMap, text: &'t str, count: usize)
 }
 
 /// Returns the sentences of a text in order, each with the characters that end it.
-pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (sentence, after) = rest.split_at(end(rest));
+        let (sentence, after) = rest.split_at(sentence_end(rest));
         rest = after;
         Some(sentence)
     })
 }
 
 /// Returns the end of the first sentence of a text.
-fn end(text: &str) -> usize {
+fn sentence_end(text: &str) -> usize {
     // The two characters before this one.
     let (mut before, mut last) = (None, None);
     for (at, point) in text.char_indices() {
@@ -102,7 +117,7 @@ fn end(text: &str) -> usize {
         let ends = match point {
             '。' | '！' | '？' | '!' | '?' | '；' | ';' | '…' | '｡' => true,
             '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => true,
-            '.' | '．' => stops(before, last, text[after..].chars().next()),
+            '.' | '．' => is_sentence_stop(before, last, text[after..].chars().next()),
             _ => false,
         };
         if ends {
@@ -114,9 +129,11 @@ fn end(text: &str) -> usize {
 }
 
 /// Returns `true` if a full stop between these characters ends a sentence.
-fn stops(before: Option<char>, last: Option<char>, next: Option<char>) -> bool {
-    let is = |point: Option<char>, class| point.is_some_and(|point| unicode::class(point) == class);
-    if is(last, Class::Character) {
+fn is_sentence_stop(before: Option<char>, last: Option<char>, next: Option<char>) -> bool {
+    let is = |point: Option<char>, class| {
+        point.is_some_and(|point| unicode::character_class(point) == class)
+    };
+    if is(last, CharacterClass::Character) {
         return true;
     }
     let closing = |point: char| {
@@ -126,14 +143,14 @@ fn stops(before: Option<char>, last: Option<char>, next: Option<char>) -> bool {
         )
     };
     let open_end = next.is_none_or(|point| point.is_whitespace() || closing(point));
-    let single_letter = last.is_some_and(char::is_alphabetic) && !is(before, Class::Word);
+    let single_letter = last.is_some_and(char::is_alphabetic) && !is(before, CharacterClass::Word);
     open_end && !single_letter
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{Analyzer, Extras, Scratch};
+    use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalyzer};
 
     #[test]
     fn sentences_end_where_the_rules_say() {
@@ -163,18 +180,24 @@ mod tests {
             ),
             ("a line\nanother\r\n", &["a line\n", "another\r", "\n"]),
         ] {
-            assert_eq!(sentences(text).collect::<Vec<_>>(), expected, "{text}");
-            assert_eq!(sentences(text).collect::<String>(), text);
+            assert_eq!(
+                split_sentences(text).collect::<Vec<_>>(),
+                expected,
+                "{text}"
+            );
+            assert_eq!(split_sentences(text).collect::<String>(), text);
         }
     }
 
     fn signed(text: &str, count: usize) -> Option<u64> {
-        let extras = Extras {
+        let extras = AnalysisExtras {
             characters: false,
             sentences: Some(count),
         };
-        let analyzer = Analyzer::new(&Recipe::default()).with_extras(extras);
-        analyzer.analyze(text, &mut Scratch::default()).sentences()
+        let analyzer = TextAnalyzer::new(&Recipe::default()).with_extras(extras);
+        analyzer
+            .analyze_text(text, &mut AnalysisScratch::default())
+            .sentence_signature()
     }
 
     #[test]
@@ -198,7 +221,7 @@ mod tests {
         for nothing in ["", " ", "!!! ... 。。"] {
             assert_eq!(signed(nothing, 3), None);
         }
-        let analyzer = Analyzer::new(&Recipe::default());
+        let analyzer = TextAnalyzer::new(&Recipe::default());
         let longest = analyzer.longest_sentences(text, 2);
         assert_eq!(longest[0].text, "This is the longest sentence of them all.");
         assert_eq!(longest[0].characters, 40);

@@ -1,34 +1,34 @@
 //! Features: n-grams of tokens as 64-bit hashes.
 
-use crate::hash::{POSITION, mix};
+use crate::hash::{POSITION, mix_bits};
 
 /// Writes the feature of every window of `n` tokens; `features` must have one entry for each.
 ///
 /// A feature is the finalised sum of the token values, each multiplied by the odd constant of its position.
 /// This multilinear hash depends on the order of the tokens.
 #[inline(always)]
-pub(crate) fn shingle(n: usize, tokens: &[u64], features: &mut [u64]) {
+pub(crate) fn hash_shingles(n: usize, tokens: &[u64], features: &mut [u64]) {
     match n {
-        1 => windows::<1>(tokens, features),
-        2 => windows::<2>(tokens, features),
-        3 => windows::<3>(tokens, features),
-        4 => windows::<4>(tokens, features),
-        5 => windows::<5>(tokens, features),
-        6 => windows::<6>(tokens, features),
-        7 => windows::<7>(tokens, features),
-        8 => windows::<8>(tokens, features),
+        1 => hash_windows::<1>(tokens, features),
+        2 => hash_windows::<2>(tokens, features),
+        3 => hash_windows::<3>(tokens, features),
+        4 => hash_windows::<4>(tokens, features),
+        5 => hash_windows::<5>(tokens, features),
+        6 => hash_windows::<6>(tokens, features),
+        7 => hash_windows::<7>(tokens, features),
+        8 => hash_windows::<8>(tokens, features),
         _ => long_windows(n, tokens, features),
     }
 }
 
 /// Returns the feature of a single token.
 #[inline(always)]
-pub(crate) fn single(token: u64) -> u64 {
-    mix(token.wrapping_mul(POSITION[0]))
+pub(crate) fn hash_single_token(token: u64) -> u64 {
+    mix_bits(token.wrapping_mul(POSITION[0]))
 }
 
 #[inline(always)]
-fn windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
+fn hash_windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
     let count = features.len();
     if count == 0 {
         return;
@@ -39,7 +39,7 @@ fn windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
         for position in 0..N {
             sum = sum.wrapping_add(shifted[position][at].wrapping_mul(POSITION[position]));
         }
-        *feature = mix(sum);
+        *feature = mix_bits(sum);
     }
 }
 
@@ -58,7 +58,7 @@ fn long_windows(n: usize, tokens: &[u64], features: &mut [u64]) {
             }
         }
         for feature in features {
-            *feature = mix(*feature);
+            *feature = mix_bits(*feature);
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn long_windows_are_windows() {
         for count in [0, 1, 2, 511, 512, 513, 1030] {
-            let tokens: Vec<u64> = (0..count + 31).map(|at| mix(at as u64 + 1)).collect();
+            let tokens: Vec<u64> = (0..count + 31).map(|at| mix_bits(at as u64 + 1)).collect();
             let check = |n: usize, short: fn(&[u64], &mut [u64])| {
                 let tokens = &tokens[..count + n - 1];
                 let (mut long, mut features) = (vec![7; count], vec![8; count]);
@@ -78,12 +78,12 @@ mod tests {
                 short(tokens, &mut features);
                 assert_eq!(long, features, "{count} windows of {n}");
             };
-            check(1, windows::<1>);
-            check(2, windows::<2>);
-            check(8, windows::<8>);
-            check(9, windows::<9>);
-            check(24, windows::<24>);
-            check(32, windows::<32>);
+            check(1, hash_windows::<1>);
+            check(2, hash_windows::<2>);
+            check(8, hash_windows::<8>);
+            check(9, hash_windows::<9>);
+            check(24, hash_windows::<24>);
+            check(32, hash_windows::<32>);
         }
     }
 }

@@ -18,8 +18,8 @@ const FAR: usize = 64;
 /// over 64 bits, and correct for any.
 pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
     if values.len() - start <= TINY {
-        sort_tiny(&mut values[start..]);
-    } else if let Some(distinct) = by_table(&mut values[start..]) {
+        sort_tiny_list(&mut values[start..]);
+    } else if let Some(distinct) = sort_by_table(&mut values[start..]) {
         values.truncate(start + distinct);
         return;
     } else {
@@ -39,7 +39,7 @@ const FREE: u64 = u64::MAX;
 
 /// Moves the distinct values to the front, ascending, and returns their number. Returns `None` and leaves the
 /// values unchanged if they are not evenly distributed or too many.
-fn by_table(values: &mut [u64]) -> Option<usize> {
+fn sort_by_table(values: &mut [u64]) -> Option<usize> {
     if values.len() > MOST {
         return None;
     }
@@ -83,7 +83,7 @@ fn by_table(values: &mut [u64]) -> Option<usize> {
 
 /// Moves every value to the position given by the number of smaller values. This is quadratic but has no
 /// branch that depends on the values, which would be unpredictable for hashes.
-fn sort_tiny(values: &mut [u64]) {
+fn sort_tiny_list(values: &mut [u64]) {
     let mut copy = [0; TINY];
     let copy = &mut copy[..values.len()];
     copy.copy_from_slice(values);
@@ -104,22 +104,22 @@ fn sort_tiny(values: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::mix;
+    use crate::hash::mix_bits;
 
     #[test]
     fn sorts_like_the_library() {
         for length in (0..300).chain([1000, 5000]) {
-            let even: Vec<u64> = (0..length).map(mix).collect();
+            let even: Vec<u64> = (0..length).map(mix_bits).collect();
             let equal = vec![7; length as usize];
             let greatest: Vec<u64> = (0..length)
-                .map(|at| mix(at) | u64::MAX << (at % 65).min(63))
+                .map(|at| mix_bits(at) | u64::MAX << (at % 65).min(63))
                 .collect();
             let zeros = vec![0; length as usize];
             let low: Vec<u64> = (0..length).rev().collect();
             let high: Vec<u64> = (0..length).map(|at| u64::MAX - at).collect();
-            let repeated: Vec<u64> = (0..length).map(|at| mix(at % 17)).collect();
+            let repeated: Vec<u64> = (0..length).map(|at| mix_bits(at % 17)).collect();
             let mixed: Vec<u64> = (0..length)
-                .map(|at| mix(at % 100).wrapping_mul(at % 3))
+                .map(|at| mix_bits(at % 100).wrapping_mul(at % 3))
                 .collect();
             for values in [even, equal, zeros, greatest, low, high, repeated, mixed] {
                 let mut expected = values.clone();

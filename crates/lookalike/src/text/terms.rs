@@ -4,15 +4,15 @@
 //! terms.
 
 use super::charmap::CharMap;
-use super::layout::{Kind, Layout};
-use super::segment::Segmenter;
+use super::layout::{PieceKind, TextLayout};
+use super::segment::WordSegmenter;
 use crate::hash;
-use crate::recipe::{CONTENT, Loaded, Recipe, STOPWORD_LISTS, SegmentRecipe, Tokens};
-use crate::weight::Lookup;
+use crate::recipe::{CONTENT, LoadedFiles, Recipe, STOPWORD_LISTS, SegmentRecipe, TokenKind};
+use crate::weight::HashLookup;
 
 /// A token with its spelling after normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term<'a> {
+pub struct SpelledTerm<'a> {
     /// The text.
     pub text: &'a str,
     /// The value from which features are computed.
@@ -21,36 +21,37 @@ pub struct Term<'a> {
     pub part: Option<&'a str>,
 }
 
-/// Buffers for [`Speller::terms`].
+/// Buffers for [`TermSpeller::visit_terms`].
 #[derive(Debug, Default)]
 pub(super) struct TermBuffers {
-    layout: Layout,
+    layout: TextLayout,
     batch: String,
 }
 
 /// Produces the terms of texts under one recipe.
 #[derive(Debug)]
-pub(super) struct Speller {
-    segmenter: Option<Segmenter>,
+pub(super) struct TermSpeller {
+    segmenter: Option<WordSegmenter>,
     least_characters: usize,
-    stopwords: Lookup,
+    stopwords: HashLookup,
     parts: Vec<String>,
     /// `true` if nothing is filtered out.
     keeps_all: bool,
 }
 
-impl Speller {
+impl TermSpeller {
     pub(super) fn new(recipe: &Recipe, map: &CharMap) -> Self {
-        let loaded = recipe.loaded();
+        let loaded = recipe.loaded_files();
         let filter = &recipe.filter;
         let parts = filter.parts.iter().flat_map(|part| match &**part {
             "content" => CONTENT.map(str::to_owned).to_vec(),
             _ => vec![part.clone()],
         });
         Self {
-            segmenter: (recipe.tokens == Tokens::Jieba).then(|| segmenter(recipe, map, &loaded)),
+            segmenter: (recipe.tokens == TokenKind::Jieba)
+                .then(|| build_segmenter(recipe, map, &loaded)),
             least_characters: filter.least_characters as usize,
-            stopwords: stopwords(recipe, map, &loaded),
+            stopwords: build_stopwords(recipe, map, &loaded),
             parts: parts.collect(),
             keeps_all: filter.is_empty(),
         }
@@ -58,35 +59,35 @@ impl Speller {
 
     /// Calls `visit` with every term of a text without markup that passes the filters. With `tags` it
     /// includes parts of speech.
-    pub(super) fn terms(
+    pub(super) fn visit_terms(
         &self,
         (recipe, map): (&Recipe, &CharMap),
         text: &str,
         buffers: &mut TermBuffers,
         tags: bool,
-        mut visit: impl FnMut(Term<'_>),
+        mut visit: impl FnMut(SpelledTerm<'_>),
     ) {
         let TermBuffers { layout, batch } = buffers;
-        layout.fill(recipe, map, text);
+        layout.lay_out_text(recipe, map, text);
         let token = |text: &str, value: u64, part: Option<&str>| {
-            if self.counts(text, value, part) {
-                visit(Term { text, value, part });
+            if self.is_counted(text, value, part) {
+                visit(SpelledTerm { text, value, part });
             }
         };
         let tags = tags || !self.parts.is_empty();
         match &self.segmenter {
-            Some(segmenter) => segmenter.tokens(layout, batch, tags, token),
+            Some(segmenter) => segmenter.visit_tokens(layout, batch, tags, token),
             None => {
                 let mut token = token;
                 for (piece, kind) in layout.pieces() {
-                    token(piece, value(piece, kind), None);
+                    token(piece, term_value(piece, kind), None);
                 }
             }
         }
     }
 
     #[inline]
-    fn counts(&self, text: &str, value: u64, part: Option<&str>) -> bool {
+    fn is_counted(&self, text: &str, value: u64, part: Option<&str>) -> bool {
         if self.keeps_all {
             return true;
         }
@@ -99,57 +100,57 @@ impl Speller {
 }
 
 #[inline]
-pub(super) fn value(text: &str, kind: Kind) -> u64 {
+pub(super) fn term_value(text: &str, kind: PieceKind) -> u64 {
     match (kind, text.chars().next()) {
-        (Kind::Character, Some(point)) => u64::from(point as u32),
-        _ => hash::word(text.as_bytes()),
+        (PieceKind::Character, Some(point)) => u64::from(point as u32),
+        _ => hash::hash_word(text.as_bytes()),
     }
 }
 
 /// Returns the piece that a word of a list becomes after normalisation, or `None` if the recipe splits it,
 /// because it can then never be a token.
-fn piece<'l>(
+fn normalized_piece<'l>(
     recipe: &Recipe,
     map: &CharMap,
     word: &str,
-    layout: &'l mut Layout,
-) -> Option<(&'l str, Kind)> {
-    layout.fill(recipe, map, word);
+    layout: &'l mut TextLayout,
+) -> Option<(&'l str, PieceKind)> {
+    layout.lay_out_text(recipe, map, word);
     let mut pieces = layout.pieces();
     let piece = pieces.next();
     piece.filter(|_| pieces.next().is_none())
 }
 
-fn segmenter(recipe: &Recipe, map: &CharMap, loaded: &Loaded) -> Segmenter {
+fn build_segmenter(recipe: &Recipe, map: &CharMap, loaded: &LoadedFiles) -> WordSegmenter {
     let standard = SegmentRecipe::default();
     let segment = recipe.segment.as_ref().unwrap_or(&standard);
-    let mut layout = Layout::default();
+    let mut layout = TextLayout::default();
     let mut words = Vec::new();
     for word in &loaded.words {
-        if let Some((normalised, _)) = piece(recipe, map, &word.word, &mut layout) {
+        if let Some((normalised, _)) = normalized_piece(recipe, map, &word.word, &mut layout) {
             let mut own = word.clone();
             normalised.clone_into(&mut own.word);
             words.push(own);
         }
     }
-    Segmenter::new(segment.mode, segment.hmm, &words)
+    WordSegmenter::new(segment.mode, segment.hmm, &words)
 }
 
-fn stopwords(recipe: &Recipe, map: &CharMap, loaded: &Loaded) -> Lookup {
+fn build_stopwords(recipe: &Recipe, map: &CharMap, loaded: &LoadedFiles) -> HashLookup {
     let named = (recipe.filter.stopwords.iter())
         .filter(|name| STOPWORD_LISTS.contains(&name.as_str()))
         .flat_map(|name| stop_words::lookup(name).unwrap_or_default())
         .copied();
-    let mut layout = Layout::default();
+    let mut layout = TextLayout::default();
     let mut values = Vec::new();
     for word in named.chain(loaded.stopwords.iter().map(String::as_str)) {
-        if let Some((text, kind)) = piece(recipe, map, word, &mut layout) {
+        if let Some((text, kind)) = normalized_piece(recipe, map, word, &mut layout) {
             let kind = match kind {
-                Kind::Run => super::segment::kind_of(text),
+                PieceKind::Run => super::segment::kind_of_word(text),
                 kind => kind,
             };
-            values.push((value(text, kind), 1));
+            values.push((term_value(text, kind), 1));
         }
     }
-    Lookup::new(values)
+    HashLookup::new(values)
 }

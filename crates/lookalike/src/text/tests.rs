@@ -10,23 +10,26 @@ use rayon::prelude::*;
 
 use super::*;
 use crate::arch::Cpu;
-use crate::recipe::{Markup, Recipe, Step, Tokens};
+use crate::recipe::{MarkupKind, NormalizationStep, Recipe, TokenKind};
 
 /// A recipe with one analyzer per instruction set.
 struct Bench {
     recipe: Recipe,
-    analyzers: Vec<Analyzer>,
+    analyzers: Vec<TextAnalyzer>,
     /// If words are cut by jieba, an analyzer of the same recipe with the tokens `words`.
-    words: Option<Analyzer>,
+    words: Option<TextAnalyzer>,
 }
 
 impl Bench {
     fn new(recipe: Recipe) -> Self {
-        let best = Analyzer::new(&recipe);
-        let analyzers = Cpu::all().into_iter().map(|cpu| best.on(cpu)).collect();
-        let words = (recipe.tokens == Tokens::Jieba).then(|| {
-            Analyzer::new(&Recipe {
-                tokens: Tokens::Words,
+        let best = TextAnalyzer::new(&recipe);
+        let analyzers = Cpu::detect_all()
+            .into_iter()
+            .map(|cpu| best.with_instructions(cpu))
+            .collect();
+        let words = (recipe.tokens == TokenKind::Jieba).then(|| {
+            TextAnalyzer::new(&Recipe {
+                tokens: TokenKind::Words,
                 segment: None,
                 ..recipe.clone()
             })
@@ -39,18 +42,18 @@ impl Bench {
     }
 
     /// Compares every instruction set with the definition.
-    fn check(&self, text: &str, scratch: &mut Scratch) {
-        let tokens = self.analyzers[0].tokens(text);
-        let values: Vec<u64> = tokens.iter().map(Token::value).collect();
+    fn check(&self, text: &str, scratch: &mut AnalysisScratch) {
+        let tokens = self.analyzers[0].list_tokens(text);
+        let values: Vec<u64> = tokens.iter().map(TextToken::token_value).collect();
         let expected_state = match (values.len(), text.trim().is_empty()) {
-            (0, true) => State::Empty,
-            (0, false) => State::Blank,
-            (few, _) if few < self.recipe.ngram as usize => State::Poor,
-            _ => State::Rich,
+            (0, true) => TextState::Empty,
+            (0, false) => TextState::SymbolsOnly,
+            (few, _) if few < self.recipe.ngram as usize => TextState::TooShort,
+            _ => TextState::Fingerprintable,
         };
         let mut keys = Vec::new();
         for analyzer in &self.analyzers {
-            let analysis = analyzer.analyze(text, scratch);
+            let analysis = analyzer.analyze_text(text, scratch);
             let what = || {
                 format!(
                     "{} of {text:?} by {}",
@@ -64,18 +67,21 @@ impl Bench {
             );
             assert_eq!(analysis.state, expected_state, "{}", what());
             let mut chunked = Vec::new();
-            analysis.chunks(|features| chunked.extend_from_slice(features));
+            analysis.visit_chunks(|features| chunked.extend_from_slice(features));
             assert_eq!(chunked, features(&self.recipe, &values), "{}", what());
             keys.push(analysis.key);
         }
-        let extras = Extras {
+        let extras = AnalysisExtras {
             characters: true,
             sentences: None,
         };
         let extended = self.analyzers[0].clone().with_extras(extras);
-        let found = extended.analyze(text, scratch).characters().to_vec();
+        let found = extended.analyze_text(text, scratch).characters().to_vec();
         // Words cut by jieba are not separated by spaces.
-        let apart = self.words.as_ref().map_or(tokens, |it| it.tokens(text));
+        let apart = self
+            .words
+            .as_ref()
+            .map_or(tokens, |it| it.list_tokens(text));
         assert_eq!(found, joined(&apart), "{text:?} by {}", self.recipe.name);
         assert!(
             keys.iter().all(|&key| key == keys[0]),
@@ -83,27 +89,27 @@ impl Bench {
             self.recipe.name
         );
         // If a text has fewer tokens than an n-gram, only its key depends on its tokens.
-        if expected_state == State::Poor {
-            assert_eq!(keys[0], crate::hash::sequence(1, &values), "{text:?}");
+        if expected_state == TextState::TooShort {
+            assert_eq!(keys[0], crate::hash::hash_sequence(1, &values), "{text:?}");
         }
     }
 }
 
 /// Returns the characters of tokens, with a space between two words.
-fn joined(tokens: &[Token]) -> Vec<u32> {
+fn joined(tokens: &[TextToken]) -> Vec<u32> {
     let mut joined = Vec::new();
     let mut after_word = false;
     for token in tokens {
         match token {
-            Token::Word(word) => {
+            TextToken::Word(word) => {
                 if after_word {
                     joined.push(' ' as u32);
                 }
                 joined.extend(word.chars().map(u32::from));
             }
-            Token::Character(character) => joined.push(*character as u32),
+            TextToken::Character(character) => joined.push(*character as u32),
         }
-        after_word = matches!(token, Token::Word(_));
+        after_word = matches!(token, TextToken::Word(_));
     }
     joined
 }
@@ -115,20 +121,20 @@ fn features(recipe: &Recipe, values: &[u64]) -> Vec<u64> {
         let sum = products.fold(0u64, |sum, (&value, factor)| {
             sum.wrapping_add(value.wrapping_mul(factor))
         });
-        crate::hash::mix(sum)
+        crate::hash::mix_bits(sum)
     };
     values.windows(recipe.ngram as usize).map(window).collect()
 }
 
-const STEPS: [Step; 8] = [
-    Step::Nfkc,
-    Step::Fold,
-    Step::Width,
-    Step::ZeroWidth,
-    Step::Simplified,
-    Step::Punctuation,
-    Step::Whitespace,
-    Step::NoWhitespace,
+const STEPS: [NormalizationStep; 8] = [
+    NormalizationStep::Nfkc,
+    NormalizationStep::Fold,
+    NormalizationStep::Width,
+    NormalizationStep::ZeroWidth,
+    NormalizationStep::Simplified,
+    NormalizationStep::Punctuation,
+    NormalizationStep::Whitespace,
+    NormalizationStep::NoWhitespace,
 ];
 
 /// The built-in recipes, with one step left out or one alone, with the other kinds of tokens, and with
@@ -136,7 +142,7 @@ const STEPS: [Step; 8] = [
 static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
     let mut recipes: Vec<Recipe> = Recipe::NAMES
         .iter()
-        .map(|name| Recipe::named(name).unwrap())
+        .map(|name| Recipe::built_in(name).unwrap())
         // A scheme has its own rules, which golden vectors pin.
         .filter(|recipe| recipe.scheme.is_none())
         .collect();
@@ -145,18 +151,18 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
         ..Recipe::default()
     };
     for (tokens, name) in [
-        (Tokens::Words, "words"),
-        (Tokens::Characters, "characters"),
-        (Tokens::Whitespace, "whitespace"),
+        (TokenKind::Words, "words"),
+        (TokenKind::Characters, "characters"),
+        (TokenKind::Whitespace, "whitespace"),
     ] {
-        let named = |name: String, normalize: Vec<Step>| {
+        let named = |name: String, normalize: Vec<NormalizationStep>| {
             Recipe {
                 name,
                 normalize,
                 tokens,
                 ..plain.clone()
             }
-            .validated()
+            .validate()
             .unwrap()
         };
         recipes.push(named(name.into(), plain.normalize.clone()));
@@ -170,14 +176,19 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
                 .collect();
             recipes.push(named(format!("{name} without {left_out:?}"), rest));
         }
-        for alone in [Step::Fold, Step::Width, Step::ZeroWidth, Step::Simplified] {
+        for alone in [
+            NormalizationStep::Fold,
+            NormalizationStep::Width,
+            NormalizationStep::ZeroWidth,
+            NormalizationStep::Simplified,
+        ] {
             recipes.push(named(
                 format!("{name} with {alone:?}"),
-                vec![alone, Step::Punctuation],
+                vec![alone, NormalizationStep::Punctuation],
             ));
         }
     }
-    for (ngram, tokens) in [(9, Tokens::Words), (32, Tokens::Characters)] {
+    for (ngram, tokens) in [(9, TokenKind::Words), (32, TokenKind::Characters)] {
         recipes.push(Recipe {
             ngram,
             tokens,
@@ -186,12 +197,12 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
         });
     }
     recipes.push(Recipe {
-        markup: Markup::Html,
+        markup: MarkupKind::Html,
         name: "html".into(),
         ..plain.clone()
     });
     recipes.push(Recipe {
-        markup: Markup::Markdown,
+        markup: MarkupKind::Markdown,
         name: "markdown".into(),
         ..plain
     });
@@ -199,7 +210,7 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
 });
 
 fn check_all(text: &str) {
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     BENCHES
         .iter()
         .for_each(|bench| bench.check(text, &mut scratch));
@@ -214,17 +225,17 @@ fn key(text: &str) -> u128 {
         .analyzers
         .last()
         .unwrap()
-        .analyze(text, &mut Scratch::default())
+        .analyze_text(text, &mut AnalysisScratch::default())
         .key
 }
 
 fn words(text: &str) -> Vec<String> {
     default_bench().analyzers[0]
-        .tokens(text)
+        .list_tokens(text)
         .into_iter()
         .map(|token| match token {
-            Token::Word(word) => word,
-            Token::Character(character) => character.into(),
+            TextToken::Word(word) => word,
+            TextToken::Character(character) => character.into(),
         })
         .collect()
 }
@@ -432,7 +443,7 @@ proptest! {
     fn a_scratch_remembers_nothing(
         texts in proptest::collection::vec(text_of(SETTLED, true), 1..6),
     ) {
-        let mut scratch = Scratch::default();
+        let mut scratch = AnalysisScratch::default();
         for text in &texts {
             for bench in [&BENCHES[0], &BENCHES[5]] {
                 bench.check(text, &mut scratch);
@@ -454,15 +465,19 @@ fn every_character_is_read_as_defined() {
     let analyzer = bench.analyzers.last().unwrap();
     let all: Vec<char> = assigned().collect();
     all.par_chunks(4096).for_each(|characters| {
-        let mut scratch = Scratch::default();
+        let mut scratch = AnalysisScratch::default();
         let mut text = String::new();
         for &character in characters {
             text.clear();
             text.extend(['a', character, 'B', character, character, '漢']);
-            let values: Vec<u64> = analyzer.tokens(&text).iter().map(Token::value).collect();
-            let expected = crate::hash::sequence(1, &values);
+            let values: Vec<u64> = analyzer
+                .list_tokens(&text)
+                .iter()
+                .map(TextToken::token_value)
+                .collect();
+            let expected = crate::hash::hash_sequence(1, &values);
             assert_eq!(
-                analyzer.analyze(&text, &mut scratch).key,
+                analyzer.analyze_text(&text, &mut scratch).key,
                 expected,
                 "{character:?}"
             );
@@ -473,7 +488,7 @@ fn every_character_is_read_as_defined() {
 #[test]
 fn every_place_in_a_block_is_alike() {
     let text = "The Quick中文 brown-fox, ÉTÉ jumps\u{200b}over… ½ ﷺ Ⱥ😀 LAZY dogs: ".repeat(4);
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     for bench in BENCHES.iter().step_by(5) {
         for offset in 0..=130 {
             for before in ["w", " "] {
@@ -488,7 +503,7 @@ fn every_place_in_a_block_is_alike() {
 
 #[test]
 fn words_of_every_length_are_whole() {
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     for length in (1..=200).chain([4095, 4096, 4097, 10_000]) {
         for letter in ["w", "W", "é", "Ⱥ", "字", "𐐀", "ß", "½"] {
             let text = letter.repeat(length);
@@ -503,10 +518,10 @@ fn texts_that_grow_find_room() {
     for letter in ["Ⱥ", "ﷺ", "ΐ", "㍿", "𝒜", "ŉ", "½", "🅪"] {
         for between in ["", " ", "a", "abcdefghijklmnopqrst"] {
             let text = format!("{letter}{between}").repeat(3000);
-            default_bench().check(&text, &mut Scratch::default());
+            default_bench().check(&text, &mut AnalysisScratch::default());
             default_bench().check(
                 &format!("{text}{}", "tail ".repeat(50)),
-                &mut Scratch::default(),
+                &mut AnalysisScratch::default(),
             );
         }
     }
@@ -517,7 +532,7 @@ fn a_word_of_a_megabyte_is_one_token() {
     for letter in ["w", "é"] {
         let text = letter.repeat(1 << 20);
         assert_eq!(words(&text), std::slice::from_ref(&text));
-        let mut scratch = Scratch::default();
+        let mut scratch = AnalysisScratch::default();
         default_bench().check(&text, &mut scratch);
         default_bench().check(&format!("Of {text} more"), &mut scratch);
         default_bench().check("then a short one", &mut scratch);
@@ -526,7 +541,7 @@ fn a_word_of_a_megabyte_is_one_token() {
 
 #[test]
 fn many_words_fill_the_edges_again_and_again() {
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     for count in [2047, 2048, 2049, 4096, 4097, 20_000] {
         default_bench().check(&"a ".repeat(count), &mut scratch);
         default_bench().check(&"é ".repeat(count), &mut scratch);
@@ -562,21 +577,25 @@ fn tokens_by_example() {
 #[test]
 fn states_by_example() {
     let state = |name: &str, text: &str| {
-        Analyzer::new(&Recipe::named(name).unwrap())
-            .analyze(text, &mut Scratch::default())
+        TextAnalyzer::new(&Recipe::built_in(name).unwrap())
+            .analyze_text(text, &mut AnalysisScratch::default())
             .state
     };
     for (text, pairs, triples) in [
-        ("", State::Empty, State::Empty),
-        (" \n\u{3000}\t", State::Empty, State::Empty),
-        ("😀", State::Blank, State::Blank),
-        ("!!! ... 。", State::Blank, State::Blank),
-        ("\u{200b}", State::Blank, State::Blank),
-        ("a", State::Poor, State::Poor),
-        ("字", State::Poor, State::Poor),
-        ("two words", State::Rich, State::Poor),
-        ("漢字", State::Rich, State::Poor),
-        ("three short words", State::Rich, State::Rich),
+        ("", TextState::Empty, TextState::Empty),
+        (" \n\u{3000}\t", TextState::Empty, TextState::Empty),
+        ("😀", TextState::SymbolsOnly, TextState::SymbolsOnly),
+        ("!!! ... 。", TextState::SymbolsOnly, TextState::SymbolsOnly),
+        ("\u{200b}", TextState::SymbolsOnly, TextState::SymbolsOnly),
+        ("a", TextState::TooShort, TextState::TooShort),
+        ("字", TextState::TooShort, TextState::TooShort),
+        ("two words", TextState::Fingerprintable, TextState::TooShort),
+        ("漢字", TextState::Fingerprintable, TextState::TooShort),
+        (
+            "three short words",
+            TextState::Fingerprintable,
+            TextState::Fingerprintable,
+        ),
     ] {
         assert_eq!(state("default", text), pairs, "{text:?}");
         assert_eq!(state("words-3", text), triples, "{text:?}");
@@ -596,17 +615,20 @@ fn blank_texts_are_named_by_what_they_are() {
 #[test]
 fn features_that_come_ready_made_are_taken_as_they_are() {
     for name in Recipe::NAMES {
-        let analyzer = Analyzer::new(&Recipe::named(name).unwrap());
-        let mut scratch = Scratch::default();
+        let analyzer = TextAnalyzer::new(&Recipe::built_in(name).unwrap());
+        let mut scratch = AnalysisScratch::default();
         let none = analyzer.analyze_features([], &mut scratch);
-        assert_eq!((none.state, none.feature_count()), (State::Empty, 0));
+        assert_eq!((none.state, none.feature_count()), (TextState::Empty, 0));
         let one = analyzer.analyze_features([("The Cat", 1.0)], &mut scratch);
-        assert_eq!((one.state, one.feature_count()), (State::Rich, 1));
+        assert_eq!(
+            (one.state, one.feature_count()),
+            (TextState::Fingerprintable, 1)
+        );
         let mut three = Vec::new();
         let given = ["b", "a", "b", ""].map(|feature| (feature, 1.0));
         analyzer
             .analyze_features(given, &mut scratch)
-            .features(&mut three);
+            .append_features(&mut three);
         assert_eq!(three.len(), 3);
         assert!(three.is_sorted());
     }
@@ -614,14 +636,14 @@ fn features_that_come_ready_made_are_taken_as_they_are() {
 
 #[test]
 fn distinct_features_are_counted_as_far_as_asked() {
-    let analyzer = Analyzer::new(&Recipe::named("words-1").unwrap());
-    let mut scratch = Scratch::default();
+    let analyzer = TextAnalyzer::new(&Recipe::built_in("words-1").unwrap());
+    let mut scratch = AnalysisScratch::default();
     for distinct in [1, 2, 63, 64, 65, 500] {
         for repeats in [1, 3] {
             let all: String = (0..distinct * repeats)
                 .map(|n| format!("w{} ", n % distinct))
                 .collect();
-            let analysis = analyzer.analyze(&all, &mut scratch);
+            let analysis = analyzer.analyze_text(&all, &mut scratch);
             for limit in [0, 1, 2, 62, 63, 64, 65, 66, 499, 500, 501, 5000] {
                 assert_eq!(analysis.has_more_features_than(limit), distinct > limit);
             }
@@ -731,15 +753,15 @@ fn tokens_of_every_single_character_are_stable() {
     let all: Vec<char> = assigned().collect();
     let analyzer = &default_bench().analyzers[0];
     all.par_iter().for_each(|character| {
-        let text = |tokens: Vec<Token>| {
+        let text = |tokens: Vec<TextToken>| {
             let strings = tokens.into_iter().map(|token| match token {
-                Token::Word(word) => word,
-                Token::Character(character) => character.into(),
+                TextToken::Word(word) => word,
+                TextToken::Character(character) => character.into(),
             });
             strings.collect::<Vec<String>>().join(" ")
         };
-        let once = text(analyzer.tokens(&character.to_string()));
-        assert_eq!(text(analyzer.tokens(&once)), once, "{character:?}");
+        let once = text(analyzer.list_tokens(&character.to_string()));
+        assert_eq!(text(analyzer.list_tokens(&once)), once, "{character:?}");
     });
 }
 
@@ -785,34 +807,34 @@ fn markup_counts_only_where_the_recipe_keeps_it() {
             markup,
             ..Recipe::default()
         };
-        Analyzer::new(&recipe)
-            .analyze(text, &mut Scratch::default())
+        TextAnalyzer::new(&recipe)
+            .analyze_text(text, &mut AnalysisScratch::default())
             .key
     };
-    let plain = key(Markup::None, "A title Some linked text and code");
+    let plain = key(MarkupKind::None, "A title Some linked text and code");
     let html = "<h1>A title</h1><p>Some <a href='x'>linked</a> text &amp; <code>code</code>";
     assert_ne!(
-        key(Markup::Html, html),
+        key(MarkupKind::Html, html),
         plain,
         "an ampersand is not the word 'and'"
     );
-    assert_eq!(key(Markup::Html, &html.replace("&amp;", "and")), plain);
+    assert_eq!(key(MarkupKind::Html, &html.replace("&amp;", "and")), plain);
     assert_eq!(
         key(
-            Markup::Markdown,
+            MarkupKind::Markdown,
             "# A title\n\nSome [linked](x) *text* and `code`"
         ),
         plain
     );
     // The key of a text that is only markup is that of its raw form.
-    assert_ne!(key(Markup::Html, "<br>"), key(Markup::Html, "<hr>"));
+    assert_ne!(key(MarkupKind::Html, "<br>"), key(MarkupKind::Html, "<hr>"));
 }
 
 proptest! {
     #[test]
     fn no_markup_is_too_odd(text in "([a-z<>/!\\-&;#x=\"' *_`\\[\\]()|~\n]|<script>|</style>|<!--|&#){0,80}") {
-        for bench in BENCHES.iter().filter(|bench| bench.recipe.markup != Markup::None) {
-            bench.check(&text, &mut Scratch::default());
+        for bench in BENCHES.iter().filter(|bench| bench.recipe.markup != MarkupKind::None) {
+            bench.check(&text, &mut AnalysisScratch::default());
         }
     }
 }
@@ -820,11 +842,11 @@ proptest! {
 /// No other test fails if these recipes stop using blocks; they would only be slow.
 #[test]
 fn ascii_is_read_in_blocks_by_the_recipes_that_can() {
-    use super::charmap::{Ascii, AsciiTokens, CharMap};
+    use super::charmap::{AsciiRules, AsciiTokens, CharMap};
 
-    let ascii = |name| CharMap::new(&Recipe::named(name).unwrap()).ascii();
+    let ascii = |name| CharMap::new(&Recipe::built_in(name).unwrap()).ascii_rules();
     let folded = |tokens| {
-        Some(Ascii {
+        Some(AsciiRules {
             folds: true,
             tokens,
         })

@@ -7,13 +7,13 @@
 //!
 //! Texts in which a character depends on its neighbours are left to the definition in `normalize`.
 
-use super::charmap::{Ascii, AsciiTokens, CharMap, Entry};
+use super::charmap::{AsciiRules, AsciiTokens, CharMap, CharMapEntry};
 use crate::arch::{Arch, BLOCK, Kernel};
 use crate::hash;
 
 /// Buffers that are reused from text to text.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
+pub(super) struct TokenBuffers {
     /// Normalised bytes of words, with meaningless bytes between them.
     words: Vec<u8>,
     /// Start and end of each word in `words`, alternating.
@@ -31,9 +31,9 @@ const ROOM: usize = BLOCK + hash::WORD_PADDING;
 /// Number of consecutive ASCII bytes after which reading character by character ends.
 const ASCII_STRETCH: usize = 8;
 
-impl Buffers {
+impl TokenBuffers {
     /// Frees buffers that grew for an unusually long text.
-    pub(super) fn trim(&mut self) {
+    pub(super) fn trim_buffers(&mut self) {
         const KEPT: usize = 1 << 20;
         if self.words.capacity() > KEPT {
             self.words = Vec::new();
@@ -46,14 +46,14 @@ impl Buffers {
 
 /// Fills `buffers.tokens` with the token values of `text`. The output is `false` if the text has to be
 /// composed as a whole.
-pub(super) struct Tokenize<'a> {
+pub(super) struct TokenizeKernel<'a> {
     pub(super) map: &'a CharMap,
-    pub(super) ascii: Option<Ascii>,
+    pub(super) ascii: Option<AsciiRules>,
     pub(super) text: &'a str,
-    pub(super) buffers: &'a mut Buffers,
+    pub(super) buffers: &'a mut TokenBuffers,
 }
 
-impl Kernel for Tokenize<'_> {
+impl Kernel for TokenizeKernel<'_> {
     type Output = bool;
 
     #[inline(always)]
@@ -70,7 +70,7 @@ impl Kernel for Tokenize<'_> {
             .words
             .resize((text.len() + ROOM).max(buffers.words.len()), 0);
         buffers.edges.resize(EDGES + 4 * BLOCK, 0);
-        let mut run = Run {
+        let mut run = TokenizerRun {
             arch,
             map,
             ascii,
@@ -83,30 +83,30 @@ impl Kernel for Tokenize<'_> {
             tokens: &mut buffers.tokens,
         };
         let complete = match ascii {
-            Some(Ascii {
+            Some(AsciiRules {
                 folds,
                 tokens: AsciiTokens::Words,
-            }) if folds => run.blocks::<true>(text),
-            Some(Ascii {
+            }) if folds => run.read_blocks::<true>(text),
+            Some(AsciiRules {
                 tokens: AsciiTokens::Words,
                 ..
-            }) => run.blocks::<false>(text),
+            }) => run.read_blocks::<false>(text),
             _ => run
                 .characters(text.as_bytes(), 0, text.len(), false)
                 .is_some(),
         };
         if complete {
-            run.close();
-            run.flush();
+            run.close_word();
+            run.hash_ended_words();
         }
         complete
     }
 }
 
-struct Run<'a, A> {
+struct TokenizerRun<'a, A> {
     arch: A,
     map: &'a CharMap,
-    ascii: Option<Ascii>,
+    ascii: Option<AsciiRules>,
     words: &'a mut Vec<u8>,
     /// End of the bytes written to `words`.
     end: usize,
@@ -118,20 +118,20 @@ struct Run<'a, A> {
     tokens: &'a mut Vec<u64>,
 }
 
-impl<A: Arch> Run<'_, A> {
+impl<A: Arch> TokenizerRun<'_, A> {
     /// Reads the whole text. Returns `false` if it has to be composed as a whole.
     #[inline(always)]
-    fn blocks<const FOLD: bool>(&mut self, text: &str) -> bool {
+    fn read_blocks<const FOLD: bool>(&mut self, text: &str) -> bool {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
             let ascii = match rest.first_chunk::<BLOCK>() {
-                Some(block) => self.block::<FOLD>(block, BLOCK),
+                Some(block) => self.read_block::<FOLD>(block, BLOCK),
                 None => {
                     let mut block = [0; BLOCK];
                     block[..rest.len()].copy_from_slice(rest);
-                    self.block::<FOLD>(&block, rest.len())
+                    self.read_block::<FOLD>(&block, rest.len())
                 }
             };
             at += ascii;
@@ -147,8 +147,8 @@ impl<A: Arch> Run<'_, A> {
 
     /// Reads the ASCII bytes at the start of a block of `length` bytes, and returns their number.
     #[inline(always)]
-    fn block<const FOLD: bool>(&mut self, block: &[u8; BLOCK], length: usize) -> usize {
-        self.make_room();
+    fn read_block<const FOLD: bool>(&mut self, block: &[u8; BLOCK], length: usize) -> usize {
+        self.reserve_word_bytes();
         let copy = self.words[self.end..].first_chunk_mut::<BLOCK>();
         let copy = copy.expect("room was made");
         let masks = self.arch.ascii_block::<FOLD>(block, copy);
@@ -165,7 +165,7 @@ impl<A: Arch> Run<'_, A> {
         self.open = word >> (ascii - 1) & 1 == 1;
         self.end += ascii;
         if self.edge_count >= EDGES {
-            self.flush();
+            self.hash_ended_words();
         }
         ascii
     }
@@ -187,22 +187,25 @@ impl<A: Arch> Run<'_, A> {
                     break;
                 }
             }
-            let (point, length) = decode(bytes, at);
+            let (point, length) = decode_character(bytes, at);
             if point < 0x80 && until_ascii && is_ascii_stretch(bytes, at) {
                 break;
             }
             at += length;
             if point > 0xffff {
-                if !self.beyond(point) {
+                if !self.push_supplementary(point) {
                     return None;
                 }
                 continue;
             }
-            let entry = self.map.basic(point);
-            if entry.kind() == Entry::CHARACTER && self.edge_count == 0 && !self.space_due {
-                self.tokens.push(u64::from(entry.value()));
+            let entry = self.map.basic_entry(point);
+            if entry.entry_kind() == CharMapEntry::CHARACTER
+                && self.edge_count == 0
+                && !self.space_due
+            {
+                self.tokens.push(u64::from(entry.entry_value()));
                 at += self.wide_characters(&bytes[at..]);
-            } else if !self.act(entry) {
+            } else if !self.apply_entry(entry) {
                 return None;
             }
         }
@@ -214,9 +217,10 @@ impl<A: Arch> Run<'_, A> {
     /// text is of this kind. Returns the number of bytes read.
     #[inline(always)]
     fn wide_characters(&mut self, bytes: &[u8]) -> usize {
-        const SINGLES: u32 = 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE;
+        const SINGLES: u32 =
+            1 << CharMapEntry::CHARACTER | 1 << CharMapEntry::BREAK | 1 << CharMapEntry::IGNORE;
         const AT_ONCE: usize = 16;
-        let entries = self.map.entries();
+        let entries = self.map.basic_entries();
         let mut at = 0;
         for characters in bytes.as_chunks::<3>().0.chunks(AT_ONCE) {
             let start = self.tokens.len();
@@ -229,12 +233,12 @@ impl<A: Arch> Run<'_, A> {
                     | (usize::from(second) & 0x3f) << 6
                     | usize::from(third) & 0x3f;
                 let entry = entries[point];
-                if first & 0xf0 != 0xe0 || SINGLES >> entry.kind() & 1 == 0 {
+                if first & 0xf0 != 0xe0 || SINGLES >> entry.entry_kind() & 1 == 0 {
                     break;
                 }
                 // The next token overwrites the entry of a character that is not a token.
-                tokens[written % AT_ONCE] = u64::from(entry.value());
-                written += usize::from(entry.kind() == Entry::CHARACTER);
+                tokens[written % AT_ONCE] = u64::from(entry.entry_value());
+                written += usize::from(entry.entry_kind() == CharMapEntry::CHARACTER);
                 read += 1;
             }
             self.tokens.truncate(start + written);
@@ -250,7 +254,7 @@ impl<A: Arch> Run<'_, A> {
     /// or ignored. Returns the number of bytes read.
     #[inline(always)]
     fn narrow_characters(&mut self, bytes: &[u8]) -> usize {
-        if let Some(Ascii {
+        if let Some(AsciiRules {
             folds,
             tokens: AsciiTokens::Characters { spaces },
         }) = self.ascii
@@ -265,16 +269,16 @@ impl<A: Arch> Run<'_, A> {
             if !byte.is_ascii() {
                 return at;
             }
-            let entry = self.map.basic(u32::from(byte));
-            match entry.kind() {
-                Entry::CHARACTER => {
+            let entry = self.map.basic_entry(u32::from(byte));
+            match entry.entry_kind() {
+                CharMapEntry::CHARACTER => {
                     if std::mem::take(&mut self.space_due) {
                         self.tokens.push(u64::from(b' '));
                     }
-                    self.tokens.push(u64::from(entry.value()));
+                    self.tokens.push(u64::from(entry.entry_value()));
                 }
-                Entry::SPACE => self.space_due = !self.tokens.is_empty(),
-                Entry::BREAK | Entry::IGNORE => {}
+                CharMapEntry::SPACE => self.space_due = !self.tokens.is_empty(),
+                CharMapEntry::BREAK | CharMapEntry::IGNORE => {}
                 _ => return at,
             }
         }
@@ -362,24 +366,24 @@ impl<A: Arch> Run<'_, A> {
 
     /// Processes an entry. Returns `false` if the text has to be composed as a whole.
     #[inline(always)]
-    fn act(&mut self, entry: Entry) -> bool {
-        match entry.kind() {
-            Entry::WORD => self.word(entry.value()),
-            Entry::BREAK => self.close(),
-            Entry::CHARACTER => self.character(entry.value()),
-            Entry::IGNORE => {}
-            Entry::SPACE => self.space_due = !self.tokens.is_empty(),
-            Entry::EXPAND => self.expand(entry),
+    fn apply_entry(&mut self, entry: CharMapEntry) -> bool {
+        match entry.entry_kind() {
+            CharMapEntry::WORD => self.push_word_character(entry.entry_value()),
+            CharMapEntry::BREAK => self.close_word(),
+            CharMapEntry::CHARACTER => self.push_character(entry.entry_value()),
+            CharMapEntry::IGNORE => {}
+            CharMapEntry::SPACE => self.space_due = !self.tokens.is_empty(),
+            CharMapEntry::EXPAND => self.expand_entry(entry),
             _ => return false,
         }
         true
     }
 
     #[inline(always)]
-    fn character(&mut self, point: u32) {
-        self.close();
+    fn push_character(&mut self, point: u32) {
+        self.close_word();
         if self.edge_count > 0 {
-            self.flush();
+            self.hash_ended_words();
         }
         if std::mem::take(&mut self.space_due) {
             self.tokens.push(u64::from(b' '));
@@ -390,22 +394,22 @@ impl<A: Arch> Run<'_, A> {
     /// Ensures that words can be written. Their buffer may have to grow beyond the length of the text,
     /// because normalisation can replace a character by a longer one or by several.
     #[inline(always)]
-    fn make_room(&mut self) {
+    fn reserve_word_bytes(&mut self) {
         if self.words.len() - self.end < ROOM {
-            self.grow();
+            self.grow_words();
         }
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn grow_words(&mut self) {
         self.words.resize(self.words.len() * 3 / 2 + ROOM, 0);
     }
 
     #[inline(always)]
-    fn word(&mut self, point: u32) {
-        self.make_room();
+    fn push_word_character(&mut self, point: u32) {
+        self.reserve_word_bytes();
         if !self.open {
-            self.edge();
+            self.push_edge();
             self.open = true;
         }
         if point < 0x80 {
@@ -419,17 +423,17 @@ impl<A: Arch> Run<'_, A> {
 
     /// Ends the open word, if there is one.
     #[inline(always)]
-    fn close(&mut self) {
+    fn close_word(&mut self) {
         if self.open {
-            self.edge();
+            self.push_edge();
             self.open = false;
         }
     }
 
     #[inline(always)]
-    fn edge(&mut self) {
+    fn push_edge(&mut self) {
         if self.edge_count >= EDGES {
-            self.flush();
+            self.hash_ended_words();
         }
         self.edges[self.edge_count] = self.end as u32;
         self.edge_count += 1;
@@ -437,12 +441,12 @@ impl<A: Arch> Run<'_, A> {
 
     /// Hashes the words that have ended.
     #[inline(always)]
-    fn flush(&mut self) {
+    fn hash_ended_words(&mut self) {
         let (pairs, open) = self.edges[..self.edge_count].as_chunks::<2>();
         let count = self.tokens.len();
         self.tokens.resize(count + pairs.len(), 0);
         for (token, &[start, end]) in self.tokens[count..].iter_mut().zip(pairs) {
-            *token = hash::word_in(self.words, start as usize, (end - start) as usize);
+            *token = hash::hash_word_in(self.words, start as usize, (end - start) as usize);
         }
         let open = open.first().copied();
         self.edge_count = usize::from(open.is_some());
@@ -452,20 +456,20 @@ impl<A: Arch> Run<'_, A> {
     }
 
     #[cold]
-    fn expand(&mut self, entry: Entry) {
+    fn expand_entry(&mut self, entry: CharMapEntry) {
         let map = self.map;
-        let expansion = map.expansion(entry.value());
+        let expansion = map.expansion_at(entry.entry_value());
         for &entry in expansion {
-            self.act(entry);
+            self.apply_entry(entry);
         }
     }
 
     #[cold]
-    fn beyond(&mut self, point: u32) -> bool {
+    fn push_supplementary(&mut self, point: u32) -> bool {
         let point = char::from_u32(point).expect("valid UTF-8 holds characters only");
         let map = self.map;
         let mut complete = true;
-        map.beyond(point, |entry| complete &= self.act(entry));
+        map.visit_supplementary(point, |entry| complete &= self.apply_entry(entry));
         complete
     }
 }
@@ -482,7 +486,7 @@ const HIGH_BITS: u64 = u64::from_le_bytes([0x80; ASCII_STRETCH]);
 
 /// Decodes the character at `at` in valid UTF-8, and returns it with its length.
 #[inline(always)]
-fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
+fn decode_character(bytes: &[u8], at: usize) -> (u32, usize) {
     let first = u32::from(bytes[at]);
     let tail = |offset: usize| u32::from(bytes[at + offset]) & 0x3f;
     match first {

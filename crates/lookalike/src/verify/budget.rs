@@ -10,10 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// ```
 /// use lookalike::Threshold;
-/// use lookalike::verify::{OfSequences, StepBudget};
+/// use lookalike::verify::{SequenceMeasure, StepBudget};
 ///
 /// let (text, mut budget) = (vec!['a'; 10_000], StepBudget::new(100));
-/// let measure = OfSequences::Levenshtein;
+/// let measure = SequenceMeasure::LevenshteinCells;
 /// let refused = measure.similarity_within(&text, &text, Threshold::DEFAULT, &mut budget);
 /// assert_eq!(refused.unwrap_err().kind(), lookalike::ErrorKind::TooCostly);
 /// ```

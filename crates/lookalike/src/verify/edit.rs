@@ -27,30 +27,30 @@ use crate::error::{Error, ErrorKind, Result};
 pub const MOST_STEPS: u64 = 100_000_000_000;
 
 /// A symbol of a compared sequence: a code point, or the value of a token.
-pub trait Symbol: Copy + Eq + Ord + Default {
+pub trait SequenceSymbol: Copy + Eq + Ord + Default {
     /// Returns a number that identifies the symbol.
-    fn value(self) -> u64;
+    fn symbol_value(self) -> u64;
 
     /// Returns a number below 2^`bits` that distributes symbols evenly.
-    fn spread(self, bits: u32) -> u32 {
-        (self.value().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as u32
+    fn spread_bits(self, bits: u32) -> u32 {
+        (self.symbol_value().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as u32
     }
 }
 
-impl Symbol for u32 {
-    fn value(self) -> u64 {
+impl SequenceSymbol for u32 {
+    fn symbol_value(self) -> u64 {
         u64::from(self)
     }
 }
 
-impl Symbol for char {
-    fn value(self) -> u64 {
+impl SequenceSymbol for char {
+    fn symbol_value(self) -> u64 {
         u64::from(u32::from(self))
     }
 }
 
-impl Symbol for u64 {
-    fn value(self) -> u64 {
+impl SequenceSymbol for u64 {
+    fn symbol_value(self) -> u64 {
         self
     }
 }
@@ -59,72 +59,76 @@ impl Symbol for u64 {
 /// other, if there are at most `most`.
 ///
 /// ```
-/// use lookalike::verify::levenshtein;
+/// use lookalike::verify::levenshtein_distance;
 ///
 /// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
-/// assert_eq!(levenshtein(&a, &b, 5)?, Some(2));
-/// assert_eq!(levenshtein(&a, &b, 1)?, None);
+/// assert_eq!(levenshtein_distance(&a, &b, 5)?, Some(2));
+/// assert_eq!(levenshtein_distance(&a, &b, 1)?, None);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if it takes more than [`MOST_STEPS`] steps.
-pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+pub fn levenshtein_distance<S: SequenceSymbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+) -> Result<Option<usize>> {
     levenshtein_within(a, b, most, &mut StepBudget::unlimited())
 }
 
-/// As [`levenshtein`], by taking the steps from a budget.
-pub(super) fn levenshtein_within<S: Symbol>(
+/// As [`levenshtein_distance`], by taking the steps from a budget.
+pub(super) fn levenshtein_within<S: SequenceSymbol>(
     a: &[S],
     b: &[S],
     most: usize,
     budget: &mut StepBudget,
 ) -> Result<Option<usize>> {
-    distance::<Levenshtein, S>(a, b, most, budget)
+    edit_distance::<LevenshteinCells, S>(a, b, most, budget)
 }
 
 /// Returns the fewest insertions and deletions of symbols that turn one sequence into the other, if there are
 /// at most `most`.
 ///
 /// ```
-/// use lookalike::verify::indel;
+/// use lookalike::verify::indel_distance;
 ///
 /// // A substitution is a deletion and an insertion.
 /// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
-/// assert_eq!(indel(&a, &b, 5)?, Some(3));
+/// assert_eq!(indel_distance(&a, &b, 5)?, Some(3));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if it takes more than [`MOST_STEPS`] steps.
-pub fn indel<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+pub fn indel_distance<S: SequenceSymbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
     indel_within(a, b, most, &mut StepBudget::unlimited())
 }
 
-/// As [`indel`], by taking the steps from a budget.
-pub(super) fn indel_within<S: Symbol>(
+/// As [`indel_distance`], by taking the steps from a budget.
+pub(super) fn indel_within<S: SequenceSymbol>(
     a: &[S],
     b: &[S],
     most: usize,
     budget: &mut StepBudget,
 ) -> Result<Option<usize>> {
-    distance::<Indel, S>(a, b, most, budget)
+    edit_distance::<IndelCells, S>(a, b, most, budget)
 }
 
 /// A prefilter of 16 bytes that rejects most pairs of sequences without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outline {
+pub(crate) struct SequenceOutline {
     /// Number of symbols; `u32::MAX` if there are at least as many.
     length: u32,
     /// Bit i is set if the number of symbols whose hash is i is odd.
     parities: u64,
 }
 
-impl Outline {
-    pub(crate) fn new<S: Symbol>(symbols: &[S]) -> Self {
+impl SequenceOutline {
+    pub(crate) fn new<S: SequenceSymbol>(symbols: &[S]) -> Self {
         let parities = symbols
             .iter()
-            .fold(0, |bits, symbol| bits ^ 1 << symbol.spread(6));
+            .fold(0, |bits, symbol| bits ^ 1 << symbol.spread_bits(6));
         Self {
             length: u32::try_from(symbols.len()).unwrap_or(u32::MAX),
             parities,
@@ -132,7 +136,7 @@ impl Outline {
     }
 
     /// Returns the number of symbols, or `None` if it is too large for the outline.
-    pub(crate) fn length(self) -> Option<usize> {
+    pub(crate) fn symbol_count(self) -> Option<usize> {
         (self.length < u32::MAX).then_some(self.length as usize)
     }
 
@@ -156,17 +160,17 @@ impl Outline {
 const ROWS: usize = 64;
 
 /// Vertical differences between the cells of a column of a strip.
-trait Cells: Copy {
+trait StripCells: Copy {
     /// Every cell is one more than the cell above it, as along the left border of the table.
     const BORDER: Self;
 
     /// Moves to the column on the right. Bit i of `equal` is set if row i has the symbol of the column.
     /// `above` is the horizontal difference along the upper edge (1, 0 or −1), and the result is the
     /// horizontal difference along row `last`.
-    fn step(&mut self, equal: u64, above: i8, last: usize) -> i8;
+    fn advance_column(&mut self, equal: u64, above: i8, last: usize) -> i8;
 
     /// Returns the largest distance of sequences of these lengths.
-    fn farthest(less: usize, more: usize) -> usize;
+    fn largest_distance(less: usize, more: usize) -> usize;
 
     /// Returns a lower bound of the number of edits between two sequences, from the numbers of symbols that
     /// only one of them has.
@@ -179,20 +183,20 @@ trait Cells: Copy {
 
     /// Calls [`in_tall_strips`] with this number of words.
     fn in_tall_strips(
-        numbered: &Numbered,
+        numbered: &NumberedSequences,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps<'_>,
+        steps: &mut PairSteps<'_>,
     ) -> Result<Option<usize>>;
 }
 
 #[derive(Clone, Copy)]
-struct Levenshtein {
+struct LevenshteinCells {
     rises: u64,
     falls: u64,
 }
 
-impl Cells for Levenshtein {
+impl StripCells for LevenshteinCells {
     const BORDER: Self = Self {
         rises: u64::MAX,
         falls: 0,
@@ -202,16 +206,16 @@ impl Cells for Levenshtein {
     const WORDS: usize = 1;
 
     fn in_tall_strips(
-        numbered: &Numbered,
+        numbered: &NumberedSequences,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps<'_>,
+        steps: &mut PairSteps<'_>,
     ) -> Result<Option<usize>> {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
 
     #[inline(always)]
-    fn step(&mut self, equal: u64, above: i8, last: usize) -> i8 {
+    fn advance_column(&mut self, equal: u64, above: i8, last: usize) -> i8 {
         let (rises, falls) = (self.rises, self.falls);
         let (above_rises, above_falls) = (u64::from(above > 0), u64::from(above < 0));
         let no_cost_down = equal | falls;
@@ -227,7 +231,7 @@ impl Cells for Levenshtein {
         below
     }
 
-    fn farthest(_: usize, more: usize) -> usize {
+    fn largest_distance(_: usize, more: usize) -> usize {
         more
     }
 
@@ -240,21 +244,21 @@ impl Cells for Levenshtein {
 /// Differences are 1 or −1. If a cell is not one more than the cell above it, it is one less, and the longest
 /// common subsequence has become longer.
 #[derive(Clone, Copy)]
-struct Indel {
+struct IndelCells {
     rises: u64,
 }
 
-impl Cells for Indel {
+impl StripCells for IndelCells {
     const BORDER: Self = Self { rises: u64::MAX };
     const NAME: &'static str = "Indel";
 
     const WORDS: usize = 4;
 
     fn in_tall_strips(
-        numbered: &Numbered,
+        numbered: &NumberedSequences,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps<'_>,
+        steps: &mut PairSteps<'_>,
     ) -> Result<Option<usize>> {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
@@ -262,7 +266,7 @@ impl Cells for Indel {
     /// A carry means that this column makes the longest common subsequence longer. Rows behind the last one
     /// equal no symbol and pass the carry on.
     #[inline(always)]
-    fn step(&mut self, equal: u64, above: i8, _: usize) -> i8 {
+    fn advance_column(&mut self, equal: u64, above: i8, _: usize) -> i8 {
         let met = self.rises & equal;
         let (sum, carry) = self.rises.overflowing_add(met);
         let (sum, carry_above) = sum.overflowing_add(u64::from(above < 0));
@@ -270,7 +274,7 @@ impl Cells for Indel {
         1 - 2 * i8::from(carry | carry_above)
     }
 
-    fn farthest(less: usize, more: usize) -> usize {
+    fn largest_distance(less: usize, more: usize) -> usize {
         less + more
     }
 
@@ -290,12 +294,12 @@ const NUMBERED: usize = 1 << 18;
 const GROWTH: usize = 4;
 
 /// The rows of a strip that have each symbol, as bit masks.
-struct Masks<S> {
+struct SymbolMasks<S> {
     symbols: [S; 2 * ROWS],
     rows: [u64; 2 * ROWS],
 }
 
-impl<S: Symbol> Masks<S> {
+impl<S: SequenceSymbol> SymbolMasks<S> {
     #[inline(always)]
     fn new(strip: &[S]) -> Self {
         let mut masks = Self {
@@ -303,7 +307,7 @@ impl<S: Symbol> Masks<S> {
             rows: [0; 2 * ROWS],
         };
         for (row, &symbol) in strip.iter().enumerate() {
-            let at = masks.place(symbol);
+            let at = masks.symbol_slot(symbol);
             masks.symbols[at] = symbol;
             masks.rows[at] |= 1 << row;
         }
@@ -312,8 +316,8 @@ impl<S: Symbol> Masks<S> {
 
     /// Returns the place of a symbol. At least half of the places are empty, so the search ends.
     #[inline(always)]
-    fn place(&self, symbol: S) -> usize {
-        let mut at = symbol.spread(7) as usize;
+    fn symbol_slot(&self, symbol: S) -> usize {
+        let mut at = symbol.spread_bits(7) as usize;
         while self.rows[at] != 0 && self.symbols[at] != symbol {
             at = (at + 1) % (2 * ROWS);
         }
@@ -321,27 +325,27 @@ impl<S: Symbol> Masks<S> {
     }
 
     #[inline(always)]
-    fn rows(&self, symbol: S) -> u64 {
-        self.rows[self.place(symbol)]
+    fn rows_with_symbol(&self, symbol: S) -> u64 {
+        self.rows[self.symbol_slot(symbol)]
     }
 }
 
 /// Two sequences by the numbers of their symbols; 0 stands for all symbols that `less` does not contain.
-struct Numbered {
+struct NumberedSequences {
     less: Vec<u32>,
     more: Vec<u32>,
     symbols: usize,
 }
 
-impl Numbered {
-    fn new<S: Symbol>(less: &[S], more: &[S]) -> Self {
+impl NumberedSequences {
+    fn new<S: SequenceSymbol>(less: &[S], more: &[S]) -> Self {
         let bits = (2 * less.len()).next_power_of_two().ilog2().max(6);
         let mask = (1usize << bits) - 1;
         // The table is at most half full, so that a search ends.
         let mut table: Vec<(S, u32)> = vec![(S::default(), 0); mask + 1];
         let mut symbols = 1;
         let place = |table: &[(S, u32)], symbol: S| {
-            let mut at = symbol.spread(bits) as usize;
+            let mut at = symbol.spread_bits(bits) as usize;
             while table[at].1 != 0 && table[at].0 != symbol {
                 at = (at + 1) & mask;
             }
@@ -373,20 +377,24 @@ impl Numbered {
 const COUNTED: usize = 4 * ROWS;
 
 /// Returns `true` if the counts of symbols show that two sequences are more than `most` edits apart.
-fn are_apart_by_counts<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> bool {
+fn are_apart_by_counts<C: StripCells, S: SequenceSymbol>(
+    less: &[S],
+    more: &[S],
+    most: usize,
+) -> bool {
     less.len() >= COUNTED
         && most >= COUNTED
-        && most < C::farthest(less.len(), more.len())
-        && C::least_edits(surplus(less, more)) > most
+        && most < C::largest_distance(less.len(), more.len())
+        && C::least_edits(count_surplus(less, more)) > most
 }
 
 /// Returns lower bounds of the numbers of symbols that each of two sequences has beyond the other. Symbols
 /// are counted by hash; a collision can hide a difference but never adds one.
-fn surplus<S: Symbol>(a: &[S], b: &[S]) -> [usize; 2] {
+fn count_surplus<S: SequenceSymbol>(a: &[S], b: &[S]) -> [usize; 2] {
     /// 2¹² counters take 16 KiB, which fit into the first-level cache.
     const BITS: u32 = 12;
     let mut counts = vec![0i32; 1 << BITS];
-    let bucket = |symbol: &S| symbol.spread(BITS) as usize;
+    let bucket = |symbol: &S| symbol.spread_bits(BITS) as usize;
     a.iter().for_each(|symbol| counts[bucket(symbol)] += 1);
     b.iter().for_each(|symbol| counts[bucket(symbol)] -= 1);
     let sum = |sign: i32| -> usize { counts.iter().map(|&it| (sign * it).max(0) as usize).sum() };
@@ -394,7 +402,7 @@ fn surplus<S: Symbol>(a: &[S], b: &[S]) -> [usize; 2] {
 }
 
 /// Returns two sequences without their common head and tail.
-fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
+fn trim_common_ends<'a, S: SequenceSymbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
     let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[head..], &b[head..]);
     let tail = a.iter().rev().zip(b.iter().rev());
@@ -402,7 +410,7 @@ fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
     (&a[..a.len() - tail], &b[..b.len() - tail])
 }
 
-fn distance<C: Cells, S: Symbol>(
+fn edit_distance<C: StripCells, S: SequenceSymbol>(
     a: &[S],
     b: &[S],
     most: usize,
@@ -411,7 +419,7 @@ fn distance<C: Cells, S: Symbol>(
     if a.len().abs_diff(b.len()) > most {
         return Ok(None);
     }
-    let (a, b) = trimmed(a, b);
+    let (a, b) = trim_common_ends(a, b);
     // Of two sequences of equal length, the smaller one comes first, so that the work does not depend on the
     // order of the arguments.
     let swapped = (b.len(), b) < (a.len(), a);
@@ -420,15 +428,15 @@ fn distance<C: Cells, S: Symbol>(
         return Ok((more.len() <= most).then_some(more.len()));
     }
     if less.len() <= ROWS {
-        let mut steps = Steps::of::<C>(less.len(), more.len(), budget);
-        steps.take(more.len())?;
+        let mut steps = PairSteps::for_lengths::<C>(less.len(), more.len(), budget);
+        steps.take_steps(more.len())?;
         return Ok(in_one_strip::<C, S>(less, more, most));
     }
     if are_apart_by_counts::<C, S>(less, more, most) {
         return Ok(None);
     }
-    let mut steps = Steps::of::<C>(less.len(), more.len(), budget);
-    let most = most.min(C::farthest(less.len(), more.len()));
+    let mut steps = PairSteps::for_lengths::<C>(less.len(), more.len(), budget);
+    let most = most.min(C::largest_distance(less.len(), more.len()));
     let mut limit = more.len() - less.len() + ROWS;
     let mut numbered = None;
     loop {
@@ -439,13 +447,13 @@ fn distance<C: Cells, S: Symbol>(
         };
         let found = if is_wide && within >= WIDE {
             let (numbered, table) = numbered.get_or_insert_with(|| {
-                let numbered = Numbered::new(less, more);
+                let numbered = NumberedSequences::new(less, more);
                 let table = vec![0; numbered.symbols * C::WORDS];
                 (numbered, table)
             });
             C::in_tall_strips(numbered, within, table, &mut steps)?
         } else {
-            in_strips::<C, S>(less, more, within, &mut steps)?
+            distance_in_strips::<C, S>(less, more, within, &mut steps)?
         };
         if found.is_some() || within == most {
             return Ok(found);
@@ -455,7 +463,7 @@ fn distance<C: Cells, S: Symbol>(
 }
 
 /// Counts the steps of a comparison, and refuses too many.
-struct Steps<'b> {
+struct PairSteps<'b> {
     taken: u64,
     most: u64,
     budget: &'b mut StepBudget,
@@ -463,8 +471,8 @@ struct Steps<'b> {
     lengths: [usize; 2],
 }
 
-impl<'b> Steps<'b> {
-    fn of<C: Cells>(less: usize, more: usize, budget: &'b mut StepBudget) -> Self {
+impl<'b> PairSteps<'b> {
+    fn for_lengths<C: StripCells>(less: usize, more: usize, budget: &'b mut StepBudget) -> Self {
         Self {
             taken: 0,
             most: MOST_STEPS,
@@ -474,7 +482,7 @@ impl<'b> Steps<'b> {
         }
     }
 
-    fn take(&mut self, steps: usize) -> Result<()> {
+    fn take_steps(&mut self, steps: usize) -> Result<()> {
         self.budget.take(steps as u64)?;
         self.taken += steps as u64;
         if self.taken <= self.most {
@@ -495,14 +503,18 @@ impl<'b> Steps<'b> {
 
 /// Computes the distance if `less` has at most 64 rows.
 #[inline(always)]
-fn in_one_strip<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> Option<usize> {
-    let masks = Masks::new(less);
+fn in_one_strip<C: StripCells, S: SequenceSymbol>(
+    less: &[S],
+    more: &[S],
+    most: usize,
+) -> Option<usize> {
+    let masks = SymbolMasks::new(less);
     let last = less.len() - 1;
     let mut column = C::BORDER;
     let mut value = less.len();
     let mut left = more.len();
     for &symbol in more {
-        let below = column.step(masks.rows(symbol), 1, last);
+        let below = column.advance_column(masks.rows_with_symbol(symbol), 1, last);
         value = value.wrapping_add_signed(isize::from(below));
         left -= 1;
         // Every further column lowers the value by at most one.
@@ -516,11 +528,11 @@ fn in_one_strip<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> Opt
 /// Computes the distance for any number of rows. Cells outside the strips count as if the only path to them
 /// led along the border of the computed cells. Their values are therefore never too small, and correct
 /// wherever they matter.
-fn in_strips<C: Cells, S: Symbol>(
+fn distance_in_strips<C: StripCells, S: SequenceSymbol>(
     less: &[S],
     more: &[S],
     most: usize,
-    steps: &mut Steps<'_>,
+    steps: &mut PairSteps<'_>,
 ) -> Result<Option<usize>> {
     let longer = more.len() - less.len();
     let aside = (most - longer) / 2;
@@ -532,17 +544,21 @@ fn in_strips<C: Cells, S: Symbol>(
         bottom += strip.len();
         let rows_left = less.len() - bottom;
         let end = more.len().min(bottom + longer + aside);
-        steps.take(end - first)?;
+        steps.take_steps(end - first)?;
         // `true` if a path within the limit may lead through a cell of the lower edge.
         let may_lead =
             |column: usize, value: usize| value + rows_left.abs_diff(more.len() - column) <= most;
-        let masks = Masks::new(strip);
+        let masks = SymbolMasks::new(strip);
         let mut cells = C::BORDER;
         let mut value = corner + strip.len();
         let mut column = first;
         let mut advance = |column: usize, value: usize| {
             let symbol = more[column];
-            let below = cells.step(masks.rows(symbol), edge[column], strip.len() - 1);
+            let below = cells.advance_column(
+                masks.rows_with_symbol(symbol),
+                edge[column],
+                strip.len() - 1,
+            );
             edge[column] = below;
             value.wrapping_add_signed(isize::from(below))
         };
@@ -566,13 +582,13 @@ fn in_strips<C: Cells, S: Symbol>(
 
 /// Computes the distance of numbered symbols, in strips of `W` words of rows. `table` holds the rows of every
 /// symbol in the strip; all are 0 before and after.
-fn in_tall_strips<C: Cells, const W: usize>(
-    numbered: &Numbered,
+fn in_tall_strips<C: StripCells, const W: usize>(
+    numbered: &NumberedSequences,
     most: usize,
     table: &mut [u64],
-    steps: &mut Steps<'_>,
+    steps: &mut PairSteps<'_>,
 ) -> Result<Option<usize>> {
-    let Numbered { less, more, .. } = numbered;
+    let NumberedSequences { less, more, .. } = numbered;
     let longer = more.len() - less.len();
     let aside = (most - longer) / 2;
     let mut edge = vec![1i8; more.len()];
@@ -582,7 +598,7 @@ fn in_tall_strips<C: Cells, const W: usize>(
         bottom += strip.len();
         let rows_left = less.len() - bottom;
         let end = more.len().min(bottom + longer + aside);
-        steps.take(strip.len().div_ceil(ROWS) * (end - first))?;
+        steps.take_steps(strip.len().div_ceil(ROWS) * (end - first))?;
         let may_lead =
             |column: usize, value: usize| value + rows_left.abs_diff(more.len() - column) <= most;
         for (row, &symbol) in strip.iter().enumerate() {
@@ -597,13 +613,13 @@ fn in_tall_strips<C: Cells, const W: usize>(
             let rows = &table[at..at + W];
             let mut below = edge[column];
             if W == 1 {
-                below = cells[0].step(rows[0], below, last);
+                below = cells[0].advance_column(rows[0], below, last);
             } else {
                 for (word, (cells, &rows)) in cells.iter_mut().zip(rows).enumerate() {
                     if word < full {
-                        below = cells.step(rows, below, ROWS - 1);
+                        below = cells.advance_column(rows, below, ROWS - 1);
                     } else if word == full {
-                        below = cells.step(rows, below, last);
+                        below = cells.advance_column(rows, below, last);
                     }
                 }
             }
@@ -642,7 +658,7 @@ mod tests {
     use super::*;
 
     /// Returns the distance by the textbook's table.
-    fn plain<S: Symbol>(a: &[S], b: &[S], substitution: usize) -> usize {
+    fn plain<S: SequenceSymbol>(a: &[S], b: &[S], substitution: usize) -> usize {
         let mut row: Vec<usize> = (0..=b.len()).collect();
         for (i, x) in a.iter().enumerate() {
             let mut diagonal = row[0];
@@ -662,9 +678,12 @@ mod tests {
 
     /// Checks that both distances equal the textbook's, for every limit around them and both orders of
     /// arguments.
-    fn check<S: Symbol + std::fmt::Debug>(a: &[S], b: &[S]) {
+    fn check<S: SequenceSymbol + std::fmt::Debug>(a: &[S], b: &[S]) {
         type Distance<S> = fn(&[S], &[S], usize) -> Result<Option<usize>>;
-        for (within, substitution) in [(levenshtein as Distance<S>, 1), (indel, 2)] {
+        for (within, substitution) in [
+            (levenshtein_distance as Distance<S>, 1),
+            (indel_distance, 2),
+        ] {
             let expected = plain(a, b, substitution);
             for most in [
                 0,
@@ -700,15 +719,18 @@ mod tests {
         ] {
             let (a, b) = (symbols(a), symbols(b));
             check(&a, &b);
-            assert_eq!(levenshtein(&a, &b, usize::MAX).unwrap(), Some(edits));
-            assert_eq!(indel(&a, &b, usize::MAX).unwrap(), Some(indels));
+            assert_eq!(
+                levenshtein_distance(&a, &b, usize::MAX).unwrap(),
+                Some(edits)
+            );
+            assert_eq!(indel_distance(&a, &b, usize::MAX).unwrap(), Some(indels));
         }
     }
 
     /// Returns random symbols of an alphabet of the given size.
     fn random(length: usize, alphabet: u64, seed: u64) -> Vec<u64> {
         (0..length as u64)
-            .map(|at| crate::hash::mix(seed << 32 | at) % alphabet)
+            .map(|at| crate::hash::mix_bits(seed << 32 | at) % alphabet)
             .collect()
     }
 
@@ -728,7 +750,7 @@ mod tests {
         let text = random(length, alphabet, seed);
         let mut other = text.clone();
         for edit in 0..edits {
-            let at = crate::hash::mix(seed ^ edit << 40) as usize % other.len().max(1);
+            let at = crate::hash::mix_bits(seed ^ edit << 40) as usize % other.len().max(1);
             match edit % 3 {
                 0 => other[at] = edit,
                 1 => other.insert(at, edit),
@@ -762,10 +784,10 @@ mod tests {
     #[test]
     fn what_would_take_too_long_is_refused() {
         let mut unlimited = StepBudget::unlimited();
-        let mut steps = Steps::of::<Levenshtein>(300, 400, &mut unlimited);
+        let mut steps = PairSteps::for_lengths::<LevenshteinCells>(300, 400, &mut unlimited);
         steps.most = 300;
         let (a, b) = (random(300, 9, 1), random(400, 9, 2));
-        let error = in_strips::<Levenshtein, _>(&a, &b, 400, &mut steps).unwrap_err();
+        let error = distance_in_strips::<LevenshteinCells, _>(&a, &b, 400, &mut steps).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
         let said = error.to_string();
         assert!(
@@ -777,22 +799,24 @@ mod tests {
     #[test]
     fn near_texts_cost_what_they_differ_by() {
         let [a, b] = edited(300_000, 5000, 30, 3);
-        let (less, more) = trimmed(&a, &b);
+        let (less, more) = trim_common_ends(&a, &b);
         let (less, more) = if less.len() <= more.len() {
             (less, more)
         } else {
             (more, less)
         };
         let mut unlimited = StepBudget::unlimited();
-        let mut steps = Steps::of::<Levenshtein>(less.len(), more.len(), &mut unlimited);
+        let mut steps =
+            PairSteps::for_lengths::<LevenshteinCells>(less.len(), more.len(), &mut unlimited);
         let within = more.len() - less.len() + ROWS;
-        let found = in_strips::<Levenshtein, _>(less, more, within, &mut steps).unwrap();
+        let found =
+            distance_in_strips::<LevenshteinCells, _>(less, more, within, &mut steps).unwrap();
         assert!(
             found.is_some_and(|found| found <= 30 && found > 20),
             "{found:?}"
         );
         assert!(steps.taken < 5 * 300_000, "{}", steps.taken);
-        assert_eq!(levenshtein(&a, &b, 60_000).unwrap(), found);
+        assert_eq!(levenshtein_distance(&a, &b, 60_000).unwrap(), found);
     }
 
     /// Pages share a template and have content of their own. The counts must bound the distance from below,
@@ -809,11 +833,11 @@ mod tests {
                 };
                 let (a, b) = (page(70 * seed), page(70 * seed + 1));
                 let (edits, indels) = (plain(&a, &b, 1), plain(&a, &b, 2));
-                let surplus = surplus(&a, &b);
-                assert!(Levenshtein::least_edits(surplus) <= edits);
-                assert!(Indel::least_edits(surplus) <= indels);
+                let surplus = count_surplus(&a, &b);
+                assert!(LevenshteinCells::least_edits(surplus) <= edits);
+                assert!(IndelCells::least_edits(surplus) <= indels);
                 for most in [COUNTED - 1, COUNTED, 400, 600] {
-                    let apart = are_apart_by_counts::<Levenshtein, _>(&a, &b, most);
+                    let apart = are_apart_by_counts::<LevenshteinCells, _>(&a, &b, most);
                     rejected += u32::from(apart);
                     assert!(!apart || edits > most, "{alphabet} {own} {most}");
                 }
@@ -829,9 +853,9 @@ mod tests {
             a in proptest::collection::vec(0u64..9, 0..60),
             b in proptest::collection::vec(0u64..9, 0..60),
         ) {
-            let surplus = surplus(&a, &b);
-            prop_assert!(Levenshtein::least_edits(surplus) <= plain(&a, &b, 1));
-            prop_assert!(Indel::least_edits(surplus) <= plain(&a, &b, 2));
+            let surplus = count_surplus(&a, &b);
+            prop_assert!(LevenshteinCells::least_edits(surplus) <= plain(&a, &b, 1));
+            prop_assert!(IndelCells::least_edits(surplus) <= plain(&a, &b, 2));
         }
 
         #[test]
@@ -841,19 +865,19 @@ mod tests {
             slack in 0usize..100,
         ) {
             let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-            let numbered = Numbered::new(&less, &more);
+            let numbered = NumberedSequences::new(&less, &more);
             let expected = [plain(&less, &more, 1), plain(&less, &more, 2)];
-            for (at, words) in [(0, Levenshtein::WORDS), (1, Indel::WORDS)] {
+            for (at, words) in [(0, LevenshteinCells::WORDS), (1, IndelCells::WORDS)] {
                 for most in [expected[at] + slack, expected[at].saturating_sub(1 + slack)] {
                     if most < more.len() - less.len() {
                         continue;
                     }
                     let mut unlimited = StepBudget::unlimited();
-                    let mut steps = Steps::of::<Indel>(less.len(), more.len(), &mut unlimited);
+                    let mut steps = PairSteps::for_lengths::<IndelCells>(less.len(), more.len(), &mut unlimited);
                     let mut table = vec![0; numbered.symbols * words];
                     let found = match at {
-                        0 => Levenshtein::in_tall_strips(&numbered, most, &mut table, &mut steps),
-                        _ => Indel::in_tall_strips(&numbered, most, &mut table, &mut steps),
+                        0 => LevenshteinCells::in_tall_strips(&numbered, most, &mut table, &mut steps),
+                        _ => IndelCells::in_tall_strips(&numbered, most, &mut table, &mut steps),
                     };
                     let within = (expected[at] <= most).then_some(expected[at]);
                     prop_assert_eq!(found.unwrap(), within);
@@ -875,7 +899,7 @@ mod tests {
             a in proptest::collection::vec(0u32..200, 0..40),
             b in proptest::collection::vec(0u32..200, 0..40),
         ) {
-            let (one, other) = (Outline::new(&a), Outline::new(&b));
+            let (one, other) = (SequenceOutline::new(&a), SequenceOutline::new(&b));
             prop_assert!(one.least_edits(other) <= plain(&a, &b, 1));
             prop_assert!(one.least_alone(other) <= plain(&a, &b, 2));
             prop_assert_eq!(one.least_edits(other), other.least_edits(one));

@@ -39,20 +39,20 @@ const STEPS: usize = 32;
 /// Returns |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
 ///
 /// ```
-/// assert_eq!(lookalike::verify::jaccard(&[1, 2, 3], &[2, 3, 4]).get(), 0.5);
+/// assert_eq!(lookalike::verify::jaccard_index(&[1, 2, 3], &[2, 3, 4]).get(), 0.5);
 /// ```
-pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
+pub fn jaccard_index(a: &[u64], b: &[u64]) -> Similarity {
     let shared = intersection(a, b);
-    Similarity::ratio(shared, a.len() + b.len() - shared)
+    Similarity::from_ratio(shared, a.len() + b.len() - shared)
 }
 
 /// Returns |A ∩ B| / min(|A|, |B|) of two ascending lists of distinct features; 0 if one is empty.
 ///
 /// ```
-/// assert_eq!(lookalike::verify::containment(&[2, 3], &[1, 2, 3, 4]).get(), 1.0);
+/// assert_eq!(lookalike::verify::containment_index(&[2, 3], &[1, 2, 3, 4]).get(), 1.0);
 /// ```
-pub fn containment(a: &[u64], b: &[u64]) -> Similarity {
-    Similarity::ratio(intersection(a, b), a.len().min(b.len()))
+pub fn containment_index(a: &[u64], b: &[u64]) -> Similarity {
+    Similarity::from_ratio(intersection(a, b), a.len().min(b.len()))
 }
 
 #[cfg(test)]
@@ -79,9 +79,9 @@ mod tests {
                 prop_assert_eq!(intersection_of_at_least(&a, &b, least), expected);
             }
             let expected = if union == 0 { 0.0 } else { shared as f64 / union as f64 };
-            prop_assert_eq!(jaccard(&a, &b).get(), expected);
-            prop_assert_eq!(jaccard(&b, &a), jaccard(&a, &b));
-            prop_assert!(containment(&a, &b) >= jaccard(&a, &b));
+            prop_assert_eq!(jaccard_index(&a, &b).get(), expected);
+            prop_assert_eq!(jaccard_index(&b, &a), jaccard_index(&a, &b));
+            prop_assert!(containment_index(&a, &b) >= jaccard_index(&a, &b));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Verification: exact similarity of two texts.
 //!
-//! Sets of features have the Jaccard index and containment (`jaccard`). Features with weights have the cosine
-//! and Euclidean distance (`cosine`). Sequences of characters or words have Levenshtein and Indel distance
-//! (`edit`) and the longest common substring (`substring`). All are symmetric and the same on every machine.
-//! The number that is compared with the threshold is the number that is reported.
+//! Sets of features have the Jaccard index and containment (`jaccard_index`). Features with weights have
+//! the cosine and Euclidean distance (`cosine_similarity`). Sequences of characters or words have
+//! Levenshtein and Indel distance (`edit`) and the longest common substring (`substring`). All are
+//! symmetric and the same on every machine. The number that is compared with the threshold is the number
+//! that is reported.
 //!
 //! | measure | similarity |
 //! |---|---|
@@ -21,15 +22,15 @@ mod jaccard;
 mod substring;
 
 pub use budget::StepBudget;
-pub use cosine::{Weighted, cosine, euclidean};
-pub use edit::{MOST_STEPS, Symbol, indel, levenshtein};
-pub use jaccard::{containment, intersection, jaccard};
-pub use substring::{MOST_SYMBOLS, longest as longest_common_substring};
+pub use cosine::{WeightedFeature, cosine_similarity, euclidean_distance};
+pub use edit::{MOST_STEPS, SequenceSymbol, indel_distance, levenshtein_distance};
+pub use jaccard::{containment_index, intersection, jaccard_index};
+pub use substring::{MOST_SYMBOLS, longest_common_substring};
 
-pub(crate) use edit::Outline;
+pub(crate) use edit::SequenceOutline;
 
 use crate::error::Result;
-use crate::plan::{Measure, Plan};
+use crate::plan::{MatchPlan, SimilarityMeasure};
 use crate::types::{Similarity, Threshold};
 
 /// Symbols that are read in the time of one step.
@@ -39,16 +40,16 @@ const SYMBOLS_READ_IN_A_STEP: u64 = 4;
 ///
 /// ```
 /// use lookalike::Threshold;
-/// use lookalike::verify::OfSequences;
+/// use lookalike::verify::SequenceMeasure;
 ///
 /// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
-/// let similarity = OfSequences::Levenshtein.similarity(&a, &b, Threshold::new(0.5)?)?;
+/// let similarity = SequenceMeasure::Levenshtein.similarity(&a, &b, Threshold::new(0.5)?)?;
 /// // Two edits in six characters.
 /// assert_eq!(similarity.map(|it| it.get()), Some(4.0 / 6.0));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfSequences {
+pub enum SequenceMeasure {
     /// 1 − Levenshtein distance ÷ the length of the longer sequence.
     Levenshtein,
     /// 1 − Indel distance ÷ the sum of both lengths.
@@ -57,13 +58,13 @@ pub enum OfSequences {
     Substring,
 }
 
-impl OfSequences {
+impl SequenceMeasure {
     /// Returns the similarity of two sequences if it reaches a threshold; `None` also if both are empty.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if the sequences are so long and the threshold so low
     /// that it takes more than [`MOST_STEPS`] steps.
-    pub fn similarity<S: Symbol>(
+    pub fn similarity<S: SequenceSymbol>(
         self,
         a: &[S],
         b: &[S],
@@ -76,14 +77,14 @@ impl OfSequences {
     ///
     /// # Errors
     /// Also if the budget does not have them: [`ErrorKind::TooCostly`](crate::ErrorKind::TooCostly).
-    pub fn similarity_within<S: Symbol>(
+    pub fn similarity_within<S: SequenceSymbol>(
         self,
         a: &[S],
         b: &[S],
         threshold: Threshold,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        let whole = self.whole(a.len(), b.len());
+        let whole = self.normalizing_length(a.len(), b.len());
         if whole == 0 {
             return Ok(None);
         }
@@ -104,11 +105,11 @@ impl OfSequences {
                 substring::longest_of_at_least(a, b, least, budget)?.map(|length| 2 * length)
             }
         };
-        Ok(part.map(|part| Similarity::ratio(part, whole)))
+        Ok(part.map(|part| Similarity::from_ratio(part, whole)))
     }
 
     /// Returns the divisor of the similarity of sequences with these lengths.
-    fn whole(self, a: usize, b: usize) -> usize {
+    fn normalizing_length(self, a: usize, b: usize) -> usize {
         match self {
             Self::Levenshtein => a.max(b),
             Self::Indel | Self::Substring => a + b,
@@ -117,53 +118,59 @@ impl OfSequences {
 
     /// Returns `false` only if the outlines prove that two sequences cannot reach the threshold.
     #[inline]
-    pub(crate) fn may_reach(self, a: Outline, b: Outline, threshold: Threshold) -> bool {
-        let (Some(in_a), Some(in_b)) = (a.length(), b.length()) else {
+    pub(crate) fn may_reach_threshold(
+        self,
+        a: SequenceOutline,
+        b: SequenceOutline,
+        threshold: Threshold,
+    ) -> bool {
+        let (Some(in_a), Some(in_b)) = (a.symbol_count(), b.symbol_count()) else {
             return true;
         };
-        let whole = self.whole(in_a, in_b);
+        let whole = self.normalizing_length(in_a, in_b);
         let least = match self {
             Self::Levenshtein => a.least_edits(b),
             Self::Indel | Self::Substring => a.least_alone(b),
         };
-        whole == 0 || threshold.admits(whole - least.min(whole), whole)
+        whole == 0 || threshold.admits_ratio(whole - least.min(whole), whole)
     }
 }
 
 /// Returns the similarity of two sets if it passes the check of the plan, for measures of sets.
-pub(crate) fn check(plan: &Plan, a: &[u64], b: &[u64]) -> Option<Similarity> {
+pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Similarity> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let threshold = plan.threshold();
-    if plan.settings().measure == Measure::Containment {
+    if plan.match_settings().measure == SimilarityMeasure::Containment {
         let shared = intersection(a, b);
         let union = a.len() + b.len() - shared;
-        let near = !plan.finds_by_features() || plan.candidate_threshold().admits(shared, union);
-        let passes = near && threshold.admits(shared, less.len());
-        return passes.then(|| Similarity::ratio(shared, less.len()));
+        let near =
+            !plan.finds_by_features() || plan.candidate_threshold().admits_ratio(shared, union);
+        let passes = near && threshold.admits_ratio(shared, less.len());
+        return passes.then(|| Similarity::from_ratio(shared, less.len()));
     }
-    reaching(less, more, threshold)
+    jaccard_if_reaching(less, more, threshold)
 }
 
 /// Returns the Jaccard index if it reaches the threshold. `less` must not be longer than `more`.
-fn reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Option<Similarity> {
-    if more.is_empty() || !threshold.admits(less.len(), more.len()) {
+fn jaccard_if_reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Option<Similarity> {
+    if more.is_empty() || !threshold.admits_ratio(less.len(), more.len()) {
         return None;
     }
     let both = less.len() + more.len();
     let shared = jaccard::intersection_of_at_least(less, more, threshold.least_shared(both))?;
-    Some(Similarity::ratio(shared, both - shared))
+    Some(Similarity::from_ratio(shared, both - shared))
 }
 
 /// Returns `true` if two sets are similar enough to be a candidate pair of a measure that is not on sets.
-pub(crate) fn near(plan: &Plan, a: &[u64], b: &[u64]) -> bool {
+pub(crate) fn are_near_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> bool {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    reaching(less, more, plan.candidate_threshold()).is_some()
+    jaccard_if_reaching(less, more, plan.candidate_threshold()).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Method, Settings};
+    use crate::plan::{MatchMethod, MatchSettings};
     use crate::recipe::Recipe;
 
     /// Returns two lists that share `shared` features, and have `a` and `b` features of their own.
@@ -178,19 +185,19 @@ mod tests {
     fn around_the_threshold_one_feature_decides() {
         let check = |measure, method, [a, b]: [Vec<u64>; 2]| {
             let threshold = Threshold::new(0.8).unwrap();
-            let settings = Settings {
+            let settings = MatchSettings {
                 threshold,
                 method,
                 measure,
-                ..Settings::default()
+                ..MatchSettings::default()
             };
-            let plan = Plan::new(&Recipe::default(), settings).unwrap();
-            let found = check(&plan, &a, &b).map(Similarity::get);
-            assert_eq!(check(&plan, &b, &a).map(Similarity::get), found);
+            let plan = MatchPlan::new(&Recipe::default(), settings).unwrap();
+            let found = verify_sets(&plan, &a, &b).map(Similarity::get);
+            assert_eq!(verify_sets(&plan, &b, &a).map(Similarity::get), found);
             found
         };
-        for measure in [Measure::Jaccard, Measure::Sketch] {
-            let jaccard = |shared, a, b| check(measure, Method::Join, lists(shared, a, b));
+        for measure in [SimilarityMeasure::Jaccard, SimilarityMeasure::Sketch] {
+            let jaccard = |shared, a, b| check(measure, MatchMethod::Join, lists(shared, a, b));
             assert_eq!(jaccard(79, 21, 0), None);
             assert_eq!(jaccard(79, 10, 11), None);
             assert_eq!(jaccard(80, 20, 0), Some(0.8));
@@ -198,8 +205,13 @@ mod tests {
             assert_eq!(jaccard(81, 0, 19), Some(0.81));
             assert_eq!(jaccard(0, 5, 5), None);
         }
-        let containment =
-            |shared, a, b| check(Measure::Containment, Method::Join, lists(shared, a, b));
+        let containment = |shared, a, b| {
+            check(
+                SimilarityMeasure::Containment,
+                MatchMethod::Join,
+                lists(shared, a, b),
+            )
+        };
         assert_eq!(containment(79, 21, 21), None);
         assert_eq!(containment(80, 20, 20), Some(0.8));
         assert_eq!(containment(81, 19, 19), Some(0.81));
@@ -207,11 +219,15 @@ mod tests {
         assert_eq!(containment(80, 0, 40), Some(1.0));
         assert_eq!(containment(80, 0, 41), None);
         // With fingerprints, the Hamming distance alone decides which pairs are candidates.
-        let near = check(Measure::Containment, Method::SimHash, lists(80, 0, 4000));
+        let near = check(
+            SimilarityMeasure::Containment,
+            MatchMethod::SimHash,
+            lists(80, 0, 4000),
+        );
         assert_eq!(near, Some(1.0));
     }
 
-    /// Returns two texts of `length` different symbols that share only their first `shared` symbols.
+    /// Returns two texts of `symbol_count` different symbols that share only their first `shared` symbols.
     fn sequences(length: usize, shared: usize) -> [Vec<u32>; 2] {
         let own = |from: u32| (0..shared as u32).chain(from..from + (length - shared) as u32);
         [own(10_000).collect(), own(20_000).collect()]
@@ -220,21 +236,22 @@ mod tests {
     #[test]
     fn around_the_threshold_one_symbol_decides() {
         for of in [
-            OfSequences::Levenshtein,
-            OfSequences::Indel,
-            OfSequences::Substring,
+            SequenceMeasure::Levenshtein,
+            SequenceMeasure::Indel,
+            SequenceMeasure::Substring,
         ] {
             for (hundredths, length) in [(80, 100), (80, 25), (75, 400), (29, 100), (100, 70)] {
                 let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
                 let least = hundredths as usize * length / 100;
                 for shared in [least - 1, least, (least + 1).min(length)] {
                     let [a, b] = sequences(length, shared);
-                    let expected = (shared >= least).then(|| Similarity::ratio(shared, length));
+                    let expected =
+                        (shared >= least).then(|| Similarity::from_ratio(shared, length));
                     for (a, b) in [(&a, &b), (&b, &a)] {
                         let found = of.similarity(a, b, threshold).unwrap();
                         assert_eq!(found, expected, "{of:?} {hundredths} {shared} of {length}");
-                        let outlines = (Outline::new(a), Outline::new(b));
-                        let may = of.may_reach(outlines.0, outlines.1, threshold);
+                        let outlines = (SequenceOutline::new(a), SequenceOutline::new(b));
+                        let may = of.may_reach_threshold(outlines.0, outlines.1, threshold);
                         assert!(may || expected.is_none());
                     }
                 }
@@ -250,9 +267,9 @@ mod tests {
         ]
         .map(|text| text.chars().collect::<Vec<_>>());
         let threshold = Threshold::new(0.01).unwrap();
-        let of = |of: OfSequences| of.similarity(&a, &b, threshold).unwrap().unwrap().get();
-        assert_eq!(of(OfSequences::Levenshtein), 15.0 / 17.0);
-        assert_eq!(of(OfSequences::Indel), 30.0 / 34.0);
-        assert_eq!(of(OfSequences::Substring), 14.0 / 34.0);
+        let of = |of: SequenceMeasure| of.similarity(&a, &b, threshold).unwrap().unwrap().get();
+        assert_eq!(of(SequenceMeasure::Levenshtein), 15.0 / 17.0);
+        assert_eq!(of(SequenceMeasure::Indel), 30.0 / 34.0);
+        assert_eq!(of(SequenceMeasure::Substring), 14.0 / 34.0);
     }
 }

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::budget::StepBudget;
-use super::edit::{MOST_STEPS, Symbol};
+use super::edit::{MOST_STEPS, SequenceSymbol};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hash::mix;
+use crate::hash::mix_bits;
 
 /// Largest number of symbols of the shorter text if no least length is given; this takes about 2 GiB of
 /// memory.
@@ -24,7 +24,7 @@ pub const MOST_SYMBOLS: usize = 1 << 24;
 /// # Errors
 /// [`ErrorKind::Limit`] if `least` is so small compared with the texts that it takes more than [`MOST_STEPS`]
 /// steps.
-pub(super) fn longest_of_at_least<S: Symbol>(
+pub(super) fn longest_of_at_least<S: SequenceSymbol>(
     a: &[S],
     b: &[S],
     least: usize,
@@ -49,34 +49,34 @@ pub(super) fn longest_of_at_least<S: Symbol>(
         ));
     }
     budget.take(steps)?;
-    let (less_reversed, more_reversed) = (reversed(less), reversed(more));
-    let (mut behind, mut before) = (Agreement::default(), Agreement::default());
+    let (less_reversed, more_reversed) = (reverse_symbols(less), reverse_symbols(more));
+    let (mut behind, mut before) = (PrefixAgreement::default(), PrefixAgreement::default());
     let mut longest = 0;
     for place in (0..less.len()).step_by(least) {
-        behind.find(&less[place..], more);
-        before.find(&less_reversed[less.len() - place..], &more_reversed);
+        behind.compute_agreement(&less[place..], more);
+        before.compute_agreement(&less_reversed[less.len() - place..], &more_reversed);
         for at in 0..=more.len() {
-            let run = behind.at(at) + before.at(more.len() - at);
+            let run = behind.agreement_at(at) + before.agreement_at(more.len() - at);
             longest = longest.max(run);
         }
     }
     Ok((longest >= least).then_some(longest))
 }
 
-fn reversed<S: Symbol>(symbols: &[S]) -> Vec<S> {
+fn reverse_symbols<S: SequenceSymbol>(symbols: &[S]) -> Vec<S> {
     symbols.iter().rev().copied().collect()
 }
 
 /// Lengths of the agreement of a text with the beginning of another, at each of its positions.
 #[derive(Default)]
-struct Agreement {
+struct PrefixAgreement {
     /// The same lengths for the beginning and itself.
     own: Vec<usize>,
     found: Vec<usize>,
 }
 
-impl Agreement {
-    fn find<S: Symbol>(&mut self, beginning: &[S], text: &[S]) {
+impl PrefixAgreement {
+    fn compute_agreement<S: SequenceSymbol>(&mut self, beginning: &[S], text: &[S]) {
         let mut own = std::mem::take(&mut self.own);
         own.clear();
         own.resize(beginning.len(), 0);
@@ -90,15 +90,15 @@ impl Agreement {
         self.own = own;
     }
 
-    fn at(&self, position: usize) -> usize {
+    fn agreement_at(&self, position: usize) -> usize {
         self.found.get(position).copied().unwrap_or(0)
     }
 }
 
-/// Fills `found[at]`, from `first` on, with the length of the longest common prefix of `beginning` and
-/// `text[at..]`. `own` holds these lengths for the beginning itself, and is empty while they are being
-/// computed.
-fn agreements<S: Symbol>(
+/// Fills `found[agreement_at]`, from `first` on, with the length of the longest common prefix of
+/// `beginning` and `text[agreement_at..]`. `own` holds these lengths for the beginning itself, and is
+/// empty while they are being computed.
+fn agreements<S: SequenceSymbol>(
     beginning: &[S],
     text: &[S],
     first: usize,
@@ -141,7 +141,7 @@ fn agreements<S: Symbol>(
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if the shorter text has more than [`MOST_SYMBOLS`] symbols.
-pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {
+pub fn longest_common_substring<S: SequenceSymbol>(a: &[S], b: &[S]) -> Result<usize> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if less.len() > MOST_SYMBOLS {
         return Err(Error::new(
@@ -155,23 +155,23 @@ pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {
             ),
         ));
     }
-    let mut automaton = Automaton::with_capacity(less.len());
+    let mut automaton = SuffixAutomaton::with_capacity(less.len());
     less.iter()
-        .for_each(|symbol| automaton.push(symbol.value()));
+        .for_each(|symbol| automaton.push_symbol(symbol.symbol_value()));
     Ok(automaton.longest_in(more))
 }
 
 /// The suffix automaton of a text: its paths from the first state spell all substrings of the text.
-struct Automaton {
-    states: Vec<State>,
-    edges: Vec<Edge>,
+struct SuffixAutomaton {
+    states: Vec<AutomatonState>,
+    edges: Vec<AutomatonEdge>,
     /// Index of the edge of a state for a symbol.
-    at: HashMap<(u32, u64), u32, BuildHasherDefault<Mixed>>,
+    at: HashMap<(u32, u64), u32, BuildHasherDefault<MixingHasher>>,
     last: u32,
 }
 
 #[derive(Clone, Copy)]
-struct State {
+struct AutomatonState {
     length: u32,
     link: u32,
     /// Index of the newest edge that leaves the state.
@@ -179,7 +179,7 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-struct Edge {
+struct AutomatonEdge {
     symbol: u64,
     to: u32,
     /// Index of the next older edge of the same state.
@@ -188,7 +188,7 @@ struct Edge {
 
 const NONE: u32 = u32::MAX;
 
-impl Automaton {
+impl SuffixAutomaton {
     fn with_capacity(symbols: usize) -> Self {
         let mut automaton = Self {
             states: Vec::with_capacity(2 * symbols + 1),
@@ -196,7 +196,7 @@ impl Automaton {
             at: HashMap::default(),
             last: 0,
         };
-        automaton.states.push(State {
+        automaton.states.push(AutomatonState {
             length: 0,
             link: NONE,
             edge: NONE,
@@ -204,12 +204,12 @@ impl Automaton {
         automaton
     }
 
-    fn next(&self, state: u32, symbol: u64) -> Option<u32> {
+    fn next_state(&self, state: u32, symbol: u64) -> Option<u32> {
         let edge = self.at.get(&(state, symbol))?;
         Some(self.edges[*edge as usize].to)
     }
 
-    fn connect(&mut self, state: u32, symbol: u64, to: u32) {
+    fn connect_states(&mut self, state: u32, symbol: u64, to: u32) {
         if let Some(&edge) = self.at.get(&(state, symbol)) {
             self.edges[edge as usize].to = to;
             return;
@@ -219,11 +219,11 @@ impl Automaton {
             self.edges.len() as u32,
         );
         self.at.insert((state, symbol), self.edges.len() as u32);
-        self.edges.push(Edge { symbol, to, next });
+        self.edges.push(AutomatonEdge { symbol, to, next });
     }
 
-    fn add(&mut self, length: u32, link: u32) -> u32 {
-        self.states.push(State {
+    fn add_state(&mut self, length: u32, link: u32) -> u32 {
+        self.states.push(AutomatonState {
             length,
             link,
             edge: NONE,
@@ -231,26 +231,26 @@ impl Automaton {
         self.states.len() as u32 - 1
     }
 
-    fn push(&mut self, symbol: u64) {
+    fn push_symbol(&mut self, symbol: u64) {
         let length = self.states[self.last as usize].length + 1;
-        let new = self.add(length, 0);
+        let new = self.add_state(length, 0);
         let mut at = std::mem::replace(&mut self.last, new);
-        while at != NONE && self.next(at, symbol).is_none() {
-            self.connect(at, symbol, new);
+        while at != NONE && self.next_state(at, symbol).is_none() {
+            self.connect_states(at, symbol, new);
             at = self.states[at as usize].link;
         }
         if at == NONE {
             return;
         }
-        let found = self.next(at, symbol).unwrap_or(0);
+        let found = self.next_state(at, symbol).unwrap_or(0);
         let length = self.states[at as usize].length + 1;
         if self.states[found as usize].length == length {
             self.states[new as usize].link = found;
             return;
         }
-        let copy = self.copy(found, length);
-        while at != NONE && self.next(at, symbol) == Some(found) {
-            self.connect(at, symbol, copy);
+        let copy = self.copy_state(found, length);
+        while at != NONE && self.next_state(at, symbol) == Some(found) {
+            self.connect_states(at, symbol, copy);
             at = self.states[at as usize].link;
         }
         self.states[found as usize].link = copy;
@@ -258,22 +258,22 @@ impl Automaton {
     }
 
     /// Adds a state with the edges and the link of another.
-    fn copy(&mut self, state: u32, length: u32) -> u32 {
-        let State { link, mut edge, .. } = self.states[state as usize];
-        let copy = self.add(length, link);
+    fn copy_state(&mut self, state: u32, length: u32) -> u32 {
+        let AutomatonState { link, mut edge, .. } = self.states[state as usize];
+        let copy = self.add_state(length, link);
         while edge != NONE {
-            let Edge { symbol, to, next } = self.edges[edge as usize];
-            self.connect(copy, symbol, to);
+            let AutomatonEdge { symbol, to, next } = self.edges[edge as usize];
+            self.connect_states(copy, symbol, to);
             edge = next;
         }
         copy
     }
 
-    fn longest_in<S: Symbol>(&self, text: &[S]) -> usize {
+    fn longest_in<S: SequenceSymbol>(&self, text: &[S]) -> usize {
         let (mut state, mut length, mut longest) = (0, 0, 0);
-        for symbol in text.iter().map(|symbol| symbol.value()) {
+        for symbol in text.iter().map(|symbol| symbol.symbol_value()) {
             loop {
-                if let Some(next) = self.next(state, symbol) {
+                if let Some(next) = self.next_state(state, symbol) {
                     (state, length) = (next, length + 1);
                     break;
                 }
@@ -292,9 +292,9 @@ impl Automaton {
 
 /// A hasher of a state and a symbol. It affects only speed.
 #[derive(Default)]
-struct Mixed(u64);
+struct MixingHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for MixingHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -310,7 +310,7 @@ impl Hasher for Mixed {
     }
 
     fn write_u64(&mut self, value: u64) {
-        self.0 = mix(self.0.rotate_left(32) ^ value);
+        self.0 = mix_bits(self.0.rotate_left(32) ^ value);
     }
 }
 
@@ -332,14 +332,14 @@ mod tests {
         longest
     }
 
-    fn longest_from<S: Symbol>(a: &[S], b: &[S], least: usize) -> Result<Option<usize>> {
+    fn longest_from<S: SequenceSymbol>(a: &[S], b: &[S], least: usize) -> Result<Option<usize>> {
         longest_of_at_least(a, b, least, &mut StepBudget::unlimited())
     }
 
     fn check(a: &[u64], b: &[u64]) {
         let expected = plain(a, b);
-        assert_eq!(longest(a, b).unwrap(), expected);
-        assert_eq!(longest(b, a).unwrap(), expected);
+        assert_eq!(longest_common_substring(a, b).unwrap(), expected);
+        assert_eq!(longest_common_substring(b, a).unwrap(), expected);
         for least in [
             1,
             2,
@@ -379,7 +379,7 @@ mod tests {
             ),
         ] {
             let (a, b) = (symbols(a), symbols(b));
-            assert_eq!(longest(&a, &b).unwrap(), length);
+            assert_eq!(longest_common_substring(&a, &b).unwrap(), length);
             check(&a, &b);
         }
     }
@@ -390,7 +390,7 @@ mod tests {
         let mut b = vec![7u32; 300_000];
         b[150_000] = 8;
         assert_eq!(longest_from(&a, &b, 100_000).unwrap(), Some(150_000));
-        assert_eq!(longest(&a, &b).unwrap(), 150_000);
+        assert_eq!(longest_common_substring(&a, &b).unwrap(), 150_000);
         assert_eq!(longest_from(&a, &b, 150_001).unwrap(), None);
     }
 
@@ -400,7 +400,7 @@ mod tests {
         let error = longest_from(&text, &text, 1).unwrap_err();
         assert!(error.to_string().contains("400000"), "{error}");
         let text = vec![1u32; MOST_SYMBOLS + 1];
-        let error = longest(&text, &text).unwrap_err();
+        let error = longest_common_substring(&text, &text).unwrap_err();
         assert!(error.to_string().contains("16777217"), "{error}");
     }
 

@@ -1,9 +1,9 @@
 //! The fingerprints of other tools equal those that the tools themselves make; see `testdata/compat`,
 //! which includes their generator.
 
-use lookalike::recipe::{MinHashFamily, Scheme};
+use lookalike::recipe::{CompatScheme, MinHashFamily};
 use lookalike::sketch::{MinHasher, SimHasher};
-use lookalike::text::{Analysis, Analyzer, Scratch};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, Recipe};
 use md5::Digest;
 use serde_json::Value;
@@ -18,13 +18,13 @@ fn recorded() -> Vec<Value> {
 }
 
 fn family(recipe: &Recipe) -> Option<MinHashFamily> {
-    recipe.scheme.and_then(Scheme::family)
+    recipe.scheme.and_then(CompatScheme::minhash_family)
 }
 
 /// A column of the vectors, and the recipe that makes it.
 struct Column {
     name: String,
-    analyzer: Analyzer,
+    analyzer: TextAnalyzer,
 }
 
 impl Column {
@@ -36,7 +36,7 @@ impl Column {
             .filter(|scheme| name.starts_with(scheme))
             .max_by_key(|scheme| scheme.len())
             .expect("a column is named after a recipe");
-        let mut recipe = Recipe::named(scheme).expect("it is built in");
+        let mut recipe = Recipe::built_in(scheme).expect("it is built in");
         let numbers: Vec<u32> = name[scheme.len()..]
             .split('-')
             .filter_map(|number| number.parse().ok())
@@ -52,11 +52,14 @@ impl Column {
         }
         Self {
             name: name.to_owned(),
-            analyzer: Analyzer::with_cpu(&recipe.validated().expect("the column is possible"), cpu),
+            analyzer: TextAnalyzer::with_cpu(
+                &recipe.validate().expect("the column is possible"),
+                cpu,
+            ),
         }
     }
 
-    fn expect(&self, analysis: &Analysis<'_>, line: &Value) {
+    fn expect(&self, analysis: &TextAnalysis<'_>, line: &Value) {
         let Self { name, analyzer } = self;
         let (recipe, cpu) = (analyzer.recipe(), analyzer.cpu());
         let expected = &line[name];
@@ -64,15 +67,15 @@ impl Column {
         if family(recipe).is_none() {
             let hasher = SimHasher::new(&recipe.simhash, cpu);
             let made = hasher
-                .original(analysis)
+                .original_fingerprint(analysis)
                 .expect("tools print something for every text");
             let width = recipe.simhash.bits as usize / 4;
             assert_eq!(*expected, format!("{made:0width$x}"), "{}", context());
             return;
         }
         let hasher = MinHasher::new(&recipe.minhash, cpu);
-        let mut signature = vec![0; hasher.slots()];
-        assert!(hasher.original(analysis, &mut signature));
+        let mut signature = vec![0; hasher.slot_count()];
+        assert!(hasher.original_signature(analysis, &mut signature));
         let made = if expected.is_array() {
             Value::from(signature)
         } else {
@@ -107,17 +110,17 @@ fn texts_have_the_fingerprints_that_the_tools_give_them() {
     let lines = recorded();
     let texts = || lines.iter().filter(|line| line["text"].is_string());
     assert!(texts().count() >= 1000);
-    for cpu in Cpu::all() {
+    for cpu in Cpu::detect_all() {
         let columns = columns(texts(), cpu);
         assert_eq!(columns.len(), 16);
-        let mut scratch = Scratch::default();
+        let mut scratch = AnalysisScratch::default();
         for line in texts() {
             let text = line["text"].as_str().unwrap();
             for column in columns
                 .iter()
                 .filter(|column| !line[&column.name].is_null())
             {
-                column.expect(&column.analyzer.analyze(text, &mut scratch), line);
+                column.expect(&column.analyzer.analyze_text(text, &mut scratch), line);
             }
         }
     }
@@ -128,8 +131,8 @@ fn features_have_the_fingerprints_that_the_tools_give_them() {
     let lines = recorded();
     let lists = || lines.iter().filter(|line| line["features"].is_array());
     let array = |line: &Value, field: &str| line[field].as_array().unwrap().clone();
-    for cpu in Cpu::all() {
-        let mut scratch = Scratch::default();
+    for cpu in Cpu::detect_all() {
+        let mut scratch = AnalysisScratch::default();
         for column in columns(lists(), cpu) {
             for line in lists() {
                 let features = array(line, "features");
@@ -153,26 +156,29 @@ fn features_have_the_fingerprints_that_the_tools_give_them() {
 #[test]
 fn features_cut_from_a_text_are_those_that_are_hashed() {
     let lines = recorded();
-    let mut scratch = Scratch::default();
+    let mut scratch = AnalysisScratch::default();
     for name in Recipe::NAMES {
-        let recipe = Recipe::named(name).unwrap();
+        let recipe = Recipe::built_in(name).unwrap();
         if recipe.scheme.is_none() {
             continue;
         }
-        let analyzer = Analyzer::new(&recipe);
+        let analyzer = TextAnalyzer::new(&recipe);
         for text in lines.iter().filter_map(|line| line["text"].as_str()) {
-            let expected: Vec<u64> = analyzer.analyze(text, &mut scratch).tokens().to_vec();
+            let expected: Vec<u64> = analyzer
+                .analyze_text(text, &mut scratch)
+                .token_values()
+                .to_vec();
             let features: Vec<String> = analyzer
-                .tokens(text)
+                .list_tokens(text)
                 .into_iter()
                 .map(|token| match token {
-                    lookalike::text::Token::Word(word) => word,
-                    lookalike::text::Token::Character(_) => panic!("features are strings"),
+                    lookalike::text::TextToken::Word(word) => word,
+                    lookalike::text::TextToken::Character(_) => panic!("features are strings"),
                 })
                 .collect();
             let features = features.iter().map(|feature| (feature.as_str(), 1.0));
             let analysis = analyzer.analyze_features(features, &mut scratch);
-            assert_eq!(analysis.tokens(), expected, "{name} {text:?}");
+            assert_eq!(analysis.token_values(), expected, "{name} {text:?}");
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use lookalike::recipe::{MinHashFamily, MinHashRecipe, SimHashRecipe, Weights};
+use lookalike::recipe::{MinHashFamily, MinHashRecipe, SimHashRecipe, WeightScheme};
 use lookalike::sketch::{MinHasher, SimHasher};
-use lookalike::text::{Analysis, Analyzer, Scratch, State};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub(crate) fn lines(cpu: Cpu) -> Result<Vec<String>, Box<dyn std::error::Error>>
         .collect::<Result<_, _>>()?;
     let mut lines = Vec::new();
     for name in RECIPES {
-        let analyzer = Analyzer::with_cpu(&Recipe::named(name)?, cpu);
+        let analyzer = TextAnalyzer::with_cpu(&Recipe::built_in(name)?, cpu);
         for text in &texts {
             lines.push(serde_json::to_string(&vector(&analyzer, text))?);
         }
@@ -68,23 +68,23 @@ pub(crate) fn lines(cpu: Cpu) -> Result<Vec<String>, Box<dyn std::error::Error>>
     Ok(lines)
 }
 
-fn vector<'a>(analyzer: &'a Analyzer, text: &'a Text) -> Vector<'a> {
+fn vector<'a>(analyzer: &'a TextAnalyzer, text: &'a Text) -> Vector<'a> {
     let recipe = analyzer.recipe();
-    let mut scratch = Scratch::default();
-    let analysis = analyzer.analyze(&text.text, &mut scratch);
+    let mut scratch = AnalysisScratch::default();
+    let analysis = analyzer.analyze_text(&text.text, &mut scratch);
     let mut features = Vec::new();
-    analysis.features(&mut features);
+    analysis.append_features(&mut features);
     Vector {
         text: &text.id,
         recipe: &recipe.name,
-        recipe_id: recipe.id().to_string(),
+        recipe_id: recipe.recipe_id().to_string(),
         state: match analysis.state {
-            State::Rich => "rich",
-            State::Poor => "poor",
-            State::Blank => "blank",
-            State::Empty => "empty",
+            TextState::Fingerprintable => "rich",
+            TextState::TooShort => "poor",
+            TextState::SymbolsOnly => "blank",
+            TextState::Empty => "empty",
         },
-        tokens: analyzer.tokens(&text.text).len(),
+        tokens: analyzer.list_tokens(&text.text).len(),
         features: features.len(),
         key: format!("{:032x}", analysis.key),
         simhash_64: simhash(&analysis, 64, analyzer.cpu()),
@@ -94,8 +94,8 @@ fn vector<'a>(analyzer: &'a Analyzer, text: &'a Text) -> Vector<'a> {
     }
 }
 
-fn simhash(analysis: &Analysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
-    let weights = Weights::Frequency;
+fn simhash(analysis: &TextAnalysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
+    let weights = WeightScheme::Frequency;
     let fingerprint = SimHasher::new(
         &SimHashRecipe {
             bits,
@@ -108,7 +108,7 @@ fn simhash(analysis: &Analysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
     Some(format!("{fingerprint:0width$x}", width = bits as usize / 4))
 }
 
-fn minhash(analysis: &Analysis<'_>, family: MinHashFamily, cpu: Cpu) -> Option<String> {
+fn minhash(analysis: &TextAnalysis<'_>, family: MinHashFamily, cpu: Cpu) -> Option<String> {
     let hasher = MinHasher::new(
         &MinHashRecipe {
             family,
@@ -117,7 +117,7 @@ fn minhash(analysis: &Analysis<'_>, family: MinHashFamily, cpu: Cpu) -> Option<S
         },
         cpu,
     );
-    let mut signature = vec![0; hasher.slots()];
-    let signed = hasher.sign(analysis, &mut signature);
+    let mut signature = vec![0; hasher.slot_count()];
+    let signed = hasher.write_signature(analysis, &mut signature);
     signed.then(|| signature.iter().map(|slot| format!("{slot:08x}")).collect())
 }

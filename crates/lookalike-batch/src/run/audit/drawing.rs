@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use lookalike::audit::{Counter, Drawn, Sample};
-use lookalike::text::{Analysis, Analyzer, Scratch};
+use lookalike::audit::{DrawnDocument, DrawnSample, SampleComparer};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 
-use super::super::read::analyze;
+use super::super::row_reader::analyze_row;
 use super::super::settings::AuditSettings;
 use super::OF_INPUTS;
 use crate::error::Result;
-use crate::source::{Block, Inputs, ParseScratch};
+use crate::source::{InputBlock, InputSet, ParseScratch};
 
 /// Number of sampled documents if the size of the input is unknown.
 const AUDITED: usize = 1000;
@@ -30,18 +30,18 @@ const SURPLUS: f64 = 1.25;
 const SURPLUS_OF_FIRST: f64 = 4.0;
 
 /// The documents sampled so far.
-pub(in super::super) struct Drawing {
+pub(in super::super) struct AuditDrawing {
     seed: u64,
     /// `true` if the number of sampled documents follows from the size of the inputs.
     by_size: bool,
-    sample: RwLock<Sample>,
+    sample: RwLock<DrawnSample>,
     /// Largest number of a row that can be sampled. It never grows.
     cut: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<DrawingState>,
     moved: Condvar,
 }
 
-struct State {
+struct DrawingState {
     /// Offset of the row numbers: 0 for `--against`, [`OF_INPUTS`] for the inputs.
     base: u64,
     /// The block whose turn it is.
@@ -57,20 +57,20 @@ struct State {
 }
 
 /// A row that may be sampled.
-struct Candidate {
+struct DrawCandidate {
     number: u64,
     row: u64,
-    drawn: Drawn,
+    drawn: DrawnDocument,
 }
 
-impl Drawing {
-    pub(super) fn new(sample: Sample, settings: AuditSettings) -> Self {
+impl AuditDrawing {
+    pub(super) fn new(sample: DrawnSample, settings: AuditSettings) -> Self {
         Self {
             seed: settings.seed,
             by_size: settings.documents.is_none(),
             sample: RwLock::new(sample),
             cut: AtomicU64::new(u64::MAX),
-            state: Mutex::new(State {
+            state: Mutex::new(DrawingState {
                 base: 0,
                 next: 0,
                 most: settings.documents.unwrap_or(AUDITED),
@@ -84,27 +84,27 @@ impl Drawing {
 
     /// Marks the blocks that follow as those of the inputs, not of `--against`.
     pub(in super::super) fn begin_inputs(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.base = OF_INPUTS;
         state.next = 0;
     }
 
     /// Sets the expected number of documents before any is read. It determines how many rows are
     /// sampled and which of them are candidates.
-    pub(in super::super) fn expect(&self, rows: f64) {
-        self.choose(rows, SURPLUS);
+    pub(in super::super) fn expect_rows(&self, rows: f64) {
+        self.choose_cut(rows, SURPLUS);
     }
 
     /// Sets the expected number from the first block, using the size of all inputs on disk.
-    fn estimate(&self, first: &Block, bytes: u64) {
-        let rows = first.rows();
+    fn estimate_rows(&self, first: &InputBlock, bytes: u64) {
+        let rows = first.row_numbers();
         let read = first.bytes_on_disk().max(1) as f64;
         let all = (rows.end - rows.start) as f64 * (bytes as f64 / read).max(1.0);
-        self.choose(all, SURPLUS_OF_FIRST);
+        self.choose_cut(all, SURPLUS_OF_FIRST);
     }
 
-    fn choose(&self, all: f64, surplus: f64) {
-        let mut state = self.state();
+    fn choose_cut(&self, all: f64, surplus: f64) {
+        let mut state = self.lock_state();
         if std::mem::replace(&mut state.estimated, true) {
             return;
         }
@@ -123,42 +123,44 @@ impl Drawing {
 
     /// Samples from a block, after all blocks before it have been sampled. After that every document of
     /// the block may be compared.
-    pub(in super::super) fn draw(
+    pub(in super::super) fn draw_from_block(
         &self,
-        (inputs, bytes): (&Inputs, Option<u64>),
-        block: &Block,
-        analyzer: &Analyzer,
-        (parse, scratch): (&mut ParseScratch, &mut Scratch),
+        (inputs, bytes): (&InputSet, Option<u64>),
+        block: &InputBlock,
+        analyzer: &TextAnalyzer,
+        (parse, scratch): (&mut ParseScratch, &mut AnalysisScratch),
     ) -> Result<()> {
         let mut guard = FailUnlessDone {
             drawing: self,
             done: false,
         };
-        let base = self.state().base;
+        let base = self.lock_state().base;
         if let (0, Some(bytes)) = (block.ordinal(), bytes) {
-            self.estimate(block, bytes);
+            self.estimate_rows(block, bytes);
         }
         let cut = self.cut.load(Ordering::Relaxed);
-        let numbered = block.rows().filter(|row| self.number(base + row) <= cut);
+        let numbered = block
+            .row_numbers()
+            .filter(|row| self.draw_number(base + row) <= cut);
         let wanted: Vec<u64> = numbered.collect();
         let mut candidates = Vec::with_capacity(wanted.len());
         inputs.parse_some(block, &wanted, parse, &mut |row| {
             // Bad rows are reported when the block is parsed.
             if let Ok(row) = row {
-                let drawn = Drawn::new(&analyze(analyzer, &row, scratch));
+                let drawn = DrawnDocument::new(&analyze_row(analyzer, &row, scratch));
                 let row = base + row.number;
-                let number = self.number(row);
-                candidates.push(Candidate { number, row, drawn });
+                let number = self.draw_number(row);
+                candidates.push(DrawCandidate { number, row, drawn });
             }
             Ok(())
         })?;
-        self.take(block.ordinal(), candidates);
+        self.take_candidates(block.ordinal(), candidates);
         guard.done = true;
         Ok(())
     }
 
-    fn take(&self, ordinal: u64, candidates: Vec<Candidate>) {
-        let mut state = self.state();
+    fn take_candidates(&self, ordinal: u64, candidates: Vec<DrawCandidate>) {
+        let mut state = self.lock_state();
         while state.next != ordinal && !state.failed {
             let waited = self.moved.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +168,7 @@ impl Drawing {
         if !candidates.is_empty() {
             let mut sample = self.sample.write().unwrap_or_else(PoisonError::into_inner);
             for candidate in candidates {
-                self.take_one(&mut state, &mut sample, candidate);
+                self.take_candidate(&mut state, &mut sample, candidate);
             }
         }
         state.next += 1;
@@ -174,71 +176,85 @@ impl Drawing {
         self.moved.notify_all();
     }
 
-    fn take_one(&self, state: &mut State, sample: &mut Sample, candidate: Candidate) {
-        let Candidate { number, row, drawn } = candidate;
+    fn take_candidate(
+        &self,
+        state: &mut DrawingState,
+        sample: &mut DrawnSample,
+        candidate: DrawCandidate,
+    ) {
+        let DrawCandidate { number, row, drawn } = candidate;
         // The limit may have become smaller while this thread was selecting candidates.
         if number > self.cut.load(Ordering::Relaxed) {
             return;
         }
         state.drawn.insert((number, row));
-        sample.add(row, drawn);
+        sample.add_document(row, drawn);
         if state.drawn.len() > state.most
             && let Some((_, last)) = state.drawn.pop_last()
         {
-            sample.remove(last);
+            sample.remove_row(last);
             if let Some(&(number, _)) = state.drawn.last() {
                 self.cut.fetch_min(number, Ordering::Relaxed);
             }
         }
     }
 
-    pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
+    pub(super) fn compare_with_drawn(
+        &self,
+        number: u64,
+        analysis: &TextAnalysis<'_>,
+        counter: &mut SampleComparer,
+    ) {
         self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
 
     /// Returns the offset that the sample adds to the row numbers of the current inputs. That of the
     /// run's inputs is larger, so that they come after the rows of `--against`.
-    pub(in super::super) fn base(&self) -> u64 {
-        self.state().base
+    pub(in super::super) fn row_number_base(&self) -> u64 {
+        self.lock_state().base
     }
 
     /// Returns the wanted number of documents.
-    pub(super) fn wanted(&self) -> u64 {
-        self.state().most as u64
+    pub(super) fn wanted_count(&self) -> u64 {
+        self.lock_state().most as u64
     }
 
     /// Returns the sampled rows in the order of their numbers. Any prefix of this list is itself a
     /// random sample.
-    pub(super) fn in_order(&self) -> Vec<u64> {
-        self.state().drawn.iter().map(|&(_, row)| row).collect()
+    pub(super) fn drawn_in_order(&self) -> Vec<u64> {
+        self.lock_state()
+            .drawn
+            .iter()
+            .map(|&(_, row)| row)
+            .collect()
     }
 
-    pub(super) fn with_sample<T>(&self, look: impl FnOnce(&Sample) -> T) -> T {
+    pub(super) fn with_sample<T>(&self, look: impl FnOnce(&DrawnSample) -> T) -> T {
         look(&self.sample.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn number(&self, row: u64) -> u64 {
+    fn draw_number(&self, row: u64) -> u64 {
         let mut name = [0; 16];
         name[..8].copy_from_slice(&self.seed.to_le_bytes());
         name[8..].copy_from_slice(&row.to_le_bytes());
         lookalike::value_hash(&name)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, DrawingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ends all waiting if a thread fails.
 struct FailUnlessDone<'a> {
-    drawing: &'a Drawing,
+    drawing: &'a AuditDrawing,
     done: bool,
 }
 
 impl Drop for FailUnlessDone<'_> {
     fn drop(&mut self) {
         if !self.done {
-            self.drawing.state().failed = true;
+            self.drawing.lock_state().failed = true;
             self.drawing.moved.notify_all();
         }
     }

@@ -9,85 +9,95 @@ mod drawing;
 mod planted;
 mod report;
 
-pub(super) use report::Reported;
-pub use report::{AuditReport, ByEdit, ByLength, Planted, Share};
+pub(super) use report::ReportedPairs;
+pub use report::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
 
-use lookalike::audit::{Counter, Sample};
-use lookalike::plan::{Measure, Method, Plan};
-use lookalike::text::Analysis;
+use lookalike::audit::{DrawnSample, SampleComparer};
+use lookalike::plan::{MatchMethod, MatchPlan, SimilarityMeasure};
+use lookalike::text::TextAnalysis;
 
-use self::drawing::Drawing;
-use super::settings::{AuditSettings, Settings};
+use self::drawing::AuditDrawing;
+use super::settings::{AuditSettings, RunSettings};
 use crate::error::{Error, Result};
-use crate::rule::Spelling;
+use crate::match_options::OptionSpelling;
 
 /// Offset of the row numbers of the inputs. Rows of `--against` have the offset 0.
 const OF_INPUTS: u64 = 1 << 40;
 
 /// The audit of a run.
-pub(super) struct Audit {
+pub(super) struct RunAudit {
     settings: AuditSettings,
-    drawing: Drawing,
+    drawing: AuditDrawing,
 }
 
-impl Audit {
+impl RunAudit {
     /// Creates the audit of a run, if the settings ask for one.
-    pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<Option<Self>> {
+    pub(super) fn from_settings(settings: &RunSettings, plan: &MatchPlan) -> Result<Option<Self>> {
         let Some(audit) = settings.audit else {
             return Ok(None);
         };
-        check(plan, settings.spelling)?;
-        let sample =
-            Sample::new(plan, plan.threshold()).ok_or_else(|| of_texts(plan, settings.spelling))?;
+        check_auditable(plan, settings.spelling)?;
+        let sample = DrawnSample::new(plan, plan.threshold())
+            .ok_or_else(|| compares_texts_error(plan, settings.spelling))?;
         Ok(Some(Self {
             settings: audit,
-            drawing: Drawing::new(sample, audit),
+            drawing: AuditDrawing::new(sample, audit),
         }))
     }
 
     /// Creates the counter with which a thread compares documents.
-    pub(super) fn counter(&self) -> Counter {
-        self.drawing.with_sample(Sample::counter)
+    pub(super) fn new_comparer(&self) -> SampleComparer {
+        self.drawing.with_sample(DrawnSample::new_comparer)
     }
 
     /// Compares the document that the counter has seen with all sampled documents before it.
-    pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
-        self.drawing.compare(number, analysis, counter);
+    pub(super) fn compare_with_drawn(
+        &self,
+        number: u64,
+        analysis: &TextAnalysis<'_>,
+        counter: &mut SampleComparer,
+    ) {
+        self.drawing.compare_with_drawn(number, analysis, counter);
     }
 
     /// Returns the drawing, which samples documents from blocks.
-    pub(super) fn drawing(&self) -> &Drawing {
+    pub(super) fn audit_drawing(&self) -> &AuditDrawing {
         &self.drawing
     }
 }
 
 /// Refuses plans that have no exact similarity to compare with.
-fn check(plan: &Plan, spelling: Spelling) -> Result<()> {
-    let settings = plan.settings();
+fn check_auditable(plan: &MatchPlan, spelling: OptionSpelling) -> Result<()> {
+    let settings = plan.match_settings();
     let why = match (settings.method, settings.measure) {
-        (Method::Exact, _) => format!(
+        (MatchMethod::Exact, _) => format!(
             "with {} there is nothing to estimate, because all equal texts are found",
-            spelling.with("method", "exact")
+            spelling.spell_choice("method", "exact")
         ),
-        (Method::SimHash | Method::Sentences, Measure::Sketch) => format!(
+        (MatchMethod::SimHash | MatchMethod::Sentences, SimilarityMeasure::Sketch) => format!(
             "without verification there is no similarity to compare with: leave {} out",
-            spelling.with("measure", "none")
+            spelling.spell_choice("measure", "none")
         ),
-        (Method::SimHash | Method::Sentences, Measure::Containment) => {
+        (MatchMethod::SimHash | MatchMethod::Sentences, SimilarityMeasure::Containment) => {
             "with this method, candidates by containment have no minimum Jaccard index, so a \
              sample cannot be compared with all documents: use another method"
                 .to_owned()
         }
         _ => return Ok(()),
     };
-    let audit = spelling.name("audit");
-    Err(Error::usage(format!("{audit} is not possible here: {why}")))
+    let audit = spelling.spell_option("audit");
+    Err(Error::usage_error(format!(
+        "{audit} is not possible here: {why}"
+    )))
 }
 
-fn of_texts(plan: &Plan, spelling: Spelling) -> Error {
-    Error::usage(format!(
+fn compares_texts_error(plan: &MatchPlan, spelling: OptionSpelling) -> Error {
+    Error::usage_error(format!(
         "{} compares sets of features, and {} compares texts: use jaccard or containment",
-        spelling.name("audit"),
-        spelling.with("measure", super::measure_name(plan.settings().measure))
+        spelling.spell_option("audit"),
+        spelling.spell_choice(
+            "measure",
+            super::measure_name(plan.match_settings().measure)
+        )
     ))
 }

@@ -2,56 +2,64 @@
 
 use std::collections::BTreeMap;
 
-use lookalike::audit::{Estimate, similarity};
-use lookalike::matching::{Corpus, Texts, route_between};
-use lookalike::plant::{Edit, Planter, Stock};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::{Cpu, DocId, Similarity, Sketcher, Sketches};
+use lookalike::audit::{WilsonEstimate, similarity};
+use lookalike::matching::{DocumentSource, MatchCorpus, route_between};
+use lookalike::plant::{EditPlanter, PlantedEdit, TextStock};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Similarity};
 use rayon::prelude::*;
 
-use super::super::corpus::ReadCorpus;
-use super::report::{ByEdit, Planted, Share};
+use super::super::read_corpus::ReadCorpus;
+use super::report::{ByEdit, EstimatedShare, PlantedReport};
 use crate::error::Result;
 
 /// One edited copy of each sampled document.
-pub(super) struct Copies<'a> {
+pub(super) struct EditedCopies<'a> {
     corpus: &'a ReadCorpus<'a>,
-    sketches: Sketches,
+    sketches: DocumentSketches,
     /// Features of the originals and copies in turn: original, copy, next original, and so on.
     features: Vec<Vec<u64>>,
-    edits: Vec<Edit>,
+    edits: Vec<PlantedEdit>,
 }
 
 /// An original and its copy, as they are compared.
-struct Pair {
-    edit: Edit,
-    sketches: Sketches,
+struct OriginalAndCopy {
+    edit: PlantedEdit,
+    sketches: DocumentSketches,
     features: [Vec<u64>; 2],
 }
 
-impl<'a> Copies<'a> {
+impl<'a> EditedCopies<'a> {
     /// Edits documents. Documents to which no edit applies are left out.
-    pub(super) fn plant(corpus: &'a ReadCorpus<'a>, seed: u64, texts: &[(String, String)]) -> Self {
+    pub(super) fn plant_copies(
+        corpus: &'a ReadCorpus<'a>,
+        seed: u64,
+        texts: &[(String, String)],
+    ) -> Self {
         let plan = corpus.plan;
-        let recipe = corpus.recipe();
-        let sketcher = Sketcher::new(recipe, plan, Cpu::best());
-        let analyzer = Analyzer::new(recipe).with_extras(sketcher.extras());
-        let planter = Planter::new(seed, Stock::new(texts.iter().map(|(_, text)| &text[..])));
-        let pairs: Vec<Option<Pair>> = texts
+        let recipe = corpus.run_recipe();
+        let sketcher = DocumentSketcher::new(recipe, plan, Cpu::detect_best());
+        let analyzer = TextAnalyzer::new(recipe).with_extras(sketcher.required_extras());
+        let planter = EditPlanter::new(
+            seed,
+            TextStock::new(texts.iter().map(|(_, text)| &text[..])),
+        );
+        let pairs: Vec<Option<OriginalAndCopy>> = texts
             .par_iter()
-            .map_init(Scratch::default, |scratch, (id, text)| {
-                let order = planter.order(id, &Edit::all());
-                let planted = |&edit: &Edit| Some((edit, planter.plant(id, text, &[edit])?));
+            .map_init(AnalysisScratch::default, |scratch, (id, text)| {
+                let order = planter.order_edits(id, &PlantedEdit::all_edits());
+                let planted =
+                    |&edit: &PlantedEdit| Some((edit, planter.plant_edits(id, text, &[edit])?));
                 let (edit, edited) = order.iter().find_map(planted)?;
-                let mut sketches = sketcher.sketches(0);
+                let mut sketches = sketcher.new_sketches(0);
                 let features = [text, &edited].map(|text| {
-                    let analysis = analyzer.analyze(text, scratch);
-                    sketcher.add(&analysis, &mut sketches);
+                    let analysis = analyzer.analyze_text(text, scratch);
+                    sketcher.add_document(&analysis, &mut sketches);
                     let mut features = Vec::new();
-                    analysis.features(&mut features);
+                    analysis.append_features(&mut features);
                     features
                 });
-                Some(Pair {
+                Some(OriginalAndCopy {
                     edit,
                     sketches,
                     features,
@@ -60,12 +68,12 @@ impl<'a> Copies<'a> {
             .collect();
         let mut copies = Self {
             corpus,
-            sketches: sketcher.sketches(0),
+            sketches: sketcher.new_sketches(0),
             features: Vec::new(),
             edits: Vec::new(),
         };
         for pair in pairs.into_iter().flatten() {
-            copies.sketches.append(&pair.sketches);
+            copies.sketches.append_sketches(&pair.sketches);
             copies.features.extend(pair.features);
             copies.edits.push(pair.edit);
         }
@@ -73,18 +81,18 @@ impl<'a> Copies<'a> {
     }
 
     /// Reports which of the copies at or above the threshold the match plan finds.
-    pub(super) fn report(&self) -> Result<Planted> {
-        let corpus = Corpus {
+    pub(super) fn report_recall(&self) -> Result<PlantedReport> {
+        let corpus = MatchCorpus {
             plan: self.corpus.plan,
             sketches: &self.sketches,
             texts: self,
             order: None,
-            parts: None,
+            partitions: None,
             window: None,
-            given: 0,
+            known_prefix: 0,
         };
-        let mut kinds: BTreeMap<Edit, Tally> = BTreeMap::new();
-        let mut all = Tally::default();
+        let mut kinds: BTreeMap<PlantedEdit, CopyTally> = BTreeMap::new();
+        let mut all = CopyTally::default();
         for (at, &edit) in self.edits.iter().enumerate() {
             let (a, b) = (DocId(2 * at as u32), DocId(2 * at as u32 + 1));
             let similarity = self.similarity(a, b);
@@ -92,25 +100,25 @@ impl<'a> Copies<'a> {
                 Some(_) => Some(route_between(&corpus, a, b)?.is_some()),
                 None => None,
             };
-            kinds.entry(edit).or_default().take(found);
-            all.take(found);
+            kinds.entry(edit).or_default().count_copy(found);
+            all.count_copy(found);
         }
         let by_edit = kinds.into_iter().map(|(edit, tally)| ByEdit {
-            kind: edit.kind().name(),
-            strength: edit.strength(),
+            kind: edit.edit_kind().name(),
+            strength: edit.edit_strength(),
             copies: tally.copies,
-            recall: tally.share(),
+            recall: tally.similar_share(),
         });
-        Ok(Planted {
+        Ok(PlantedReport {
             copies: all.copies,
-            recall: all.share(),
+            recall: all.similar_share(),
             by_edit: by_edit.collect(),
         })
     }
 
     /// Returns the similarity of an original and its copy if it reaches the threshold.
     fn similarity(&self, a: DocId, b: DocId) -> Option<Similarity> {
-        if self.sketches.key(a) == self.sketches.key(b) {
+        if self.sketches.text_key(a) == self.sketches.text_key(b) {
             return Some(Similarity::ONE);
         }
         let [a, b] = [a, b].map(|document| &self.features[document.index()]);
@@ -118,29 +126,29 @@ impl<'a> Copies<'a> {
     }
 }
 
-impl Texts for Copies<'_> {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
+impl DocumentSource for EditedCopies<'_> {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
         into.extend_from_slice(&self.features[document.index()]);
         Ok(())
     }
 }
 
 #[derive(Default)]
-struct Tally {
+struct CopyTally {
     copies: u64,
     /// Copies at or above the threshold.
     similar: u64,
     found: u64,
 }
 
-impl Tally {
-    fn take(&mut self, found: Option<bool>) {
+impl CopyTally {
+    fn count_copy(&mut self, found: Option<bool>) {
         self.copies += 1;
         self.similar += u64::from(found.is_some());
         self.found += u64::from(found == Some(true));
     }
 
-    fn share(&self) -> Share {
-        Share::from(Estimate::new(self.found as f64, self.similar))
+    fn similar_share(&self) -> EstimatedShare {
+        EstimatedShare::from(WilsonEstimate::new(self.found as f64, self.similar))
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use lookalike::audit::{Estimate, PARTNERS, similarity};
-use lookalike::matching::{Texts, route_between};
-use lookalike::plan::{Measure, Plan};
+use lookalike::audit::{PARTNERS, WilsonEstimate, similarity};
+use lookalike::matching::{DocumentSource, route_between};
+use lookalike::plan::{MatchPlan, SimilarityMeasure};
 use lookalike::{DocId, Similarity};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::super::corpus::ReadCorpus;
-use super::super::lengths::{self, class_of};
-use super::planted::Copies;
-use super::{Audit, OF_INPUTS};
+use super::super::length_classes::{self, length_class};
+use super::super::read_corpus::ReadCorpus;
+use super::planted::EditedCopies;
+use super::{OF_INPUTS, RunAudit};
 use crate::error::Result;
 use crate::source::ParseScratch;
 
@@ -34,27 +34,27 @@ pub struct AuditReport {
     pub pairs: u64,
     /// Recall: the share of the later documents similar to a document that the method finds, averaged
     /// over sampled documents that have any.
-    pub recall: Share,
+    pub recall: EstimatedShare,
     /// Recall by the length of the sampled document, and precision by the length of the pair's
     /// first-read document. Classes without cases are left out.
     pub by_length: Vec<ByLength>,
     /// The share of the later documents similar to a document that remains in the output together with
     /// it. Only for runs that remove documents.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<Share>,
+    pub left: Option<EstimatedShare>,
     /// Precision: the share of reported pairs at or above the threshold; in a dedup run, of pairs of a
     /// removed and a kept document.
-    pub precision: Share,
+    pub precision: EstimatedShare,
     /// Edited copies of sampled documents, checked with the same match plan; `None` without texts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub planted: Option<Planted>,
+    pub planted: Option<PlantedReport>,
     /// Approximate bytes of memory of the sample.
     pub memory: u64,
 }
 
 /// A share with its 95 % confidence interval (Wilson).
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Share {
+pub struct EstimatedShare {
     /// The estimate; `None` without cases.
     pub share: Option<f64>,
     /// The lower end of the interval.
@@ -65,8 +65,8 @@ pub struct Share {
     pub cases: u64,
 }
 
-impl From<Estimate> for Share {
-    fn from(estimate: Estimate) -> Self {
+impl From<WilsonEstimate> for EstimatedShare {
+    fn from(estimate: WilsonEstimate) -> Self {
         Self {
             share: (estimate.cases > 0).then_some(estimate.share),
             low: estimate.low,
@@ -82,18 +82,18 @@ pub struct ByLength {
     /// The length class in tokens, for example `16-50`.
     pub length: &'static str,
     /// Recall of documents of this length.
-    pub recall: Share,
+    pub recall: EstimatedShare,
     /// Precision of the pairs reported for documents of this length.
-    pub precision: Share,
+    pub precision: EstimatedShare,
 }
 
 /// Recall of planted edits.
 #[derive(Debug, Clone, Serialize)]
-pub struct Planted {
+pub struct PlantedReport {
     /// Edited copies.
     pub copies: u64,
     /// The share that the method finds of the copies at or above the threshold.
-    pub recall: Share,
+    pub recall: EstimatedShare,
     /// The same for each kind and strength of edit.
     pub by_edit: Vec<ByEdit>,
 }
@@ -108,7 +108,7 @@ pub struct ByEdit {
     /// Edited copies.
     pub copies: u64,
     /// The share that the method finds of the copies at or above the threshold.
-    pub recall: Share,
+    pub recall: EstimatedShare,
 }
 
 /// Number of reported pairs that are compared again.
@@ -121,12 +121,12 @@ const PLANTED_BYTES: std::ops::RangeInclusive<u64> = 1 << 18..=1 << 23;
 
 /// A random sample of the pairs that a run has reported: those with the smallest hashes.
 #[derive(Debug, Default)]
-pub(in super::super) struct Reported {
+pub(in super::super) struct ReportedPairs {
     pairs: std::collections::BinaryHeap<(u64, u32, u32)>,
 }
 
-impl Reported {
-    pub(in super::super) fn offer(&mut self, a: DocId, b: DocId) {
+impl ReportedPairs {
+    pub(in super::super) fn offer_pair(&mut self, a: DocId, b: DocId) {
         let mut name = [0; 8];
         name[..4].copy_from_slice(&a.0.to_le_bytes());
         name[4..].copy_from_slice(&b.0.to_le_bytes());
@@ -136,113 +136,117 @@ impl Reported {
         }
     }
 
-    fn precision(self, corpus: &ReadCorpus<'_>) -> Result<(Mean, BTreeMap<&'static str, Mean>)> {
+    fn measure_precision(
+        self,
+        corpus: &ReadCorpus<'_>,
+    ) -> Result<(RunningMean, BTreeMap<&'static str, RunningMean>)> {
         let judged = self
             .pairs
             .into_sorted_vec()
             .into_par_iter()
             .map(|(_, a, b)| {
                 let mut tokens = Vec::new();
-                corpus.words(DocId(a.min(b)), &mut tokens)?;
-                let right = matches(corpus, DocId(a), DocId(b))?;
-                Ok((class_of(tokens.len()), u64::from(right)))
+                corpus.append_words(DocId(a.min(b)), &mut tokens)?;
+                let right = matches_exactly(corpus, DocId(a), DocId(b))?;
+                Ok((length_class(tokens.len()), u64::from(right)))
             });
         let judged: Vec<(&str, u64)> = judged.collect::<Result<_>>()?;
-        let (mut all, mut by_length) = (Mean::default(), BTreeMap::<_, Mean>::new());
+        let (mut all, mut by_length) = (RunningMean::default(), BTreeMap::<_, RunningMean>::new());
         for (length, right) in judged {
-            all.take(right, 1);
-            by_length.entry(length).or_default().take(right, 1);
+            all.add_share(right, 1);
+            by_length.entry(length).or_default().add_share(right, 1);
         }
         Ok((all, by_length))
     }
 }
 
 /// Returns `true` if two documents match by the exact measure.
-fn matches(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
-    if corpus.sketches.key(a) == corpus.sketches.key(b) {
+fn matches_exactly(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
+    if corpus.sketches.text_key(a) == corpus.sketches.text_key(b) {
         return Ok(true);
     }
     let (mut one, mut other) = (Vec::new(), Vec::new());
-    corpus.features(a, &mut one)?;
-    corpus.features(b, &mut other)?;
+    corpus.append_features(a, &mut one)?;
+    corpus.append_features(b, &mut other)?;
     Ok(similarity(corpus.plan, &one, &other).is_some())
 }
 
 /// The mean over documents of a share of their similar documents.
 #[derive(Default, Clone, Copy)]
-struct Mean {
+struct RunningMean {
     sum: f64,
     cases: u64,
 }
 
-impl Mean {
-    fn take(&mut self, part: u64, whole: u64) {
+impl RunningMean {
+    fn add_share(&mut self, part: u64, whole: u64) {
         self.sum += part as f64 / whole as f64;
         self.cases += 1;
     }
 
-    fn share(self) -> Share {
-        Estimate::new(self.sum, self.cases).into()
+    fn to_share(self) -> EstimatedShare {
+        WilsonEstimate::new(self.sum, self.cases).into()
     }
 }
 
-impl Audit {
+impl RunAudit {
     /// Builds the report. For runs that remove documents, `kept` returns which of them remain.
-    pub(in super::super) fn report(
+    pub(in super::super) fn report_run(
         &self,
         corpus: &ReadCorpus<'_>,
-        reported: Reported,
+        reported: ReportedPairs,
         kept: Option<&dyn Fn(DocId) -> bool>,
     ) -> Result<AuditReport> {
-        let rows = self.drawing.in_order();
-        let found = self.recall(corpus, &rows, kept)?;
-        let (precision, right) = reported.precision(corpus)?;
-        let classes = lengths::names().filter_map(|length| {
-            let of = |means: &BTreeMap<_, Mean>| means.get(length).copied().unwrap_or_default();
+        let rows = self.drawing.drawn_in_order();
+        let found = self.measure_recall(corpus, &rows, kept)?;
+        let (precision, right) = reported.measure_precision(corpus)?;
+        let classes = length_classes::class_names().filter_map(|length| {
+            let of =
+                |means: &BTreeMap<_, RunningMean>| means.get(length).copied().unwrap_or_default();
             let (recall, precision) = (of(&found.by_length), of(&right));
             (recall.cases + precision.cases > 0).then(|| ByLength {
                 length,
-                recall: recall.share(),
-                precision: precision.share(),
+                recall: recall.to_share(),
+                precision: precision.to_share(),
             })
         });
         Ok(AuditReport {
             drawn: rows.len() as u64,
-            wanted: self.drawing.wanted().min(corpus.len() as u64),
+            wanted: self.drawing.wanted_count().min(corpus.len() as u64),
             least_jaccard: least_jaccard(corpus.plan),
             seed: self.settings.seed,
             pairs: found.pairs,
-            recall: found.recall.share(),
+            recall: found.recall.to_share(),
             by_length: classes.collect(),
-            left: kept.map(|_| found.left.share()),
-            precision: precision.share(),
-            planted: self.planted(corpus, &rows)?,
-            memory: self.drawing.with_sample(|sample| sample.bytes()) as u64,
+            left: kept.map(|_| found.left.to_share()),
+            precision: precision.to_share(),
+            planted: self.report_planted(corpus, &rows)?,
+            memory: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
         })
     }
 
-    fn recall(
+    fn measure_recall(
         &self,
         corpus: &ReadCorpus<'_>,
         rows: &[u64],
         kept: Option<&dyn Fn(DocId) -> bool>,
-    ) -> Result<Found> {
-        let view = corpus.corpus();
-        let mut all = Found::default();
+    ) -> Result<FoundPairs> {
+        let view = corpus.match_corpus();
+        let mut all = FoundPairs::default();
         for &row in rows {
             let Some(document) = document_of(corpus, row) else {
                 continue;
             };
             let (partners, length) = self
                 .drawing
-                .with_sample(|sample| (sample.partners(row), sample.length(row)));
+                .with_sample(|sample| (sample.partners_of(row), sample.token_count(row)));
             let (mut pairs, mut found, mut left) = (0, 0, 0);
             for partner in partners {
                 let Some(other) = document_of(corpus, partner.row) else {
                     continue;
                 };
-                let counts = view.may_pair(document, other)
-                    && (kept.is_some() || is_listed(corpus, document, other));
+                let counts = view.can_pair(document, other)
+                    && (kept.is_some() || is_listed_pair(corpus, document, other));
                 if !counts || !similar_enough(corpus, partner.similarity) {
                     continue;
                 }
@@ -253,10 +257,10 @@ impl Audit {
             if pairs > 0 {
                 debug_assert!(pairs as usize <= PARTNERS);
                 all.pairs += pairs;
-                all.recall.take(found, pairs);
-                all.left.take(left, pairs);
-                let of_length = all.by_length.entry(class_of(length)).or_default();
-                of_length.take(found, pairs);
+                all.recall.add_share(found, pairs);
+                all.left.add_share(left, pairs);
+                let of_length = all.by_length.entry(length_class(length)).or_default();
+                of_length.add_share(found, pairs);
             }
         }
         Ok(all)
@@ -264,7 +268,11 @@ impl Audit {
 
     /// Plants edits in all sampled documents if their number was requested, otherwise in as many as the
     /// limit of bytes allows.
-    fn planted(&self, corpus: &ReadCorpus<'_>, rows: &[u64]) -> Result<Option<Planted>> {
+    fn report_planted(
+        &self,
+        corpus: &ReadCorpus<'_>,
+        rows: &[u64],
+    ) -> Result<Option<PlantedReport>> {
         let most = match self.settings.documents {
             Some(_) => u64::MAX,
             None => (corpus.documents.bytes / PLANTED_SHARE)
@@ -277,31 +285,31 @@ impl Audit {
             let Some(document) = document_of(corpus, row) else {
                 continue;
             };
-            let Some(text) = corpus.text(document, &mut parse)? else {
+            let Some(text) = corpus.reread_text(document, &mut parse)? else {
                 return Ok(None);
             };
             bytes += text.len() as u64;
             if bytes > most && !texts.is_empty() {
                 break;
             }
-            texts.push((corpus.id(document)?.into_owned(), text));
+            texts.push((corpus.document_id(document)?.into_owned(), text));
         }
-        let copies = Copies::plant(corpus, self.settings.seed, &texts);
-        copies.report().map(Some)
+        let copies = EditedCopies::plant_copies(corpus, self.settings.seed, &texts);
+        copies.report_recall().map(Some)
     }
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundPairs {
     pairs: u64,
-    recall: Mean,
-    left: Mean,
-    by_length: BTreeMap<&'static str, Mean>,
+    recall: RunningMean,
+    left: RunningMean,
+    by_length: BTreeMap<&'static str, RunningMean>,
 }
 
 /// Returns the smallest Jaccard index at which containment candidates are found.
-fn least_jaccard(plan: &Plan) -> Option<f64> {
-    let is_containment = plan.settings().measure == Measure::Containment;
+fn least_jaccard(plan: &MatchPlan) -> Option<f64> {
+    let is_containment = plan.match_settings().measure == SimilarityMeasure::Containment;
     is_containment.then(|| plan.candidate_threshold().get())
 }
 
@@ -311,15 +319,15 @@ fn similar_enough(corpus: &ReadCorpus<'_>, similarity: Similarity) -> bool {
 
 /// Returns `true` if a pairs run lists a pair of these documents. With `--against`, one of the two must
 /// be from there.
-fn is_listed(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> bool {
-    let is_given = |document: DocId| document.index() < corpus.given();
-    corpus.given() == 0 || is_given(a) != is_given(b)
+fn is_listed_pair(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> bool {
+    let is_given = |document: DocId| document.index() < corpus.known_count();
+    corpus.known_count() == 0 || is_given(a) != is_given(b)
 }
 
 /// Returns the document of a row, or `None` if the row was not used.
 fn document_of(corpus: &ReadCorpus<'_>, row: u64) -> Option<DocId> {
     match row.checked_sub(OF_INPUTS) {
         Some(number) => corpus.document_of_row(number),
-        None => corpus.given_of_row(row),
+        None => corpus.known_of_row(row),
     }
 }

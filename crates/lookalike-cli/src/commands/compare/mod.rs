@@ -1,39 +1,40 @@
 //! `lookalike compare`: two texts through every step.
 
-mod codes;
-mod page;
+mod fingerprints;
+mod html_page;
 mod sketches;
-mod words;
+mod text_report;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
-use lookalike_batch::source::{Format, ReadOptions};
+use lookalike_batch::source::{InputFormat, ReadOptions};
 
 use super::documents::{
-    Description, Found, Matches, lock, look_up, parse_place, unless_known, visit_rows,
+    DescribedDocuments, DocumentDescription, FoundDocument, lock_ignoring_poison,
+    look_up_documents, parse_place, unless_known, visit_rows,
 };
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::CompareArgs;
-use crate::comparison::{Case, Side};
-use crate::output::{Printer, ReplacedFiles, visible};
+use crate::comparison_report::{ComparedSide, ComparisonCase};
+use crate::output::{OutputPrinter, ReplacedFiles, escape_control};
 use crate::settings;
 
-pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
+pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     if args.fingerprints {
-        return codes::run(args);
+        return fingerprints::compare_fingerprints(args);
     }
-    let (recipe, chosen, _) = settings::plan_of(&args.rule, &args.reading)?;
+    let (recipe, chosen, _) = settings::recipe_and_plan(&args.rule, &args.reading)?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     if options.fields.features.is_some() {
         bail!("compare shows texts, and --features has no texts: leave it out");
     }
-    let [a, b] = [&args.a, &args.b].map(|text| read_side(text, args, &options));
+    let [a, b] = [&args.a, &args.b].map(|text| read_compared_side(text, args, &options));
     let (a, b) = (a?, b?);
     let compared = Comparison::new(&recipe, chosen, &a.text, &b.text)?;
-    let case = Case {
+    let case = ComparisonCase {
         recipe: &recipe,
         a,
         b,
@@ -41,26 +42,30 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
         top: args.top,
         distance: chosen.distance,
     };
-    let replaced = ReplacedFiles::find([args.html.as_ref()]);
+    let replaced = ReplacedFiles::find_existing([args.html.as_ref()]);
     if let Some(path) = &args.html {
-        std::fs::write(path, page::page(&case))
+        std::fs::write(path, html_page::render_page(&case))
             .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
     }
-    let printer = Printer::new(false);
+    let printer = OutputPrinter::new(false);
     let text = if args.json {
-        format!("{}\n", case.as_json())
+        format!("{}\n", case.to_json())
     } else {
-        words::in_words(&case, &printer)
+        text_report::render_report(&case, &printer)
     };
-    printer.data(&text)?;
-    replaced.tell(&printer);
-    Ok(Outcome::Done)
+    printer.write_data(&text)?;
+    replaced.report_replaced(&printer);
+    Ok(CommandOutcome::Done)
 }
 
 /// Reads the text that an argument names.
-fn read_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Side> {
+fn read_compared_side(
+    named: &str,
+    args: &CompareArgs,
+    options: &ReadOptions,
+) -> Result<ComparedSide> {
     if args.literal {
-        return Ok(Side {
+        return Ok(ComparedSide {
             place: "as given".to_owned(),
             text: named.to_owned(),
         });
@@ -75,7 +80,7 @@ fn read_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<S
                 options.encoding.name()
             );
         }
-        return Ok(Side {
+        return Ok(ComparedSide {
             place: "standard input".to_owned(),
             text: text.into_owned(),
         });
@@ -85,41 +90,45 @@ fn read_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<S
     } else {
         named_document(named, args, options)?
     };
-    Ok(Side {
-        place: found.place(),
+    Ok(ComparedSide {
+        place: found.display_place(),
         text: found.text,
     })
 }
 
 /// Reads the only document of a file.
-fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
+fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Result<FoundDocument> {
     let format = options
         .format
-        .or_else(|| unless_known(Path::new(path), Format::Text));
+        .or_else(|| unless_known(Path::new(path), InputFormat::Text));
     let options = ReadOptions {
         format,
-        document_per_file: options.document_per_file || format == Some(Format::Text),
+        document_per_file: options.document_per_file || format == Some(InputFormat::Text),
         ..options.clone()
     };
-    let inputs = lookalike_batch::source::Inputs::open(&[PathBuf::from(path)], &options)?;
+    let inputs = lookalike_batch::source::InputSet::open_paths(&[PathBuf::from(path)], &options)?;
     let found = std::sync::Mutex::new(Vec::new());
     let bad = std::sync::Mutex::new(None);
-    visit_rows(&inputs, settings::threads(args.threads), &|row| match row {
-        Ok(row) => {
-            let mut found = lock(&found);
-            found.push(Found::new(row, &inputs));
-            found.len() < 2
-        }
-        Err(reason) => {
-            lock(&bad).get_or_insert(reason);
-            false
-        }
-    })?;
-    let found = std::mem::take(&mut *lock(&found));
-    if let Some(reason) = lock(&bad).take() {
+    visit_rows(
+        &inputs,
+        settings::thread_count(args.threads),
+        &|row| match row {
+            Ok(row) => {
+                let mut found = lock_ignoring_poison(&found);
+                found.push(FoundDocument::new(row, &inputs));
+                found.len() < 2
+            }
+            Err(reason) => {
+                lock_ignoring_poison(&bad).get_or_insert(reason);
+                false
+            }
+        },
+    )?;
+    let found = std::mem::take(&mut *lock_ignoring_poison(&found));
+    if let Some(reason) = lock_ignoring_poison(&bad).take() {
         bail!("the text cannot be read: {reason}");
     }
-    match <[Found; 1]>::try_from(found) {
+    match <[FoundDocument; 1]>::try_from(found) {
         Ok([found]) => Ok(found),
         Err(found) if found.is_empty() => bail!("{path} has no document"),
         Err(_) => bail!("{path} has several documents: name one as {path}#ID or {path}:ROW"),
@@ -128,19 +137,19 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
 
 /// Reads the document that FILE#ID or FILE:ROW names. Both parts may contain `#`; the shortest file name that
 /// exists is taken.
-fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
+fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<FoundDocument> {
     let place = named.match_indices('#').map(|(at, _)| at);
     let file = place
         .map(|at| (&named[..at], &named[at + 1..]))
         .find(|(file, _)| Path::new(file).exists());
     if let Some((file, wanted)) = file {
         let is_wanted = |id: &str, _: &str, _: u64| id == wanted;
-        return match document_of(file, args, options, &is_wanted)?.into_only(wanted)? {
+        return match document_of(file, args, options, &is_wanted)?.into_only_document(wanted)? {
             Some(found) => Ok(found),
             None => bail!(
                 "{file} has no document with the id '{}': check --id, or use row numbers with \
                  --id-row",
-                visible(wanted)
+                escape_control(wanted)
             ),
         };
     }
@@ -152,7 +161,7 @@ fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
         }
         None => bail!(
             "there is no file {}: give FILE, FILE#ID, FILE:ROW or, with --literal, the text itself",
-            visible(named)
+            escape_control(named)
         ),
     }
 }
@@ -162,19 +171,19 @@ fn document_of(
     file: &str,
     args: &CompareArgs,
     options: &ReadOptions,
-    is_wanted: Description<'_>,
-) -> Result<Matches> {
+    is_wanted: DocumentDescription<'_>,
+) -> Result<DescribedDocuments> {
     let options = ReadOptions {
         format: options
             .format
-            .or_else(|| unless_known(Path::new(file), Format::Text)),
+            .or_else(|| unless_known(Path::new(file), InputFormat::Text)),
         ..options.clone()
     };
     let paths = [PathBuf::from(file)];
-    let found = look_up(
+    let found = look_up_documents(
         &paths,
         &options,
-        settings::threads(args.threads),
+        settings::thread_count(args.threads),
         &[is_wanted],
     )?;
     Ok(found.into_iter().next().unwrap_or_default())

@@ -3,22 +3,26 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use lookalike::evaluate::{Estimate, Evaluation, Metrics, Sweep};
+use lookalike::evaluate::{Evaluation, MetricEstimate, MetricEstimates, SweptParameter};
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
-use lookalike_batch::sink::{ByteWriter, Output};
+use lookalike_batch::sink::{ByteWriter, OutputTarget};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::{axis, name};
+use super::{axis_name, setting_name};
 
 /// Size of a panel in pixels.
 const PANEL: (u32, u32) = (560, 360);
 
 /// Name, colour, and accessor of a figure.
-type Figure = (&'static str, RGBColor, fn(&Metrics) -> Estimate);
+type ChartFigure = (
+    &'static str,
+    RGBColor,
+    fn(&MetricEstimates) -> MetricEstimate,
+);
 
 /// The figures with their colours, which differ in brightness too.
-const FIGURES: [Figure; 3] = [
+const FIGURES: [ChartFigure; 3] = [
     ("precision", RGBColor(31, 119, 180), |it| it.precision),
     ("recall", RGBColor(214, 96, 24), |it| it.recall),
     ("F1", RGBColor(62, 146, 62), |it| it.f1),
@@ -31,15 +35,16 @@ const DARK: &str = "<style>@media (prefers-color-scheme: dark) { \
                     [stroke=\"#000000\"] { stroke: #9aa0a8; } }</style>\n";
 
 /// Writes the picture. The file gets its name once it is complete.
-pub(super) fn write(done: &EvaluateSummary, path: &Path) -> Result<()> {
-    let svg = picture(done).map_err(|cause| anyhow!("cannot draw {}: {cause}", path.display()))?;
-    let mut writer = ByteWriter::create(&Output::Path(path.to_path_buf()))?;
-    writer.put(svg.as_bytes())?;
-    writer.finish()?;
+pub(super) fn write_chart(done: &EvaluateSummary, path: &Path) -> Result<()> {
+    let svg =
+        draw_chart(done).map_err(|cause| anyhow!("cannot draw {}: {cause}", path.display()))?;
+    let mut writer = ByteWriter::create_output(&OutputTarget::Path(path.to_path_buf()))?;
+    writer.write_bytes(svg.as_bytes())?;
+    writer.finish_output()?;
     Ok(())
 }
 
-fn picture(done: &EvaluateSummary) -> Result<String> {
+fn draw_chart(done: &EvaluateSummary) -> Result<String> {
     let panels = done.settings.len();
     let columns = if panels > 1 { 2 } else { 1 };
     let rows = panels.div_ceil(columns);
@@ -53,7 +58,7 @@ fn picture(done: &EvaluateSummary) -> Result<String> {
             .iter()
             .zip(&done.settings)
         {
-            panel(area, setting)?;
+            draw_panel(area, setting)?;
         }
         root.present()?;
     }
@@ -62,9 +67,9 @@ fn picture(done: &EvaluateSummary) -> Result<String> {
     Ok(svg)
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type ChartArea<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-fn panel(area: &Area<'_>, setting: &SettingSummary) -> Result<()> {
+fn draw_panel(area: &ChartArea<'_>, setting: &SettingSummary) -> Result<()> {
     let evaluation = &setting.evaluation;
     let cuts = || evaluation.points.iter().map(|point| point.cut);
     let (mut low, mut high) = cuts().fold((f64::MAX, f64::MIN), |(low, high), cut| {
@@ -74,15 +79,15 @@ fn panel(area: &Area<'_>, setting: &SettingSummary) -> Result<()> {
         (low, high) = (low - 0.5, high + 0.5);
     }
     let mut chart = ChartBuilder::on(area)
-        .caption(name(setting), ("sans-serif", 16))
+        .caption(setting_name(setting), ("sans-serif", 16))
         .margin(12)
         .x_label_area_size(38)
         .y_label_area_size(40)
         .build_cartesian_2d(low..high, 0.0..1.0)?;
-    let whole = evaluation.sweep == Sweep::Distance;
+    let whole = evaluation.sweep == SweptParameter::Distance;
     chart
         .configure_mesh()
-        .x_desc(axis(evaluation.sweep))
+        .x_desc(axis_name(evaluation.sweep))
         .x_labels(if whole { evaluation.points.len() } else { 11 })
         .y_labels(11)
         .x_label_formatter(&|value| match whole {
@@ -95,9 +100,9 @@ fn panel(area: &Area<'_>, setting: &SettingSummary) -> Result<()> {
         .bold_line_style(BLACK.mix(0.12))
         .draw()?;
     for (figure, colour, of) in FIGURES {
-        let band = band(evaluation, of);
+        let band = interval_band(evaluation, of);
         chart.draw_series(std::iter::once(Polygon::new(band, colour.mix(0.15))))?;
-        let line = points(evaluation, of);
+        let line = curve_points(evaluation, of);
         let dots = line.clone();
         chart
             .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
@@ -125,18 +130,24 @@ fn panel(area: &Area<'_>, setting: &SettingSummary) -> Result<()> {
 }
 
 /// Returns the curve of a figure, without undefined values.
-fn points(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f64)> {
+fn curve_points(
+    evaluation: &Evaluation,
+    of: fn(&MetricEstimates) -> MetricEstimate,
+) -> Vec<(f64, f64)> {
     let points = evaluation.points.iter();
     points
-        .filter_map(|point| Some((point.cut, of(point.decisive()).value?)))
+        .filter_map(|point| Some((point.cut, of(point.decisive_metrics()).value?)))
         .collect()
 }
 
 /// Returns the outline of the confidence intervals.
-fn band(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f64)> {
+fn interval_band(
+    evaluation: &Evaluation,
+    of: fn(&MetricEstimates) -> MetricEstimate,
+) -> Vec<(f64, f64)> {
     let intervals = || {
         let points = evaluation.points.iter();
-        points.filter_map(|point| Some((point.cut, of(point.decisive()).interval?)))
+        points.filter_map(|point| Some((point.cut, of(point.decisive_metrics()).interval?)))
     };
     let below = intervals().map(|(cut, interval)| (cut, interval.low));
     let above: Vec<_> = intervals()

@@ -5,17 +5,17 @@ mod points;
 pub(super) mod report;
 
 use anyhow::Result;
-use lookalike::evaluate::Sweep;
-use lookalike_batch::run::{self, SettingSummary, Truth};
+use lookalike::evaluate::SweptParameter;
+use lookalike_batch::run::{self, LabelSummary, SettingSummary};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::EvalArgs;
-use crate::output::{Printer, ReplacedFiles, duration};
-use crate::progress::Reporter;
+use crate::output::{OutputPrinter, ReplacedFiles, format_duration};
+use crate::progress::ProgressReporter;
 use crate::settings::{ClustersRun, EvalRun};
 
-pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
-    let printer = Printer::new(args.quiet);
+pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
+    let printer = OutputPrinter::new(args.quiet);
     if let Some(predicted) = &args.clusters {
         let run = ClustersRun::new(predicted.clone(), args)?;
         return compare_clusters(&run, args.json, printer);
@@ -26,16 +26,16 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
         table,
         chart,
     } = EvalRun::new(args)?;
-    let replaced = ReplacedFiles::find([args.csv.as_ref(), args.svg.as_ref()]);
-    let reporter = Reporter::new(printer, true);
-    let result = run::evaluate(&inputs, &settings, &reporter);
-    reporter.finish("");
+    let replaced = ReplacedFiles::find_existing([args.csv.as_ref(), args.svg.as_ref()]);
+    let reporter = ProgressReporter::new(printer, true);
+    let result = run::run_evaluation(&inputs, &settings, &reporter);
+    reporter.finish_progress("");
     let done = result?;
     if let Some(table) = &table {
-        points::write(&done, table)?;
+        points::write_points(&done, table)?;
     }
     if let Some(chart) = &chart {
-        chart::write(&done, chart)?;
+        chart::write_chart(&done, chart)?;
     }
     let text = if args.json {
         format!("{}\n", serde_json::to_string(&done)?)
@@ -43,41 +43,45 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
         report::evaluation(&done, &printer)
     };
     warn_of_ids(&done.labelled, printer);
-    replaced.tell(&printer);
-    printer.data(&text)?;
-    printer.note(&format!("{}\n", duration(done.seconds)));
-    Ok(Outcome::Done)
+    replaced.report_replaced(&printer);
+    printer.write_data(&text)?;
+    printer.print_note(&format!("{}\n", format_duration(done.seconds)));
+    Ok(CommandOutcome::Done)
 }
 
 /// Warns that the labels may name documents of a missing `--corpus` by their ids.
-pub(super) fn warn_of_ids(labelled: &Truth, printer: Printer) {
+pub(super) fn warn_of_ids(labelled: &LabelSummary, printer: OutputPrinter) {
     if labelled.like_ids {
-        printer.warn(
+        printer.print_warning(
             "every text is one word, as ids are: if these are ids, give the documents with \
              --corpus FILE",
         );
     }
 }
 
-fn compare_clusters(run: &ClustersRun, json: bool, printer: Printer) -> Result<Outcome> {
-    let reporter = Reporter::new(printer, true);
-    let result = run::clusters(&run.files, &reporter);
-    reporter.finish("");
+fn compare_clusters(
+    run: &ClustersRun,
+    json: bool,
+    printer: OutputPrinter,
+) -> Result<CommandOutcome> {
+    let reporter = ProgressReporter::new(printer, true);
+    let result = run::evaluate_clusters(&run.files, &reporter);
+    reporter.finish_progress("");
     let done = result?;
     let text = if json {
         format!("{}\n", serde_json::to_string(&done)?)
     } else {
-        report::clusters(&done, &printer)
+        report::describe_clusters(&done, &printer)
     };
-    printer.data(&text)?;
-    printer.note(&format!("{}\n", duration(done.seconds)));
-    Ok(Outcome::Done)
+    printer.write_data(&text)?;
+    printer.print_note(&format!("{}\n", format_duration(done.seconds)));
+    Ok(CommandOutcome::Done)
 }
 
 /// Returns the name of a setting.
-fn name(setting: &SettingSummary) -> String {
+fn setting_name(setting: &SettingSummary) -> String {
     let way = (setting.method, setting.measure, setting.evaluation.sweep);
-    let mut name = way_name(&setting.recipe, way, setting.unit);
+    let mut name = evaluated_method_name(&setting.recipe, way, setting.unit);
     match (setting.evaluation.blocks, setting.distance) {
         (Some(blocks), _) => name.push_str(&format!(", sharing one of {blocks} blocks")),
         (None, Some(distance)) => name.push_str(&format!(", within distance {distance}")),
@@ -87,15 +91,15 @@ fn name(setting: &SettingSummary) -> String {
 }
 
 /// Returns the name of a recipe with a method and a measure.
-pub(super) fn way_name(
+pub(super) fn evaluated_method_name(
     recipe: &str,
-    (method, measure, sweep): (&str, &str, Sweep),
+    (method, measure, sweep): (&str, &str, SweptParameter),
     unit: Option<&str>,
 ) -> String {
     let mut name = format!("{recipe}, {method}");
     match (measure, sweep) {
-        ("none", Sweep::Threshold) => name.push_str(", without verification"),
-        ("none", _) | (_, Sweep::Nothing) => {}
+        ("none", SweptParameter::Threshold) => name.push_str(", without verification"),
+        ("none", _) | (_, SweptParameter::Nothing) => {}
         (measure, _) => name.push_str(&format!(", {measure}")),
     }
     if let Some(unit) = unit {
@@ -105,10 +109,10 @@ pub(super) fn way_name(
 }
 
 /// Returns the name of the parameter that is swept.
-pub(super) fn axis(sweep: Sweep) -> &'static str {
+pub(super) fn axis_name(sweep: SweptParameter) -> &'static str {
     match sweep {
-        Sweep::Threshold => "threshold",
-        Sweep::Distance => "distance",
-        Sweep::Nothing => "",
+        SweptParameter::Threshold => "threshold",
+        SweptParameter::Distance => "distance",
+        SweptParameter::Nothing => "",
     }
 }

@@ -1,16 +1,16 @@
 //! The points of the curves as a table.
 
-use lookalike::evaluate::{Estimate, Metrics, Sweep};
+use lookalike::evaluate::{MetricEstimate, MetricEstimates, SweptParameter};
 use lookalike_batch::Result;
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
-use lookalike_batch::sink::{Cell, Column, Output, TableWriter};
+use lookalike_batch::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
 
-use super::axis;
+use super::axis_name;
 
 /// Writes the points of every setting, each as a row for the measure and a row for the method.
-pub(super) fn write(done: &EvaluateSummary, output: &Output) -> Result<()> {
-    let text = ["recipe", "method", "measure", "open"].map(Column::Text);
-    let counts = ["found", "wrong", "missed"].map(Column::Integer);
+pub(super) fn write_points(done: &EvaluateSummary, output: &OutputTarget) -> Result<()> {
+    let text = ["recipe", "method", "measure", "open"].map(TableColumn::Text);
+    let counts = ["found", "wrong", "missed"].map(TableColumn::Integer);
     let figures = [
         "precision",
         "precision_low",
@@ -23,61 +23,61 @@ pub(super) fn write(done: &EvaluateSummary, output: &Output) -> Result<()> {
         "f1_high",
     ];
     let mut columns = text.to_vec();
-    columns.push(Column::Number("cut"));
-    columns.push(Column::Text("by"));
+    columns.push(TableColumn::Number("cut"));
+    columns.push(TableColumn::Text("by"));
     columns.extend(counts);
-    columns.extend(figures.map(Column::Number));
-    columns.push(Column::Bool("best"));
-    let mut table = TableWriter::create(output, &columns, None)?;
+    columns.extend(figures.map(TableColumn::Number));
+    columns.push(TableColumn::Bool("best"));
+    let mut table = TableWriter::create_table(output, &columns, None)?;
     for setting in &done.settings {
         for (at, point) in setting.evaluation.points.iter().enumerate() {
             let best = setting.evaluation.best == Some(at);
             let cut = point.cut;
-            row(&mut table, setting, cut, ("measure", &point.measure), best)?;
+            push_point(&mut table, setting, cut, ("measure", &point.measure), best)?;
             if let Some(method) = &point.method {
-                row(&mut table, setting, cut, ("method", method), best)?;
+                push_point(&mut table, setting, cut, ("method", method), best)?;
             }
         }
     }
-    table.finish()?;
+    table.finish_table()?;
     Ok(())
 }
 
-fn row(
+fn push_point(
     table: &mut TableWriter,
     setting: &SettingSummary,
     cut: f64,
-    (by, metrics): (&str, &Metrics),
+    (by, metrics): (&str, &MetricEstimates),
     best: bool,
 ) -> Result<()> {
     let sweep = setting.evaluation.sweep;
     let mut cells = vec![
-        Cell::Text(&setting.recipe),
-        Cell::Text(setting.method),
-        Cell::Text(setting.measure),
-        Cell::Text(axis(sweep)),
+        TableCell::Text(&setting.recipe),
+        TableCell::Text(setting.method),
+        TableCell::Text(setting.measure),
+        TableCell::Text(axis_name(sweep)),
         match sweep {
-            Sweep::Nothing => Cell::Null,
-            Sweep::Threshold | Sweep::Distance => Cell::Number(cut),
+            SweptParameter::Nothing => TableCell::Null,
+            SweptParameter::Threshold | SweptParameter::Distance => TableCell::Number(cut),
         },
-        Cell::Text(by),
-        Cell::Integer(metrics.counts.true_positives),
-        Cell::Integer(metrics.counts.false_positives),
-        Cell::Integer(metrics.counts.false_negatives),
+        TableCell::Text(by),
+        TableCell::Integer(metrics.counts.true_positives),
+        TableCell::Integer(metrics.counts.false_positives),
+        TableCell::Integer(metrics.counts.false_negatives),
     ];
     for estimate in [metrics.precision, metrics.recall, metrics.f1] {
-        cells.extend(figure(estimate));
+        cells.extend(figure_cells(estimate));
     }
-    cells.push(Cell::Bool(best));
-    table.push(&cells)
+    cells.push(TableCell::Bool(best));
+    table.push_row(&cells)
 }
 
-fn figure(estimate: Estimate) -> [Cell<'static>; 3] {
+fn figure_cells(estimate: MetricEstimate) -> [TableCell<'static>; 3] {
     let interval = estimate.interval;
     [
         estimate.value,
         interval.map(|interval| interval.low),
         interval.map(|interval| interval.high),
     ]
-    .map(|value| value.map_or(Cell::Null, Cell::Number))
+    .map(|value| value.map_or(TableCell::Null, TableCell::Number))
 }

@@ -3,20 +3,21 @@
 use std::fmt::Write as _;
 
 use lookalike::evaluate::{
-    Averages, Breakdown, Counts, Estimate, Evaluation, Metrics, Point, Sweep,
+    AveragedMetrics, ClassBreakdown, ConfusionCounts, Evaluation, EvaluationPoint, MetricEstimate,
+    MetricEstimates, SweptParameter,
 };
-use lookalike_batch::run::{ClusterSummary, EvaluateSummary, SettingSummary, Truth};
+use lookalike_batch::run::{ClusterSummary, EvaluateSummary, LabelSummary, SettingSummary};
 
-use super::{axis, name};
-use crate::output::{Printer, Tone, count, plural, visible};
+use super::{axis_name, setting_name};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
 
 /// Width of a figure with its interval.
 pub(crate) const FIGURE: usize = 20;
 
 /// Returns an evaluation: the labels, a table for every setting, and details at its best row.
-pub(crate) fn evaluation(done: &EvaluateSummary, printer: &Printer) -> String {
-    let mut text = truth(&done.labelled);
-    intervals(
+pub(crate) fn evaluation(done: &EvaluateSummary, printer: &OutputPrinter) -> String {
+    let mut text = describe_labels(&done.labelled);
+    append_intervals(
         &mut text,
         done.confidence,
         done.resamples,
@@ -24,7 +25,7 @@ pub(crate) fn evaluation(done: &EvaluateSummary, printer: &Printer) -> String {
     );
     for setting in &done.settings {
         text.push('\n');
-        self::setting(&mut text, setting, printer);
+        self::append_setting(&mut text, setting, printer);
     }
     // Rows without a mark end in blanks, which are removed here.
     text.lines()
@@ -33,33 +34,33 @@ pub(crate) fn evaluation(done: &EvaluateSummary, printer: &Printer) -> String {
 }
 
 /// Describes the labels.
-pub(crate) fn truth(truth: &Truth) -> String {
+pub(crate) fn describe_labels(truth: &LabelSummary) -> String {
     let mut text = format!(
         "{}: {} similar, {} not",
-        plural(truth.texts, "text", "texts"),
-        plural(truth.similar, "pair", "pairs"),
-        count(truth.different)
+        format_plural(truth.texts, "text", "texts"),
+        format_plural(truth.similar, "pair", "pairs"),
+        format_count(truth.different)
     );
     if truth.ungraded > 0 {
         let _ = write!(
             text,
             "; {} between the two grades left out",
-            count(truth.ungraded)
+            format_count(truth.ungraded)
         );
     }
     if truth.repeated > 0 {
-        let rows = plural(truth.repeated, "row repeats", "rows repeat");
+        let rows = format_plural(truth.repeated, "row repeats", "rows repeat");
         let _ = write!(text, "; {rows} a pair that counts once");
     }
     if truth.contradictory > 0 {
-        let pairs = plural(truth.contradictory, "pair has", "pairs have");
+        let pairs = format_plural(truth.contradictory, "pair has", "pairs have");
         let _ = write!(text, "; {pairs} contradictory labels (--contradictory)");
     }
     text.push('\n');
     text
 }
 
-fn intervals(text: &mut String, confidence: f64, resamples: u32, units: u64) {
+fn append_intervals(text: &mut String, confidence: f64, resamples: u32, units: u64) {
     if resamples > 0 && units < 2 {
         let _ = writeln!(
             text,
@@ -70,43 +71,47 @@ fn intervals(text: &mut String, confidence: f64, resamples: u32, units: u64) {
             text,
             "intervals: {} % of {} resamples of {} that pairs connect",
             confidence * 100.0,
-            count(u64::from(resamples)),
-            plural(units, "unit of texts", "units of texts")
+            format_count(u64::from(resamples)),
+            format_plural(units, "unit of texts", "units of texts")
         );
     }
 }
 
-fn setting(text: &mut String, setting: &SettingSummary, printer: &Printer) {
-    let heading = visible(&name(setting)).into_owned();
-    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
-    points(text, &setting.evaluation);
+fn append_setting(text: &mut String, setting: &SettingSummary, printer: &OutputPrinter) {
+    let heading = escape_control(&setting_name(setting)).into_owned();
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
+    append_points(text, &setting.evaluation);
     let Some(best) = setting.evaluation.best else {
         return;
     };
     let point = &setting.evaluation.points[best];
     for breakdown in &setting.evaluation.breakdown {
-        parts(text, breakdown, point, setting.evaluation.sweep);
+        append_breakdown(text, breakdown, point, setting.evaluation.sweep);
     }
 }
 
 /// Returns the heading of the figures.
-fn columns() -> String {
+fn column_headings() -> String {
     format!(
         "{:>9} {:>9} {:>9}  {:<FIGURE$} {:<FIGURE$} {:<FIGURE$}",
         "found", "wrong", "missed", "precision", "recall", "F1"
     )
 }
 
-fn points(text: &mut String, evaluation: &Evaluation) {
-    let by_threshold = evaluation.sweep == Sweep::Threshold;
-    let axis = axis(evaluation.sweep);
+fn append_points(text: &mut String, evaluation: &Evaluation) {
+    let by_threshold = evaluation.sweep == SweptParameter::Threshold;
+    let axis = axis_name(evaluation.sweep);
     let lost_column = if by_threshold { " lost" } else { "" };
-    let _ = writeln!(text, "  {axis:>9} {}{lost_column}", columns());
+    let _ = writeln!(text, "  {axis:>9} {}{lost_column}", column_headings());
     for (at, point) in evaluation.points.iter().enumerate() {
         let best = evaluation.best == Some(at);
-        let cut = cut(point.cut, evaluation.sweep);
+        let cut = format_cut(point.cut, evaluation.sweep);
         let lost = if by_threshold {
-            format!(" {:>4}", lost(point))
+            format!(" {:>4}", describe_lost(point))
         } else {
             String::new()
         };
@@ -114,43 +119,43 @@ fn points(text: &mut String, evaluation: &Evaluation) {
             text,
             "{} {cut:>9} {}{lost}{}",
             if best { '*' } else { ' ' },
-            figures(point.decisive()),
+            format_figures(point.decisive_metrics()),
             if best { "  <- best" } else { "" },
         );
     }
 }
 
 /// Returns the number of similar pairs that the measure finds but the method does not.
-fn lost(point: &Point) -> String {
+fn describe_lost(point: &EvaluationPoint) -> String {
     let Some(method) = &point.method else {
         return "no plan".to_owned();
     };
     let (measure, method) = (point.measure.counts, method.counts);
-    count(measure.true_positives.saturating_sub(method.true_positives))
+    format_count(measure.true_positives.saturating_sub(method.true_positives))
 }
 
 /// Formats a threshold or a distance.
-pub(crate) fn cut(cut: f64, sweep: Sweep) -> String {
+pub(crate) fn format_cut(cut: f64, sweep: SweptParameter) -> String {
     match sweep {
-        Sweep::Nothing => String::new(),
-        Sweep::Threshold | Sweep::Distance => cut.to_string(),
+        SweptParameter::Nothing => String::new(),
+        SweptParameter::Threshold | SweptParameter::Distance => cut.to_string(),
     }
 }
 
-fn figures(metrics: &Metrics) -> String {
+fn format_figures(metrics: &MetricEstimates) -> String {
     format!(
         "{:>9} {:>9} {:>9}  {:<FIGURE$} {:<FIGURE$} {:<FIGURE$}",
-        count(metrics.counts.true_positives),
-        count(metrics.counts.false_positives),
-        count(metrics.counts.false_negatives),
-        figure(metrics.precision),
-        figure(metrics.recall),
-        figure(metrics.f1),
+        format_count(metrics.counts.true_positives),
+        format_count(metrics.counts.false_positives),
+        format_count(metrics.counts.false_negatives),
+        format_figure(metrics.precision),
+        format_figure(metrics.recall),
+        format_figure(metrics.f1),
     )
 }
 
 /// Formats a figure with its interval, or `-` if it is undefined.
-pub(crate) fn figure(estimate: Estimate) -> String {
+pub(crate) fn format_figure(estimate: MetricEstimate) -> String {
     match (estimate.value, estimate.interval) {
         (None, _) => "-".to_owned(),
         (Some(value), None) => format!("{value:.3}"),
@@ -160,15 +165,20 @@ pub(crate) fn figure(estimate: Estimate) -> String {
     }
 }
 
-fn parts(text: &mut String, breakdown: &Breakdown, point: &Point, sweep: Sweep) {
+fn append_breakdown(
+    text: &mut String,
+    breakdown: &ClassBreakdown,
+    point: &EvaluationPoint,
+    sweep: SweptParameter,
+) {
     let at = match sweep {
-        Sweep::Nothing => String::new(),
-        _ => format!(" at {} {}", axis(sweep), cut(point.cut, sweep)),
+        SweptParameter::Nothing => String::new(),
+        _ => format!(" at {} {}", axis_name(sweep), format_cut(point.cut, sweep)),
     };
     let heading = format!("by {}{at}", breakdown.by);
-    let _ = writeln!(text, "  {heading:<28} {:>9} {}", "pairs", columns());
+    let _ = writeln!(text, "  {heading:<28} {:>9} {}", "pairs", column_headings());
     for class in &breakdown.classes {
-        let Counts {
+        let ConfusionCounts {
             true_positives,
             false_positives,
             false_negatives,
@@ -178,34 +188,38 @@ fn parts(text: &mut String, breakdown: &Breakdown, point: &Point, sweep: Sweep) 
         let _ = writeln!(
             text,
             "    {:<26} {:>9} {}",
-            visible(&class.name),
-            count(pairs),
-            figures(&class.metrics)
+            escape_control(&class.name),
+            format_count(pairs),
+            format_figures(&class.metrics)
         );
     }
 }
 
 /// Returns the comparison of predicted clusters with true ones.
-pub(crate) fn clusters(done: &ClusterSummary, printer: &Printer) -> String {
+pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) -> String {
     let scores = &done.scores;
     let mut text = format!(
         "{}; {} predicted, {} true (with two or more documents); {} the same in both\n",
-        plural(scores.documents, "document", "documents"),
-        plural(scores.predicted, "cluster", "clusters"),
-        count(scores.truth),
-        count(scores.exact),
+        format_plural(scores.documents, "document", "documents"),
+        format_plural(scores.predicted, "cluster", "clusters"),
+        format_count(scores.truth),
+        format_count(scores.exact),
     );
     let heading = format!(
         "{:<10} {:<FIGURE$} {:<FIGURE$} {}",
         "", "precision", "recall", "F1"
     );
-    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
     for (name, averages) in [
         ("pairwise", scores.pairwise),
         ("B-cubed", scores.b_cubed),
         ("exact sets", scores.exact_set),
     ] {
-        let Averages {
+        let AveragedMetrics {
             precision,
             recall,
             f1,
@@ -213,9 +227,9 @@ pub(crate) fn clusters(done: &ClusterSummary, printer: &Printer) -> String {
         let _ = writeln!(
             text,
             "{name:<10} {:<FIGURE$} {:<FIGURE$} {}",
-            figure(precision),
-            figure(recall),
-            figure(f1)
+            format_figure(precision),
+            format_figure(recall),
+            format_figure(f1)
         );
     }
     text

@@ -1,64 +1,64 @@
 //! The hot loops of a join: distributing codes to buckets, and comparing the codes of a bucket.
 
-use super::super::code::{Code, low_bits};
+use super::super::fingerprint_code::{FingerprintCode, low_bits_mask};
 use crate::arch::{Arch, Kernel};
 
 /// The bits of a fingerprint that form its bucket key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
+pub(super) struct JoinKeyBlock {
     pub(super) mask: u128,
     shift: u32,
     contiguous: bool,
 }
 
-impl Block {
+impl JoinKeyBlock {
     /// Creates a block of at least one and at most 32 bits.
     pub(super) fn new(mask: u128) -> Self {
         let shift = mask.trailing_zeros();
         Self {
             mask,
             shift,
-            contiguous: mask >> shift == low_bits(mask.count_ones()),
+            contiguous: mask >> shift == low_bits_mask(mask.count_ones()),
         }
     }
 
-    pub(super) fn bits(&self) -> u32 {
+    pub(super) fn key_bits(&self) -> u32 {
         self.mask.count_ones()
     }
 
-    pub(super) fn buckets(&self) -> usize {
-        1 << self.bits()
+    pub(super) fn bucket_count(&self) -> usize {
+        1 << self.key_bits()
     }
 }
 
 /// A way to read bucket keys: one for contiguous blocks, one for all others.
-trait Reader: Copy {
-    fn key<C: Code>(self, code: C) -> usize;
+trait KeyReader: Copy {
+    fn read_key<C: FingerprintCode>(self, code: C) -> usize;
 }
 
 #[derive(Clone, Copy)]
-struct Piece {
+struct ContiguousReader {
     shift: u32,
     mask: usize,
 }
 
-impl Reader for Piece {
+impl KeyReader for ContiguousReader {
     #[inline(always)]
-    fn key<C: Code>(self, code: C) -> usize {
-        code.word(self.shift) as usize & self.mask
+    fn read_key<C: FingerprintCode>(self, code: C) -> usize {
+        code.word_at(self.shift) as usize & self.mask
     }
 }
 
 #[derive(Clone, Copy)]
-struct Pieces<A> {
+struct ScatteredReader<A> {
     arch: A,
     mask: u128,
     low: u32,
 }
 
-impl<A: Arch> Reader for Pieces<A> {
+impl<A: Arch> KeyReader for ScatteredReader<A> {
     #[inline(always)]
-    fn key<C: Code>(self, code: C) -> usize {
+    fn read_key<C: FingerprintCode>(self, code: C) -> usize {
         let wide = code.widen();
         let low = self.arch.gather(wide as u64, self.mask as u64);
         if C::BITS == 64 {
@@ -74,13 +74,13 @@ impl<A: Arch> Reader for Pieces<A> {
 macro_rules! with_reader {
     ($arch:expr, $block:expr, $reader:ident => $body:expr) => {
         if $block.contiguous {
-            let $reader = Piece {
+            let $reader = ContiguousReader {
                 shift: $block.shift,
-                mask: low_bits($block.bits()) as usize,
+                mask: low_bits_mask($block.key_bits()) as usize,
             };
             $body
         } else {
-            let $reader = Pieces {
+            let $reader = ScatteredReader {
                 arch: $arch,
                 mask: $block.mask,
                 low: ($block.mask as u64).count_ones(),
@@ -91,41 +91,41 @@ macro_rules! with_reader {
 }
 
 /// Counts the codes of each bucket.
-pub(super) struct Count<'a, C> {
+pub(super) struct CountKernel<'a, C> {
     pub(super) codes: &'a [C],
-    pub(super) block: Block,
+    pub(super) block: JoinKeyBlock,
     pub(super) counts: &'a mut [u32],
 }
 
-impl<C: Code> Kernel for Count<'_, C> {
+impl<C: FingerprintCode> Kernel for CountKernel<'_, C> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) {
         with_reader!(arch, self.block, reader => {
             for &code in self.codes {
-                self.counts[reader.key(code)] += 1;
+                self.counts[reader.read_key(code)] += 1;
             }
         });
     }
 }
 
 /// Copies codes to their buckets. `at` holds the start of each bucket, and afterwards its end.
-pub(super) struct Scatter<'a, C> {
+pub(super) struct ScatterKernel<'a, C> {
     pub(super) codes: &'a [C],
-    pub(super) block: Block,
+    pub(super) block: JoinKeyBlock,
     pub(super) to: &'a mut [C],
     pub(super) at: &'a mut [u32],
 }
 
-impl<C: Code> Kernel for Scatter<'_, C> {
+impl<C: FingerprintCode> Kernel for ScatterKernel<'_, C> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) {
         with_reader!(arch, self.block, reader => {
             for &code in self.codes {
-                let at = &mut self.at[reader.key(code)];
+                let at = &mut self.at[reader.read_key(code)];
                 self.to[*at as usize] = code;
                 *at += 1;
             }
@@ -134,20 +134,20 @@ impl<C: Code> Kernel for Scatter<'_, C> {
 }
 
 /// Copies codes to their buckets, each of which has its own slice that it fills.
-pub(super) struct Deal<'a, 'b, C> {
+pub(super) struct DealKernel<'a, 'b, C> {
     pub(super) codes: &'a [C],
-    pub(super) block: Block,
+    pub(super) block: JoinKeyBlock,
     pub(super) cursors: &'a mut [std::slice::IterMut<'b, C>],
 }
 
-impl<C: Code> Kernel for Deal<'_, '_, C> {
+impl<C: FingerprintCode> Kernel for DealKernel<'_, '_, C> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) {
         with_reader!(arch, self.block, reader => {
             for &code in self.codes {
-                let next = self.cursors[reader.key(code)].next();
+                let next = self.cursors[reader.read_key(code)].next();
                 *next.expect("there is room for all that were counted") = code;
             }
         });
@@ -155,18 +155,18 @@ impl<C: Code> Kernel for Deal<'_, '_, C> {
 }
 
 /// Compares all codes of a slice with one another.
-pub(super) struct Within<'a, C, F> {
+pub(super) struct WithinKernel<'a, C, F> {
     pub(super) codes: &'a [C],
     pub(super) limit: u32,
     pub(super) near: F,
 }
 
-impl<C: Code, F: FnMut(C, C)> Kernel for Within<'_, C, F> {
+impl<C: FingerprintCode, F: FnMut(C, C)> Kernel for WithinKernel<'_, C, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(mut self, arch: A) {
-        within(
+        compare_within(
             arch,
             self.codes,
             0..self.codes.len(),
@@ -177,21 +177,21 @@ impl<C: Code, F: FnMut(C, C)> Kernel for Within<'_, C, F> {
 }
 
 /// Compares all codes of one slice with those of another.
-pub(super) struct Across<'a, C, F> {
+pub(super) struct AcrossKernel<'a, C, F> {
     pub(super) codes: &'a [C],
     pub(super) others: &'a [C],
     pub(super) limit: u32,
     pub(super) near: F,
 }
 
-impl<C: Code, F: FnMut(C, C)> Kernel for Across<'_, C, F> {
+impl<C: FingerprintCode, F: FnMut(C, C)> Kernel for AcrossKernel<'_, C, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(mut self, arch: A) {
         for &code in self.codes {
             let all = 0..self.others.len();
-            span(arch, self.others, all, code, self.limit, &mut self.near);
+            compare_span(arch, self.others, all, code, self.limit, &mut self.near);
         }
     }
 }
@@ -206,7 +206,7 @@ pub(super) struct WithinSmall<'a, C, F> {
     pub(super) near: F,
 }
 
-impl<C: Code, F: FnMut(C, C)> Kernel for WithinSmall<'_, C, F> {
+impl<C: FingerprintCode, F: FnMut(C, C)> Kernel for WithinSmall<'_, C, F> {
     type Output = ();
 
     #[inline(always)]
@@ -215,7 +215,7 @@ impl<C: Code, F: FnMut(C, C)> Kernel for WithinSmall<'_, C, F> {
         for &end in self.ends {
             let end = end as usize;
             if end - start <= self.most {
-                within(arch, self.codes, start..end, self.limit, &mut self.near);
+                compare_within(arch, self.codes, start..end, self.limit, &mut self.near);
             }
             start = end;
         }
@@ -223,7 +223,7 @@ impl<C: Code, F: FnMut(C, C)> Kernel for WithinSmall<'_, C, F> {
 }
 
 #[inline(always)]
-fn within<C: Code, A: Arch>(
+fn compare_within<C: FingerprintCode, A: Arch>(
     arch: A,
     codes: &[C],
     range: std::ops::Range<usize>,
@@ -231,14 +231,14 @@ fn within<C: Code, A: Arch>(
     near: &mut impl FnMut(C, C),
 ) {
     for at in range.start..range.end {
-        span(arch, codes, at + 1..range.end, codes[at], limit, near);
+        compare_span(arch, codes, at + 1..range.end, codes[at], limit, near);
     }
 }
 
 /// Compares one code with a `range` of others, a cache line at a time. Codes after the range are
 /// read but not reported.
 #[inline(always)]
-fn span<C: Code, A: Arch>(
+fn compare_span<C: FingerprintCode, A: Arch>(
     arch: A,
     codes: &[C],
     mut range: std::ops::Range<usize>,
@@ -268,7 +268,7 @@ fn span<C: Code, A: Arch>(
 }
 
 #[inline(always)]
-fn near_line<C: Code, A: Arch>(arch: A, line: &[C], query: C, limit: u32) -> u32 {
+fn near_line<C: FingerprintCode, A: Arch>(arch: A, line: &[C], query: C, limit: u32) -> u32 {
     const WHOLE: &str = "a line has 64 bytes";
     if C::BITS == 64 {
         let line: &[u64] = bytemuck::cast_slice(line);

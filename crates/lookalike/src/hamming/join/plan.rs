@@ -2,7 +2,7 @@
 
 /// Size of a group that is joined.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
+pub(super) struct JoinLoad {
     /// Number of fingerprints on all sides.
     pub(super) elements: usize,
     /// Number of pairs of these fingerprints.
@@ -11,7 +11,7 @@ pub(super) struct Load {
 
 /// A way to split a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Split {
+pub(super) struct JoinSplit {
     /// Bits of a block.
     pub(super) width: u32,
     /// Predicted nanoseconds.
@@ -21,7 +21,7 @@ pub(super) struct Split {
 /// Costs of splitting and comparing, and the sizes of units of work. They affect time, never
 /// results.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tuning {
+pub(super) struct JoinTuning {
     /// Largest number of fingerprints that are compared at once without asking the model.
     pub(super) small: usize,
     /// Number of fingerprints from which all threads work on one group.
@@ -44,7 +44,7 @@ pub(super) struct Tuning {
     pub(super) enough: f64,
 }
 
-impl Default for Tuning {
+impl Default for JoinTuning {
     fn default() -> Self {
         Self {
             small: 32,
@@ -60,9 +60,9 @@ impl Default for Tuning {
     }
 }
 
-impl Tuning {
+impl JoinTuning {
     /// Returns the nanoseconds for comparing all pairs.
-    pub(super) fn compare_all(&self, load: Load) -> f64 {
+    pub(super) fn compare_all(&self, load: JoinLoad) -> f64 {
         load.elements as f64 * self.visit + load.pairs * self.compare
     }
 
@@ -72,7 +72,12 @@ impl Tuning {
     ///
     /// Every fingerprint visits C(budget + t, t) buckets at depth t, one for each choice of the
     /// blocks that differ before the t-th equal block.
-    pub(super) fn split(&self, load: Load, bits: u32, budget: u32) -> Option<Split> {
+    pub(super) fn cheapest_split(
+        &self,
+        load: JoinLoad,
+        bits: u32,
+        budget: u32,
+    ) -> Option<JoinSplit> {
         let elements = load.elements as f64;
         let candidates = load.pairs / elements;
         let needed = (candidates / self.enough).max(2.0).log2();
@@ -84,7 +89,7 @@ impl Tuning {
             passed += ways * f64::from(width.div_ceil(self.key_bits)) * self.pass;
             let left = candidates / f64::from(width * depth).exp2();
             let cost = elements * (passed + ways * (self.visit + left * self.compare));
-            (width > 0).then_some(Split { width, cost })
+            (width > 0).then_some(JoinSplit { width, cost })
         });
         plans.min_by(|one, other| one.cost.total_cmp(&other.cost))
     }

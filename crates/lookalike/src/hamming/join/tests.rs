@@ -1,15 +1,15 @@
 use std::sync::Mutex;
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 
 use super::*;
-use crate::hamming::code::low_bits;
-use crate::hamming::scan::scan;
-use crate::hash::mix;
+use crate::hamming::fingerprint_code::low_bits_mask;
+use crate::hamming::scan::scan_within;
+use crate::hash::mix_bits;
 
 type Pairs = Vec<(u32, u32, u32)>;
 
-fn sorted(found: Mutex<Vec<Near>>) -> Pairs {
+fn sorted(found: Mutex<Vec<NearPair>>) -> Pairs {
     let found = found.into_inner().unwrap();
     let mut pairs: Pairs = found
         .iter()
@@ -23,7 +23,7 @@ fn sorted(found: Mutex<Vec<Near>>) -> Pairs {
     pairs
 }
 
-fn collect(found: &Mutex<Vec<Near>>) -> impl Fn(&[Near]) -> ControlFlow<()> + Sync {
+fn collect(found: &Mutex<Vec<NearPair>>) -> impl Fn(&[NearPair]) -> ControlFlow<()> + Sync {
     |near| {
         assert!(!near.is_empty() && near.len() <= BATCH);
         found.lock().unwrap().extend_from_slice(near);
@@ -31,41 +31,51 @@ fn collect(found: &Mutex<Vec<Near>>) -> impl Fn(&[Near]) -> ControlFlow<()> + Sy
     }
 }
 
-fn joined<C: Code>(codes: &[C], bits: u32, distance: Distance, equal: Equal) -> Pairs {
+fn joined<C: FingerprintCode>(
+    codes: &[C],
+    bits: u32,
+    distance: Distance,
+    equal: EqualRows,
+) -> Pairs {
     let found = Mutex::default();
-    let _ = near_rows(codes, bits, distance, equal, &collect(&found)).unwrap();
+    let _ = visit_near_rows(codes, bits, distance, equal, &collect(&found)).unwrap();
     sorted(found)
 }
 
-fn joined_across<C: Code>(left: &[C], right: &[C], bits: u32, distance: Distance) -> Pairs {
+fn joined_across<C: FingerprintCode>(
+    left: &[C],
+    right: &[C],
+    bits: u32,
+    distance: Distance,
+) -> Pairs {
     let found = Mutex::default();
     let _ = near_rows_across(
         left,
         right,
         bits,
         distance,
-        Equal::Expanded,
+        EqualRows::Expanded,
         &collect(&found),
     )
     .unwrap();
     sorted(found)
 }
 
-fn scanned<C: Code>(codes: &[C], distance: Distance) -> Pairs {
+fn scanned<C: FingerprintCode>(codes: &[C], distance: Distance) -> Pairs {
     let mut pairs = Pairs::new();
     for (row, &code) in codes.iter().enumerate() {
         let behind = row as u32 + 1;
-        scan(&codes[row + 1..], code, distance, |other, differing| {
+        scan_within(&codes[row + 1..], code, distance, |other, differing| {
             pairs.push((row as u32, behind + other as u32, differing));
         });
     }
     pairs
 }
 
-fn scanned_across<C: Code>(left: &[C], right: &[C], distance: Distance) -> Pairs {
+fn scanned_across<C: FingerprintCode>(left: &[C], right: &[C], distance: Distance) -> Pairs {
     let mut pairs = Pairs::new();
     for (row, &code) in left.iter().enumerate() {
-        scan(right, code, distance, |other, differing| {
+        scan_within(right, code, distance, |other, differing| {
             pairs.push((row as u32, other as u32, differing));
         });
     }
@@ -73,7 +83,7 @@ fn scanned_across<C: Code>(left: &[C], right: &[C], distance: Distance) -> Pairs
 }
 
 fn wide(seed: u64) -> u128 {
-    u128::from(mix(seed)) << 64 | u128::from(mix(!seed))
+    u128::from(mix_bits(seed)) << 64 | u128::from(mix_bits(!seed))
 }
 
 /// Flips `count` different bits.
@@ -81,7 +91,7 @@ fn flipped(code: u128, bits: u32, count: u32, seed: u64) -> u128 {
     let mut flips = 0u128;
     let mut at = seed;
     while flips.count_ones() < count.min(bits) {
-        at = mix(at.wrapping_add(1));
+        at = mix_bits(at.wrapping_add(1));
         flips |= 1 << (at % u64::from(bits));
     }
     code ^ flips
@@ -89,7 +99,7 @@ fn flipped(code: u128, bits: u32, count: u32, seed: u64) -> u128 {
 
 /// Returns lists of fingerprints of every kind, as 128-bit integers.
 fn lists(bits: u32, distance: u32, length: u64) -> Vec<(&'static str, Vec<u128>)> {
-    let all = low_bits(bits);
+    let all = low_bits_mask(bits);
     let k = u64::from(distance);
     let random = |seed: u64| wide(seed) & all;
     let make = |one: &dyn Fn(u64) -> u128| (0..length).map(one).collect::<Vec<_>>();
@@ -98,7 +108,7 @@ fn lists(bits: u32, distance: u32, length: u64) -> Vec<(&'static str, Vec<u128>)
             flipped(
                 random(seed % centres),
                 bits,
-                (mix(seed) % (spread + 1)) as u32,
+                (mix_bits(seed) % (spread + 1)) as u32,
                 seed,
             )
         })
@@ -118,7 +128,7 @@ fn lists(bits: u32, distance: u32, length: u64) -> Vec<(&'static str, Vec<u128>)
         (
             "at the limit",
             make(&|seed| {
-                let apart = k + [0, 1, 2][(mix(seed) % 3) as usize];
+                let apart = k + [0, 1, 2][(mix_bits(seed) % 3) as usize];
                 flipped(
                     random(seed / 2),
                     bits,
@@ -129,15 +139,15 @@ fn lists(bits: u32, distance: u32, length: u64) -> Vec<(&'static str, Vec<u128>)
         ),
         (
             "upper bits constant",
-            make(&|seed| random(seed) & low_bits(bits - third)),
+            make(&|seed| random(seed) & low_bits_mask(bits - third)),
         ),
         (
             "lower bits constant",
-            make(&|seed| random(seed) & !low_bits(third)),
+            make(&|seed| random(seed) & !low_bits_mask(third)),
         ),
         (
             "middle bits constant",
-            make(&|seed| random(seed) & !(low_bits(2 * third) ^ low_bits(third))),
+            make(&|seed| random(seed) & !(low_bits_mask(2 * third) ^ low_bits_mask(third))),
         ),
         (
             "few bits vary",
@@ -151,20 +161,24 @@ fn lists(bits: u32, distance: u32, length: u64) -> Vec<(&'static str, Vec<u128>)
         (
             "skewed",
             make(&|seed| {
-                flipped(random(mix(seed) % 40), bits, (mix(seed) % 9) as u32, seed)
-                    & (all ^ low_bits(2))
+                flipped(
+                    random(mix_bits(seed) % 40),
+                    bits,
+                    (mix_bits(seed) % 9) as u32,
+                    seed,
+                ) & (all ^ low_bits_mask(2))
             }),
         ),
     ]
 }
 
-fn check<C: Code>(bits: u32, distances: &[u32], length: u64) {
+fn check<C: FingerprintCode>(bits: u32, distances: &[u32], length: u64) {
     for &distance in distances.iter().filter(|&&distance| distance < bits) {
         let limit = Distance::new(distance, bits).unwrap();
         for (name, list) in lists(bits, distance, length) {
-            let codes: Vec<C> = list.into_iter().map(C::narrow).collect();
+            let codes: Vec<C> = list.into_iter().map(C::narrow_from).collect();
             let context = format!("{name}, {bits} bits, distance {distance}");
-            let found = joined(&codes, bits, limit, Equal::Expanded);
+            let found = joined(&codes, bits, limit, EqualRows::Expanded);
             assert!(found == scanned(&codes, limit), "{context}");
             let (left, right) = codes.split_at(codes.len() / 3);
             let found = joined_across(left, right, bits, limit);
@@ -179,18 +193,18 @@ fn check<C: Code>(bits: u32, distances: &[u32], length: u64) {
 #[test]
 fn equals_the_scan() {
     for bits in [1, 2, 8, 20, 33, 63, 64] {
-        check::<u64>(bits, &(0..=16).collect::<Vec<_>>(), choose(70, 200));
+        check::<u64>(bits, &(0..=16).collect::<Vec<_>>(), choose_effort(70, 200));
     }
     for bits in [65, 100, 127, 128] {
-        check::<u128>(bits, &[0, 1, 3, 5, 7, 11, 16], choose(70, 200));
+        check::<u128>(bits, &[0, 1, 3, 5, 7, 11, 16], choose_effort(70, 200));
     }
-    check::<u128>(40, &[0, 2, 3], choose(250, 700));
+    check::<u128>(40, &[0, 2, 3], choose_effort(250, 700));
 }
 
-fn tunings() -> Vec<Tuning> {
-    let usual = Tuning::default();
+fn tunings() -> Vec<JoinTuning> {
+    let usual = JoinTuning::default();
     // Comparing appears expensive, so everything is split as far as possible.
-    let deep = Tuning {
+    let deep = JoinTuning {
         small: 1,
         compare: 1e6,
         enough: 0.01,
@@ -199,27 +213,27 @@ fn tunings() -> Vec<Tuning> {
     vec![
         usual,
         deep,
-        Tuning { deepest: 1, ..deep },
-        Tuning {
+        JoinTuning { deepest: 1, ..deep },
+        JoinTuning {
             small: 3,
             deepest: 2,
             key_bits: 2,
             ..deep
         },
-        Tuning {
+        JoinTuning {
             small: 8,
             large: 9,
             tile: 5,
             ..deep
         },
-        Tuning {
+        JoinTuning {
             small: 2,
             large: 64,
             pass: 0.0,
             visit: 0.0,
             ..usual
         },
-        Tuning {
+        JoinTuning {
             small: 2,
             large: 2,
             tile: 3,
@@ -229,27 +243,32 @@ fn tunings() -> Vec<Tuning> {
     ]
 }
 
-fn tuned<C: Code>(codes: &[C], distance: Distance, cpu: Cpu, tuning: Tuning) -> Pairs {
-    let found: Mutex<Vec<Near>> = Mutex::default();
-    let distinct = Distinct::new(codes, C::BITS).unwrap();
+fn tuned<C: FingerprintCode>(
+    codes: &[C],
+    distance: Distance,
+    cpu: Cpu,
+    tuning: JoinTuning,
+) -> Pairs {
+    let found: Mutex<Vec<NearPair>> = Mutex::default();
+    let distinct = DistinctCodes::new(codes, C::BITS).unwrap();
     assert_eq!(
         distinct.len(),
         codes.len(),
         "the codes of this test are distinct"
     );
-    let mut work = Work::new(&distinct).unwrap();
+    let mut work = JoinBuffers::new(&distinct).unwrap();
     let visit = |pairs: &[(C, C)]| {
         found.lock().unwrap().extend(pairs.iter().map(|&(a, b)| {
-            let row = |code| distinct.rows(distinct.find(code))[0];
-            Near {
+            let row = |code| distinct.rows_of_value(distinct.position_of(code))[0];
+            NearPair {
                 a: row(a).min(row(b)),
                 b: row(a).max(row(b)),
-                distance: a.distance(b),
+                distance: a.hamming_distance(b),
             }
         }));
         ControlFlow::Continue(())
     };
-    let _ = run([work.side()], distance, (cpu, tuning), &visit);
+    let _ = run_join([work.borrow_side()], distance, (cpu, tuning), &visit);
     let mut values = work.codes.to_vec();
     values.sort_unstable();
     assert!(
@@ -261,7 +280,7 @@ fn tuned<C: Code>(codes: &[C], distance: Distance, cpu: Cpu, tuning: Tuning) -> 
 
 #[test]
 fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
-    for bits in 8..=choose(8, 10) {
+    for bits in 8..=choose_effort(8, 10) {
         let codes: Vec<u64> = (0..1 << bits).collect();
         // Spread the bits over 64, so that the bits of a key are not contiguous.
         let spread: Vec<u64> = codes
@@ -273,16 +292,16 @@ fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
             let expected = scanned(&codes, limit);
             for (at, tuning) in tunings().into_iter().enumerate() {
                 let cpus = if at < 2 && bits < 9 {
-                    Cpu::all()
+                    Cpu::detect_all()
                 } else {
-                    vec![Cpu::best()]
+                    vec![Cpu::detect_best()]
                 };
                 for cpu in cpus {
                     let found = tuned(&codes, limit, cpu, tuning);
                     assert!(found == expected, "{bits} bits, {distance}, {tuning:?}");
                 }
                 if bits == 8 {
-                    let found = tuned(&spread, limit, Cpu::best(), tuning);
+                    let found = tuned(&spread, limit, Cpu::detect_best(), tuning);
                     assert!(
                         found == scanned(&spread, limit),
                         "spread, {distance}, {tuning:?}"
@@ -296,7 +315,7 @@ fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
 #[test]
 fn every_tuning_and_instruction_set_finds_the_same() {
     for distance in [0, 1, 3, 8] {
-        for (name, list) in lists(64, distance, choose(60, 150)) {
+        for (name, list) in lists(64, distance, choose_effort(60, 150)) {
             let mut codes: Vec<u64> = list.iter().map(|&code| code as u64).collect();
             codes.sort_unstable();
             codes.dedup();
@@ -305,9 +324,9 @@ fn every_tuning_and_instruction_set_finds_the_same() {
             let expected = scanned(&codes, limit);
             for (at, tuning) in tunings().into_iter().enumerate() {
                 let cpus = if at < 2 {
-                    Cpu::all()
+                    Cpu::detect_all()
                 } else {
-                    vec![Cpu::best()]
+                    vec![Cpu::detect_best()]
                 };
                 for cpu in cpus {
                     let context = format!("{name}, {distance}, {}, {tuning:?}", cpu.name());
@@ -327,10 +346,12 @@ fn any_number_of_threads_finds_the_same_in_large_lists() {
     let length = 150_000;
     let codes: Vec<u64> = (0..length)
         .map(|seed| match seed % 10 {
-            0..6 => mix(seed),
-            6 => flipped(u128::from(mix(seed / 30)), 64, (seed % 5) as u32, seed) as u64,
-            7 => mix(7) ^ (mix(seed) & mix(!seed) & mix(seed ^ 9) & 0x0f0f_0f0f),
-            _ => mix(seed % 11),
+            0..6 => mix_bits(seed),
+            6 => flipped(u128::from(mix_bits(seed / 30)), 64, (seed % 5) as u32, seed) as u64,
+            7 => {
+                mix_bits(7) ^ (mix_bits(seed) & mix_bits(!seed) & mix_bits(seed ^ 9) & 0x0f0f_0f0f)
+            }
+            _ => mix_bits(seed % 11),
         })
         .collect();
     let limit = Distance::new(3, 64).unwrap();
@@ -344,10 +365,10 @@ fn any_number_of_threads_finds_the_same_in_large_lists() {
         let found = pool.install(|| {
             let mut across = Pairs::new();
             let found = Mutex::default();
-            let _ =
-                near_rows_across(left, right, 64, limit, Equal::Linked, &collect(&found)).unwrap();
+            let _ = near_rows_across(left, right, 64, limit, EqualRows::Linked, &collect(&found))
+                .unwrap();
             across.extend(sorted(found));
-            (joined(&codes, 64, limit, Equal::Linked), across)
+            (joined(&codes, 64, limit, EqualRows::Linked), across)
         });
         assert!(found.0.len() > 10_000 && found.1.len() > 1000);
         assert!(
@@ -356,7 +377,7 @@ fn any_number_of_threads_finds_the_same_in_large_lists() {
         );
     }
     // A scan gives the expected number of near values.
-    let distinct = Distinct::new(&codes, 64).unwrap();
+    let distinct = DistinctCodes::new(&codes, 64).unwrap();
     let sample: Vec<u32> = (0..distinct.len() as u32).step_by(997).collect();
     let mut degrees = vec![0; distinct.len()];
     let found = Mutex::default();
@@ -367,7 +388,7 @@ fn any_number_of_threads_finds_the_same_in_large_lists() {
     }
     for value in sample {
         let mut count = 0;
-        scan(
+        scan_within(
             distinct.codes(),
             distinct.codes()[value as usize],
             limit,
@@ -382,25 +403,31 @@ fn equal_fingerprints_are_linked_or_expanded() {
     let codes = [7u64, 5, 7, 7, 5, 1 << 40];
     let limit = Distance::new(1, 64).unwrap();
     assert_eq!(
-        joined(&codes, 64, limit, Equal::Linked),
+        joined(&codes, 64, limit, EqualRows::Linked),
         [(0, 1, 1), (0, 2, 0), (0, 3, 0), (1, 4, 0)]
     );
-    assert_eq!(joined(&codes, 64, limit, Equal::Expanded).len(), 3 + 1 + 6);
-    let distinct = Distinct::new(&codes, 64).unwrap();
+    assert_eq!(
+        joined(&codes, 64, limit, EqualRows::Expanded).len(),
+        3 + 1 + 6
+    );
+    let distinct = DistinctCodes::new(&codes, 64).unwrap();
     assert_eq!(distinct.codes(), [5, 7, 1 << 40]);
     assert_eq!(
-        distinct.equal().collect::<Vec<_>>(),
+        distinct.repeated_rows().collect::<Vec<_>>(),
         [&[1, 4][..], &[0, 2, 3]]
     );
-    assert_eq!(distinct.rows(2), [5]);
+    assert_eq!(distinct.rows_of_value(2), [5]);
 }
 
 #[test]
 fn a_million_equal_fingerprints_cost_one() {
-    let mut codes = vec![mix(1); 1_000_000];
-    codes.push(mix(1) ^ 1);
+    let mut codes = vec![mix_bits(1); 1_000_000];
+    codes.push(mix_bits(1) ^ 1);
     let limit = Distance::new(3, 64).unwrap();
-    assert_eq!(joined(&codes, 64, limit, Equal::Linked).len(), 1_000_000);
+    assert_eq!(
+        joined(&codes, 64, limit, EqualRows::Linked).len(),
+        1_000_000
+    );
 }
 
 #[test]
@@ -413,7 +440,7 @@ fn stops_when_told_to() {
         .build()
         .unwrap();
     let next = pool.install(|| {
-        near_rows(&codes, 64, limit, Equal::Linked, &|_: &[Near]| {
+        visit_near_rows(&codes, 64, limit, EqualRows::Linked, &|_: &[NearPair]| {
             calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             ControlFlow::Break(())
         })
@@ -424,11 +451,11 @@ fn stops_when_told_to() {
 
 #[test]
 fn refuses_what_does_not_fit_and_takes_nothing() {
-    let error = Distinct::new(&[3u64, 256], 8).unwrap_err();
+    let error = DistinctCodes::new(&[3u64, 256], 8).unwrap_err();
     assert!(error.to_string().contains("0x100 in row 1"), "{error}");
     let limit = Distance::new(3, 64).unwrap();
     for codes in [&[][..], &[9]] {
-        assert!(joined(codes, 64, limit, Equal::Expanded).is_empty());
+        assert!(joined(codes, 64, limit, EqualRows::Expanded).is_empty());
         assert!(joined_across(codes, &[], 64, limit).is_empty());
         assert!(joined_across::<u64>(&[], codes, 64, limit).is_empty());
     }
@@ -441,14 +468,14 @@ fn refuses_what_does_not_fit_and_takes_nothing() {
 #[test]
 fn distinct_values_are_sorted_whatever_they_are() {
     for (_, list) in lists(127, 3, 3000) {
-        let distinct = Distinct::new(&list, 127).unwrap();
+        let distinct = DistinctCodes::new(&list, 127).unwrap();
         let mut expected: Vec<(u128, u32)> = list.iter().copied().zip(0..).collect();
         expected.sort_unstable();
         let rows = |at: usize| {
             let value = distinct.codes()[at];
-            assert_eq!(distinct.find(value), at as u32);
+            assert_eq!(distinct.position_of(value), at as u32);
             distinct
-                .rows(at as u32)
+                .rows_of_value(at as u32)
                 .iter()
                 .map(move |&row| (value, row))
         };

@@ -1,10 +1,10 @@
 //! Blocks: the bits of a fingerprint that each table compares.
 
-use crate::hamming::code::low_bits;
+use crate::hamming::fingerprint_code::low_bits_mask;
 
 /// A run of bits, and the number of them that may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct LiveBlock {
     pub(super) shift: u32,
     /// Number of bits, at most 32.
     pub(super) width: u32,
@@ -21,16 +21,16 @@ pub(super) struct Block {
 /// large numbers of fingerprints.
 const NARROWEST: u32 = 22;
 
-impl Block {
-    pub(super) fn mask(&self) -> u128 {
-        low_bits(self.width) << self.shift
+impl LiveBlock {
+    pub(super) fn block_mask(&self) -> u128 {
+        low_bits_mask(self.width) << self.shift
     }
 }
 
 /// Returns the blocks of fingerprints of `bits` bits. Their radii r satisfy Σ(r + 1) = k + 1 for
 /// the distance k. There are just enough blocks for radii of at most 1, or fewer if these would be
 /// too narrow.
-pub(super) fn blocks(bits: u32, distance: u32) -> Vec<Block> {
+pub(super) fn blocks_for_distance(bits: u32, distance: u32) -> Vec<LiveBlock> {
     let parts = distance + 1;
     let count = parts.div_ceil(2).min(bits.div_ceil(NARROWEST));
     let made = (0..count).map(|at| {
@@ -39,7 +39,7 @@ pub(super) fn blocks(bits: u32, distance: u32) -> Vec<Block> {
         let radius = (parts + count - 1 - at) / count - 1;
         // Narrow codes begin at bit 0, so that no bit is in the residual twice.
         let residual = if bits < 32 { 0 } else { to % bits };
-        Block {
+        LiveBlock {
             shift: from,
             width: (to - from).min(32),
             radius,
@@ -62,19 +62,19 @@ mod tests {
     fn the_radii_fulfil_the_pigeonhole_rule() {
         for bits in 1..=128 {
             for distance in 0..=16.min(bits - 1) {
-                let blocks = blocks(bits, distance);
+                let blocks = blocks_for_distance(bits, distance);
                 let sum: u32 = blocks.iter().map(|block| block.radius + 1).sum();
                 assert_eq!(sum, distance + 1);
                 let mut seen = 0;
                 for block in &blocks {
                     assert!((1..=32).contains(&block.width));
-                    assert_eq!(seen & block.mask(), 0);
-                    seen |= block.mask();
+                    assert_eq!(seen & block.block_mask(), 0);
+                    seen |= block.block_mask();
                 }
-                assert_eq!(seen & !low_bits(bits), 0);
+                assert_eq!(seen & !low_bits_mask(bits), 0);
             }
         }
-        let halves = blocks(64, 3);
+        let halves = blocks_for_distance(64, 3);
         assert_eq!(halves.len(), 2);
         assert!(
             halves

@@ -4,31 +4,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use proptest::prelude::*;
 
 use super::*;
-use crate::hamming::scan::scan;
-use crate::hash::mix;
+use crate::hamming::scan::scan_within;
+use crate::hash::mix_bits;
 
 /// Small chunks and segments, so that few fingerprints need several of them.
-fn small(first: u64) -> Shape {
-    Shape {
+fn small(first: u64) -> LiveSizes {
+    LiveSizes {
         chunk_bits: 5,
         segment_bits: 6,
         first,
     }
 }
 
-fn live<C: Code>(bits: u32, distance: u32, first: u64) -> Live<C> {
-    Live::with_shape(bits, Distance::new(distance, bits).unwrap(), small(first)).unwrap()
+fn live<C: FingerprintCode>(bits: u32, distance: u32, first: u64) -> LiveIndex<C> {
+    LiveIndex::with_shape(bits, Distance::new(distance, bits).unwrap(), small(first)).unwrap()
 }
 
 /// A live index and the entries that it must hold.
 struct Model<C> {
-    live: Live<C>,
+    live: LiveIndex<C>,
     entries: BTreeMap<u64, (C, u64)>,
     bits: u32,
     slot: u64,
 }
 
-impl<C: Code> Model<C> {
+impl<C: FingerprintCode> Model<C> {
     fn new(bits: u32, distance: u32, first: u64) -> Self {
         Self {
             live: live(bits, distance, first),
@@ -47,8 +47,8 @@ impl<C: Code> Model<C> {
 
     fn remove(&mut self, seq: u64) {
         let expected = self.entries.remove(&seq).is_some();
-        assert_eq!(self.live.remove(Seq(seq)), expected);
-        assert!(!self.live.remove(Seq(seq)));
+        assert_eq!(self.live.remove_code(SequenceNumber(seq)), expected);
+        assert!(!self.live.remove_code(SequenceNumber(seq)));
     }
 
     fn expire_before(&mut self, slot: u64) {
@@ -64,8 +64,8 @@ impl<C: Code> Model<C> {
         let codes: Vec<C> = self.entries.values().map(|&(code, _)| code).collect();
         let mut expected = Vec::new();
         for (query, &code) in queries.iter().enumerate() {
-            scan(&codes, code, distance, |row, differing| {
-                expected.push((query, Seq(seqs[row]), differing));
+            scan_within(&codes, code, distance, |row, differing| {
+                expected.push((query, SequenceNumber(seqs[row]), differing));
             });
         }
         let mut many = Vec::new();
@@ -77,7 +77,7 @@ impl<C: Code> Model<C> {
         let mut single = Vec::new();
         for (query, &code) in queries.iter().enumerate() {
             let visit = |seq, differing| single.push((query, seq, differing));
-            self.live.search(code, distance, visit).unwrap();
+            self.live.search_within(code, distance, visit).unwrap();
         }
         single.sort_unstable();
         assert_eq!(single, expected);
@@ -106,18 +106,18 @@ const KINDS: [Kind; 5] = [
 ];
 
 fn wide(seed: u64) -> u128 {
-    u128::from(mix(seed ^ 0x5eed)) << 64 | u128::from(mix(seed.wrapping_add(3)))
+    u128::from(mix_bits(seed ^ 0x5eed)) << 64 | u128::from(mix_bits(seed.wrapping_add(3)))
 }
 
 fn flipped(code: u128, flips: u64, bits: u32, seed: u64) -> u128 {
     (0..flips).fold(code, |code, flip| {
-        code ^ 1 << (mix(seed ^ (flip + 1) << 40) % u64::from(bits))
+        code ^ 1 << (mix_bits(seed ^ (flip + 1) << 40) % u64::from(bits))
     })
 }
 
 impl Kind {
-    fn code<C: Code>(self, seed: u64, bits: u32, distance: u32) -> C {
-        let flips = mix(seed) % u64::from(2 * distance + 3);
+    fn code<C: FingerprintCode>(self, seed: u64, bits: u32, distance: u32) -> C {
+        let flips = mix_bits(seed) % u64::from(2 * distance + 3);
         let code = match self {
             Self::Uniform => wide(seed),
             Self::Clustered => flipped(wide(seed % 7), flips, bits, seed),
@@ -125,7 +125,7 @@ impl Kind {
             Self::Equal => u128::MAX / 3,
             Self::HalfConstant => wide(seed) >> 32 << 32,
         };
-        C::narrow(code & low_bits(bits))
+        C::narrow_from(code & low_bits_mask(bits))
     }
 }
 
@@ -150,7 +150,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run<C: Code>(bits: u32, distance: u32, first: u64, kind: Kind, steps: &[Step]) {
+fn run<C: FingerprintCode>(bits: u32, distance: u32, first: u64, kind: Kind, steps: &[Step]) {
     let mut model = Model::<C>::new(bits, distance, first);
     let mut next = first;
     for step in steps {
@@ -180,16 +180,16 @@ fn run<C: Code>(bits: u32, distance: u32, first: u64, kind: Kind, steps: &[Step]
 }
 
 /// Checks queries at about the largest distance from stored codes, and unrelated queries.
-fn check_around<C: Code>(model: &Model<C>, kind: Kind, distance: u32, seed: u64) {
+fn check_around<C: FingerprintCode>(model: &Model<C>, kind: Kind, distance: u32, seed: u64) {
     let mut queries = Vec::new();
     let codes: Vec<C> = model.entries.values().map(|&(code, _)| code).collect();
     for at in 0..12u64 {
-        if let Some(code) = codes.get(mix(seed ^ at) as usize % codes.len().max(1)) {
+        if let Some(code) = codes.get(mix_bits(seed ^ at) as usize % codes.len().max(1)) {
             let flips = (u64::from(distance) + at % 3).saturating_sub(1);
             let near = flipped(code.widen(), flips, model.bits, seed ^ at);
-            queries.push(C::narrow(near));
+            queries.push(C::narrow_from(near));
         }
-        queries.push(kind.code(mix(seed ^ at << 8), model.bits, distance));
+        queries.push(kind.code(mix_bits(seed ^ at << 8), model.bits, distance));
     }
     model.check(&queries, distance);
     model.check(&queries[..1], distance / 2);
@@ -231,12 +231,13 @@ fn distances_just_below_at_and_above_the_greatest() {
             let mut model = Model::<u64>::new(bits, distance, 0);
             let mut queries = Vec::new();
             for seed in 0..300 {
-                let code = wide(seed) as u64 & low_bits(bits) as u64;
+                let code = wide(seed) as u64 & low_bits_mask(bits) as u64;
                 model.insert(&[code]);
                 // Flip distinct bits, within a block or spread over all blocks.
                 for count in distance.saturating_sub(1)..=distance + 1 {
                     for stride in [1, 7, bits / (distance + 2)] {
-                        let flip = |at| 1u64 << ((mix(seed) as u32 % bits + at * stride) % bits);
+                        let flip =
+                            |at| 1u64 << ((mix_bits(seed) as u32 % bits + at * stride) % bits);
                         queries.push((0..count).fold(code, |code, at| code ^ flip(at)));
                     }
                 }
@@ -257,9 +258,9 @@ fn memory_stays_bounded_while_the_window_slides() {
             if at % (window / 10) == 0 {
                 index.expire_before(slot.saturating_sub(9));
             }
-            index.insert(kind.code(at, 64, 3), slot).unwrap();
+            index.insert_code(kind.code(at, 64, 3), slot).unwrap();
             if at % window == window - 1 {
-                bytes.push(index.bytes());
+                bytes.push(index.memory_bytes());
             }
         }
         assert_eq!(index.len(), window);
@@ -278,10 +279,10 @@ fn memory_of_what_nobody_comes_back_to_is_used_again() {
     for round in 0..60u64 {
         index.expire_before(round.saturating_sub(2));
         let codes: Vec<u64> = (0..2000)
-            .map(|at| mix(round) << 32 | mix(at ^ round << 20) >> 32)
+            .map(|at| mix_bits(round) << 32 | mix_bits(at ^ round << 20) >> 32)
             .collect();
         index.insert_many(&codes, round).unwrap();
-        bytes.push(index.bytes());
+        bytes.push(index.memory_bytes());
     }
     assert!(bytes[59] <= bytes[12] * 5 / 4, "{bytes:?}");
 }
@@ -292,12 +293,12 @@ fn memory_of_what_is_removed_is_used_again() {
         let index = live::<u64>(64, 3, 0);
         let mut bytes = Vec::new();
         for at in 0..80_000u64 {
-            let Seq(seq) = index.insert(kind.code(at, 64, 3), 0).unwrap();
+            let SequenceNumber(seq) = index.insert_code(kind.code(at, 64, 3), 0).unwrap();
             if let Some(old) = seq.checked_sub(2000) {
-                assert!(index.remove(Seq(old)));
+                assert!(index.remove_code(SequenceNumber(old)));
             }
             if at % 4000 == 3999 {
-                bytes.push(index.bytes());
+                bytes.push(index.memory_bytes());
             }
         }
         assert_eq!(index.len(), 2000);
@@ -315,7 +316,7 @@ fn what_is_seldom_repeated_outlives_many_windows() {
     let mut model = Model::<u64>::new(64, 3, (1 << 32) - 3000);
     for round in 0..400u64 {
         model.slot = round;
-        let mut codes: Vec<u64> = (0..20).map(|at| mix(round * 20 + at)).collect();
+        let mut codes: Vec<u64> = (0..20).map(|at| mix_bits(round * 20 + at)).collect();
         codes.push(42);
         model.insert(&codes);
         model.expire_before(round.saturating_sub(2));
@@ -332,7 +333,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
     let code = |seq: u64| {
         // One in four repeats a few values.
         let seed = if seq.is_multiple_of(4) { seq % 12 } else { seq };
-        mix(seed)
+        mix_bits(seed)
     };
     let count = if cfg!(debug_assertions) {
         60_000
@@ -348,12 +349,12 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
         scope.spawn(move || {
             let mut seq = first;
             while seq < first + count {
-                let size = 1 + mix(seq) % 300;
+                let size = 1 + mix_bits(seq) % 300;
                 let codes: Vec<u64> = (seq..seq + size).map(code).collect();
                 index.insert_many(&codes, seq).unwrap();
                 seq += size;
                 inserted.store(seq, Ordering::SeqCst);
-                if mix(seq).is_multiple_of(4) {
+                if mix_bits(seq).is_multiple_of(4) {
                     // A batch has up to 300 numbers, and its slot is the first of them.
                     expiring.store(seq - 5000 + 300, Ordering::SeqCst);
                     index.expire_before(seq - 5000);
@@ -370,7 +371,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
                     let wanted: Vec<u64> = (0..200)
                         .map(|at| {
                             there
-                                .saturating_sub(1 + mix(round ^ at << 20) % 4000)
+                                .saturating_sub(1 + mix_bits(round ^ at << 20) % 4000)
                                 .max(first)
                         })
                         .collect();
@@ -379,7 +380,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
                     }
                     let queries: Vec<u64> = wanted.iter().map(|&seq| code(seq) ^ 0b101).collect();
                     let mut found = vec![Vec::new(); queries.len()];
-                    let visit = |query: usize, Seq(seq), differing| {
+                    let visit = |query: usize, SequenceNumber(seq), differing| {
                         assert_eq!(differing, 2);
                         assert_eq!(code(seq) ^ 0b101, queries[query]);
                         found[query].push(seq);
@@ -405,22 +406,24 @@ fn a_search_from_within_a_callback() {
     index.insert_many(&[1, 2, 3], 0).unwrap();
     let distance = Distance::new(3, 64).unwrap();
     let mut pairs = 0;
-    let visit = |Seq(seq), _| {
-        index.search(seq, distance, |_, _| pairs += 1).unwrap();
-        index.insert(u64::MAX, 0).unwrap();
+    let visit = |SequenceNumber(seq), _| {
+        index
+            .search_within(seq, distance, |_, _| pairs += 1)
+            .unwrap();
+        index.insert_code(u64::MAX, 0).unwrap();
     };
-    index.search(0, distance, visit).unwrap();
+    index.search_within(0, distance, visit).unwrap();
     assert_eq!((pairs, index.len()), (9, 6));
 }
 
 #[test]
 fn nonsense_is_refused_and_named() {
     let distance = |value| Distance::new(value, 64).unwrap();
-    let refused = |result: Result<Live<u64>>| result.unwrap_err().to_string();
-    assert!(refused(Live::new(65, distance(3))).contains("65 bits"));
-    assert!(refused(Live::new(0, distance(0))).contains("0 bits"));
-    assert!(refused(Live::new(64, distance(17))).contains("17"));
-    assert!(refused(Live::new(8, distance(9))).contains("9"));
+    let refused = |result: Result<LiveIndex<u64>>| result.unwrap_err().to_string();
+    assert!(refused(LiveIndex::new(65, distance(3))).contains("65 bits"));
+    assert!(refused(LiveIndex::new(0, distance(0))).contains("0 bits"));
+    assert!(refused(LiveIndex::new(64, distance(17))).contains("17"));
+    assert!(refused(LiveIndex::new(8, distance(9))).contains("9"));
 
     let index = live::<u64>(40, 3, 0);
     let wide = index.insert_many(&[1, 1 << 40], 0).unwrap_err().to_string();
@@ -429,29 +432,29 @@ fn nonsense_is_refused_and_named() {
         "{wide}"
     );
     assert!(index.is_empty());
-    index.insert(1, 5).unwrap();
-    let late = index.insert(1, 4).unwrap_err().to_string();
+    index.insert_code(1, 5).unwrap();
+    let late = index.insert_code(1, 4).unwrap_err().to_string();
     assert!(late.contains("slot 4") && late.contains("slot 5"), "{late}");
     index.expire_before(9);
-    assert!(index.insert(1, 8).is_err() && index.insert(1, 9).is_ok());
-    let far = index.search(1, Distance::new(4, 40).unwrap(), |_, _| {});
+    assert!(index.insert_code(1, 8).is_err() && index.insert_code(1, 9).is_ok());
+    let far = index.search_within(1, Distance::new(4, 40).unwrap(), |_, _| {});
     assert!(far.unwrap_err().to_string().contains("4 is above 3"));
 }
 
 #[test]
 fn the_window_has_a_limit() {
-    let mut log = Log::<u64>::new(4, 100);
-    log.admit(0, Live::<u64>::LIMIT, Live::<u64>::LIMIT)
+    let mut log = CodeLog::<u64>::new(4, 100);
+    log.check_admission(0, LiveIndex::<u64>::LIMIT, LiveIndex::<u64>::LIMIT)
         .unwrap();
-    log.reserve(1).unwrap();
+    log.reserve_codes(1).unwrap();
     log.begin_slot(3);
-    log.push(7);
+    log.push_code(7);
     let full = log
-        .admit(3, Live::<u64>::LIMIT, Live::<u64>::LIMIT)
+        .check_admission(3, LiveIndex::<u64>::LIMIT, LiveIndex::<u64>::LIMIT)
         .unwrap_err();
     assert_eq!(full.kind(), crate::ErrorKind::Limit);
     assert!(full.to_string().contains("2147483648"), "{full}");
     log.expire_before(4);
-    log.admit(4, Live::<u64>::LIMIT, Live::<u64>::LIMIT)
+    log.check_admission(4, LiveIndex::<u64>::LIMIT, LiveIndex::<u64>::LIMIT)
         .unwrap();
 }

@@ -10,30 +10,30 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::anatomy::Anatomy;
 use super::columns::ColumnMut;
-use super::{LISTED, Segment, TableColumns};
-use crate::arch::{Arch, Cpu, Kernel, LINE, Line};
+use super::fingerprint_layout::FingerprintLayout;
+use super::{HammingSegment, LISTED, TableColumns};
+use crate::arch::{Arch, CacheLine, Cpu, Kernel, LINE};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hamming::code::Code;
-use crate::hamming::key::{Bucket, Key};
-use crate::hamming::plan::{Layout, Plan};
+use crate::hamming::fingerprint_code::FingerprintCode;
+use crate::hamming::key::{BlockKey, BucketNumber};
+use crate::hamming::plan::{BucketLayout, HammingPlan};
 
 /// Fingerprints that several threads can read several times.
-pub trait Codes<C>: Sync {
+pub trait CodeSource<C>: Sync {
     /// Returns the number of fingerprints.
-    fn count(&self) -> usize;
+    fn code_count(&self) -> usize;
 
     /// Copies the fingerprints from row `from` on, until `into` is full.
-    fn read(&self, from: usize, into: &mut [C]);
+    fn read_codes(&self, from: usize, into: &mut [C]);
 }
 
-impl<C: Code> Codes<C> for [C] {
-    fn count(&self) -> usize {
+impl<C: FingerprintCode> CodeSource<C> for [C] {
+    fn code_count(&self) -> usize {
         self.len()
     }
 
-    fn read(&self, from: usize, into: &mut [C]) {
+    fn read_codes(&self, from: usize, into: &mut [C]) {
         into.copy_from_slice(&self[from..from + into.len()]);
     }
 }
@@ -51,8 +51,11 @@ const CHUNK: usize = 1 << 10;
 const PARTS_AT_ONCE: usize = 256;
 
 /// Builds all tables.
-pub(super) fn build<C: Code>(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> Result<Segment<C>> {
-    let rows = codes.count();
+pub(super) fn build_segment<C: FingerprintCode>(
+    plan: &HammingPlan,
+    codes: &(impl CodeSource<C> + ?Sized),
+) -> Result<HammingSegment<C>> {
+    let rows = codes.code_count();
     if rows >= LISTED as usize {
         return Err(Error::new(
             ErrorKind::Limit,
@@ -62,13 +65,13 @@ pub(super) fn build<C: Code>(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> R
             ),
         ));
     }
-    let anatomy = Anatomy::new(plan);
+    let anatomy = FingerprintLayout::new(plan);
     let first = build_first(plan, &anatomy, codes)?;
     let mut tables = vec![first.table];
-    for table in 1..plan.tables().len() {
+    for table in 1..plan.plan_tables().len() {
         tables.push(build_other(plan, &anatomy, table, codes)?);
     }
-    Ok(Segment {
+    Ok(HammingSegment {
         plan: plan.clone(),
         anatomy,
         rows,
@@ -77,13 +80,13 @@ pub(super) fn build<C: Code>(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> R
         rests: first.rests,
         ids: first.ids,
         lists: first.lists,
-        cpu: Cpu::best(),
+        cpu: Cpu::detect_best(),
         codes: std::marker::PhantomData,
     })
 }
 
-/// Checks that the places of all row lists fit beside the [`LISTED`] flag. They may not, although the rows do,
-/// because a fingerprint with several rows takes one place more than it has rows.
+/// Checks that the places of all row lists fit beside the [`LISTED`] flag. They may not, although the
+/// rows do, because a fingerprint with several rows takes one place more than it has rows.
 fn check_list_places(rows: usize, places: usize) -> Result<()> {
     if places <= LISTED as usize {
         return Ok(());
@@ -97,53 +100,53 @@ fn check_list_places(rows: usize, places: usize) -> Result<()> {
     ))
 }
 
-struct First {
+struct FirstTable {
     table: TableColumns,
     distinct: usize,
-    rests: super::columns::Column<u8>,
-    ids: super::columns::Column<u32>,
-    lists: super::columns::Column<u32>,
+    rests: super::columns::SegmentColumn<u8>,
+    ids: super::columns::SegmentColumn<u32>,
+    lists: super::columns::SegmentColumn<u32>,
 }
 
-fn build_first<C: Code>(
-    plan: &Plan,
-    anatomy: &Anatomy,
-    codes: &(impl Codes<C> + ?Sized),
-) -> Result<First> {
-    let rows = codes.count();
-    let key = plan.tables()[0].key;
+fn build_first<C: FingerprintCode>(
+    plan: &HammingPlan,
+    anatomy: &FingerprintLayout,
+    codes: &(impl CodeSource<C> + ?Sized),
+) -> Result<FirstTable> {
+    let rows = codes.code_count();
+    let key = plan.plan_tables()[0].key;
     let width = anatomy.rest_bytes();
-    let mut writer = TableWriter::new(plan.layout(), &key, rows, true)?;
-    let mut rests = ColumnMut::<u8>::zeroed(rows * width)?;
-    let mut ids = ColumnMut::<u32>::zeroed(rows)?;
+    let mut writer = SegmentTableWriter::new(plan.bucket_layout(), &key, rows, true)?;
+    let mut rests = ColumnMut::<u8>::allocate_zeroed(rows * width)?;
+    let mut ids = ColumnMut::<u32>::allocate_zeroed(rows)?;
     let mut lists: Vec<u32> = Vec::new();
-    let parting = Parting::new(&key, rows);
-    let entry_of = |code: C, row: u32, _: Bucket| code.entry(row);
-    let counts = parting.count(&key, codes);
-    for slice in parting.slices::<C::Entry>() {
-        let parted = parting.part(&slice, &counts, &key, codes, entry_of)?;
-        for some in batches(&slice) {
+    let parting = BucketParting::new(&key, rows);
+    let entry_of = |code: C, row: u32, _: BucketNumber| code.pack_entry(row);
+    let counts = parting.count_rows(&key, codes);
+    for slice in parting.part_slices::<C::Entry>() {
+        let parted = parting.part_rows(&slice, &counts, &key, codes, entry_of)?;
+        for some in part_batches(&slice) {
             let sorted: Vec<_> = some
                 .clone()
                 .into_par_iter()
                 .map_init(Vec::new, |scratch, part| {
                     let entries: Vec<_> = parted
                         .iter()
-                        .map(|task| task.part(part - slice.start))
+                        .map(|task| task.entries_of_part(part - slice.start))
                         .collect();
                     sort_first::<C>(
                         &parting,
                         part,
                         &key,
                         anatomy,
-                        plan.layout(),
+                        plan.bucket_layout(),
                         &entries,
                         scratch,
                     )
                 })
                 .collect();
             let start = writer.next;
-            writer.write(some.start, &parting, sorted.iter().map(|part| &part.table))?;
+            writer.write_parts(some.start, &parting, sorted.iter().map(|part| &part.table))?;
             // The lists of a part follow those of the parts before it.
             let mut bases = Vec::with_capacity(sorted.len());
             for part in &sorted {
@@ -170,58 +173,59 @@ fn build_first<C: Code>(
         }
     }
     let distinct = writer.next;
-    let mut all_lists = ColumnMut::zeroed(lists.len())?;
+    let mut all_lists = ColumnMut::allocate_zeroed(lists.len())?;
     all_lists.copy_from_slice(&lists);
-    Ok(First {
-        table: writer.finish()?,
+    Ok(FirstTable {
+        table: writer.finish_table()?,
         distinct,
-        rests: rests.freeze(distinct * width)?,
-        ids: ids.freeze(distinct)?,
-        lists: all_lists.freeze(lists.len())?,
+        rests: rests.into_read_only(distinct * width)?,
+        ids: ids.into_read_only(distinct)?,
+        lists: all_lists.into_read_only(lists.len())?,
     })
 }
 
-fn build_other<C: Code>(
-    plan: &Plan,
-    anatomy: &Anatomy,
+fn build_other<C: FingerprintCode>(
+    plan: &HammingPlan,
+    anatomy: &FingerprintLayout,
     table: usize,
-    codes: &(impl Codes<C> + ?Sized),
+    codes: &(impl CodeSource<C> + ?Sized),
 ) -> Result<TableColumns> {
-    let key = plan.tables()[table].key;
-    let mut writer = TableWriter::new(plan.layout(), &key, codes.count(), false)?;
-    let parting = Parting::new(&key, codes.count());
-    let entry_of = |code: C, _: u32, bucket: Bucket| {
-        u64::from(bucket) << 32 | u64::from(anatomy.word(table, code))
+    let key = plan.plan_tables()[table].key;
+    let mut writer =
+        SegmentTableWriter::new(plan.bucket_layout(), &key, codes.code_count(), false)?;
+    let parting = BucketParting::new(&key, codes.code_count());
+    let entry_of = |code: C, _: u32, bucket: BucketNumber| {
+        u64::from(bucket) << 32 | u64::from(anatomy.table_word(table, code))
     };
-    let counts = parting.count(&key, codes);
-    for slice in parting.slices::<u64>() {
-        let parted = parting.part(&slice, &counts, &key, codes, entry_of)?;
-        for some in batches(&slice) {
+    let counts = parting.count_rows(&key, codes);
+    for slice in parting.part_slices::<u64>() {
+        let parted = parting.part_rows(&slice, &counts, &key, codes, entry_of)?;
+        for some in part_batches(&slice) {
             let sorted: Vec<_> = some
                 .clone()
                 .into_par_iter()
                 .map(|part| {
                     let entries: Vec<_> = parted
                         .iter()
-                        .map(|task| task.part(part - slice.start))
+                        .map(|task| task.entries_of_part(part - slice.start))
                         .collect();
-                    sort_other(&parting, part, plan.layout(), &entries)
+                    sort_other(&parting, part, plan.bucket_layout(), &entries)
                 })
                 .collect();
-            writer.write(some.start, &parting, sorted.iter())?;
+            writer.write_parts(some.start, &parting, sorted.iter())?;
         }
     }
-    writer.finish()
+    writer.finish_table()
 }
 
-fn batches(slice: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+fn part_batches(slice: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     let end = slice.end;
     let starts = slice.clone().step_by(PARTS_AT_ONCE);
     starts.map(move |start| start..(start + PARTS_AT_ONCE).min(end))
 }
 
 /// Division of the buckets of a table into parts.
-struct Parting {
+struct BucketParting {
     rows: usize,
     /// Bits of a bucket number within its part.
     local_bits: u32,
@@ -229,29 +233,29 @@ struct Parting {
 }
 
 /// Entries that one thread distributed: those of part p are `starts[p]..starts[p + 1]`.
-struct Parted<E> {
+struct PartedEntries<E> {
     entries: ColumnMut<E>,
     starts: Vec<usize>,
 }
 
-impl<E: bytemuck::Pod> Parted<E> {
-    fn part(&self, part: usize) -> &[E] {
+impl<E: bytemuck::Pod> PartedEntries<E> {
+    fn entries_of_part(&self, part: usize) -> &[E] {
         &self.entries[self.starts[part]..self.starts[part + 1]]
     }
 }
 
-impl Parting {
-    fn new(key: &Key, rows: usize) -> Self {
-        let part_bits = (rows / PART).max(1).ilog2().min(key.bits());
+impl BucketParting {
+    fn new(key: &BlockKey, rows: usize) -> Self {
+        let part_bits = (rows / PART).max(1).ilog2().min(key.bucket_bits());
         Self {
             rows,
-            local_bits: key.bits() - part_bits,
+            local_bits: key.bucket_bits() - part_bits,
             parts: 1 << part_bits,
         }
     }
 
     /// Returns ranges of parts that are distributed in one pass each.
-    fn slices<E>(&self) -> impl Iterator<Item = Range<usize>> + use<E> {
+    fn part_slices<E>(&self) -> impl Iterator<Item = Range<usize>> + use<E> {
         let slices = (self.rows * size_of::<E>()).div_ceil(SLICE_BYTES).max(1);
         let length = self.parts.div_ceil(slices);
         let parts = self.parts;
@@ -260,12 +264,12 @@ impl Parting {
             .map(move |start| start..(start + length).min(parts))
     }
 
-    fn buckets(&self) -> usize {
+    fn buckets_per_part(&self) -> usize {
         1 << self.local_bits
     }
 
     /// Returns the rows of every thread.
-    fn tasks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + use<> {
+    fn thread_rows(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + use<> {
         let (rows, tasks) = (self.rows, rayon::current_num_threads());
         let length = rows.div_ceil(tasks).max(1);
         let start = move |task: usize| (task * length).min(rows);
@@ -274,31 +278,35 @@ impl Parting {
             .map(move |task| start(task)..start(task + 1))
     }
 
-    fn part_of(&self, bucket: Bucket) -> usize {
+    fn part_of_bucket(&self, bucket: BucketNumber) -> usize {
         (bucket >> self.local_bits) as usize
     }
 
     /// Returns, for every thread, its number of rows per part.
-    fn count<C: Code>(&self, key: &Key, codes: &(impl Codes<C> + ?Sized)) -> Vec<Vec<u32>> {
+    fn count_rows<C: FingerprintCode>(
+        &self,
+        key: &BlockKey,
+        codes: &(impl CodeSource<C> + ?Sized),
+    ) -> Vec<Vec<u32>> {
         let of_rows = |rows| {
             let mut counts = vec![0; self.parts];
             each_bucket(rows, key, codes, |_, _, bucket| {
-                counts[self.part_of(bucket)] += 1;
+                counts[self.part_of_bucket(bucket)] += 1;
             });
             counts
         };
-        self.tasks().map(of_rows).collect()
+        self.thread_rows().map(of_rows).collect()
     }
 
-    fn part<C: Code, E: bytemuck::Pod + Send + Sync>(
+    fn part_rows<C: FingerprintCode, E: bytemuck::Pod + Send + Sync>(
         &self,
         slice: &Range<usize>,
         counts: &[Vec<u32>],
-        key: &Key,
-        codes: &(impl Codes<C> + ?Sized),
-        entry_of: impl Fn(C, u32, Bucket) -> E + Copy + Sync,
-    ) -> Result<Vec<Parted<E>>> {
-        let tasks = self.tasks().zip(counts);
+        key: &BlockKey,
+        codes: &(impl CodeSource<C> + ?Sized),
+        entry_of: impl Fn(C, u32, BucketNumber) -> E + Copy + Sync,
+    ) -> Result<Vec<PartedEntries<E>>> {
+        let tasks = self.thread_rows().zip(counts);
         tasks
             .map(|(rows, counts)| {
                 let mut starts = Vec::with_capacity(slice.len() + 1);
@@ -308,12 +316,12 @@ impl Parting {
                     end += count as usize;
                     starts.push(end);
                 }
-                let mut entries = ColumnMut::zeroed(end)?;
+                let mut entries = ColumnMut::allocate_zeroed(end)?;
                 let mut next = starts.clone();
                 let places = &mut entries[..];
                 each_bucket(rows, key, codes, |row, code, bucket| {
                     if let Some(next) = self
-                        .part_of(bucket)
+                        .part_of_bucket(bucket)
                         .checked_sub(slice.start)
                         .and_then(|part| next[..slice.len()].get_mut(part))
                     {
@@ -321,27 +329,27 @@ impl Parting {
                         *next += 1;
                     }
                 });
-                Ok(Parted { entries, starts })
+                Ok(PartedEntries { entries, starts })
             })
             .collect()
     }
 }
 
 /// Calls `visit` with every row, its fingerprint and its bucket.
-fn each_bucket<C: Code>(
+fn each_bucket<C: FingerprintCode>(
     rows: Range<usize>,
-    key: &Key,
-    codes: &(impl Codes<C> + ?Sized),
-    mut visit: impl FnMut(usize, C, Bucket),
+    key: &BlockKey,
+    codes: &(impl CodeSource<C> + ?Sized),
+    mut visit: impl FnMut(usize, C, BucketNumber),
 ) {
-    let cpu = Cpu::best();
+    let cpu = Cpu::detect_best();
     let mut chunk = [C::default(); CHUNK];
     let mut buckets = [0; CHUNK];
     let mut from = rows.start;
     while from < rows.end {
         let length = CHUNK.min(rows.end - from);
-        codes.read(from, &mut chunk[..length]);
-        cpu.run(Buckets {
+        codes.read_codes(from, &mut chunk[..length]);
+        cpu.run(BucketsKernel {
             key,
             codes: &chunk[..length],
             buckets: &mut buckets[..length],
@@ -353,19 +361,19 @@ fn each_bucket<C: Code>(
     }
 }
 
-struct Buckets<'a, C> {
-    key: &'a Key,
+struct BucketsKernel<'a, C> {
+    key: &'a BlockKey,
     codes: &'a [C],
-    buckets: &'a mut [Bucket],
+    buckets: &'a mut [BucketNumber],
 }
 
-impl<C: Code> Kernel for Buckets<'_, C> {
+impl<C: FingerprintCode> Kernel for BucketsKernel<'_, C> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(self, _arch: A) {
         for (bucket, &code) in self.buckets.iter_mut().zip(self.codes) {
-            *bucket = self.key.bucket(code);
+            *bucket = self.key.bucket_of(code);
         }
     }
 }
@@ -377,14 +385,18 @@ struct TablePart {
     words: Vec<u32>,
     /// Number of words per bucket.
     counts: Vec<u32>,
-    /// First lines of the buckets, only for [`Layout::Lines`].
-    lines: Vec<Line>,
-    overflow: Vec<Line>,
+    /// First lines of the buckets, only for [`BucketLayout::Lines`].
+    lines: Vec<CacheLine>,
+    overflow: Vec<CacheLine>,
 }
 
 impl TablePart {
-    fn with_capacity(entries: usize, buckets: usize, layout: Layout) -> Self {
-        let lines = if layout == Layout::Lines { buckets } else { 0 };
+    fn with_capacity(entries: usize, buckets: usize, layout: BucketLayout) -> Self {
+        let lines = if layout == BucketLayout::Lines {
+            buckets
+        } else {
+            0
+        };
         Self {
             words: Vec::with_capacity(entries),
             counts: Vec::with_capacity(buckets),
@@ -394,16 +406,16 @@ impl TablePart {
     }
 
     /// Ends a bucket whose words begin at `start` of `words`.
-    fn end_bucket(&mut self, start: usize, layout: Layout) {
+    fn end_bucket(&mut self, start: usize, layout: BucketLayout) {
         let words = &self.words[start..];
         self.counts.push(words.len() as u32);
-        if layout == Layout::Packed {
+        if layout == BucketLayout::Packed {
             return;
         }
         let mut line = [words.last().copied().unwrap_or(0); LINE];
         let direct = words.len().min(LINE);
         line[..direct].copy_from_slice(&words[..direct]);
-        if overflows(words) {
+        if overflows_line(words) {
             line[LINE - 1] = self.overflow.len() as u32;
             let rest = &words[LINE - 1..];
             let count = [rest.len() as u32];
@@ -414,16 +426,16 @@ impl TablePart {
                 for (slot, word) in line[1..].iter_mut().zip(all.by_ref().take(LINE - 1)) {
                     *slot = word;
                 }
-                self.overflow.push(Line(line));
+                self.overflow.push(CacheLine(line));
             }
         }
-        self.lines.push(Line(line));
+        self.lines.push(CacheLine(line));
     }
 }
 
 /// Returns `true` if a bucket of these words, in writing order, continues in the overflow. The mark
 /// of such a bucket is that its first word is larger than its second.
-fn overflows(words: &[u32]) -> bool {
+fn overflows_line(words: &[u32]) -> bool {
     words.len() > LINE && words[0] > words[1]
 }
 
@@ -437,26 +449,26 @@ struct FirstPart {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Sortable<C> {
+struct SortableCode<C> {
     word: u32,
     row: u32,
     code: C,
 }
 
-fn sort_first<C: Code>(
-    parting: &Parting,
+fn sort_first<C: FingerprintCode>(
+    parting: &BucketParting,
     part: usize,
-    key: &Key,
-    anatomy: &Anatomy,
-    layout: Layout,
+    key: &BlockKey,
+    anatomy: &FingerprintLayout,
+    layout: BucketLayout,
     entries: &[&[C::Entry]],
-    scratch: &mut Vec<Sortable<C>>,
+    scratch: &mut Vec<SortableCode<C>>,
 ) -> FirstPart {
-    let local = |code: C| key.bucket(code) as usize - (part << parting.local_bits);
-    let mut starts = vec![0u32; parting.buckets() + 1];
+    let local = |code: C| key.bucket_of(code) as usize - (part << parting.local_bits);
+    let mut starts = vec![0u32; parting.buckets_per_part() + 1];
     let mut places = Vec::new();
     for &entry in entries.iter().copied().flatten() {
-        let bucket = local(C::of_entry(entry).0);
+        let bucket = local(C::unpack_entry(entry).0);
         places.push(bucket as u32);
         starts[bucket + 1] += 1;
     }
@@ -465,21 +477,21 @@ fn sort_first<C: Code>(
     }
     let mut next = starts.clone();
     scratch.clear();
-    scratch.resize(places.len(), Sortable::default());
+    scratch.resize(places.len(), SortableCode::default());
     for (&entry, &bucket) in entries.iter().copied().flatten().zip(&places) {
-        let (code, row) = C::of_entry(entry);
-        let word = anatomy.word(0, code);
-        scratch[next[bucket as usize] as usize] = Sortable { word, row, code };
+        let (code, row) = C::unpack_entry(entry);
+        let word = anatomy.table_word(0, code);
+        scratch[next[bucket as usize] as usize] = SortableCode { word, row, code };
         next[bucket as usize] += 1;
     }
     let width = anatomy.rest_bytes();
     let mut sorted = FirstPart {
-        table: TablePart::with_capacity(places.len(), parting.buckets(), layout),
+        table: TablePart::with_capacity(places.len(), parting.buckets_per_part(), layout),
         rests: Vec::with_capacity(places.len() * width),
         ids: Vec::with_capacity(places.len()),
         lists: Vec::new(),
     };
-    for bucket in 0..parting.buckets() {
+    for bucket in 0..parting.buckets_per_part() {
         let entries = &mut scratch[starts[bucket] as usize..starts[bucket + 1] as usize];
         entries.sort_unstable_by_key(|entry| (entry.word, entry.code, entry.row));
         sorted.push_bucket(entries, anatomy, layout);
@@ -490,12 +502,17 @@ fn sort_first<C: Code>(
 impl FirstPart {
     /// Adds a bucket: its fingerprints ascend by word. If the bucket overflows, the last one moves
     /// to the front as the mark.
-    fn push_bucket<C: Code>(&mut self, entries: &[Sortable<C>], anatomy: &Anatomy, layout: Layout) {
+    fn push_bucket<C: FingerprintCode>(
+        &mut self,
+        entries: &[SortableCode<C>],
+        anatomy: &FingerprintLayout,
+        layout: BucketLayout,
+    ) {
         let start = self.table.words.len();
         let width = anatomy.rest_bytes();
         for same in entries.chunk_by(|a, b| a.code == b.code) {
             self.table.words.push(same[0].word);
-            let rest = anatomy.rest(same[0].code).to_le_bytes();
+            let rest = anatomy.rest_bits(same[0].code).to_le_bytes();
             self.rests.extend_from_slice(&rest[..width]);
             if same.len() == 1 {
                 self.ids.push(same[0].row);
@@ -506,7 +523,8 @@ impl FirstPart {
             }
         }
         let words = &mut self.table.words[start..];
-        if layout == Layout::Lines && words.len() > LINE && words[0] < words[words.len() - 1] {
+        if layout == BucketLayout::Lines && words.len() > LINE && words[0] < words[words.len() - 1]
+        {
             words.rotate_right(1);
             self.ids[start..].rotate_right(1);
             self.rests[start * width..].rotate_right(width);
@@ -515,9 +533,14 @@ impl FirstPart {
     }
 }
 
-fn sort_other(parting: &Parting, part: usize, layout: Layout, entries: &[&[u64]]) -> TablePart {
+fn sort_other(
+    parting: &BucketParting,
+    part: usize,
+    layout: BucketLayout,
+    entries: &[&[u64]],
+) -> TablePart {
     let local = |entry: u64| (entry >> 32) as usize - (part << parting.local_bits);
-    let mut starts = vec![0u32; parting.buckets() + 1];
+    let mut starts = vec![0u32; parting.buckets_per_part() + 1];
     let count = entries.iter().map(|some| some.len()).sum();
     for &entry in entries.iter().copied().flatten() {
         starts[local(entry) + 1] += 1;
@@ -532,8 +555,8 @@ fn sort_other(parting: &Parting, part: usize, layout: Layout, entries: &[&[u64]]
         words[*place as usize] = entry as u32;
         *place += 1;
     }
-    let mut sorted = TablePart::with_capacity(count, parting.buckets(), layout);
-    for bucket in 0..parting.buckets() {
+    let mut sorted = TablePart::with_capacity(count, parting.buckets_per_part(), layout);
+    for bucket in 0..parting.buckets_per_part() {
         let own = &mut words[starts[bucket] as usize..starts[bucket + 1] as usize];
         own.sort_unstable();
         let start = sorted.words.len();
@@ -541,7 +564,7 @@ fn sort_other(parting: &Parting, part: usize, layout: Layout, entries: &[&[u64]]
             sorted.words.push(same[0]);
         }
         let distinct = &mut sorted.words[start..];
-        if layout == Layout::Lines && distinct.len() > LINE {
+        if layout == BucketLayout::Lines && distinct.len() > LINE {
             distinct.rotate_right(1);
         }
         sorted.end_bucket(start, layout);
@@ -550,44 +573,44 @@ fn sort_other(parting: &Parting, part: usize, layout: Layout, entries: &[&[u64]]
 }
 
 /// A table that is written part by part.
-struct TableWriter {
-    layout: Layout,
-    lines: ColumnMut<Line>,
+struct SegmentTableWriter {
+    layout: BucketLayout,
+    lines: ColumnMut<CacheLine>,
     directory: ColumnMut<u32>,
-    overflow: Vec<Line>,
+    overflow: Vec<CacheLine>,
     /// Number of words written.
     next: usize,
 }
 
-impl TableWriter {
-    fn new(layout: Layout, key: &Key, rows: usize, is_first: bool) -> Result<Self> {
+impl SegmentTableWriter {
+    fn new(layout: BucketLayout, key: &BlockKey, rows: usize, is_first: bool) -> Result<Self> {
         let lines = match layout {
-            Layout::Lines => key.buckets(),
-            Layout::Packed => rows.div_ceil(LINE),
+            BucketLayout::Lines => key.bucket_count(),
+            BucketLayout::Packed => rows.div_ceil(LINE),
         };
-        let directory = if is_first || layout == Layout::Packed {
-            key.buckets() + 1
+        let directory = if is_first || layout == BucketLayout::Packed {
+            key.bucket_count() + 1
         } else {
             0
         };
         Ok(Self {
             layout,
-            lines: ColumnMut::zeroed(lines)?,
-            directory: ColumnMut::zeroed(directory)?,
+            lines: ColumnMut::allocate_zeroed(lines)?,
+            directory: ColumnMut::allocate_zeroed(directory)?,
             overflow: Vec::new(),
             next: 0,
         })
     }
 
     /// Writes consecutive parts, beginning with part number `first`.
-    fn write<'a>(
+    fn write_parts<'a>(
         &mut self,
         first: usize,
-        parting: &Parting,
+        parting: &BucketParting,
         parts: impl Iterator<Item = &'a TablePart> + Clone,
     ) -> Result<()> {
         let count = parts.clone().count();
-        let buckets = parting.buckets();
+        let buckets = parting.buckets_per_part();
         let range = first * buckets..(first + count) * buckets;
         let mut starts = Vec::with_capacity(count);
         let mut overflows = Vec::with_capacity(count);
@@ -618,7 +641,7 @@ impl TableWriter {
             });
         }
         match self.layout {
-            Layout::Lines => {
+            BucketLayout::Lines => {
                 let places = self.lines[range].par_chunks_mut(buckets);
                 let places = places.zip(&parts).zip(&overflows);
                 places.for_each(|((places, part), base)| {
@@ -632,7 +655,7 @@ impl TableWriter {
                     }
                 });
             }
-            Layout::Packed => {
+            BucketLayout::Packed => {
                 let words: &mut [u32] = bytemuck::cast_slice_mut(&mut self.lines);
                 let mut words = &mut words[start..self.next];
                 let mut places = Vec::with_capacity(parts.len());
@@ -648,18 +671,18 @@ impl TableWriter {
         Ok(())
     }
 
-    fn finish(self) -> Result<TableColumns> {
+    fn finish_table(self) -> Result<TableColumns> {
         let lines = match self.layout {
-            Layout::Lines => self.lines.len(),
-            Layout::Packed => self.next.div_ceil(LINE),
+            BucketLayout::Lines => self.lines.len(),
+            BucketLayout::Packed => self.next.div_ceil(LINE),
         };
         let directory = self.directory.len();
-        let mut overflow = ColumnMut::zeroed(self.overflow.len())?;
+        let mut overflow = ColumnMut::allocate_zeroed(self.overflow.len())?;
         overflow.copy_from_slice(&self.overflow);
         Ok(TableColumns {
-            lines: self.lines.freeze(lines)?,
-            directory: self.directory.freeze(directory)?,
-            overflow: overflow.freeze(self.overflow.len())?,
+            lines: self.lines.into_read_only(lines)?,
+            directory: self.directory.into_read_only(directory)?,
+            overflow: overflow.into_read_only(self.overflow.len())?,
         })
     }
 }

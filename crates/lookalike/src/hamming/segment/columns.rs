@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use crate::arch::{Memory, MemoryMut};
+use crate::arch::{MemoryMut, ReadOnlyMemory};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Read-only values.
 #[derive(Clone, Debug)]
-pub(super) struct Column<T> {
-    memory: Arc<Memory>,
+pub(super) struct SegmentColumn<T> {
+    memory: Arc<ReadOnlyMemory>,
     from: usize,
     bytes: usize,
     values: PhantomData<T>,
 }
 
-impl<T: Pod> Column<T> {
+impl<T: Pod> SegmentColumn<T> {
     /// Creates a view of `bytes` bytes from `from` on, which must be aligned for the type and hold
     /// whole values.
-    pub(super) fn new(memory: &Arc<Memory>, from: usize, bytes: usize) -> Self {
+    pub(super) fn new(memory: &Arc<ReadOnlyMemory>, from: usize, bytes: usize) -> Self {
         Self {
             memory: Arc::clone(memory),
             from,
@@ -32,7 +32,7 @@ impl<T: Pod> Column<T> {
     }
 }
 
-impl<T: Pod> Deref for Column<T> {
+impl<T: Pod> Deref for SegmentColumn<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -52,11 +52,11 @@ pub(super) struct ColumnMut<T> {
 }
 
 impl<T: Pod> ColumnMut<T> {
-    pub(super) fn zeroed(length: usize) -> Result<Self> {
+    pub(super) fn allocate_zeroed(length: usize) -> Result<Self> {
         let memory = length
             .checked_mul(size_of::<T>())
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
-            .and_then(MemoryMut::zeroed);
+            .and_then(MemoryMut::allocate_zeroed);
         let memory = memory.map_err(|error| {
             Error::new(
                 ErrorKind::Limit,
@@ -73,12 +73,16 @@ impl<T: Pod> ColumnMut<T> {
     }
 
     /// Makes the first `length` values read-only.
-    pub(super) fn freeze(self, length: usize) -> Result<Column<T>> {
+    pub(super) fn into_read_only(self, length: usize) -> Result<SegmentColumn<T>> {
         debug_assert!(length <= self.len());
-        let memory = self.memory.freeze().map_err(|error| {
+        let memory = self.memory.into_read_only().map_err(|error| {
             Error::new(ErrorKind::Limit, format!("cannot protect memory: {error}"))
         })?;
-        Ok(Column::new(&Arc::new(memory), 0, length * size_of::<T>()))
+        Ok(SegmentColumn::new(
+            &Arc::new(memory),
+            0,
+            length * size_of::<T>(),
+        ))
     }
 }
 

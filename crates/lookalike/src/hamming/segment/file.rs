@@ -13,13 +13,13 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use rayon::prelude::*;
 
-use super::anatomy::Anatomy;
-use super::columns::Column;
-use super::{LISTED, Segment, TableColumns};
-use crate::arch::{Cpu, LINE, Memory};
+use super::columns::SegmentColumn;
+use super::fingerprint_layout::FingerprintLayout;
+use super::{HammingSegment, LISTED, TableColumns};
+use crate::arch::{Cpu, LINE, ReadOnlyMemory};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hamming::code::Code;
-use crate::hamming::plan::{Layout, Plan, Shape};
+use crate::hamming::fingerprint_code::FingerprintCode;
+use crate::hamming::plan::{BucketLayout, HammingPlan, PlanShape};
 use crate::types::Distance;
 
 const MAGIC: [u8; 8] = *b"LKLKHSEG";
@@ -34,26 +34,26 @@ const ALIGNMENT: usize = 4096;
 /// Largest header in bytes; no plan needs as much.
 const MOST_HEADER: usize = 1 << 20;
 
-impl<C: Code> Segment<C> {
+impl<C: FingerprintCode> HammingSegment<C> {
     /// Writes the index as a file.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error on a big-endian machine.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write_file(&self, out: &mut dyn Write) -> io::Result<()> {
         check_byte_order().map_err(io::Error::other)?;
-        let sections = self.sections();
+        let sections = self.file_sections();
         let checksums: Vec<u32> = sections
             .par_iter()
             .map(|bytes| crc32fast::hash(bytes))
             .collect();
-        let mut header = Header::default();
-        header.plan(&self.plan);
-        header.u64(self.rows as u64);
-        header.u64(self.distinct as u64);
-        header.u32(sections.len() as u32);
+        let mut header = HeaderWriter::default();
+        header.write_plan(&self.plan);
+        header.write_u64(self.rows as u64);
+        header.write_u64(self.distinct as u64);
+        header.write_u32(sections.len() as u32);
         for (bytes, checksum) in sections.iter().zip(checksums) {
-            header.u64(bytes.len() as u64);
-            header.u32(checksum);
+            header.write_u64(bytes.len() as u64);
+            header.write_u32(checksum);
         }
         let mut preamble = MAGIC.to_vec();
         preamble.extend(VERSION.to_le_bytes());
@@ -64,7 +64,7 @@ impl<C: Code> Segment<C> {
         out.write_all(&preamble)?;
         out.write_all(&header.0)?;
         for bytes in sections {
-            out.write_all(&[0; ALIGNMENT][..padding(written)])?;
+            out.write_all(&[0; ALIGNMENT][..padding_after(written)])?;
             out.write_all(bytes)?;
             written = bytes.len();
         }
@@ -77,17 +77,17 @@ impl<C: Code> Segment<C> {
     /// # Errors
     /// Returns an error if the file cannot be read, is not an index, is of another version or
     /// width, or is damaged.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open_file(path: &Path) -> Result<Self> {
         check_byte_order().map_err(|why| Error::new(ErrorKind::File, why))?;
         let refused =
             |why: String| Error::new(ErrorKind::File, format!("{}: {why}", path.display()));
         let memory = File::open(path)
-            .and_then(|file| Memory::map(&file))
+            .and_then(|file| ReadOnlyMemory::map_file(&file))
             .map_err(|error| refused(error.to_string()))?;
-        parse(Arc::new(memory)).map_err(refused)
+        parse_segment(Arc::new(memory)).map_err(refused)
     }
 
-    fn sections(&self) -> Vec<&[u8]> {
+    fn file_sections(&self) -> Vec<&[u8]> {
         let tables = self.tables.iter().flat_map(|table| {
             [
                 bytemuck::cast_slice(&table.lines[..]),
@@ -113,57 +113,57 @@ fn check_byte_order() -> Result<(), &'static str> {
 }
 
 /// Returns the number of bytes up to the next multiple of the alignment.
-fn padding(written: usize) -> usize {
+fn padding_after(written: usize) -> usize {
     written.next_multiple_of(ALIGNMENT) - written
 }
 
 #[derive(Default)]
-struct Header(Vec<u8>);
+struct HeaderWriter(Vec<u8>);
 
-impl Header {
-    fn u32(&mut self, value: u32) {
+impl HeaderWriter {
+    fn write_u32(&mut self, value: u32) {
         self.0.extend(value.to_le_bytes());
     }
 
-    fn u64(&mut self, value: u64) {
+    fn write_u64(&mut self, value: u64) {
         self.0.extend(value.to_le_bytes());
     }
 
-    fn list(&mut self, values: &[u32]) {
-        self.u32(values.len() as u32);
-        values.iter().for_each(|&value| self.u32(value));
+    fn write_list(&mut self, values: &[u32]) {
+        self.write_u32(values.len() as u32);
+        values.iter().for_each(|&value| self.write_u32(value));
     }
 
-    fn plan(&mut self, plan: &Plan) {
-        self.u32(plan.bits());
-        self.u32(plan.distance().get());
-        self.u32(match plan.layout() {
-            Layout::Lines => 0,
-            Layout::Packed => 1,
+    fn write_plan(&mut self, plan: &HammingPlan) {
+        self.write_u32(plan.fingerprint_bits());
+        self.write_u32(plan.distance().get());
+        self.write_u32(match plan.bucket_layout() {
+            BucketLayout::Lines => 0,
+            BucketLayout::Packed => 1,
         });
-        self.u32(plan.key_bits());
-        match plan.shape() {
-            Shape::Blocks { widths, radii } => {
-                self.u32(0);
-                self.list(widths);
-                self.list(radii);
+        self.write_u32(plan.key_bits());
+        match plan.plan_shape() {
+            PlanShape::Blocks { widths, radii } => {
+                self.write_u32(0);
+                self.write_list(widths);
+                self.write_list(radii);
             }
-            Shape::Combinations { widths, chosen } => {
-                self.u32(1);
-                self.list(widths);
-                self.u32(*chosen);
+            PlanShape::Combinations { widths, chosen } => {
+                self.write_u32(1);
+                self.write_list(widths);
+                self.write_u32(*chosen);
             }
         }
     }
 }
 
 /// Reads a header from the front.
-struct Reader<'a>(&'a [u8]);
+struct HeaderReader<'a>(&'a [u8]);
 
-type Parsed<T> = Result<T, String>;
+type ParseResult<T> = Result<T, String>;
 
-impl Reader<'_> {
-    fn bytes<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+impl HeaderReader<'_> {
+    fn read_bytes<const N: usize>(&mut self) -> ParseResult<[u8; N]> {
         let Some((bytes, rest)) = self.0.split_first_chunk() else {
             return Err("the header is truncated".to_owned());
         };
@@ -171,58 +171,60 @@ impl Reader<'_> {
         Ok(*bytes)
     }
 
-    fn u32(&mut self) -> Parsed<u32> {
-        self.bytes().map(u32::from_le_bytes)
+    fn read_u32(&mut self) -> ParseResult<u32> {
+        self.read_bytes().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Parsed<u64> {
-        self.bytes().map(u64::from_le_bytes)
+    fn read_u64(&mut self) -> ParseResult<u64> {
+        self.read_bytes().map(u64::from_le_bytes)
     }
 
-    fn length(&mut self) -> Parsed<usize> {
-        let value = self.u64()?;
+    fn read_length(&mut self) -> ParseResult<usize> {
+        let value = self.read_u64()?;
         usize::try_from(value)
             .map_err(|_| format!("{value} bytes are more than this machine can address"))
     }
 
-    fn list(&mut self) -> Parsed<Vec<u32>> {
-        let length = self.u32()?;
+    fn read_list(&mut self) -> ParseResult<Vec<u32>> {
+        let length = self.read_u32()?;
         if length > 128 {
             return Err(format!("a plan of {length} blocks"));
         }
-        (0..length).map(|_| self.u32()).collect()
+        (0..length).map(|_| self.read_u32()).collect()
     }
 
-    fn plan(&mut self) -> Parsed<Plan> {
-        let (bits, distance) = (self.u32()?, self.u32()?);
-        let layout = match self.u32()? {
-            0 => Layout::Lines,
-            1 => Layout::Packed,
+    fn read_plan(&mut self) -> ParseResult<HammingPlan> {
+        let (bits, distance) = (self.read_u32()?, self.read_u32()?);
+        let layout = match self.read_u32()? {
+            0 => BucketLayout::Lines,
+            1 => BucketLayout::Packed,
             other => return Err(format!("a layout of the unknown kind {other}")),
         };
-        let key_bits = self.u32()?;
-        let shape = match self.u32()? {
-            0 => Shape::Blocks {
-                widths: self.list()?,
-                radii: self.list()?,
+        let key_bits = self.read_u32()?;
+        let shape = match self.read_u32()? {
+            0 => PlanShape::Blocks {
+                widths: self.read_list()?,
+                radii: self.read_list()?,
             },
-            1 => Shape::Combinations {
-                widths: self.list()?,
-                chosen: self.u32()?,
+            1 => PlanShape::Combinations {
+                widths: self.read_list()?,
+                chosen: self.read_u32()?,
             },
             other => return Err(format!("a plan of the unknown kind {other}")),
         };
         let distance = Distance::new(distance, bits).map_err(|error| error.to_string())?;
-        Plan::new(bits, distance, shape, layout, key_bits).map_err(|error| error.to_string())
+        HammingPlan::new(bits, distance, shape, layout, key_bits).map_err(|error| error.to_string())
     }
 }
 
-fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
-    let mut preamble = Reader(&memory);
-    if preamble.bytes().ok() != Some(MAGIC) {
+fn parse_segment<C: FingerprintCode>(
+    memory: Arc<ReadOnlyMemory>,
+) -> ParseResult<HammingSegment<C>> {
+    let mut preamble = HeaderReader(&memory);
+    if preamble.read_bytes().ok() != Some(MAGIC) {
         return Err("this is not an index file".to_owned());
     }
-    let version = preamble.u32()?;
+    let version = preamble.read_u32()?;
     if version == VERSION.swap_bytes() {
         return Err("the index file has the other byte order: build it again".to_owned());
     }
@@ -231,31 +233,31 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
             "the index file is of version {version}, and this program reads version {VERSION}: build it again"
         ));
     }
-    let (length, checksum) = (preamble.length()?, preamble.u32()?);
+    let (length, checksum) = (preamble.read_length()?, preamble.read_u32()?);
     let header = preamble.0.get(..length).filter(|_| length <= MOST_HEADER);
     let header = header.ok_or("the header is truncated")?;
     if crc32fast::hash(header) != checksum {
         return Err("the header is damaged".to_owned());
     }
-    let mut reader = Reader(header);
-    let plan = reader.plan()?;
+    let mut reader = HeaderReader(header);
+    let plan = reader.read_plan()?;
     let fits = if C::BITS == 64 { 1..=64 } else { 65..=128 };
-    if !fits.contains(&plan.bits()) {
+    if !fits.contains(&plan.fingerprint_bits()) {
         return Err(format!(
             "the index has {} bits, which is not the requested width",
-            plan.bits()
+            plan.fingerprint_bits()
         ));
     }
-    let (rows, distinct) = (reader.length()?, reader.length()?);
-    let tables = plan.tables().len();
-    if reader.u32()? as usize != 3 * tables + 3 {
+    let (rows, distinct) = (reader.read_length()?, reader.read_length()?);
+    let tables = plan.plan_tables().len();
+    if reader.read_u32()? as usize != 3 * tables + 3 {
         return Err("the index has another number of sections than its plan".to_owned());
     }
     let mut sections = Vec::new();
     let mut end = PREAMBLE + length;
     for _ in 0..3 * tables + 3 {
-        let (length, checksum) = (reader.length()?, reader.u32()?);
-        let start = end + padding(end);
+        let (length, checksum) = (reader.read_length()?, reader.read_u32()?);
+        let start = end + padding_after(end);
         end = start.checked_add(length).ok_or("a section has no end")?;
         sections.push((start, length, checksum));
     }
@@ -275,14 +277,14 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
     }
     let mut sections = sections.into_iter();
     fn next<T: Pod>(
-        memory: &Arc<Memory>,
+        memory: &Arc<ReadOnlyMemory>,
         sections: &mut impl Iterator<Item = (usize, usize, u32)>,
-    ) -> Parsed<Column<T>> {
+    ) -> ParseResult<SegmentColumn<T>> {
         let (start, length, _) = sections.next().ok_or("a section is missing")?;
         if length % size_of::<T>() != 0 {
             return Err(format!("a section of {length} bytes ends within a value"));
         }
-        Ok(Column::new(memory, start, length))
+        Ok(SegmentColumn::new(memory, start, length))
     }
     let mut columns = Vec::new();
     for _ in 0..tables {
@@ -292,8 +294,8 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
             overflow: next(&memory, &mut sections)?,
         });
     }
-    let segment = Segment {
-        anatomy: Anatomy::new(&plan),
+    let segment = HammingSegment {
+        anatomy: FingerprintLayout::new(&plan),
         plan,
         rows,
         distinct,
@@ -301,7 +303,7 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
         rests: next(&memory, &mut sections)?,
         ids: next(&memory, &mut sections)?,
         lists: next(&memory, &mut sections)?,
-        cpu: Cpu::best(),
+        cpu: Cpu::detect_best(),
         codes: PhantomData,
     };
     if segment.is_consistent() {
@@ -311,7 +313,7 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
     }
 }
 
-impl<C: Code> Segment<C> {
+impl<C: FingerprintCode> HammingSegment<C> {
     /// Returns `true` if everything that a look-up relies on holds.
     fn is_consistent(&self) -> bool {
         self.rows < LISTED as usize
@@ -323,14 +325,14 @@ impl<C: Code> Segment<C> {
     }
 
     fn table_is_consistent(&self, table: usize) -> bool {
-        let buckets = self.plan.tables()[table].key.buckets();
+        let buckets = self.plan.plan_tables()[table].key.bucket_count();
         let TableColumns {
             lines,
             directory,
             overflow,
         } = &self.tables[table];
         let words = directory.last().map_or(0, |&end| end as usize);
-        let has_directory = table == 0 || self.plan.layout() == Layout::Packed;
+        let has_directory = table == 0 || self.plan.bucket_layout() == BucketLayout::Packed;
         let ordered = if has_directory {
             directory.len() == buckets + 1
                 && directory[0] == 0
@@ -338,16 +340,16 @@ impl<C: Code> Segment<C> {
         } else {
             directory.is_empty()
         };
-        let lies = match self.plan.layout() {
-            Layout::Packed => overflow.is_empty() && lines.len() == words.div_ceil(LINE),
-            Layout::Lines => lines.len() == buckets,
+        let lies = match self.plan.bucket_layout() {
+            BucketLayout::Packed => overflow.is_empty() && lines.len() == words.div_ceil(LINE),
+            BucketLayout::Lines => lines.len() == buckets,
         };
         if !ordered || !lies || (table == 0 && words != self.distinct) {
             return false;
         }
         let directory = &directory[..];
         let overflow = &overflow[..];
-        self.plan.layout() == Layout::Packed
+        self.plan.bucket_layout() == BucketLayout::Packed
             || lines.par_iter().enumerate().all(|(bucket, line)| {
                 let count = |bucket: usize| (directory[bucket + 1] - directory[bucket]) as usize;
                 if line.0[0] <= line.0[1] {
@@ -398,15 +400,15 @@ pub(super) fn body(file: &[u8]) -> usize {
 pub(super) fn mend(file: &mut [u8]) {
     let header =
         PREAMBLE..PREAMBLE + u64::from_le_bytes(file[12..20].try_into().expect("eight")) as usize;
-    let mut reader = Reader(&file[header.clone()]);
-    reader.plan().expect("the header is whole");
-    reader.bytes::<16>().expect("the header is whole");
-    let count = reader.u32().expect("the header is whole");
+    let mut reader = HeaderReader(&file[header.clone()]);
+    reader.read_plan().expect("the header is whole");
+    reader.read_bytes::<16>().expect("the header is whole");
+    let count = reader.read_u32().expect("the header is whole");
     let mut at = header.end - 12 * count as usize;
     let mut end = header.end;
     for _ in 0..count {
         let length = u64::from_le_bytes(file[at..at + 8].try_into().expect("eight")) as usize;
-        let start = end + padding(end);
+        let start = end + padding_after(end);
         end = start + length;
         let checksum = crc32fast::hash(&file[start..end]);
         file[at + 8..at + 12].copy_from_slice(&checksum.to_le_bytes());

@@ -4,7 +4,7 @@
 //! the answer of [`scan`](crate::hamming::scan::scan). The bytes of an index depend on plan and
 //! fingerprints alone.
 //!
-//! **Layout.** Every table of the [plan](crate::hamming::Plan) puts fingerprints into buckets and
+//! **Layout.** Every table of the [plan](crate::hamming::HammingPlan) puts fingerprints into buckets and
 //! stores a word of 32 bits of each, so that a look-up compares sixteen words with one instruction.
 //! Only the first table stores the rest of a fingerprint and its row; equal fingerprints are one
 //! entry there, with a list of rows. A near word of another table is looked up in the first table,
@@ -19,25 +19,25 @@
 //! **Limits.** A segment never changes; a [live](crate::hamming::live) index does. It stores rows,
 //! not ids.
 
-mod anatomy;
 mod build;
 mod columns;
 mod file;
+mod fingerprint_layout;
 mod search;
 #[cfg(test)]
 mod tests;
 
 use std::marker::PhantomData;
 
-pub(in crate::hamming) use anatomy::Anatomy;
-pub use build::Codes;
-use columns::Column;
-pub use search::{Match, Search};
+pub use build::CodeSource;
+use columns::SegmentColumn;
+pub(in crate::hamming) use fingerprint_layout::FingerprintLayout;
+pub use search::{SearchLimits, SegmentMatch};
 
-use super::code::Code;
-use super::key::Bucket;
-use super::plan::{Layout, Plan};
-use crate::arch::{Cpu, LINE, Line};
+use super::fingerprint_code::FingerprintCode;
+use super::key::BucketNumber;
+use super::plan::{BucketLayout, HammingPlan};
+use crate::arch::{CacheLine, Cpu, LINE};
 use crate::error::Result;
 
 /// Flag of an id that is not a row but the place of a list of rows.
@@ -47,54 +47,54 @@ const LISTED: u32 = 1 << 31;
 ///
 /// ```
 /// use lookalike::Distance;
-/// use lookalike::hamming::{Plan, Request, Search, Segment};
+/// use lookalike::hamming::{HammingPlan, PlanRequest, SearchLimits, HammingSegment};
 ///
 /// let codes = [0b0000_u64, 0b0111, 0b1111_0000];
 /// let distance = Distance::new(3, 64)?;
-/// let plan = Plan::choose(&Request { count: 3, bits: 64, distance, memory: None })?;
-/// let index: Segment<u64> = Segment::build(&plan, &codes[..])?;
+/// let plan = HammingPlan::choose_plan(&PlanRequest { count: 3, bits: 64, distance, memory: None })?;
+/// let index: HammingSegment<u64> = HammingSegment::build_index(&plan, &codes[..])?;
 /// let mut found = Vec::new();
-/// index.search(&[0b0001], &Search::within(distance), |_, near| found.push((near.row, near.distance)));
+/// index.search_queries(&[0b0001], &SearchLimits::within_distance(distance), |_, near| found.push((near.row, near.distance)));
 /// found.sort();
 /// assert_eq!(found, [(0, 1), (1, 2)]);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Segment<C> {
-    plan: Plan,
-    anatomy: Anatomy,
+pub struct HammingSegment<C> {
+    plan: HammingPlan,
+    anatomy: FingerprintLayout,
     rows: usize,
     distinct: usize,
     tables: Vec<TableColumns>,
-    rests: Column<u8>,
-    ids: Column<u32>,
-    lists: Column<u32>,
+    rests: SegmentColumn<u8>,
+    ids: SegmentColumn<u32>,
+    lists: SegmentColumn<u32>,
     cpu: Cpu,
     codes: PhantomData<C>,
 }
 
 #[derive(Clone, Debug)]
 struct TableColumns {
-    lines: Column<Line>,
+    lines: SegmentColumn<CacheLine>,
     /// Start of every bucket among the distinct fingerprints of the first table, or among the words
     /// of a packed table; empty for other tables.
-    directory: Column<u32>,
+    directory: SegmentColumn<u32>,
     /// Words that do not fit into the line of their bucket: their count, then the words.
-    overflow: Column<Line>,
+    overflow: SegmentColumn<CacheLine>,
 }
 
-impl<C: Code> Segment<C> {
+impl<C: FingerprintCode> HammingSegment<C> {
     /// Builds an index; the row of a fingerprint is its position. Bits above those of the plan must
     /// be 0.
     ///
     /// # Errors
     /// Returns an error if there are 2³¹ fingerprints or more, or if memory cannot be allocated.
-    pub fn build(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> Result<Self> {
-        build::build(plan, codes)
+    pub fn build_index(plan: &HammingPlan, codes: &(impl CodeSource<C> + ?Sized)) -> Result<Self> {
+        build::build_segment(plan, codes)
     }
 
     /// Uses another instruction set, for benchmarks and tests.
-    pub fn with_cpu(self, cpu: Cpu) -> Self {
+    pub fn with_instructions(self, cpu: Cpu) -> Self {
         Self { cpu, ..self }
     }
 
@@ -109,17 +109,17 @@ impl<C: Code> Segment<C> {
     }
 
     /// Returns the number of different fingerprints.
-    pub fn distinct(&self) -> usize {
+    pub fn distinct_count(&self) -> usize {
         self.distinct
     }
 
     /// Returns the plan of the index.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &HammingPlan {
         &self.plan
     }
 
     /// Returns the size in bytes, in memory or in the file.
-    pub fn bytes(&self) -> usize {
+    pub fn size_in_bytes(&self) -> usize {
         let tables = self.tables.iter().map(|table| {
             size_of_val(&table.lines[..])
                 + size_of_val(&table.directory[..])
@@ -132,18 +132,18 @@ impl<C: Code> Segment<C> {
     }
 
     /// Calls `visit` with every row and its fingerprint, in the order of the buckets.
-    pub fn for_each(&self, mut visit: impl FnMut(u32, C)) {
+    pub fn visit_rows(&self, mut visit: impl FnMut(u32, C)) {
         let directory = &self.tables[0].directory[..];
         let (ids, lists) = (&self.ids[..], &self.lists[..]);
         let mut words = Vec::new();
         for bucket in 0..directory.len() - 1 {
             let (start, end) = (directory[bucket] as usize, directory[bucket + 1] as usize);
-            self.bucket_words(bucket as Bucket, start, end, &mut words);
+            self.bucket_words(bucket as BucketNumber, start, end, &mut words);
             for (position, &word) in (start..end).zip(&words) {
-                let code = self
-                    .anatomy
-                    .code(bucket as Bucket, word, self.rest(position));
-                for &row in rows(ids[position], position, ids, lists) {
+                let code =
+                    self.anatomy
+                        .restore_code(bucket as BucketNumber, word, self.rest_at(position));
+                for &row in rows_of_entry(ids[position], position, ids, lists) {
                     visit(row, code);
                 }
             }
@@ -151,15 +151,15 @@ impl<C: Code> Segment<C> {
     }
 
     /// Copies the words of a bucket of the first table to `words`, in the order of their positions.
-    fn bucket_words(&self, bucket: Bucket, start: usize, end: usize, words: &mut Vec<u32>) {
+    fn bucket_words(&self, bucket: BucketNumber, start: usize, end: usize, words: &mut Vec<u32>) {
         words.clear();
         let table = &self.tables[0];
-        match self.plan.layout() {
-            Layout::Packed => {
+        match self.plan.bucket_layout() {
+            BucketLayout::Packed => {
                 let all: &[u32] = bytemuck::cast_slice(&table.lines);
                 words.extend_from_slice(&all[start..end]);
             }
-            Layout::Lines => {
+            BucketLayout::Lines => {
                 let line = &table.lines[bucket as usize].0;
                 if line[0] > line[1] {
                     words.extend_from_slice(&line[..LINE - 1]);
@@ -176,7 +176,7 @@ impl<C: Code> Segment<C> {
     }
 
     #[inline(always)]
-    fn rest(&self, position: usize) -> u128 {
+    fn rest_at(&self, position: usize) -> u128 {
         read_rest(&self.rests, self.anatomy.rest_bytes(), position)
     }
 }
@@ -199,7 +199,7 @@ fn read_rest(rests: &[u8], width: usize, position: usize) -> u128 {
 
 /// Returns the rows of an entry.
 #[inline(always)]
-fn rows<'a>(id: u32, position: usize, ids: &'a [u32], lists: &'a [u32]) -> &'a [u32] {
+fn rows_of_entry<'a>(id: u32, position: usize, ids: &'a [u32], lists: &'a [u32]) -> &'a [u32] {
     if id < LISTED {
         return &ids[position..=position];
     }

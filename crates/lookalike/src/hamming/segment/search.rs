@@ -4,16 +4,16 @@
 //! the rest of the fingerprint and its row. Each stage prefetches the memory that the next one
 //! reads, and other queries are processed in the meantime.
 
-use super::{LISTED, Segment, read_rest, rows};
-use crate::arch::{Arch, Kernel, LINE, Line, prefetch};
-use crate::hamming::code::Code;
-use crate::hamming::key::Bucket;
-use crate::hamming::plan::Layout;
+use super::{HammingSegment, LISTED, read_rest, rows_of_entry};
+use crate::arch::{Arch, CacheLine, Kernel, LINE, prefetch};
+use crate::hamming::fingerprint_code::FingerprintCode;
+use crate::hamming::key::BucketNumber;
+use crate::hamming::plan::BucketLayout;
 use crate::types::Distance;
 
 /// The distance and the limit of a search.
 #[derive(Clone, Copy, Debug)]
-pub struct Search {
+pub struct SearchLimits {
     /// Largest distance (≤), at most that of the plan. `None` reports every fingerprint that
     /// differs from the query, in some block, in no more bits than the plan's radius for that
     /// block.
@@ -23,9 +23,9 @@ pub struct Search {
     pub limit: usize,
 }
 
-impl Search {
+impl SearchLimits {
     /// Searches for everything within a distance.
-    pub fn within(distance: Distance) -> Self {
+    pub fn within_distance(distance: Distance) -> Self {
         Self {
             distance: Some(distance),
             limit: usize::MAX,
@@ -35,7 +35,7 @@ impl Search {
 
 /// A row that was found and its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Match {
+pub struct SegmentMatch {
     /// Number of bits that differ.
     pub distance: u32,
     /// Row of the fingerprint.
@@ -48,24 +48,24 @@ const GROUP: usize = 32;
 /// Number of queries between prefetching a line and reading it.
 const AHEAD: usize = 2;
 
-impl<C: Code> Segment<C> {
+impl<C: FingerprintCode> HammingSegment<C> {
     /// Calls `visit` with every match of every query, query by query; the order within a query is
     /// unspecified. Returns the queries that have more matches than the limit.
     ///
     /// # Panics
     /// If the distance is above that of the plan.
-    pub fn search(
+    pub fn search_queries(
         &self,
         queries: &[C],
-        search: &Search,
-        mut visit: impl FnMut(usize, Match),
+        search: &SearchLimits,
+        mut visit: impl FnMut(usize, SegmentMatch),
     ) -> Vec<usize> {
         assert!(
             search
                 .distance
                 .is_none_or(|distance| distance <= self.plan.distance())
         );
-        self.cpu.run(Run {
+        self.cpu.run(SearchKernel {
             segment: self,
             queries,
             search,
@@ -74,30 +74,30 @@ impl<C: Code> Segment<C> {
     }
 }
 
-struct Run<'a, C, V> {
-    segment: &'a Segment<C>,
+struct SearchKernel<'a, C, V> {
+    segment: &'a HammingSegment<C>,
     queries: &'a [C],
-    search: &'a Search,
+    search: &'a SearchLimits,
     visit: &'a mut V,
 }
 
-impl<C: Code, V: FnMut(usize, Match)> Kernel for Run<'_, C, V> {
+impl<C: FingerprintCode, V: FnMut(usize, SegmentMatch)> Kernel for SearchKernel<'_, C, V> {
     type Output = Vec<usize>;
 
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) -> Vec<usize> {
-        let tables = Tables::new(self.segment, self.search);
+        let tables = SearchTables::new(self.segment, self.search);
         let mut truncated = Vec::new();
-        let mut state = State::default();
+        let mut state = SearchState::default();
         for (at, group) in self.queries.chunks(GROUP).enumerate() {
             state.near.clear();
             state.overflowing.clear();
-            match self.segment.plan.layout() {
-                Layout::Lines => tables.near_in_lines(arch, group, &mut state),
-                Layout::Packed => tables.near_in_packed(arch, group, &mut state),
+            match self.segment.plan.bucket_layout() {
+                BucketLayout::Lines => tables.near_in_lines(arch, group, &mut state),
+                BucketLayout::Packed => tables.near_in_packed(arch, group, &mut state),
             }
-            tables.resolve(arch, group, &mut state);
-            let cut = tables.report(group, &mut state, |query, found| {
+            tables.resolve_candidates(arch, group, &mut state);
+            let cut = tables.report_matches(group, &mut state, |query, found| {
                 (self.visit)(at * GROUP + query, found);
             });
             truncated.extend(cut.iter().map(|query| at * GROUP + query));
@@ -107,8 +107,8 @@ impl<C: Code, V: FnMut(usize, Match)> Kernel for Run<'_, C, V> {
 }
 
 /// Borrowed columns, and the parts of the plan that a search needs.
-struct Tables<'a, C> {
-    segment: &'a Segment<C>,
+struct SearchTables<'a, C> {
+    segment: &'a HammingSegment<C>,
     parts: Vec<TableView<'a>>,
     rests: &'a [u8],
     rest_bytes: usize,
@@ -120,17 +120,17 @@ struct Tables<'a, C> {
 }
 
 struct TableView<'a> {
-    lines: &'a [Line],
+    lines: &'a [CacheLine],
     words: &'a [u32],
     directory: &'a [u32],
-    overflow: &'a [Line],
-    deltas: Vec<(Bucket, u8)>,
+    overflow: &'a [CacheLine],
+    deltas: Vec<(BucketNumber, u8)>,
 }
 
 /// A bucket to visit.
 #[derive(Clone, Copy, Default)]
-struct Probe {
-    bucket: Bucket,
+struct BucketProbe {
+    bucket: BucketNumber,
     /// Largest number of bits of a word that may differ.
     most: u32,
     /// Start of the bucket in a packed table; `end` is its end.
@@ -140,10 +140,10 @@ struct Probe {
 
 /// A bucket that continues in the overflow.
 #[derive(Clone, Copy)]
-struct Overflowing {
+struct OverflowingBucket {
     query: u32,
     table: u32,
-    bucket: Bucket,
+    bucket: BucketNumber,
     most: u32,
     /// First line of the overflow.
     line: u32,
@@ -151,43 +151,43 @@ struct Overflowing {
 
 /// A word that is near the word of a query.
 #[derive(Clone, Copy)]
-struct Near {
+struct NearWord {
     query: u32,
     table: u32,
-    bucket: Bucket,
+    bucket: BucketNumber,
     /// The place in the bucket for the first table, or in all words if it is packed; the word for
     /// other tables.
     word: u32,
     /// Bucket in the first table.
-    home: Bucket,
+    home: BucketNumber,
 }
 
 /// A fingerprint that may match.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct SegmentCandidate {
     near: u32,
     position: u32,
     word: u32,
 }
 
 #[derive(Default)]
-struct State {
-    probes: [Vec<Vec<Probe>>; RING],
-    overflowing: Vec<Overflowing>,
-    near: Vec<Near>,
-    candidates: Vec<Candidate>,
+struct SearchState {
+    probes: [Vec<Vec<BucketProbe>>; RING],
+    overflowing: Vec<OverflowingBucket>,
+    near: Vec<NearWord>,
+    candidates: Vec<SegmentCandidate>,
     cut: Vec<usize>,
 }
 
 /// Number of queries in progress at the same time.
 const RING: usize = 2 * AHEAD + 1;
 
-/// Value of `Near::word` in a first table of lines that stands for all places of the bucket.
+/// Value of `NearWord::table_word` in a first table of lines that stands for all places of the bucket.
 const WHOLE_BUCKET: u32 = u32::MAX;
 
-impl<'a, C: Code> Tables<'a, C> {
-    fn new(segment: &'a Segment<C>, search: &Search) -> Self {
-        let tables = segment.plan.tables().iter().zip(&segment.tables);
+impl<'a, C: FingerprintCode> SearchTables<'a, C> {
+    fn new(segment: &'a HammingSegment<C>, search: &SearchLimits) -> Self {
+        let tables = segment.plan.plan_tables().iter().zip(&segment.tables);
         let parts = tables.map(|(table, columns)| {
             let radius = search
                 .distance
@@ -197,7 +197,7 @@ impl<'a, C: Code> Tables<'a, C> {
                 words: bytemuck::cast_slice(&columns.lines),
                 directory: &columns.directory,
                 overflow: &columns.overflow,
-                deltas: table.key.deltas(radius),
+                deltas: table.key.probe_deltas(radius),
             }
         });
         Self {
@@ -214,51 +214,54 @@ impl<'a, C: Code> Tables<'a, C> {
 
     /// Collects the probes of a query and calls `visit` with each.
     #[inline(always)]
-    fn probe(
+    fn append_probes(
         &self,
         query: C,
-        probes: &mut Vec<Vec<Probe>>,
-        visit: impl Fn(&TableView<'a>, Bucket),
+        probes: &mut Vec<Vec<BucketProbe>>,
+        visit: impl Fn(&TableView<'a>, BucketNumber),
     ) {
         probes.resize_with(self.parts.len(), Vec::new);
-        let tables = self.segment.plan.tables().iter().zip(&self.parts);
+        let tables = self.segment.plan.plan_tables().iter().zip(&self.parts);
         for ((table, part), probes) in tables.zip(probes) {
             probes.clear();
-            table.key.probes(query, &part.deltas, |bucket, differing| {
-                visit(part, bucket);
-                probes.push(Probe {
-                    bucket,
-                    most: self.most - differing.min(self.most),
-                    start: 0,
-                    end: 0,
+            table
+                .key
+                .visit_probes(query, &part.deltas, |bucket, differing| {
+                    visit(part, bucket);
+                    probes.push(BucketProbe {
+                        bucket,
+                        most: self.most - differing.min(self.most),
+                        start: 0,
+                        end: 0,
+                    });
                 });
-            });
         }
     }
 
     #[inline(always)]
-    fn near_in_lines<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
-        let ask = |part: &TableView<'a>, bucket: Bucket| prefetch(&part.lines[bucket as usize]);
+    fn near_in_lines<A: Arch>(&self, arch: A, group: &[C], state: &mut SearchState) {
+        let ask =
+            |part: &TableView<'a>, bucket: BucketNumber| prefetch(&part.lines[bucket as usize]);
         for step in 0..group.len() + AHEAD {
             if let Some(&query) = group.get(step) {
-                self.probe(query, &mut state.probes[step % RING], ask);
+                self.append_probes(query, &mut state.probes[step % RING], ask);
             }
             let Some(at) = step.checked_sub(AHEAD) else {
                 continue;
             };
             for (table, probes) in state.probes[at % RING].iter().enumerate() {
                 let part = &self.parts[table];
-                let word = self.segment.anatomy.word(table, group[at]);
+                let word = self.segment.anatomy.table_word(table, group[at]);
                 for probe in probes {
                     let line = &part.lines[probe.bucket as usize];
                     let near = arch.near(line, word, probe.most);
                     if near != 0 {
-                        self.push_line((at as u32, table), probe, near, &mut state.near);
+                        self.push_near_words((at as u32, table), probe, near, &mut state.near);
                     }
                     if line.0[0] > line.0[1] {
                         let first = line.0[LINE - 1];
                         prefetch(&part.overflow[first as usize]);
-                        state.overflowing.push(Overflowing {
+                        state.overflowing.push(OverflowingBucket {
                             query: at as u32,
                             table: table as u32,
                             bucket: probe.bucket,
@@ -274,17 +277,17 @@ impl<'a, C: Code> Tables<'a, C> {
 
     /// Collects the near words of a line.
     #[inline(never)]
-    fn push_line(
+    fn push_near_words(
         &self,
         (query, table): (u32, usize),
-        probe: &Probe,
+        probe: &BucketProbe,
         near: u32,
-        all: &mut Vec<Near>,
+        all: &mut Vec<NearWord>,
     ) {
         let part = &self.parts[table];
         let line = &part.lines[probe.bucket as usize].0;
         let mut push = |place: u32, found: u32| {
-            all.push(Near {
+            all.push(NearWord {
                 query,
                 table: table as u32,
                 bucket: probe.bucket,
@@ -302,7 +305,7 @@ impl<'a, C: Code> Tables<'a, C> {
             // The bucket may have more fingerprints than the line has slots, all with this word.
             push(WHOLE_BUCKET, line[0]);
         } else {
-            for slot in ones(slots) {
+            for slot in set_bits(slots) {
                 // In other tables, copies of the last word fill the rest of the line.
                 if table == 0 || slot == 0 || line[slot] != line[slot - 1] {
                     push(slot as u32, line[slot]);
@@ -313,22 +316,22 @@ impl<'a, C: Code> Tables<'a, C> {
 
     /// Collects the near words of the overflow.
     #[inline(always)]
-    fn near_in_overflow<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
+    fn near_in_overflow<A: Arch>(&self, arch: A, group: &[C], state: &mut SearchState) {
         for overflowing in &state.overflowing {
             let table = overflowing.table as usize;
             let part = &self.parts[table];
             let word = self
                 .segment
                 .anatomy
-                .word(table, group[overflowing.query as usize]);
+                .table_word(table, group[overflowing.query as usize]);
             let first = overflowing.line as usize;
             let count = part.overflow[first].0[0] as usize;
             for at in 0..=count / LINE {
                 let line = &part.overflow[first + at];
-                for slot in ones(arch.near(line, word, overflowing.most)) {
+                for slot in set_bits(arch.near(line, word, overflowing.most)) {
                     let place = at * LINE + slot;
                     if place > 0 && place <= count {
-                        state.near.push(Near {
+                        state.near.push(NearWord {
                             query: overflowing.query,
                             table: overflowing.table,
                             bucket: overflowing.bucket,
@@ -349,11 +352,12 @@ impl<'a, C: Code> Tables<'a, C> {
     }
 
     #[inline(always)]
-    fn near_in_packed<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
-        let ask = |part: &TableView<'a>, bucket: Bucket| prefetch(&part.directory[bucket as usize]);
+    fn near_in_packed<A: Arch>(&self, arch: A, group: &[C], state: &mut SearchState) {
+        let ask =
+            |part: &TableView<'a>, bucket: BucketNumber| prefetch(&part.directory[bucket as usize]);
         for step in 0..group.len() + 2 * AHEAD {
             if let Some(&query) = group.get(step) {
-                self.probe(query, &mut state.probes[step % RING], ask);
+                self.append_probes(query, &mut state.probes[step % RING], ask);
             }
             if let Some(at) = step.checked_sub(AHEAD).filter(|&at| at < group.len()) {
                 for (part, probes) in self.parts.iter().zip(&mut state.probes[at % RING]) {
@@ -377,7 +381,7 @@ impl<'a, C: Code> Tables<'a, C> {
             };
             for (table, probes) in state.probes[at % RING].iter().enumerate() {
                 let part = &self.parts[table];
-                let word = self.segment.anatomy.word(table, group[at]);
+                let word = self.segment.anatomy.table_word(table, group[at]);
                 for probe in probes {
                     let (start, end) = (probe.start as usize, probe.end as usize);
                     for line in start / LINE..end.div_ceil(LINE) {
@@ -388,9 +392,9 @@ impl<'a, C: Code> Tables<'a, C> {
                         // The first and the last line also hold words of neighbouring buckets.
                         near &= u32::MAX << start.saturating_sub(line * LINE).min(31);
                         near &= (1u32 << (end - line * LINE).min(LINE)) - 1;
-                        for slot in ones(near) {
+                        for slot in set_bits(near) {
                             let place = line * LINE + slot;
-                            state.near.push(Near {
+                            state.near.push(NearWord {
                                 query: at as u32,
                                 table: table as u32,
                                 bucket: probe.bucket,
@@ -410,20 +414,20 @@ impl<'a, C: Code> Tables<'a, C> {
 
     /// Finds the fingerprints of the near words.
     #[inline(always)]
-    fn resolve<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
+    fn resolve_candidates<A: Arch>(&self, arch: A, group: &[C], state: &mut SearchState) {
         let first = &self.parts[0];
         for near in &mut state.near {
             near.home = if near.table == 0 {
                 near.bucket
             } else {
-                self.segment.anatomy.home::<C>(near.word)
+                self.segment.anatomy.home_bucket::<C>(near.word)
             };
             prefetch(&first.directory[near.home as usize]);
-            if near.table > 0 && self.segment.plan.layout() == Layout::Lines {
+            if near.table > 0 && self.segment.plan.bucket_layout() == BucketLayout::Lines {
                 prefetch(&first.lines[near.home as usize]);
             }
         }
-        if self.segment.plan.layout() == Layout::Packed {
+        if self.segment.plan.bucket_layout() == BucketLayout::Packed {
             for near in &state.near {
                 if near.table > 0 {
                     let start = first.directory[near.home as usize] as usize / LINE;
@@ -435,13 +439,13 @@ impl<'a, C: Code> Tables<'a, C> {
         for (at, near) in state.near.iter().enumerate() {
             let home = near.home as usize;
             let (start, end) = (first.directory[home], first.directory[home + 1]);
-            let push = |position: u32, word: u32, candidates: &mut Vec<Candidate>| {
+            let push = |position: u32, word: u32, candidates: &mut Vec<SegmentCandidate>| {
                 let place = position as usize;
                 if let Some(rest) = self.rests.get(place * self.rest_bytes) {
                     prefetch(rest);
                 }
                 prefetch(&self.ids[place]);
-                candidates.push(Candidate {
+                candidates.push(SegmentCandidate {
                     near: at as u32,
                     position,
                     word,
@@ -449,11 +453,14 @@ impl<'a, C: Code> Tables<'a, C> {
             };
             let candidates = &mut state.candidates;
             if near.table > 0 {
-                let query = self.segment.anatomy.word(0, group[near.query as usize]);
-                self.each_in_home(arch, near.home, (start, end), query, |position, word| {
+                let query = self
+                    .segment
+                    .anatomy
+                    .table_word(0, group[near.query as usize]);
+                self.visit_home_entries(arch, near.home, (start, end), query, |position, word| {
                     push(position, word, candidates);
                 });
-            } else if self.segment.plan.layout() == Layout::Packed {
+            } else if self.segment.plan.bucket_layout() == BucketLayout::Packed {
                 push(near.word, first.words[near.word as usize], candidates);
             } else {
                 let line = &first.lines[home].0;
@@ -477,21 +484,21 @@ impl<'a, C: Code> Tables<'a, C> {
     /// Calls `visit` with the position and the word of every near word in a bucket of the first
     /// table.
     #[inline(always)]
-    fn each_in_home<A: Arch>(
+    fn visit_home_entries<A: Arch>(
         &self,
         arch: A,
-        home: Bucket,
+        home: BucketNumber,
         (start, end): (u32, u32),
         query: u32,
         mut visit: impl FnMut(u32, u32),
     ) {
         let first = &self.parts[0];
         let (start, end) = (start as usize, end as usize);
-        match self.segment.plan.layout() {
-            Layout::Packed => {
+        match self.segment.plan.bucket_layout() {
+            BucketLayout::Packed => {
                 for line in start / LINE..end.div_ceil(LINE) {
                     let near = arch.near(&first.lines[line], query, self.most);
-                    for slot in ones(near) {
+                    for slot in set_bits(near) {
                         let position = line * LINE + slot;
                         if (start..end).contains(&position) {
                             visit(position as u32, first.words[position]);
@@ -499,11 +506,11 @@ impl<'a, C: Code> Tables<'a, C> {
                     }
                 }
             }
-            Layout::Lines => {
+            BucketLayout::Lines => {
                 let line = &first.lines[home as usize];
                 let flagged = line.0[0] > line.0[1];
                 let held = if flagged { LINE - 1 } else { LINE };
-                for slot in ones(arch.near(line, query, self.most)) {
+                for slot in set_bits(arch.near(line, query, self.most)) {
                     if slot < held && start + slot < end {
                         visit((start + slot) as u32, line.0[slot]);
                     }
@@ -512,7 +519,7 @@ impl<'a, C: Code> Tables<'a, C> {
                     let from = line.0[LINE - 1] as usize;
                     for at in 0..=first.overflow[from].0[0] as usize / LINE {
                         let line = &first.overflow[from + at];
-                        for slot in ones(arch.near(line, query, self.most)) {
+                        for slot in set_bits(arch.near(line, query, self.most)) {
                             let position = start + LINE - 2 + at * LINE + slot;
                             if at + slot > 0 && position < end {
                                 visit(position as u32, line.0[slot]);
@@ -529,13 +536,13 @@ impl<'a, C: Code> Tables<'a, C> {
     /// Compares candidates in full and reports those that their table is the first to see. Returns
     /// the queries whose answer was cut.
     #[inline(always)]
-    fn report<'s>(
+    fn report_matches<'s>(
         &self,
         group: &[C],
-        state: &'s mut State,
-        mut visit: impl FnMut(usize, Match),
+        state: &'s mut SearchState,
+        mut visit: impl FnMut(usize, SegmentMatch),
     ) -> &'s [usize] {
-        let State {
+        let SearchState {
             near: all,
             candidates,
             cut,
@@ -548,23 +555,26 @@ impl<'a, C: Code> Tables<'a, C> {
             let query = group[near.query as usize];
             let position = candidate.position as usize;
             let rest = read_rest(self.rests, self.rest_bytes, position);
-            let code: C = self.segment.anatomy.code(near.home, candidate.word, rest);
-            let differing = code.xor(query);
-            let distance = differing.ones();
-            if distance > self.most || !self.is_first(near, code, differing) {
+            let code: C = self
+                .segment
+                .anatomy
+                .restore_code(near.home, candidate.word, rest);
+            let differing = code.differing_bits(query);
+            let distance = differing.count_ones();
+            if distance > self.most || !self.is_first_sighting(near, code, differing) {
                 continue;
             }
             if last != near.query as usize {
                 (last, reported) = (near.query as usize, 0);
             }
-            let found = rows(self.ids[position], position, self.ids, self.lists);
+            let found = rows_of_entry(self.ids[position], position, self.ids, self.lists);
             debug_assert!(self.ids[position] < LISTED || found.len() > 1);
             let room = self.limit - reported;
             if found.len() > room && cut.last() != Some(&last) {
                 cut.push(last);
             }
             for &row in &found[..found.len().min(room)] {
-                visit(last, Match { distance, row });
+                visit(last, SegmentMatch { distance, row });
             }
             reported += found.len().min(room);
         }
@@ -573,22 +583,23 @@ impl<'a, C: Code> Tables<'a, C> {
 
     /// Returns `true` if no earlier table sees the fingerprint, and if the near word is its own.
     #[inline(always)]
-    fn is_first(&self, near: &Near, code: C, differing: C) -> bool {
-        let tables = self.segment.plan.tables();
-        let sees =
-            |table: &&crate::hamming::plan::Table| differing.ones_in(table.mask) <= table.radius;
+    fn is_first_sighting(&self, near: &NearWord, code: C, differing: C) -> bool {
+        let tables = self.segment.plan.plan_tables();
+        let sees = |table: &&crate::hamming::plan::PlanTable| {
+            differing.count_ones_in(table.mask) <= table.radius
+        };
         let at = near.table as usize;
         sees(&&tables[at])
             && !tables[..at].iter().any(|table| sees(&table))
             && (at == 0
-                || (self.segment.anatomy.word(at, code) == near.word
-                    && tables[at].key.bucket(code) == near.bucket))
+                || (self.segment.anatomy.table_word(at, code) == near.word
+                    && tables[at].key.bucket_of(code) == near.bucket))
     }
 }
 
 /// Returns the positions of the bits that are 1, ascending.
 #[inline(always)]
-fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+fn set_bits(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = bits.trailing_zeros();
         bits &= bits.wrapping_sub(1);

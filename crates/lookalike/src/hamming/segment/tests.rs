@@ -1,16 +1,16 @@
 use std::path::Path;
 
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 
 use super::*;
-use crate::hamming::code::low_bits;
-use crate::hamming::plan::Request;
-use crate::hamming::scan::scan;
-use crate::hash::mix;
+use crate::hamming::fingerprint_code::low_bits_mask;
+use crate::hamming::plan::PlanRequest;
+use crate::hamming::scan::scan_within;
+use crate::hash::mix_bits;
 use crate::types::Distance;
 
-fn request(count: usize, bits: u32, distance: u32) -> Request {
-    Request {
+fn request(count: usize, bits: u32, distance: u32) -> PlanRequest {
+    PlanRequest {
         count: count as u64,
         bits,
         distance: Distance::new(distance, bits).unwrap(),
@@ -19,8 +19,8 @@ fn request(count: usize, bits: u32, distance: u32) -> Request {
 }
 
 fn random(bits: u32, seed: u64) -> u128 {
-    let wide = u128::from(mix(seed)) << 64 | u128::from(mix(seed ^ 0x5555_0000));
-    wide & low_bits(bits)
+    let wide = u128::from(mix_bits(seed)) << 64 | u128::from(mix_bits(seed ^ 0x5555_0000));
+    wide & low_bits_mask(bits)
 }
 
 fn flipped(code: u128, bits: u32, flips: u32, seed: u64) -> u128 {
@@ -29,7 +29,7 @@ fn flipped(code: u128, bits: u32, flips: u32, seed: u64) -> u128 {
     let mut at = seed;
     let original = code;
     while left > 0 {
-        at = mix(at + 1);
+        at = mix_bits(at + 1);
         let bit = (at % u64::from(bits)) as u32;
         if (code ^ original) >> bit & 1 == 0 {
             code ^= 1 << bit;
@@ -47,12 +47,12 @@ fn corpora(bits: u32, distance: u32, count: usize) -> Vec<(&'static str, Vec<u12
         flipped(
             centre,
             bits,
-            (mix(seed) % u64::from(distance + 3)) as u32,
+            (mix_bits(seed) % u64::from(distance + 3)) as u32,
             seed,
         )
     });
     let equal = vec![random(bits, 5); count];
-    let half = low_bits(bits / 2);
+    let half = low_bits_mask(bits / 2);
     let constant = uniform.iter().map(|code| code & half).collect();
     let other = uniform.iter().map(|code| code & !half).collect();
     let few = (0..count as u64)
@@ -71,40 +71,41 @@ fn corpora(bits: u32, distance: u32, count: usize) -> Vec<(&'static str, Vec<u12
     ]
 }
 
-fn check<C: Code>(plan: &Plan, name: &str, codes: &[u128]) {
-    let (bits, distance) = (plan.bits(), plan.distance().get());
-    let codes: Vec<C> = codes.iter().map(|&code| C::narrow(code)).collect();
-    let segment = Segment::build(plan, &codes[..]).unwrap();
+fn check<C: FingerprintCode>(plan: &HammingPlan, name: &str, codes: &[u128]) {
+    let (bits, distance) = (plan.fingerprint_bits(), plan.distance().get());
+    let codes: Vec<C> = codes.iter().map(|&code| C::narrow_from(code)).collect();
+    let segment = HammingSegment::build_index(plan, &codes[..]).unwrap();
     assert_eq!(segment.len(), codes.len());
     let mut back = vec![C::default(); codes.len()];
-    segment.for_each(|row, code| back[row as usize] = code);
+    segment.visit_rows(|row, code| back[row as usize] = code);
     assert_eq!(back, codes, "{plan} {name}");
 
     let mut queries: Vec<C> = codes.iter().copied().step_by(codes.len() / 8 + 1).collect();
     for at in 0..queries.len() {
         for flips in distance.saturating_sub(1)..=distance + 1 {
             let near = flipped(queries[at].widen(), bits, flips, at as u64);
-            queries.push(C::narrow(near));
+            queries.push(C::narrow_from(near));
         }
     }
-    queries.extend((0..5).map(|seed| C::narrow(random(bits, 777 + seed))));
+    queries.extend((0..5).map(|seed| C::narrow_from(random(bits, 777 + seed))));
     for k in [distance, distance.saturating_sub(1)] {
         let k = Distance::new(k, bits).unwrap();
         let mut expected = Vec::new();
         for (at, &query) in queries.iter().enumerate() {
-            scan(&codes, query, k, |row, distance| {
+            scan_within(&codes, query, k, |row, distance| {
                 let row = row as u32;
-                expected.push((at, Match { distance, row }));
+                expected.push((at, SegmentMatch { distance, row }));
             });
         }
         expected.sort_unstable();
-        for cpu in Cpu::all() {
-            let segment = segment.clone().with_cpu(cpu);
+        for cpu in Cpu::detect_all() {
+            let segment = segment.clone().with_instructions(cpu);
             let mut found = Vec::new();
-            let cut = segment.search(&queries, &Search::within(k), |at, one| {
-                assert!(found.last().is_none_or(|&(last, _)| last <= at));
-                found.push((at, one));
-            });
+            let cut =
+                segment.search_queries(&queries, &SearchLimits::within_distance(k), |at, one| {
+                    assert!(found.last().is_none_or(|&(last, _)| last <= at));
+                    found.push((at, one));
+                });
             assert!(cut.is_empty());
             found.sort_unstable();
             let differs = (0..found.len().max(expected.len()))
@@ -117,15 +118,20 @@ fn check<C: Code>(plan: &Plan, name: &str, codes: &[u128]) {
 
 fn check_all(bits: u32, distance: u32, count: usize) {
     for (name, codes) in corpora(bits, distance, count) {
-        let mut plans = Plan::all(&request(codes.len(), bits, distance)).unwrap();
+        let mut plans = HammingPlan::all_plans(&request(codes.len(), bits, distance)).unwrap();
         // Add the plans for far more and for far fewer fingerprints.
         for other in [1, 1 << 15] {
             if codes.len() < 100 && other > 1 {
                 continue;
             }
             let request = request(other, bits, distance);
-            let few = |plan: &Plan| plan.key_bits() <= 16 || other == 1;
-            plans.extend(Plan::all(&request).unwrap().into_iter().filter(few));
+            let few = |plan: &HammingPlan| plan.key_bits() <= 16 || other == 1;
+            plans.extend(
+                HammingPlan::all_plans(&request)
+                    .unwrap()
+                    .into_iter()
+                    .filter(few),
+            );
         }
         for plan in plans {
             if bits <= 64 {
@@ -140,54 +146,54 @@ fn check_all(bits: u32, distance: u32, count: usize) {
 #[test]
 fn every_plan_equals_the_scan_at_64_bits() {
     for distance in 0..=4 {
-        check_all(64, distance, choose(120, 500));
+        check_all(64, distance, choose_effort(120, 500));
     }
     for distance in 5..=7 {
-        check_all(64, distance, choose(50, 150));
+        check_all(64, distance, choose_effort(50, 150));
     }
 }
 
 #[test]
 fn every_plan_equals_the_scan_at_128_bits() {
     for distance in [3, 7] {
-        check_all(128, distance, choose(60, 200));
+        check_all(128, distance, choose_effort(60, 200));
     }
     for distance in [0, 1, 2, 4, 5, 6, 8, 9, 12, 16] {
-        check_all(128, distance, choose(15, 50));
+        check_all(128, distance, choose_effort(15, 50));
     }
 }
 
 #[test]
 fn every_plan_equals_the_scan_at_odd_widths() {
     for (bits, distance) in [(8, 2), (9, 0), (20, 3), (33, 1), (63, 3), (65, 3), (100, 2)] {
-        check_all(bits, distance, choose(80, 250));
+        check_all(bits, distance, choose_effort(80, 250));
     }
 }
 
 #[test]
 fn great_distances_equal_the_scan() {
     for distance in 8..=16 {
-        check_all(64, distance, choose(7, 20));
+        check_all(64, distance, choose_effort(7, 20));
     }
 }
 
-fn written<C: Code>(segment: &Segment<C>) -> Vec<u8> {
+fn written<C: FingerprintCode>(segment: &HammingSegment<C>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    segment.write(&mut bytes).unwrap();
+    segment.write_file(&mut bytes).unwrap();
     bytes
 }
 
-fn opened(bytes: &[u8]) -> Result<Segment<u64>> {
+fn opened(bytes: &[u8]) -> Result<HammingSegment<u64>> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    Segment::open(file.path())
+    HammingSegment::open_file(file.path())
 }
 
-fn answers(segment: &Segment<u64>, queries: &[u64]) -> Vec<(usize, Match)> {
+fn answers(segment: &HammingSegment<u64>, queries: &[u64]) -> Vec<(usize, SegmentMatch)> {
     let mut found = Vec::new();
-    segment.search(
+    segment.search_queries(
         queries,
-        &Search::within(segment.plan().distance()),
+        &SearchLimits::within_distance(segment.plan().distance()),
         |at, one| {
             found.push((at, one));
         },
@@ -199,17 +205,19 @@ fn answers(segment: &Segment<u64>, queries: &[u64]) -> Vec<(usize, Match)> {
 fn files_come_back_and_do_not_depend_on_threads() {
     for (name, codes) in corpora(64, 3, 300) {
         let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
-        for plan in Plan::all(&request(codes.len(), 64, 3)).unwrap() {
+        for plan in HammingPlan::all_plans(&request(codes.len(), 64, 3)).unwrap() {
             let files: Vec<_> = [1, 2, 8]
                 .iter()
                 .map(|&threads| {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
                     let pool = pool.build().unwrap();
-                    pool.install(|| written(&Segment::build(&plan, &codes[..]).unwrap()))
+                    pool.install(|| {
+                        written(&HammingSegment::build_index(&plan, &codes[..]).unwrap())
+                    })
                 })
                 .collect();
             assert!(files.iter().all(|file| file == &files[0]), "{plan} {name}");
-            let segment = Segment::build(&plan, &codes[..]).unwrap();
+            let segment = HammingSegment::build_index(&plan, &codes[..]).unwrap();
             let again = opened(&files[0]).unwrap();
             assert_eq!(written(&again), files[0]);
             assert_eq!(answers(&again, &codes), answers(&segment, &codes));
@@ -221,8 +229,12 @@ fn files_come_back_and_do_not_depend_on_threads() {
 fn damaged_files_are_refused() {
     for (_, codes) in corpora(64, 3, 60) {
         let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
-        for plan in Plan::all(&request(1000, 64, 3)).unwrap().iter().step_by(3) {
-            let file = written(&Segment::build(plan, &codes[..]).unwrap());
+        for plan in HammingPlan::all_plans(&request(1000, 64, 3))
+            .unwrap()
+            .iter()
+            .step_by(3)
+        {
+            let file = written(&HammingSegment::build_index(plan, &codes[..]).unwrap());
             for length in [0, 1, 7, 8, 20, 24, 100, file.len() / 2, file.len() - 1] {
                 assert!(opened(&file[..length.min(file.len() - 1)]).is_err());
             }
@@ -230,7 +242,7 @@ fn damaged_files_are_refused() {
             longer.push(0);
             assert!(opened(&longer).is_err());
             for seed in 0..20 {
-                let bit = mix(seed) as usize % (8 * file.len());
+                let bit = mix_bits(seed) as usize % (8 * file.len());
                 let mut other = file.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
                 // Only the padding between sections may change undetected.
@@ -244,8 +256,8 @@ fn damaged_files_are_refused() {
 
 #[test]
 fn what_is_wrong_with_a_file_is_said() {
-    let plan = Plan::choose(&request(10, 64, 3)).unwrap();
-    let file = written(&Segment::build(&plan, &[1u64, 2, 3][..]).unwrap());
+    let plan = HammingPlan::choose_plan(&request(10, 64, 3)).unwrap();
+    let file = written(&HammingSegment::build_index(&plan, &[1u64, 2, 3][..]).unwrap());
     let why = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
     assert!(why(b"some text").contains("not an index"));
     let mut other = file.clone();
@@ -259,25 +271,27 @@ fn what_is_wrong_with_a_file_is_said() {
     assert!(why(&file[..file.len() - 1]).contains("truncated"));
     let narrow = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(narrow.path(), &file).unwrap();
-    let wide = Segment::<u128>::open(narrow.path()).unwrap_err();
+    let wide = HammingSegment::<u128>::open_file(narrow.path()).unwrap_err();
     assert!(wide.to_string().contains("64 bits"));
-    assert!(Segment::<u64>::open(Path::new("/nowhere/at/all")).is_err());
+    assert!(HammingSegment::<u64>::open_file(Path::new("/nowhere/at/all")).is_err());
 }
 
 /// Changed values under correct checksums must not mislead a look-up.
 #[test]
 fn contradictory_files_are_refused_or_harmless() {
-    let codes: Vec<_> = (0..400).map(|seed| mix(seed % 350) & !0xffff).collect();
-    for plan in Plan::all(&request(400, 64, 3)).unwrap() {
-        let file = written(&Segment::build(&plan, &codes[..]).unwrap());
-        for seed in 0..choose(20, 60) {
+    let codes: Vec<_> = (0..400)
+        .map(|seed| mix_bits(seed % 350) & !0xffff)
+        .collect();
+    for plan in HammingPlan::all_plans(&request(400, 64, 3)).unwrap() {
+        let file = written(&HammingSegment::build_index(&plan, &codes[..]).unwrap());
+        for seed in 0..choose_effort(20, 60) {
             let mut other = file.clone();
-            let at = file::body(&file) + mix(seed) as usize % (file.len() - file::body(&file));
-            other[at] = mix(seed + 1) as u8;
+            let at = file::body(&file) + mix_bits(seed) as usize % (file.len() - file::body(&file));
+            other[at] = mix_bits(seed + 1) as u8;
             file::mend(&mut other);
             if let Ok(segment) = opened(&other) {
                 answers(&segment, &codes);
-                segment.for_each(|row, _| assert!(row < 400));
+                segment.visit_rows(|row, _| assert!(row < 400));
             }
         }
     }
@@ -286,47 +300,51 @@ fn contradictory_files_are_refused_or_harmless() {
 #[test]
 fn a_limit_cuts_and_says_so() {
     let codes = vec![5u64; 100];
-    let segment = Segment::build(&Plan::choose(&request(100, 64, 3)).unwrap(), &codes[..]).unwrap();
-    let search = Search {
+    let segment = HammingSegment::build_index(
+        &HammingPlan::choose_plan(&request(100, 64, 3)).unwrap(),
+        &codes[..],
+    )
+    .unwrap();
+    let search = SearchLimits {
         limit: 7,
-        ..Search::within(Distance::new(3, 64).unwrap())
+        ..SearchLimits::within_distance(Distance::new(3, 64).unwrap())
     };
     let mut found = 0;
     assert_eq!(
-        segment.search(&[4, u64::MAX, 5], &search, |_, _| found += 1),
+        segment.search_queries(&[4, u64::MAX, 5], &search, |_, _| found += 1),
         [0, 2]
     );
     assert_eq!(found, 14);
-    let search = Search {
+    let search = SearchLimits {
         limit: 100,
         ..search
     };
-    assert!(segment.search(&[4], &search, |_, _| {}).is_empty());
+    assert!(segment.search_queries(&[4], &search, |_, _| {}).is_empty());
 }
 
 #[test]
 fn without_a_distance_all_that_share_a_block_are_found() {
-    let count = choose(200, 600);
+    let count = choose_effort(200, 600);
     let codes: Vec<_> = (0..count)
-        .map(|seed| mix(seed) & 0x00ff_00ff_0f0f_f0f0)
+        .map(|seed| mix_bits(seed) & 0x00ff_00ff_0f0f_f0f0)
         .collect();
     for name in ["blocks", "permuted"] {
-        let plan = Plan::named(name, &request(count as usize, 64, 3)).unwrap();
-        let segment = Segment::build(&plan, &codes[..]).unwrap();
-        let search = Search {
+        let plan = HammingPlan::from_name(name, &request(count as usize, 64, 3)).unwrap();
+        let segment = HammingSegment::build_index(&plan, &codes[..]).unwrap();
+        let search = SearchLimits {
             distance: None,
             limit: usize::MAX,
         };
         let mut found = Vec::new();
-        segment.search(&codes, &search, |at, one| {
+        segment.search_queries(&codes, &search, |at, one| {
             found.push((at, one.row as usize))
         });
         found.sort_unstable();
         let shares = |a: u64, b: u64| {
-            let tables = plan.tables().iter();
+            let tables = plan.plan_tables().iter();
             tables
                 .clone()
-                .any(|table| (a ^ b).ones_in(table.mask) <= table.radius)
+                .any(|table| (a ^ b).count_ones_in(table.mask) <= table.radius)
         };
         let mut expected = Vec::new();
         for (at, &query) in codes.iter().enumerate() {

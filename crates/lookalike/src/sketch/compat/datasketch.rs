@@ -1,4 +1,5 @@
-//! `datasketch-legacy` and `datasketch-affine32`: the signatures of the Python package `datasketch`, before
+//! `datasketch-legacy_value` and `datasketch-affine32`: the signatures of the Python package
+//! `datasketch`, before
 //! 2.0 and since.
 //!
 //! In that package the caller supplies the tokens. Here they are the unchanged parts of the text between
@@ -9,23 +10,23 @@
 //! Both families draw the numbers of their functions from the Mersenne Twister of NumPy's `RandomState`
 //! (Matsumoto and Nishimura 1998). Its seed is the recipe's, and draws beyond the range are rejected.
 
-use super::{Buffers, python};
+use super::{CompatBuffers, python};
 use crate::arch::Cpu;
-use crate::digest::{Sha1, State};
+use crate::digest::{DigestState, Sha1};
 use crate::recipe::MinHashFamily;
 use crate::sketch::PermutedScheme;
 
-pub(super) fn hash(state: State) -> u128 {
+pub(super) fn message_hash(state: DigestState) -> u128 {
     u128::from(u64::from(state[0].swap_bytes()) | u64::from(state[1].swap_bytes()) << 32)
 }
 
 /// Returns the hashes of messages that the caller has cut; see
 /// [`MessageHasher`](crate::sketch::MessageHasher).
-pub(in crate::sketch) fn hashes<'b>(
+pub(in crate::sketch) fn hash_messages<'b>(
     cpu: Cpu,
     bytes: &[u8],
     ends: &[usize],
-    buffers: &'b mut Buffers,
+    buffers: &'b mut CompatBuffers,
 ) -> &'b [u64] {
     let mut start = 0;
     buffers.ranges.clear();
@@ -34,18 +35,18 @@ pub(in crate::sketch) fn hashes<'b>(
         start = end;
         range
     }));
-    buffers.hash::<Sha1>(cpu, bytes, hash);
+    buffers.hash_ranges::<Sha1>(cpu, bytes, message_hash);
     &buffers.low
 }
 
-pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
-    python::places(cpu, text, &mut buffers.ranges);
-    buffers.hash::<Sha1>(cpu, text.as_bytes(), hash);
+pub(super) fn analyze_messages(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) {
+    python::find_words(cpu, text, &mut buffers.ranges);
+    buffers.hash_ranges::<Sha1>(cpu, text.as_bytes(), message_hash);
 }
 
 /// The functions of the slots of a signature: `factor · hash + summand` in the arithmetic of the family.
 #[derive(Clone, Debug)]
-pub(in crate::sketch) struct Permutations {
+pub(in crate::sketch) struct PermutationFunctions {
     pub(in crate::sketch) factors: Vec<u64>,
     pub(in crate::sketch) summands: Vec<u64>,
 }
@@ -53,7 +54,7 @@ pub(in crate::sketch) struct Permutations {
 /// 2⁶¹ − 1, the modulus of the older family.
 const MERSENNE: u64 = (1 << 61) - 1;
 
-impl Permutations {
+impl PermutationFunctions {
     /// Returns the functions of a family of this package, or `None` for the other families.
     pub(in crate::sketch) fn new(family: MinHashFamily, slots: usize, seed: u32) -> Option<Self> {
         let scheme = match family {
@@ -61,29 +62,37 @@ impl Permutations {
             MinHashFamily::DatasketchAffine32 => PermutedScheme::Affine32,
             MinHashFamily::FastSimilarity | MinHashFamily::Affine32 => return None,
         };
-        Some(Self::drawn(scheme, slots, seed))
+        Some(Self::draw_functions(scheme, slots, seed))
     }
 
     /// Draws the functions of a scheme.
-    pub(in crate::sketch) fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
-        let mut random = Twister::new(seed);
-        let mut numbers = |draw: fn(&mut Twister) -> u64| -> Vec<u64> {
+    pub(in crate::sketch) fn draw_functions(
+        scheme: PermutedScheme,
+        slots: usize,
+        seed: u32,
+    ) -> Self {
+        let mut random = MersenneTwister::new(seed);
+        let mut numbers = |draw: fn(&mut MersenneTwister) -> u64| -> Vec<u64> {
             (0..slots).map(|_| draw(&mut random)).collect()
         };
         match scheme {
             PermutedScheme::Legacy => {
-                let pairs =
-                    (0..slots).map(|_| (random.between(1, MERSENNE), random.between(0, MERSENNE)));
+                let pairs = (0..slots).map(|_| {
+                    (
+                        random.next_between(1, MERSENNE),
+                        random.next_between(0, MERSENNE),
+                    )
+                });
                 let (factors, summands) = pairs.unzip();
                 Self { factors, summands }
             }
             PermutedScheme::Affine32 => Self {
-                factors: numbers(|random| u64::from(random.next() & i32::MAX as u32) * 2 + 1),
-                summands: numbers(|random| random.next().into()),
+                factors: numbers(|random| u64::from(random.next_32() & i32::MAX as u32) * 2 + 1),
+                summands: numbers(|random| random.next_32().into()),
             },
             PermutedScheme::Affine64 => Self {
                 factors: numbers(|random| (random.next_64() & i64::MAX as u64) * 2 + 1),
-                summands: numbers(Twister::next_64),
+                summands: numbers(MersenneTwister::next_64),
             },
         }
     }
@@ -91,7 +100,7 @@ impl Permutations {
 
 /// Returns the value of one function of the older family. Product and sum wrap at 2⁶⁴, as in the package.
 #[inline(always)]
-pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u64) -> u32 {
+pub(in crate::sketch) fn legacy_value(factor: u64, summand: u64, hash: u64) -> u32 {
     let sum = factor.wrapping_mul(hash).wrapping_add(summand);
     let folded = (sum & MERSENNE) + (sum >> 61);
     // The folded sum is below 2 · MERSENNE.
@@ -104,7 +113,7 @@ pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u64) -> u32 {
 
 /// The finaliser of MurmurHash3 on 32 bits, which the newer family applies to a hash first.
 #[inline(always)]
-pub(in crate::sketch) fn finalized(mut hash: u32) -> u32 {
+pub(in crate::sketch) fn finalize_hash(mut hash: u32) -> u32 {
     hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
     hash ^ hash >> 16
@@ -119,7 +128,7 @@ pub(in crate::sketch) fn finalized_64(mut hash: u64) -> u64 {
 }
 
 /// The Mersenne Twister MT19937.
-struct Twister {
+struct MersenneTwister {
     state: [u32; SIZE],
     at: usize,
 }
@@ -127,7 +136,7 @@ struct Twister {
 const SIZE: usize = 624;
 const MIDDLE: usize = 397;
 
-impl Twister {
+impl MersenneTwister {
     fn new(seed: u32) -> Self {
         let mut state = [seed; SIZE];
         for at in 1..SIZE {
@@ -139,9 +148,9 @@ impl Twister {
         Self { state, at: SIZE }
     }
 
-    fn next(&mut self) -> u32 {
+    fn next_32(&mut self) -> u32 {
         if self.at == SIZE {
-            self.twist();
+            self.twist_state();
         }
         let mut word = self.state[self.at];
         self.at += 1;
@@ -151,7 +160,7 @@ impl Twister {
         word ^ word >> 18
     }
 
-    fn twist(&mut self) {
+    fn twist_state(&mut self) {
         for at in 0..SIZE {
             let next = self.state[(at + 1) % SIZE];
             let joined = self.state[at] & 1 << 31 | next & !(1 << 31);
@@ -163,12 +172,12 @@ impl Twister {
 
     /// Returns a number of 64 bits, its upper half drawn first.
     fn next_64(&mut self) -> u64 {
-        let high = self.next();
-        u64::from(high) << 32 | u64::from(self.next())
+        let high = self.next_32();
+        u64::from(high) << 32 | u64::from(self.next_32())
     }
 
     /// Returns a number from `low` up to, but not including, `high`.
-    fn between(&mut self, low: u64, high: u64) -> u64 {
+    fn next_between(&mut self, low: u64, high: u64) -> u64 {
         let most = high - 1 - low;
         let mask = u64::MAX >> most.leading_zeros();
         loop {
@@ -186,9 +195,12 @@ mod tests {
 
     #[test]
     fn the_twister_is_the_reference() {
-        let mut random = Twister::new(5489);
-        assert_eq!([random.next(), random.next()], [3_499_211_612, 581_869_302]);
-        let thousands = (2..10_000).map(|_| random.next()).last();
+        let mut random = MersenneTwister::new(5489);
+        assert_eq!(
+            [random.next_32(), random.next_32()],
+            [3_499_211_612, 581_869_302]
+        );
+        let thousands = (2..10_000).map(|_| random.next_32()).last();
         assert_eq!(thousands, Some(4_123_659_995));
     }
 
@@ -204,7 +216,7 @@ mod tests {
             u64::MAX - 7,
             7 * MERSENNE,
         ] {
-            assert_eq!(legacy(1, sum, 0), (sum % MERSENNE) as u32, "{sum}");
+            assert_eq!(legacy_value(1, sum, 0), (sum % MERSENNE) as u32, "{sum}");
         }
     }
 }

@@ -12,10 +12,12 @@
 
 use std::ops::RangeInclusive;
 
-use super::python::{self, Lower};
-use super::{Buffers, md5_number};
+use super::python::{self, LowerCaseTable};
+use super::{CompatBuffers, md5_number};
 use crate::arch::{Arch, Cpu, Kernel};
-use crate::digest::{Columns, Digest, LANES, Md5, Seen, Short, State, one_block};
+use crate::digest::{
+    Digest, DigestState, HashCache, LANES, LaneColumns, Md5, ShortMessage, digest_one_block,
+};
 
 /// Number of code points in a feature.
 const WINDOW: usize = 4;
@@ -26,17 +28,17 @@ const LONGEST: usize = 16;
 /// The fingerprint of a text without word characters: the hash of the empty feature.
 pub(super) const EMPTY: u128 = 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e;
 
-pub(super) fn hash(state: State) -> u128 {
+pub(super) fn window_hash(state: DigestState) -> u128 {
     md5_number(state)
 }
 
-pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
+pub(super) fn analyze_windows(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) {
     let mut content = std::mem::take(&mut buffers.bytes);
-    let collected = collect(text, python::lower(), &mut content);
+    let collected = collect_characters(text, python::lower_case_table(), &mut content);
     let bytes = collected.bytes;
     match collected.characters {
         0 => {}
-        1..WINDOW => buffers.push(hash(Md5::digest(&content[..bytes]))),
+        1..WINDOW => buffers.push_hash(window_hash(Md5::digest_message(&content[..bytes]))),
         _ => {
             content[bytes..bytes + LONGEST].fill(0);
             hash_windows(cpu, &content, &collected, buffers);
@@ -45,8 +47,8 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
     buffers.bytes = content;
 }
 
-pub(super) fn features(text: &str) -> Vec<String> {
-    let lowered = python::lowered(text);
+pub(super) fn list_features(text: &str) -> Vec<String> {
+    let lowered = python::lower_text(text);
     let words: Vec<char> = lowered
         .into_iter()
         .filter_map(|(lower, is_word)| is_word.then_some(lower))
@@ -62,13 +64,17 @@ pub(super) fn features(text: &str) -> Vec<String> {
 }
 
 /// Size of the word characters of a text, in lower case.
-struct Collected {
+struct CollectedCharacters {
     bytes: usize,
     characters: usize,
 }
 
 /// Writes the word characters of a text to the front of `content`.
-fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
+fn collect_characters(
+    text: &str,
+    lower: &LowerCaseTable,
+    content: &mut Vec<u8>,
+) -> CollectedCharacters {
     // In lower case a character has at most 1.5 times as many bytes, and never more than four.
     content.resize(text.len() + text.len() / 2 + LONGEST, 0);
     let source = text.as_bytes();
@@ -86,7 +92,7 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
         bytes += copied;
         continued += copied / IDEOGRAPH * (IDEOGRAPH - 1);
         if let Some(character) = text[at..].chars().next().filter(|next| !next.is_ascii()) {
-            at = lower.visit(text, at, character, |lower, is_word| {
+            at = lower.visit_character(text, at, character, |lower, is_word| {
                 if is_word {
                     let length = lower.encode_utf8(&mut content[bytes..]).len();
                     bytes += length;
@@ -95,7 +101,7 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
             });
         }
     }
-    Collected {
+    CollectedCharacters {
         bytes,
         characters: bytes - continued,
     }
@@ -123,51 +129,61 @@ fn copy_ideographs(from: &[u8], to: &mut [u8]) -> usize {
 }
 
 /// Fills the buffers with the hashes of the windows of `content`. [`LONGEST`] more bytes must follow them.
-fn hash_windows(cpu: Cpu, content: &[u8], collected: &Collected, buffers: &mut Buffers) {
+fn hash_windows(
+    cpu: Cpu,
+    content: &[u8],
+    collected: &CollectedCharacters,
+    buffers: &mut CompatBuffers,
+) {
     let count = collected.characters + 1 - WINDOW;
     // If few windows are ASCII, looking them up costs more than it saves.
     if 4 * collected.bytes > 5 * collected.characters {
-        hash_all(cpu, content, count, (&mut buffers.low, &mut buffers.high));
+        hash_all_windows(cpu, content, count, (&mut buffers.low, &mut buffers.high));
         return;
     }
     buffers.low.resize(count, 0);
     buffers.high.resize(count, 0);
-    buffers.seen.prepare();
-    let mut hashes = Hashes {
+    buffers.seen.allocate_slots();
+    let mut hashes = WindowHashes {
         cpu,
         content,
         low: &mut buffers.low,
         high: &mut buffers.high,
         seen: &mut buffers.seen,
-        unseen: [Window::default(); LANES],
+        unseen: [CharacterWindow::default(); LANES],
         places: [0; LANES],
         count: 0,
     };
     if collected.bytes == collected.characters {
         for first in (0..count).step_by(LANES) {
-            hashes.add(first, LANES.min(count - first), |lane| Window {
+            hashes.add_windows(first, LANES.min(count - first), |lane| CharacterWindow {
                 start: first + lane,
                 end: first + lane + WINDOW,
             });
         }
     } else {
-        let mut cut = Cut::new(content);
+        let mut cut = WindowCutter::new(content);
         for first in (0..count).step_by(LANES) {
             let lanes = LANES.min(count - first);
-            let windows = cut.take(lanes);
-            hashes.add(first, lanes, |lane| windows[lane]);
+            let windows = cut.take_windows(lanes);
+            hashes.add_windows(first, lanes, |lane| windows[lane]);
         }
     }
-    hashes.flush();
+    hashes.flush_windows();
 }
 
 /// Appends both halves of the hashes of all windows.
-fn hash_all(cpu: Cpu, content: &[u8], count: usize, (low, high): (&mut Vec<u64>, &mut Vec<u64>)) {
-    let mut cut = Cut::new(content);
+fn hash_all_windows(
+    cpu: Cpu,
+    content: &[u8],
+    count: usize,
+    (low, high): (&mut Vec<u64>, &mut Vec<u64>),
+) {
+    let mut cut = WindowCutter::new(content);
     for first in (0..count).step_by(LANES) {
         let count = LANES.min(count - first);
-        let windows = &cut.take(count);
-        let hashes = cpu.run(Windows {
+        let windows = &cut.take_windows(count);
+        let hashes = cpu.run(WindowDigests {
             content,
             windows,
             count,
@@ -178,27 +194,32 @@ fn hash_all(cpu: Cpu, content: &[u8], count: usize, (low, high): (&mut Vec<u64>,
 }
 
 /// The hashes of windows, by position.
-struct Hashes<'a> {
+struct WindowHashes<'a> {
     cpu: Cpu,
     content: &'a [u8],
     low: &'a mut [u64],
     high: &'a mut [u64],
-    seen: &'a mut Seen,
+    seen: &'a mut HashCache,
     /// Windows that wait to be hashed side by side, and their positions.
-    unseen: [Window; LANES],
+    unseen: [CharacterWindow; LANES],
     places: [usize; LANES],
     count: usize,
 }
 
-impl Hashes<'_> {
+impl WindowHashes<'_> {
     /// Adds at most [`LANES`] windows, at the positions from `first` on. A window that is not in the cache
     /// gets a meaningless hash first, which is overwritten when the window is hashed.
     #[inline(always)]
-    fn add(&mut self, first: usize, lanes: usize, window: impl Fn(usize) -> Window) {
+    fn add_windows(
+        &mut self,
+        first: usize,
+        lanes: usize,
+        window: impl Fn(usize) -> CharacterWindow,
+    ) {
         let mut missing = 0u64;
         for lane in 0..lanes {
-            let message = window(lane).ascii(self.content).unwrap_or_default();
-            let (hash, is_known) = self.seen.look_up(message);
+            let message = window(lane).ascii_message(self.content).unwrap_or_default();
+            let (hash, is_known) = self.seen.probe_slot(message);
             self.low[first + lane] = hash as u64;
             self.high[first + lane] = (hash >> 64) as u64;
             missing |= u64::from(!is_known) << lane;
@@ -210,14 +231,14 @@ impl Hashes<'_> {
             self.places[self.count] = first + lane;
             self.count += 1;
             if self.count == LANES {
-                self.flush();
+                self.flush_windows();
             }
         }
     }
 
-    fn flush(&mut self) {
+    fn flush_windows(&mut self) {
         let count = std::mem::take(&mut self.count);
-        let (low, high) = self.cpu.run(Windows {
+        let (low, high) = self.cpu.run(WindowDigests {
             content: self.content,
             windows: &self.unseen,
             count,
@@ -225,27 +246,27 @@ impl Hashes<'_> {
         for lane in 0..count {
             let place = self.places[lane];
             (self.low[place], self.high[place]) = (low[lane], high[lane]);
-            if let Some(message) = self.unseen[lane].ascii(self.content) {
+            if let Some(message) = self.unseen[lane].ascii_message(self.content) {
                 let hash = u128::from(high[lane]) << 64 | u128::from(low[lane]);
-                self.seen.put(message, hash);
+                self.seen.remember_hash(message, hash);
             }
         }
     }
 }
 
 /// Computes the lower and upper halves of the hashes of the first `count` windows.
-struct Windows<'a> {
+struct WindowDigests<'a> {
     content: &'a [u8],
-    windows: &'a [Window; LANES],
+    windows: &'a [CharacterWindow; LANES],
     count: usize,
 }
 
-impl Kernel for Windows<'_> {
+impl Kernel for WindowDigests<'_> {
     type Output = ([u64; LANES], [u64; LANES]);
 
     #[inline(always)]
     fn run<A: Arch>(self, _arch: A) -> Self::Output {
-        let [a, b, c, d, _] = digests(self.content, &self.windows[..self.count]);
+        let [a, b, c, d, _] = digest_windows(self.content, &self.windows[..self.count]);
         let join =
             |high: u32, low: u32| u64::from(high.swap_bytes()) << 32 | u64::from(low.swap_bytes());
         let (mut low, mut high) = ([0; LANES], [0; LANES]);
@@ -265,23 +286,23 @@ const LENGTH: usize = 14;
 
 /// A window of four characters.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct CharacterWindow {
     start: usize,
     end: usize,
 }
 
-impl Window {
+impl CharacterWindow {
     /// Returns the window as a message if all its characters are ASCII.
     #[inline(always)]
-    fn ascii(self, content: &[u8]) -> Option<Short> {
+    fn ascii_message(self, content: &[u8]) -> Option<ShortMessage> {
         let bytes = content[self.start..].first_chunk();
         let word = u32::from_le_bytes(*bytes?);
-        (self.end - self.start == WINDOW).then(|| Short::of_word(word))
+        (self.end - self.start == WINDOW).then(|| ShortMessage::from_word(word))
     }
 }
 
 /// Cuts a text into windows. Every byte behind the text begins a character.
-struct Cut<'a> {
+struct WindowCutter<'a> {
     content: &'a [u8],
     /// Start of the eight bytes that follow the current ones.
     next: usize,
@@ -291,7 +312,7 @@ struct Cut<'a> {
     starts: [usize; WINDOW],
 }
 
-impl<'a> Cut<'a> {
+impl<'a> WindowCutter<'a> {
     #[inline(always)]
     fn new(content: &'a [u8]) -> Self {
         let mut cut = Self {
@@ -300,13 +321,13 @@ impl<'a> Cut<'a> {
             beginnings: 0,
             starts: [0; WINDOW],
         };
-        cut.starts = std::array::from_fn(|_| cut.start());
+        cut.starts = std::array::from_fn(|_| cut.next_start());
         cut
     }
 
     /// Returns the start of the next character.
     #[inline(always)]
-    fn start(&mut self) -> usize {
+    fn next_start(&mut self) -> usize {
         while self.beginnings == 0 {
             let bytes = self.content[self.next..].first_chunk();
             let bytes = u64::from_le_bytes(*bytes.expect("more bytes follow the last window"));
@@ -321,14 +342,14 @@ impl<'a> Cut<'a> {
 
     /// Returns the next `count` windows.
     #[inline(always)]
-    fn take(&mut self, count: usize) -> [Window; LANES] {
+    fn take_windows(&mut self, count: usize) -> [CharacterWindow; LANES] {
         let mut starts = [0; LANES + WINDOW];
         starts[..WINDOW].copy_from_slice(&self.starts);
         for start in &mut starts[WINDOW..WINDOW + count] {
-            *start = self.start();
+            *start = self.next_start();
         }
         self.starts.copy_from_slice(&starts[count..count + WINDOW]);
-        let mut windows = [Window::default(); LANES];
+        let mut windows = [CharacterWindow::default(); LANES];
         for (lane, window) in windows[..count].iter_mut().enumerate() {
             (window.start, window.end) = (starts[lane], starts[lane + WINDOW]);
         }
@@ -349,7 +370,7 @@ const ENDS: [(u128, u128); LONGEST + 1] = {
 
 /// Returns the digests of at most [`LANES`] windows.
 #[inline(always)]
-fn digests(content: &[u8], windows: &[Window]) -> Columns<5> {
+fn digest_windows(content: &[u8], windows: &[CharacterWindow]) -> LaneColumns<5> {
     let mut words = [[0; LANES]; 1 + LONGEST / 4];
     let mut lengths = [0; LANES];
     for (lane, window) in windows.iter().enumerate() {
@@ -364,7 +385,7 @@ fn digests(content: &[u8], windows: &[Window]) -> Columns<5> {
         words[LONGEST / 4][lane] = if length == LONGEST { END } else { 0 };
         lengths[lane] = 8 * length as u32;
     }
-    one_block::<Md5>(windows.len(), |at, lane| match at {
+    digest_one_block::<Md5>(windows.len(), |at, lane| match at {
         0..=4 => words[at][lane],
         LENGTH => lengths[lane],
         _ => 0,
@@ -376,8 +397,8 @@ mod tests {
     use super::*;
 
     fn hashes(cpu: Cpu, text: &str) -> Vec<u128> {
-        let mut buffers = Buffers::default();
-        analyze(cpu, text, &mut buffers);
+        let mut buffers = CompatBuffers::default();
+        analyze_windows(cpu, text, &mut buffers);
         let both = buffers.low.iter().zip(&buffers.high);
         both.map(|(&low, &high)| u128::from(high) << 64 | u128::from(low))
             .collect()
@@ -389,7 +410,7 @@ mod tests {
         for alphabet in alphabets {
             let alphabet: Vec<char> = alphabet.chars().collect();
             for length in (0..200).chain([255, 256, 257, 1000]) {
-                let pick = |at: u64| alphabet[crate::hash::mix(at) as usize % alphabet.len()];
+                let pick = |at: u64| alphabet[crate::hash::mix_bits(at) as usize % alphabet.len()];
                 let text: Vec<char> = (0..length).map(pick).collect();
                 let windows: Vec<&[char]> = match text.len() {
                     0 => Vec::new(),
@@ -398,11 +419,11 @@ mod tests {
                 };
                 let of = |window: &[char]| {
                     let text: String = window.iter().collect();
-                    hash(Md5::digest(text.as_bytes()))
+                    window_hash(Md5::digest_message(text.as_bytes()))
                 };
                 let expected: Vec<u128> = windows.into_iter().map(of).collect();
                 let text: String = text.iter().collect();
-                for cpu in Cpu::all() {
+                for cpu in Cpu::detect_all() {
                     assert_eq!(hashes(cpu, &text), expected, "{} {text}", cpu.name());
                 }
             }
@@ -411,7 +432,7 @@ mod tests {
 
     #[test]
     fn ideographs_are_what_the_tables_say_of_them() {
-        let lower = python::lower();
+        let lower = python::lower_case_table();
         for point in '\u{3000}'..='\u{a000}' {
             for behind in ["", "x", "字"] {
                 let text = format!("{point}{behind}");
@@ -422,7 +443,7 @@ mod tests {
                     !behind.is_empty() && ('\u{4e00}'..='\u{9fcc}').contains(&point)
                 );
                 if copied > 0 {
-                    lower.visit(&text, 0, point, |lower, is_word| {
+                    lower.visit_character(&text, 0, point, |lower, is_word| {
                         assert!(is_word && lower == point, "{point:?}");
                     });
                     assert_eq!(to[..IDEOGRAPH], text.as_bytes()[..IDEOGRAPH]);
@@ -433,12 +454,12 @@ mod tests {
 
     #[test]
     fn the_empty_feature_is_the_digest_of_nothing() {
-        assert_eq!(hash(Md5::digest(b"")), EMPTY);
+        assert_eq!(window_hash(Md5::digest_message(b"")), EMPTY);
     }
 
     #[test]
     fn characters_that_grow_in_lower_case_find_room() {
-        let cpu = Cpu::best();
+        let cpu = Cpu::detect_best();
         assert_eq!(
             hashes(cpu, &"Ⱥ".repeat(1000)),
             hashes(cpu, &"ⱥ".repeat(1000))

@@ -1,10 +1,11 @@
 //! Other tools' fingerprints, bit for bit.
 //!
-//! A recipe with a [`Scheme`] takes every step from a text to its features and their hashes from another
-//! tool. The results are then used like other features: sets of them have Jaccard indexes, and a text without
-//! features has no match. [`SimHasher::original`](super::SimHasher::original) and
-//! [`MinHasher::original`](super::MinHasher::original) return what the tool itself prints, also for texts
-//! without features.
+//! A recipe with a [`CompatScheme`] takes every step from a text to its features and their hashes from
+//! another tool. The results are then used like other features: sets of them have Jaccard indexes, and a
+//! text without features has no match.
+//! [`SimHasher::original_fingerprint`](super::SimHasher::original_fingerprint) and
+//! [`MinHasher::original_signature`](super::MinHasher::original_signature) return what the tool itself
+//! prints, also for texts without features.
 //!
 //! | scheme | features of a text | hash | a bit is set if the vote is |
 //! |---|---|---|---|
@@ -28,18 +29,19 @@ mod yanyiwu;
 use std::ops::Range;
 
 pub(super) use datasketch::{
-    Permutations, finalized, finalized_64, hashes as datasketch_hashes, legacy,
+    PermutationFunctions, finalize_hash, finalized_64, hash_messages as datasketch_hashes,
+    legacy_value,
 };
-pub(super) use yanyiwu::vote as vote_of_keywords;
+pub(super) use yanyiwu::vote_in_doubles as vote_of_keywords;
 pub(crate) use yanyiwu::{File, Sources, Tables};
 
 use crate::arch::Cpu;
-use crate::digest::{Digest, Md5, Seen, Sha1, Short, State, digests};
-use crate::recipe::{Recipe, Scheme};
+use crate::digest::{Digest, DigestState, HashCache, Md5, Sha1, ShortMessage, digest_ranges};
+use crate::recipe::{CompatScheme, Recipe};
 
 /// Buffers that are reused from text to text.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers {
+pub(crate) struct CompatBuffers {
     /// Bytes from which the features are cut.
     bytes: Vec<u8>,
     /// Ranges of the features in `bytes`, in order.
@@ -51,23 +53,23 @@ pub(crate) struct Buffers {
     /// Distinct features with their weights in steps, for a scheme that weighs them.
     pub(crate) weighed: Vec<(u64, i64)>,
     /// Cached hashes of this scheme's features.
-    seen: Seen,
-    seen_under: Option<Scheme>,
+    seen: HashCache,
+    seen_under: Option<CompatScheme>,
     /// Positions of the features whose hashes are not cached.
     unseen: Vec<usize>,
-    yanyiwu: yanyiwu::Buffers,
+    yanyiwu: yanyiwu::ExtractorBuffers,
 }
 
 /// A scheme with the tables that its recipe names.
 #[derive(Clone, Debug)]
-pub(crate) struct Tool {
-    pub(crate) scheme: Scheme,
-    extractor: Option<yanyiwu::Extractor>,
+pub(crate) struct CompatTool {
+    pub(crate) scheme: CompatScheme,
+    extractor: Option<yanyiwu::KeywordExtractor>,
 }
 
 /// Content of a text that yields no feature under a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum TextRemainder {
     /// Nothing.
     None,
     /// Words that are too few for a feature, with their hash.
@@ -76,15 +78,15 @@ pub(crate) enum Rest {
 
 /// Inputs of a vote under a scheme, besides the lowest 64 bits of every hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Original<'a> {
-    scheme: Scheme,
+pub(crate) struct OriginalVote<'a> {
+    scheme: CompatScheme,
     high: &'a [u64],
     of_text: bool,
     keywords: &'a [(u64, f64)],
 }
 
-impl<'a> Original<'a> {
-    pub(crate) fn new(scheme: Scheme, buffers: &'a Buffers, of_text: bool) -> Self {
+impl<'a> OriginalVote<'a> {
+    pub(crate) fn new(scheme: CompatScheme, buffers: &'a CompatBuffers, of_text: bool) -> Self {
         Self {
             scheme,
             high: &buffers.high,
@@ -94,64 +96,69 @@ impl<'a> Original<'a> {
     }
 
     /// Returns the keywords with their weights in voting order, if the tool votes in doubles.
-    pub(crate) fn keywords(&self) -> Option<&'a [(u64, f64)]> {
-        (self.scheme == Scheme::Yanyiwu).then_some(self.keywords)
+    pub(crate) fn weighted_keywords(&self) -> Option<&'a [(u64, f64)]> {
+        (self.scheme == CompatScheme::Yanyiwu).then_some(self.keywords)
     }
 
     /// Returns bits 64 to 127 of every hash.
-    pub(crate) fn high(&self) -> &'a [u64] {
+    pub(crate) fn upper_hashes(&self) -> &'a [u64] {
         self.high
     }
 
     /// Returns the bits for votes of exactly 0, the same in every position, or `None` if the scheme has no
     /// SimHash.
-    pub(crate) fn tie(&self) -> Option<u64> {
+    pub(crate) fn tie_bit(&self) -> Option<u64> {
         match self.scheme {
-            Scheme::E0ng | Scheme::Seomoz | Scheme::Yanyiwu => Some(0),
-            Scheme::NewsMd5 | Scheme::JavaClassic => Some(u64::MAX),
-            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => None,
+            CompatScheme::E0ng | CompatScheme::Seomoz | CompatScheme::Yanyiwu => Some(0),
+            CompatScheme::NewsMd5 | CompatScheme::JavaClassic => Some(u64::MAX),
+            CompatScheme::DatasketchLegacy | CompatScheme::DatasketchAffine32 => None,
         }
     }
 
     /// Returns the fingerprint that the tool gives to a text without features, or `None` if it has no
     /// SimHash.
     pub(crate) fn of_nothing(&self) -> Option<u128> {
-        if self.scheme == Scheme::E0ng && self.of_text {
+        if self.scheme == CompatScheme::E0ng && self.of_text {
             return Some(e0ng::EMPTY);
         }
-        self.tie()
+        self.tie_bit()
             .map(|tie| u128::from(tie) << 64 | u128::from(tie))
     }
 }
 
-impl Tool {
+impl CompatTool {
     /// Returns the tool of a recipe, or `None` if the recipe has no scheme.
     pub(crate) fn new(recipe: &Recipe) -> Option<Self> {
         Some(Self {
             scheme: recipe.scheme?,
-            extractor: yanyiwu::Extractor::new(recipe),
+            extractor: yanyiwu::KeywordExtractor::new(recipe),
         })
     }
 
-    fn extractor(&self) -> &yanyiwu::Extractor {
+    fn keyword_extractor(&self) -> &yanyiwu::KeywordExtractor {
         let extractor = self.extractor.as_ref();
         extractor.expect("a recipe of this scheme names its tables, and Recipe::read reads them")
     }
 
     /// Fills the buffers with the hashes of the features of a text.
-    pub(crate) fn analyze(&self, cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
-        buffers.clear(self.scheme);
+    pub(crate) fn analyze_text(
+        &self,
+        cpu: Cpu,
+        text: &str,
+        buffers: &mut CompatBuffers,
+    ) -> TextRemainder {
+        buffers.clear_buffers(self.scheme);
         match self.scheme {
-            Scheme::E0ng => e0ng::analyze(cpu, text, buffers),
-            Scheme::Seomoz => return seomoz::analyze(cpu, text, buffers),
-            Scheme::NewsMd5 => news_md5::analyze(cpu, text, buffers),
-            Scheme::JavaClassic => java_classic::analyze(text, buffers),
-            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
-                datasketch::analyze(cpu, text, buffers);
+            CompatScheme::E0ng => e0ng::analyze_windows(cpu, text, buffers),
+            CompatScheme::Seomoz => return seomoz::analyze_words(cpu, text, buffers),
+            CompatScheme::NewsMd5 => news_md5::analyze_tokens(cpu, text, buffers),
+            CompatScheme::JavaClassic => java_classic::analyze_tokens(text, buffers),
+            CompatScheme::DatasketchLegacy | CompatScheme::DatasketchAffine32 => {
+                datasketch::analyze_messages(cpu, text, buffers);
             }
-            Scheme::Yanyiwu => self.extractor().analyze(text, buffers),
+            CompatScheme::Yanyiwu => self.keyword_extractor().analyze_text(text, buffers),
         }
-        Rest::None
+        TextRemainder::None
     }
 
     /// Fills the buffers with the hashes of given features, in their order. Weights matter only for a tool
@@ -160,18 +167,18 @@ impl Tool {
         &self,
         cpu: Cpu,
         features: impl Iterator<Item = (&'f str, f64)>,
-        buffers: &mut Buffers,
+        buffers: &mut CompatBuffers,
     ) {
-        buffers.clear(self.scheme);
+        buffers.clear_buffers(self.scheme);
         let unweighted = match self.scheme {
-            Scheme::Yanyiwu => {
+            CompatScheme::Yanyiwu => {
                 features.for_each(|(feature, weight)| buffers.push_keyword(feature, weight));
                 return;
             }
             _ => features.map(|(feature, _)| feature),
         };
-        if self.scheme == Scheme::JavaClassic {
-            unweighted.for_each(|feature| buffers.push(java_classic::hash(feature)));
+        if self.scheme == CompatScheme::JavaClassic {
+            unweighted.for_each(|feature| buffers.push_hash(java_classic::token_hash(feature)));
             return;
         }
         let mut bytes = std::mem::take(&mut buffers.bytes);
@@ -181,10 +188,10 @@ impl Tool {
             buffers.ranges.push(start..bytes.len());
         }
         match self.scheme {
-            Scheme::E0ng => buffers.hash::<Md5>(cpu, &bytes, e0ng::hash),
-            Scheme::Seomoz => buffers.hash::<Md5>(cpu, &bytes, seomoz::hash),
-            Scheme::NewsMd5 => buffers.hash::<Md5>(cpu, &bytes, news_md5::hash),
-            _ => buffers.hash::<Sha1>(cpu, &bytes, datasketch::hash),
+            CompatScheme::E0ng => buffers.hash_ranges::<Md5>(cpu, &bytes, e0ng::window_hash),
+            CompatScheme::Seomoz => buffers.hash_ranges::<Md5>(cpu, &bytes, seomoz::window_hash),
+            CompatScheme::NewsMd5 => buffers.hash_ranges::<Md5>(cpu, &bytes, news_md5::token_hash),
+            _ => buffers.hash_ranges::<Sha1>(cpu, &bytes, datasketch::message_hash),
         }
         buffers.bytes = bytes;
     }
@@ -194,38 +201,38 @@ impl Tool {
     pub(crate) fn characters(&self, text: &str, into: &mut Vec<u32>) {
         let mut push = |character: char| into.push(character.into());
         match self.scheme {
-            Scheme::E0ng => python::each_lowered(text, |character, is_word| {
+            CompatScheme::E0ng => python::each_lowered(text, |character, is_word| {
                 if is_word {
                     push(character);
                 }
             }),
-            Scheme::Seomoz => seomoz::join_words(text, push),
-            Scheme::NewsMd5 => joined(python::split_like_python_2(text), push),
-            Scheme::JavaClassic => joined(java_classic::tokens(text), push),
-            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
-                joined(python::split(text), push);
+            CompatScheme::Seomoz => seomoz::join_words(text, push),
+            CompatScheme::NewsMd5 => visit_joined(python::split_like_python_2(text), push),
+            CompatScheme::JavaClassic => visit_joined(java_classic::split_tokens(text), push),
+            CompatScheme::DatasketchLegacy | CompatScheme::DatasketchAffine32 => {
+                visit_joined(python::split_whitespace(text), push);
             }
-            Scheme::Yanyiwu => text.chars().for_each(push),
+            CompatScheme::Yanyiwu => text.chars().for_each(push),
         }
     }
 
     /// Returns the features of a text as strings, in order, by the definition.
-    pub(crate) fn features(&self, text: &str) -> Vec<String> {
+    pub(crate) fn list_features(&self, text: &str) -> Vec<String> {
         let owned = |parts: &mut dyn Iterator<Item = &str>| parts.map(str::to_owned).collect();
         match self.scheme {
-            Scheme::E0ng => e0ng::features(text),
-            Scheme::Seomoz => seomoz::features(text),
-            Scheme::NewsMd5 => owned(&mut python::split_like_python_2(text)),
-            Scheme::JavaClassic => owned(&mut java_classic::tokens(text)),
-            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
-                owned(&mut python::split(text))
+            CompatScheme::E0ng => e0ng::list_features(text),
+            CompatScheme::Seomoz => seomoz::list_features(text),
+            CompatScheme::NewsMd5 => owned(&mut python::split_like_python_2(text)),
+            CompatScheme::JavaClassic => owned(&mut java_classic::split_tokens(text)),
+            CompatScheme::DatasketchLegacy | CompatScheme::DatasketchAffine32 => {
+                owned(&mut python::split_whitespace(text))
             }
-            Scheme::Yanyiwu => self.extractor().features(text),
+            CompatScheme::Yanyiwu => self.keyword_extractor().list_features(text),
         }
     }
 }
 
-fn joined<'t>(words: impl Iterator<Item = &'t str>, mut visit: impl FnMut(char)) {
+fn visit_joined<'t>(words: impl Iterator<Item = &'t str>, mut visit: impl FnMut(char)) {
     for (at, word) in words.enumerate() {
         if at > 0 {
             visit(' ');
@@ -238,43 +245,48 @@ fn joined<'t>(words: impl Iterator<Item = &'t str>, mut visit: impl FnMut(char))
 const KEPT: usize = 1 << 20;
 
 /// Empties a buffer, and frees it if its capacity is more than `kept` elements.
-fn clear<T>(values: &mut Vec<T>, kept: usize) {
+fn clear_buffer<T>(values: &mut Vec<T>, kept: usize) {
     values.clear();
     if values.capacity() > kept {
         *values = Vec::new();
     }
 }
 
-impl Buffers {
-    fn clear(&mut self, scheme: Scheme) {
+impl CompatBuffers {
+    fn clear_buffers(&mut self, scheme: CompatScheme) {
         if self.seen_under != Some(scheme) {
             self.seen.clear();
             self.seen_under = Some(scheme);
         }
-        clear(&mut self.bytes, KEPT);
-        clear(&mut self.ranges, KEPT);
-        clear(&mut self.low, KEPT);
-        clear(&mut self.high, KEPT);
-        clear(&mut self.weighed, KEPT);
-        self.yanyiwu.clear(KEPT);
+        clear_buffer(&mut self.bytes, KEPT);
+        clear_buffer(&mut self.ranges, KEPT);
+        clear_buffer(&mut self.low, KEPT);
+        clear_buffer(&mut self.high, KEPT);
+        clear_buffer(&mut self.weighed, KEPT);
+        self.yanyiwu.clear_buffers(KEPT);
     }
 
     /// Appends the hash of a feature.
-    fn push(&mut self, hash: u128) {
+    fn push_hash(&mut self, hash: u128) {
         self.low.push(hash as u64);
         self.high.push((hash >> 64) as u64);
     }
 
     /// Appends a feature that votes in doubles.
     fn push_keyword(&mut self, feature: &str, weight: f64) {
-        let hash = yanyiwu::hash(feature.as_bytes());
-        self.push(hash.into());
+        let hash = yanyiwu::hash_64(feature.as_bytes());
+        self.push_hash(hash.into());
         self.yanyiwu.keywords.push((hash, weight));
     }
 
     /// Fills the hashes of the features in all ranges of `bytes`.
-    fn hash<D: Digest>(&mut self, cpu: Cpu, bytes: &[u8], number: impl Fn(State) -> u128) {
-        self.seen.prepare();
+    fn hash_ranges<D: Digest>(
+        &mut self,
+        cpu: Cpu,
+        bytes: &[u8],
+        number: impl Fn(DigestState) -> u128,
+    ) {
+        self.seen.allocate_slots();
         self.unseen.clear();
         self.low.resize(self.ranges.len(), 0);
         self.high.resize(self.ranges.len(), 0);
@@ -283,23 +295,23 @@ impl Buffers {
             self.high[at] = (hash >> 64) as u64;
         };
         for (at, range) in self.ranges.iter().enumerate() {
-            match Short::new(bytes, range).and_then(|message| self.seen.get(message)) {
+            match ShortMessage::new(bytes, range).and_then(|message| self.seen.get(message)) {
                 Some(hash) => fill(at, hash),
                 None => self.unseen.push(at),
             }
         }
-        digests::<D>(cpu, bytes, &self.ranges, &self.unseen, |at, state| {
+        digest_ranges::<D>(cpu, bytes, &self.ranges, &self.unseen, |at, state| {
             let hash = number(state);
             fill(at, hash);
-            if let Some(message) = Short::new(bytes, &self.ranges[at]) {
-                self.seen.put(message, hash);
+            if let Some(message) = ShortMessage::new(bytes, &self.ranges[at]) {
+                self.seen.remember_hash(message, hash);
             }
         });
     }
 }
 
 /// Returns an MD5 digest as a number, its first byte the highest.
-fn md5_number(state: State) -> u128 {
+fn md5_number(state: DigestState) -> u128 {
     state[..4].iter().fold(0, |number, word| {
         number << 32 | u128::from(word.swap_bytes())
     })
@@ -312,22 +324,22 @@ mod tests {
     #[test]
     fn what_one_scheme_has_seen_no_other_remembers() {
         let text = "aaa bbb the ferry the ferry leaves aaa bbb at seven aaa";
-        let hashed = |scheme, buffers: &mut Buffers| {
-            let tool = Tool {
+        let hashed = |scheme, buffers: &mut CompatBuffers| {
+            let tool = CompatTool {
                 scheme,
                 extractor: None,
             };
-            tool.analyze(Cpu::best(), text, buffers);
+            tool.analyze_text(Cpu::detect_best(), text, buffers);
             let of_text = (buffers.low.clone(), buffers.high.clone());
             let features = text.split(' ').map(|word| (word, 1.0));
-            tool.analyze_features(Cpu::best(), features, buffers);
+            tool.analyze_features(Cpu::detect_best(), features, buffers);
             (of_text, buffers.low.clone(), buffers.high.clone())
         };
-        let mut shared = Buffers::default();
-        for before in Scheme::BUILT_IN {
-            for scheme in Scheme::BUILT_IN {
+        let mut shared = CompatBuffers::default();
+        for before in CompatScheme::BUILT_IN {
+            for scheme in CompatScheme::BUILT_IN {
                 hashed(before, &mut shared);
-                let fresh = hashed(scheme, &mut Buffers::default());
+                let fresh = hashed(scheme, &mut CompatBuffers::default());
                 assert_eq!(hashed(scheme, &mut shared), fresh, "{before:?} {scheme:?}");
                 assert_eq!(hashed(scheme, &mut shared), fresh, "{scheme:?} again");
             }

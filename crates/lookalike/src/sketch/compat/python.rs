@@ -1,4 +1,5 @@
-//! Python 3.11's view of text: `str.lower`, `\w` of `re`, and the white space of `str.split`.
+//! Python 3.11's view of text: `str.lower_case_table`, `\w` of `re`, and the white space of
+//! `str.split_whitespace`.
 //!
 //! The tables are those of the interpreter itself (Unicode 14), because Rust's own functions follow the
 //! Unicode version of the compiler and call other characters alphanumeric.
@@ -22,7 +23,7 @@ const SIGMA: char = 'Σ';
 const DOTTED_I: char = 'İ';
 
 /// The lower case of every character, with [`NO_WORD`] set if `\w` does not match it.
-pub(super) struct Lower {
+pub(super) struct LowerCaseTable {
     /// Index of every page of characters in `entries`.
     pages: Box<[u16; PAGES]>,
     /// Differences between the entry of a character and its code point, so that most pages are equal and
@@ -33,12 +34,12 @@ pub(super) struct Lower {
 }
 
 /// Returns the tables, which are built on first use.
-pub(super) fn lower() -> &'static Lower {
-    static TABLES: LazyLock<Lower> = LazyLock::new(Lower::new);
+pub(super) fn lower_case_table() -> &'static LowerCaseTable {
+    static TABLES: LazyLock<LowerCaseTable> = LazyLock::new(LowerCaseTable::new);
     &TABLES
 }
 
-impl Lower {
+impl LowerCaseTable {
     fn new() -> Self {
         let mut lowered: Vec<u32> = (0..(PAGES * PAGE) as u32).collect();
         for [first, last, step, to] in LOWER {
@@ -85,7 +86,7 @@ impl Lower {
     /// Returns the lower case of a single character, and whether `\w` matches it. For U+0130 this is only the
     /// first of its two characters, and for U+03A3 it may be wrong, because that depends on its neighbours.
     #[inline(always)]
-    fn of(&self, character: char) -> (char, bool) {
+    fn lower_character(&self, character: char) -> (char, bool) {
         let point = character as usize;
         let page = usize::from(self.pages[point / PAGE]);
         let entry = self.entries[page][point % PAGE].wrapping_add(point as u32);
@@ -93,10 +94,10 @@ impl Lower {
         (lower, entry & NO_WORD == 0)
     }
 
-    /// Calls `visit` with the lower case of the character at byte `at` of `text`, which may be two
+    /// Calls `visit_character` with the lower case of the character at byte `at` of `text`, which may be two
     /// characters, and whether `\w` matches each. Returns the start of the next character.
     #[inline(always)]
-    pub(super) fn visit(
+    pub(super) fn visit_character(
         &self,
         text: &str,
         at: usize,
@@ -104,9 +105,9 @@ impl Lower {
         mut visit: impl FnMut(char, bool),
     ) -> usize {
         let next = at + character.len_utf8();
-        let (lower, is_word) = self.of(character);
+        let (lower, is_word) = self.lower_character(character);
         match character {
-            SIGMA if is_final(&text[..at], &text[next..]) => visit('ς', true),
+            SIGMA if is_final_sigma(&text[..at], &text[next..]) => visit('ς', true),
             DOTTED_I => {
                 visit(lower, is_word);
                 visit('\u{307}', false);
@@ -117,16 +118,16 @@ impl Lower {
     }
 }
 
-/// Calls `visit` with the characters of a text in lower case, and whether `\w` matches each.
+/// Calls `visit_character` with the characters of a text in lower case, and whether `\w` matches each.
 pub(super) fn each_lowered(text: &str, mut visit: impl FnMut(char, bool)) {
-    let (lower, mut at) = (lower(), 0);
+    let (lower, mut at) = (lower_case_table(), 0);
     while let Some(character) = text[at..].chars().next() {
-        at = lower.visit(text, at, character, &mut visit);
+        at = lower.visit_character(text, at, character, &mut visit);
     }
 }
 
 /// Returns the characters of a text in lower case, and whether `\w` matches each. This is the definition.
-pub(super) fn lowered(text: &str) -> Vec<(char, bool)> {
+pub(super) fn lower_text(text: &str) -> Vec<(char, bool)> {
     let mut all = Vec::new();
     each_lowered(text, |lower, is_word| all.push((lower, is_word)));
     all
@@ -135,24 +136,25 @@ pub(super) fn lowered(text: &str) -> Vec<(char, bool)> {
 /// Returns `true` if a capital sigma between these texts ends a word: a cased character precedes it, and none
 /// follows it, not counting the characters that Unicode ignores here.
 #[cold]
-fn is_final(before: &str, after: &str) -> bool {
+fn is_final_sigma(before: &str, after: &str) -> bool {
     let cased = |mut characters: &mut dyn Iterator<Item = char>| {
         (&mut characters)
-            .find(|&character| !is_in(&IGNORED, character))
-            .is_some_and(|character| is_in(&CASED, character))
+            .find(|&character| !is_in_runs(&IGNORED, character))
+            .is_some_and(|character| is_in_runs(&CASED, character))
     };
     cased(&mut before.chars().rev()) && !cased(&mut after.chars())
 }
 
-fn is_in(runs: &[[u32; 2]], character: char) -> bool {
+fn is_in_runs(runs: &[[u32; 2]], character: char) -> bool {
     let point = u32::from(character);
     let behind = runs.partition_point(|&[first, _]| first <= point);
     behind > 0 && point <= runs[behind - 1][1]
 }
 
-/// Splits a text at white space as `str.split` of Python 3 does.
-pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
-    text.split(is_space).filter(|token| !token.is_empty())
+/// Splits a text at white space as `str.split_whitespace` of Python 3 does.
+pub(super) fn split_whitespace(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_python_space)
+        .filter(|token| !token.is_empty())
 }
 
 /// Splits a text at white space as Python 2.7 does (Unicode 5.2), which also splits at U+180E.
@@ -161,18 +163,18 @@ pub(super) fn split_like_python_2(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| !token.is_empty())
 }
 
-/// Appends the ranges of the parts that [`split`] returns.
-pub(super) fn places(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
-    cpu.run(Places {
+/// Appends the ranges of the parts that [`split_whitespace`] returns.
+pub(super) fn find_words(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
+    cpu.run(WordPlaces {
         text,
-        is_space,
+        is_space: is_python_space,
         ranges,
     });
 }
 
 /// Appends the ranges of the parts that [`split_like_python_2`] returns.
 pub(super) fn places_like_python_2(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
-    cpu.run(Places {
+    cpu.run(WordPlaces {
         text,
         is_space: is_space_of_python_2,
         ranges,
@@ -181,16 +183,16 @@ pub(super) fn places_like_python_2(cpu: Cpu, text: &str, ranges: &mut Vec<Range<
 
 /// Finds the parts between white space. It skips ASCII letters in blocks, and decodes only those other
 /// characters whose first byte can begin white space.
-struct Places<'a, F> {
+struct WordPlaces<'a, F> {
     text: &'a str,
     is_space: F,
     ranges: &'a mut Vec<Range<usize>>,
 }
 
-impl<F: Fn(char) -> bool> Places<'_, F> {
+impl<F: Fn(char) -> bool> WordPlaces<'_, F> {
     /// Returns the length of the white space that begins at byte `at`, or `None` if none begins there.
     #[inline(always)]
-    fn space(&self, at: usize) -> Option<usize> {
+    fn whitespace_length(&self, at: usize) -> Option<usize> {
         let first = match self.text.as_bytes()[at] {
             byte if byte.is_ascii() => char::from(byte),
             0xc2 | 0xe1..=0xe3 => self.text[at..].chars().next()?,
@@ -200,7 +202,7 @@ impl<F: Fn(char) -> bool> Places<'_, F> {
     }
 }
 
-impl<F: Fn(char) -> bool> Kernel for Places<'_, F> {
+impl<F: Fn(char) -> bool> Kernel for WordPlaces<'_, F> {
     type Output = ();
 
     #[inline(always)]
@@ -216,7 +218,7 @@ impl<F: Fn(char) -> bool> Kernel for Places<'_, F> {
             while candidates != 0 {
                 let at = number * BLOCK + candidates.trailing_zeros() as usize;
                 candidates &= candidates - 1;
-                if let Some(width) = self.space(at) {
+                if let Some(width) = self.whitespace_length(at) {
                     if start < at {
                         self.ranges.push(start..at);
                     }
@@ -231,11 +233,11 @@ impl<F: Fn(char) -> bool> Kernel for Places<'_, F> {
 }
 
 fn is_space_of_python_2(character: char) -> bool {
-    is_space(character) || character == '\u{180e}'
+    is_python_space(character) || character == '\u{180e}'
 }
 
 /// Returns `true` for white space by Unicode, and for the information separators, which Python adds.
-fn is_space(character: char) -> bool {
+fn is_python_space(character: char) -> bool {
     matches!(character,
         '\t'..='\r' | '\u{1c}'..='\u{1f}' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}'
         | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
 
     fn both(text: &str) -> (String, String) {
-        let all = lowered(text);
+        let all = lower_text(text);
         let words = all.iter().filter(|(_, is_word)| *is_word);
         (
             all.iter().map(|(lower, _)| lower).collect(),
@@ -281,14 +283,14 @@ mod tests {
             } else {
                 lower.as_bytes()[0]
             };
-            assert_eq!(super::lower().ascii_word(byte), expected);
+            assert_eq!(super::lower_case_table().ascii_word(byte), expected);
         }
     }
 
     #[test]
     fn python_parts_at_separators_that_unicode_does_not_call_white_space() {
         let text = "a\u{1c}b\u{1f}c\u{180e}d\u{85}\u{3000}e\u{200b}f";
-        let parts: Vec<_> = split(text).collect();
+        let parts: Vec<_> = split_whitespace(text).collect();
         assert_eq!(parts, ["a", "b", "c\u{180e}d", "e\u{200b}f"]);
         let parts: Vec<_> = split_like_python_2(text).collect();
         assert_eq!(parts, ["a", "b", "c", "d", "e\u{200b}f"]);
@@ -301,13 +303,13 @@ mod tests {
             // Some texts are mostly letters, some mostly not.
             let letters = [8, 11, alphabet.len()][number as usize % 3];
             let text: String = (0..number % 211)
-                .map(|at| alphabet[crate::hash::mix(number << 16 | at) as usize % letters])
+                .map(|at| alphabet[crate::hash::mix_bits(number << 16 | at) as usize % letters])
                 .collect();
-            for cpu in Cpu::all() {
+            for cpu in Cpu::detect_all() {
                 let mut ranges = Vec::new();
-                places(cpu, &text, &mut ranges);
+                find_words(cpu, &text, &mut ranges);
                 let found = ranges.drain(..).map(|range| &text[range]);
-                assert!(found.eq(split(&text)), "{} {text:?}", cpu.name());
+                assert!(found.eq(split_whitespace(&text)), "{} {text:?}", cpu.name());
                 places_like_python_2(cpu, &text, &mut ranges);
                 let found = ranges.drain(..).map(|range| &text[range]);
                 assert!(
@@ -323,13 +325,13 @@ mod tests {
     fn white_space_is_unicodes_and_the_information_separators() {
         for point in '\0'..=char::MAX {
             let expected = point.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&point);
-            assert_eq!(is_space(point), expected, "{point:?}");
-            let place = Places {
+            assert_eq!(is_python_space(point), expected, "{point:?}");
+            let place = WordPlaces {
                 text: &point.to_string(),
-                is_space,
+                is_space: is_python_space,
                 ranges: &mut Vec::new(),
             };
-            assert_eq!(place.space(0).is_some(), expected, "{point:?}");
+            assert_eq!(place.whitespace_length(0).is_some(), expected, "{point:?}");
         }
     }
 }

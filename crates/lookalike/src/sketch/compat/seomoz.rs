@@ -5,18 +5,18 @@
 //! blank between. The hash is the first eight bytes of MD5, big-endian.
 
 use super::python;
-use super::{Buffers, Rest, md5_number};
+use super::{CompatBuffers, TextRemainder, md5_number};
 use crate::arch::Cpu;
-use crate::digest::{Digest, Md5, State};
+use crate::digest::{Digest, DigestState, Md5};
 
 /// Number of words in a feature.
 const WINDOW: usize = 4;
 
-pub(super) fn hash(state: State) -> u128 {
+pub(super) fn window_hash(state: DigestState) -> u128 {
     md5_number(state) >> 64
 }
 
-pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
+pub(super) fn analyze_words(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) -> TextRemainder {
     let mut joined = std::mem::take(&mut buffers.bytes);
     let mut utf8 = [0; 4];
     join_words(text, |character| {
@@ -33,18 +33,18 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
     buffers
         .ranges
         .extend((WINDOW - 1..starts.len()).map(|last| starts[last + 1 - WINDOW]..end(last)));
-    buffers.hash::<Md5>(cpu, &joined, hash);
+    buffers.hash_ranges::<Md5>(cpu, &joined, window_hash);
     let rest = if (1..WINDOW).contains(&starts.len()) {
-        Rest::Words(hash(Md5::digest(&joined)) as u64)
+        TextRemainder::Words(window_hash(Md5::digest_message(&joined)) as u64)
     } else {
-        Rest::None
+        TextRemainder::None
     };
     buffers.bytes = joined;
     rest
 }
 
-pub(super) fn features(text: &str) -> Vec<String> {
-    let lowered = python::lowered(text);
+pub(super) fn list_features(text: &str) -> Vec<String> {
+    let lowered = python::lower_text(text);
     let words: Vec<String> = lowered
         .split(|(_, is_word)| !is_word)
         .filter(|word| !word.is_empty())

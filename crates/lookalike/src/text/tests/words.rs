@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use crate::arch::Cpu;
-use crate::recipe::{Mode, Recipe, Step, Tokens};
+use crate::recipe::{NormalizationStep, Recipe, SegmentationMode, TokenKind};
 use crate::sketch::SimHasher;
-use crate::text::{Analyzer, Scratch, State};
-use crate::weight::{Head, WEIGHT_STEPS};
+use crate::text::{AnalysisScratch, TextAnalyzer, TextState};
+use crate::weight::{FrequencyTableHeader, WEIGHT_STEPS};
 
 fn recipe_with(name: &str, fields: &str) -> Recipe {
-    let mut table: toml::Table = Recipe::named(name).unwrap().to_toml().parse().unwrap();
+    let mut table: toml::Table = Recipe::built_in(name).unwrap().to_toml().parse().unwrap();
     let fields: toml::Table = fields.parse().unwrap();
     for (key, value) in fields {
         match (table.get_mut(&key), value) {
@@ -24,15 +24,15 @@ fn recipe_with(name: &str, fields: &str) -> Recipe {
 
 fn cut(recipe: &Recipe, text: &str) -> String {
     let mut words = Vec::new();
-    let analyzer = Analyzer::new(recipe);
-    analyzer.terms(text, &mut Scratch::default(), false, &mut |term| {
+    let analyzer = TextAnalyzer::new(recipe);
+    analyzer.visit_terms(text, &mut AnalysisScratch::default(), false, &mut |term| {
         words.push(term.text.to_owned());
     });
     words.join("/")
 }
 
 fn named(name: &str, text: &str) -> String {
-    cut(&Recipe::named(name).unwrap(), text)
+    cut(&Recipe::built_in(name).unwrap(), text)
 }
 
 fn without_hmm() -> Recipe {
@@ -128,9 +128,13 @@ fn the_full_mode_finds_words_with_letters_and_digits() {
 
 #[test]
 fn variants_of_a_text_have_the_same_words() {
-    let recipe = Recipe::named("jieba").unwrap();
-    let analyzer = Analyzer::new(&recipe);
-    let key = |text: &str| analyzer.analyze(text, &mut Scratch::default()).key;
+    let recipe = Recipe::built_in("jieba").unwrap();
+    let analyzer = TextAnalyzer::new(&recipe);
+    let key = |text: &str| {
+        analyzer
+            .analyze_text(text, &mut AnalysisScratch::default())
+            .key
+    };
     let plain = "清晨六点，老船长已经把缆绳解开了。ABC公司";
     for variant in [
         "清晨六點，老船長已經把纜繩解開了。ABC公司",
@@ -153,26 +157,39 @@ fn spelled_tokens_are_those_of_the_definition() {
         "a  b\tc -- d",
         "한글 𠀀𠀁 ｱｲｳ \u{202e}x",
     ];
-    for tokens in [Tokens::Words, Tokens::Characters, Tokens::Whitespace] {
+    for tokens in [
+        TokenKind::Words,
+        TokenKind::Characters,
+        TokenKind::Whitespace,
+    ] {
         for normalize in [
             vec![],
-            vec![Step::Nfkc, Step::Fold, Step::Punctuation, Step::Whitespace],
-            vec![Step::Fold, Step::NoWhitespace, Step::Punctuation],
-            vec![Step::Whitespace],
+            vec![
+                NormalizationStep::Nfkc,
+                NormalizationStep::Fold,
+                NormalizationStep::Punctuation,
+                NormalizationStep::Whitespace,
+            ],
+            vec![
+                NormalizationStep::Fold,
+                NormalizationStep::NoWhitespace,
+                NormalizationStep::Punctuation,
+            ],
+            vec![NormalizationStep::Whitespace],
         ] {
             let recipe = Recipe {
                 tokens,
                 normalize,
                 ..Recipe::default()
             };
-            let analyzer = Analyzer::new(&recipe);
+            let analyzer = TextAnalyzer::new(&recipe);
             for text in texts {
                 let mut spelled = Vec::new();
-                analyzer.terms(text, &mut Scratch::default(), false, &mut |term| {
+                analyzer.visit_terms(text, &mut AnalysisScratch::default(), false, &mut |term| {
                     spelled.push(term.value);
                 });
-                let defined: Vec<_> = (analyzer.tokens(text).iter())
-                    .map(crate::text::Token::value)
+                let defined: Vec<_> = (analyzer.list_tokens(text).iter())
+                    .map(crate::text::TextToken::token_value)
                     .collect();
                 assert_eq!(spelled, defined, "{recipe:?} {text:?}");
             }
@@ -182,7 +199,7 @@ fn spelled_tokens_are_those_of_the_definition() {
 
 #[test]
 fn long_texts_are_cut_in_batches_without_a_seam() {
-    let recipe = Recipe::named("jieba").unwrap();
+    let recipe = Recipe::built_in("jieba").unwrap();
     let sentence = "我来到北京清华大学, it is fine。";
     let long = sentence.repeat(3000);
     let words = format!("{}/", cut(&recipe, sentence));
@@ -219,10 +236,16 @@ fn filters_drop_short_words_stopwords_and_parts_of_speech() {
         "船长/缆绳/解开/ferry"
     );
     // The tokens that pass the filters decide the state of the text.
-    let analyzer = Analyzer::new(&stopped);
-    let mut scratch = Scratch::default();
-    assert_eq!(analyzer.analyze("我们的", &mut scratch).state, State::Blank);
-    assert_eq!(analyzer.analyze("船长", &mut scratch).state, State::Rich);
+    let analyzer = TextAnalyzer::new(&stopped);
+    let mut scratch = AnalysisScratch::default();
+    assert_eq!(
+        analyzer.analyze_text("我们的", &mut scratch).state,
+        TextState::SymbolsOnly
+    );
+    assert_eq!(
+        analyzer.analyze_text("船长", &mut scratch).state,
+        TextState::Fingerprintable
+    );
 }
 
 /// The built-in lists must never change, because fingerprints depend on them.
@@ -246,7 +269,7 @@ fn with_files(files: &[(&str, &str)], name: &str, fields: &str) -> crate::Result
     for (file, content) in files {
         std::fs::write(directory.path().join(file), content).unwrap();
     }
-    let toml = Recipe::named(name).unwrap().to_toml();
+    let toml = Recipe::built_in(name).unwrap().to_toml();
     let toml = match fields.split_once('\n') {
         Some((section, rest)) if toml.contains(section) => {
             toml.replacen(section, &format!("{section}\n{rest}"), 1)
@@ -258,7 +281,7 @@ fn with_files(files: &[(&str, &str)], name: &str, fields: &str) -> crate::Result
     } else {
         toml
     };
-    Recipe::read_in(&toml, directory.path())
+    Recipe::read_in_directory(&toml, directory.path())
 }
 
 #[test]
@@ -274,7 +297,10 @@ fn user_dictionaries_make_words() {
     );
     // The embedded dictionary and other recipes are unchanged.
     assert_eq!(named("jieba", text), plain);
-    assert_ne!(recipe.id(), Recipe::named("jieba").unwrap().id());
+    assert_ne!(
+        recipe.recipe_id(),
+        Recipe::built_in("jieba").unwrap().recipe_id()
+    );
     for (line, said) in [
         ("a\n创新办 3 i y", "u.txt:2: 'y' is too much"),
         ("创新办 0", "u.txt:1: '0' is not a valid frequency"),
@@ -297,19 +323,20 @@ fn filters_may_be_added_after_a_table_was_learned() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("s.txt"), "船长\n").unwrap();
     let read = |ngram: u32, (least, lists): (u32, &[&str]), table: Option<&str>| {
-        let mut recipe = Recipe::named("words-1").unwrap();
+        let mut recipe = Recipe::built_in("words-1").unwrap();
         recipe.ngram = ngram;
         recipe.filter.least_characters = least;
         recipe.filter.stopwords = lists.iter().map(|&list| list.to_owned()).collect();
         if let Some(table) = table {
             std::fs::write(directory.path().join("t.tsv"), table).unwrap();
-            recipe.simhash.weights = crate::recipe::Weights::Tfidf;
+            recipe.simhash.weights = crate::recipe::WeightScheme::Tfidf;
             recipe.simhash.table = Some("t.tsv".to_owned());
         }
-        Recipe::read_in(&recipe.to_toml(), directory.path())
+        Recipe::read_in_directory(&recipe.to_toml(), directory.path())
     };
     let table = |ngram: u32, filter: (u32, &[&str])| {
-        let head = crate::weight::Head::new(&read(ngram, filter, None).unwrap(), 9, 1);
+        let head =
+            crate::weight::FrequencyTableHeader::new(&read(ngram, filter, None).unwrap(), 9, 1);
         head.to_text() + "船员\t3\t1.9163\n"
     };
     let (none, stopwords, both) = ((0, &[][..]), (0, &["s.txt"][..]), (2, &["s.txt"][..]));
@@ -341,24 +368,24 @@ fn identity_covers_the_content_of_files_and_not_their_names() {
         with_files(&[(file, content)], "words-1", &fields).unwrap()
     };
     let recipe = filter("a.txt", "船长\n");
-    assert_eq!(recipe.id(), filter("b.txt", "船长\n").id());
-    assert_ne!(recipe.id(), filter("a.txt", "船员\n").id());
+    assert_eq!(recipe.recipe_id(), filter("b.txt", "船长\n").recipe_id());
+    assert_ne!(recipe.recipe_id(), filter("a.txt", "船员\n").recipe_id());
     assert_ne!(recipe.terms_id(), filter("a.txt", "船员\n").terms_id());
     // The TOML contains the digest of the file with which it was made.
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("a.txt");
     std::fs::write(&place, "船长\n").unwrap();
-    let again = Recipe::read_in(&recipe.to_toml(), directory.path()).unwrap();
-    assert_eq!((again.id(), &again), (recipe.id(), &recipe));
+    let again = Recipe::read_in_directory(&recipe.to_toml(), directory.path()).unwrap();
+    assert_eq!((again.recipe_id(), &again), (recipe.recipe_id(), &recipe));
     std::fs::write(&place, "船员\n").unwrap();
-    let error = Recipe::read_in(&recipe.to_toml(), directory.path())
+    let error = Recipe::read_in_directory(&recipe.to_toml(), directory.path())
         .unwrap_err()
         .to_string();
     assert!(
         error.contains("a.txt has the digest") && error.contains("[files] says"),
         "{error}"
     );
-    let error = Recipe::read_in(&recipe.to_toml(), Path::new("/nowhere")).unwrap_err();
+    let error = Recipe::read_in_directory(&recipe.to_toml(), Path::new("/nowhere")).unwrap_err();
     assert!(
         error.to_string().contains("cannot read /nowhere/a.txt"),
         "{error}"
@@ -370,11 +397,11 @@ fn weights_come_from_tables() {
     let weighted = |table: &str, weights: &str, text: &str| {
         let fields = format!("[simhash]\nweights = \"{weights}\"\ntable = \"t.tsv\"");
         let recipe = with_files(&[("t.tsv", table)], "jieba", &fields).unwrap();
-        let analyzer = Analyzer::new(&recipe);
-        let mut scratch = Scratch::default();
-        let analysis = analyzer.analyze(text, &mut scratch);
+        let analyzer = TextAnalyzer::new(&recipe);
+        let mut scratch = AnalysisScratch::default();
+        let analysis = analyzer.analyze_text(text, &mut scratch);
         let mut weights: Vec<_> = analysis
-            .weighted()
+            .iter_weighted()
             .unwrap()
             .map(|(_, weight)| weight)
             .collect();
@@ -394,11 +421,11 @@ fn weights_come_from_tables() {
         weighted("北京\t2\n船\t5\n", "levels", text),
         steps(&[1.0, 2.0, 5.0])
     );
-    let head = Head::new(&Recipe::named("jieba").unwrap(), 10, 2);
+    let head = FrequencyTableHeader::new(&Recipe::built_in("jieba").unwrap(), 10, 2);
     let table = format!("{}北京\t9\t1.5\n船\t1\t3.25\n", head.to_text());
     assert_eq!(weighted(&table, "tfidf", text), steps(&[1.5, 3.25, 6.5]));
     assert_eq!(weighted(&table, "levels", text), steps(&[1.0, 2.0, 4.0]));
-    let other = Head::new(&Recipe::named("words-1").unwrap(), 10, 0).to_text();
+    let other = FrequencyTableHeader::new(&Recipe::built_in("words-1").unwrap(), 10, 0).to_text();
     for (table, weights, said) in [
         (other.as_str(), "tfidf", "has other terms than this recipe"),
         (
@@ -438,9 +465,9 @@ fn what_weighs_nothing_has_no_vote() {
     let fingerprint = |table: &str, text: &str| {
         let fields = "[simhash]\nweights = \"given\"\ntable = \"t.tsv\"";
         let recipe = with_files(&[("t.tsv", table)], "jieba", fields).unwrap();
-        let analyzer = Analyzer::new(&recipe);
-        let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
-        hasher.fingerprint(&analyzer.analyze(text, &mut Scratch::default()))
+        let analyzer = TextAnalyzer::new(&recipe);
+        let hasher = SimHasher::new(&recipe.simhash, Cpu::detect_best());
+        hasher.fingerprint(&analyzer.analyze_text(text, &mut AnalysisScratch::default()))
     };
     let none = "的\t0\n了\t0\n不\t0\n";
     assert_eq!(fingerprint(none, "的 了 不"), None);
@@ -454,10 +481,10 @@ fn features_may_begin_and_end_with_a_blank() {
     let table = " 最近\t3\n近有 \t5\n最近有 \t7\n";
     let fields = "[simhash]\nweights = \"given\"\ntable = \"t.tsv\"";
     let recipe = with_files(&[("t.tsv", table)], "characters-3", fields).unwrap();
-    let analyzer = Analyzer::new(&recipe);
-    let mut scratch = Scratch::default();
-    let analysis = analyzer.analyze("ab 最近有 x", &mut scratch);
-    let weights: Vec<_> = analysis.weighted().unwrap().collect();
+    let analyzer = TextAnalyzer::new(&recipe);
+    let mut scratch = AnalysisScratch::default();
+    let analysis = analyzer.analyze_text("ab 最近有 x", &mut scratch);
+    let weights: Vec<_> = analysis.iter_weighted().unwrap().collect();
     let weights: Vec<_> = weights.iter().map(|(_, it)| it / WEIGHT_STEPS).collect();
     assert_eq!(weights, [1, 1, 3, 7, 5, 1]);
 }
@@ -472,10 +499,10 @@ fn learned_terms_lead_to_their_features() {
         ("characters-3", ""),
         ("jieba", " "),
     ] {
-        let recipe = Recipe::named(name).unwrap();
+        let recipe = Recipe::built_in(name).unwrap();
         let mut tokens = Vec::new();
-        let analyzer = Analyzer::new(&recipe);
-        analyzer.terms(text, &mut Scratch::default(), false, &mut |term| {
+        let analyzer = TextAnalyzer::new(&recipe);
+        analyzer.visit_terms(text, &mut AnalysisScratch::default(), false, &mut |term| {
             tokens.push(term.text.to_owned());
         });
         let mut terms: Vec<_> = (tokens.windows(recipe.ngram as usize))
@@ -483,17 +510,17 @@ fn learned_terms_lead_to_their_features() {
             .collect();
         terms.sort();
         terms.dedup();
-        let mut table = Head::new(&recipe, 100, terms.len() + 1).to_text();
+        let mut table = FrequencyTableHeader::new(&recipe, 100, terms.len() + 1).to_text();
         for term in &terms {
             table += &format!("{}\t5\t2.0000\n", term.replace('\\', "\\\\"));
         }
         table += "zzz zzz zzz\t1\t9.0000\n";
         let fields = "[simhash]\nweights = \"tfidf\"\ntable = \"t.tsv\"";
         let weighted = with_files(&[("t.tsv", &table)], name, fields).unwrap();
-        let analyzer = Analyzer::new(&weighted);
-        let mut scratch = Scratch::default();
-        let analysis = analyzer.analyze(text, &mut scratch);
-        let weights: Vec<_> = analysis.weighted().unwrap().collect();
+        let analyzer = TextAnalyzer::new(&weighted);
+        let mut scratch = AnalysisScratch::default();
+        let analysis = analyzer.analyze_text(text, &mut scratch);
+        let weights: Vec<_> = analysis.iter_weighted().unwrap().collect();
         assert_eq!(weights.len(), terms.len(), "{name}");
         for (_, weight) in weights {
             assert_eq!(weight % (2 * WEIGHT_STEPS), 0, "{name}");
@@ -506,17 +533,17 @@ fn learned_terms_lead_to_their_features() {
 fn modes_have_identities_of_their_own() {
     let mut ids: Vec<_> = Recipe::NAMES
         .iter()
-        .map(|name| Recipe::named(name).unwrap().id().0)
+        .map(|name| Recipe::built_in(name).unwrap().recipe_id().0)
         .collect();
-    ids.push(without_hmm().id().0);
+    ids.push(without_hmm().recipe_id().0);
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), Recipe::NAMES.len());
     assert_eq!(
-        Recipe::named("jieba-full").unwrap().mode(),
-        Some(Mode::Full)
+        Recipe::built_in("jieba-full").unwrap().segmentation_mode(),
+        Some(SegmentationMode::Full)
     );
-    let error = Recipe::named("jieba").unwrap().to_toml();
+    let error = Recipe::built_in("jieba").unwrap().to_toml();
     let error = error
         .replace("jieba-rs-0.11.0", "jieba-rs-0.12.0")
         .parse::<Recipe>()
@@ -534,12 +561,12 @@ fn modes_have_identities_of_their_own() {
 #[test]
 fn the_lightest_features_weigh_a_step() {
     for name in ["default-1", "1e0ng", "seomoz", "java-classic"] {
-        let recipe = Recipe::named(name).unwrap();
-        let analyzer = Analyzer::new(&recipe);
-        let mut scratch = Scratch::default();
+        let recipe = Recipe::built_in(name).unwrap();
+        let analyzer = TextAnalyzer::new(&recipe);
+        let mut scratch = AnalysisScratch::default();
         let mut fingerprint = |features: &[(&str, f64)]| {
             let analysis = analyzer.analyze_features(features.iter().copied(), &mut scratch);
-            SimHasher::new(&recipe.simhash, Cpu::best()).fingerprint(&analysis)
+            SimHasher::new(&recipe.simhash, Cpu::detect_best()).fingerprint(&analysis)
         };
         let light = fingerprint(&[("one", 1e-9), ("two", 1e-9), ("three", 1e-9)]);
         let other = fingerprint(&[("four", 1e-9), ("five", 1e-9), ("six", 1e-9)]);

@@ -1,14 +1,14 @@
 //! Canonical composition (NFC) by Unicode Standard Annex #15.
 //!
-//! [`nfc`] is exact for any input and allocates one buffer of the length of the text. Its time is linear in
-//! the text, and n·log n in a run of n combining marks, which is sorted stably. A million marks on one letter
-//! are therefore no attack. Stretches in which nothing composes are copied.
+//! [`normalize_nfc`] is exact for any input and allocates one buffer of the length of the text. Its time
+//! is linear in the text, and n·log n in a run of n combining marks, which is sorted stably. A million
+//! marks on one letter are therefore no attack. Stretches in which nothing composes are copied.
 
 use std::ops::Deref;
 
 use super::compatibility;
-use super::expansion;
 use super::generated::{COMBINING, COMPOSING, COMPOSITIONS, DECOMPOSITION};
+use super::pooled_expansion;
 
 /// No character below this one has a combining class or composes with what precedes it.
 const FIRST_COMPOSING: char = '\u{300}';
@@ -21,7 +21,7 @@ pub(crate) fn combining_class(c: char) -> u8 {
     if c < FIRST_COMPOSING {
         return 0;
     }
-    find(&COMBINING, c, |&(first, last, _)| (first, last)).map_or(0, |&(_, _, class)| class)
+    find_row(&COMBINING, c, |&(first, last, _)| (first, last)).map_or(0, |&(_, _, class)| class)
 }
 
 /// Returns `true` if a character can affect characters before it under NFC or NFKC:
@@ -34,43 +34,43 @@ pub(crate) fn combining_class(c: char) -> u8 {
 ///
 /// Text without such characters can be normalised character by character.
 pub(crate) fn is_composing(c: char) -> bool {
-    c >= FIRST_COMPOSING && find(&COMPOSING, c, |&run| run).is_some()
+    c >= FIRST_COMPOSING && find_row(&COMPOSING, c, |&run| run).is_some()
 }
 
 /// Returns all characters for which [`is_composing`] is `true`.
-pub(super) fn composing() -> impl Iterator<Item = char> {
+pub(super) fn composing_characters() -> impl Iterator<Item = char> {
     let runs = COMPOSING.iter();
     runs.flat_map(|&(first, last)| (first..=last).filter_map(char::from_u32))
 }
 
 /// Returns the primary composite of two characters, Hangul included.
-pub(crate) fn compose(first: char, second: char) -> Option<char> {
+pub(crate) fn compose_pair(first: char, second: char) -> Option<char> {
     let key = (u32::from(first), u32::from(second));
     match COMPOSITIONS.binary_search_by_key(&key, |&(first, second, _)| (first, second)) {
         Ok(at) => Some(COMPOSITIONS[at].2),
-        Err(_) => hangul::compose(key.0, key.1),
+        Err(_) => hangul::compose_pair(key.0, key.1),
     }
 }
 
 /// Returns the full canonical decomposition (NFD) of the character, or `None` if it is the character itself.
-pub(crate) fn decompose(c: char) -> Option<Decomposition> {
+pub(crate) fn decompose_character(c: char) -> Option<CanonicalDecomposition> {
     if c < FIRST_DECOMPOSING {
         return None;
     }
-    match expansion(&DECOMPOSITION, c) {
-        Some(characters) => Some(Decomposition::new(characters)),
-        None => hangul::decompose(u32::from(c)),
+    match pooled_expansion(&DECOMPOSITION, c) {
+        Some(characters) => Some(CanonicalDecomposition::new(characters)),
+        None => hangul::decompose_character(u32::from(c)),
     }
 }
 
 /// At most four characters, which can be read as a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decomposition {
+pub(crate) struct CanonicalDecomposition {
     characters: [char; 4],
     length: usize,
 }
 
-impl Decomposition {
+impl CanonicalDecomposition {
     fn new(from: &[char]) -> Self {
         let mut characters = ['\0'; 4];
         characters[..from.len()].copy_from_slice(from);
@@ -81,7 +81,7 @@ impl Decomposition {
     }
 }
 
-impl Deref for Decomposition {
+impl Deref for CanonicalDecomposition {
     type Target = [char];
 
     fn deref(&self) -> &[char] {
@@ -92,7 +92,7 @@ impl Deref for Decomposition {
 /// Converts a text to Normalization Form C.
 ///
 /// If each character was replaced by its [`compatibility`] form before, the result is NFKC.
-pub(crate) fn nfc(text: &mut Vec<char>) {
+pub(crate) fn normalize_nfc(text: &mut Vec<char>) {
     let Some(first) = text.iter().position(|&c| is_unsettled(c)) else {
         return;
     };
@@ -113,14 +113,15 @@ pub(crate) fn nfc(text: &mut Vec<char>) {
 }
 
 /// Converts a text to Normalization Form D.
-pub(crate) fn nfd(text: &mut Vec<char>) {
+pub(crate) fn normalize_nfd(text: &mut Vec<char>) {
     let mut result = Vec::with_capacity(text.len());
     decompose_onto(&mut result, text);
     *text = result;
 }
 
-/// Returns `true` if NFC may change the character, or a character before it because of it. [`nfc`] normalises
-/// each run of such characters together with at most one other character before it.
+/// Returns `true` if NFC may change the character, or a character before it because of it.
+/// [`normalize_nfc`] normalises each run of such characters together with at most one other character
+/// before it.
 fn is_unsettled(c: char) -> bool {
     // The table of NFKC is used because NFKC changes every character that NFC changes.
     is_composing(c) || compatibility(c).is_some()
@@ -138,16 +139,16 @@ fn normalize_onto(result: &mut Vec<char>, stretch: &[char]) {
 fn decompose_onto(result: &mut Vec<char>, stretch: &[char]) {
     let start = result.len();
     for &c in stretch {
-        match decompose(c) {
+        match decompose_character(c) {
             Some(characters) => result.extend_from_slice(&characters),
             None => result.push(c),
         }
     }
-    order(&mut result[start..]);
+    order_marks(&mut result[start..]);
 }
 
 /// Sorts each run of characters with a combining class by that class, and keeps the order of equal ones.
-fn order(characters: &mut [char]) {
+fn order_marks(characters: &mut [char]) {
     for run in characters.chunk_by_mut(|_, &next| combining_class(next) != 0) {
         // A starter may be the first of the run; its class 0 keeps it there.
         if !run.is_sorted_by_key(|&c| combining_class(c)) {
@@ -167,7 +168,7 @@ fn compose_in_place(characters: &mut [char]) -> usize {
         let c = characters[at];
         let class = combining_class(c);
         let reachable = starter.filter(|_| between.is_none_or(|between| between < class));
-        let composite = reachable.and_then(|starter: usize| compose(characters[starter], c));
+        let composite = reachable.and_then(|starter: usize| compose_pair(characters[starter], c));
         if let (Some(starter), Some(composite)) = (reachable, composite) {
             characters[starter] = composite;
             continue;
@@ -184,7 +185,7 @@ fn compose_in_place(characters: &mut [char]) -> usize {
 }
 
 /// Returns the row whose run of code points contains `c`.
-fn find<Row>(rows: &[Row], c: char, run: impl Fn(&Row) -> (u32, u32)) -> Option<&Row> {
+fn find_row<Row>(rows: &[Row], c: char, run: impl Fn(&Row) -> (u32, u32)) -> Option<&Row> {
     let c = u32::from(c);
     let row = rows.get(rows.partition_point(|row| run(row).1 < c))?;
     (run(row).0 <= c).then_some(row)
@@ -193,7 +194,7 @@ fn find<Row>(rows: &[Row], c: char, run: impl Fn(&Row) -> (u32, u32)) -> Option<
 /// Hangul syllables, which Unicode arranges by leading consonant, vowel and trailing consonant (section 3.12
 /// of the standard).
 mod hangul {
-    use super::Decomposition;
+    use super::CanonicalDecomposition;
 
     const SYLLABLE: u32 = 0xac00;
     const LEADING: u32 = 0x1100;
@@ -205,7 +206,7 @@ mod hangul {
     const TRAILINGS: u32 = 28;
     const SYLLABLES: u32 = LEADINGS * VOWELS * TRAILINGS;
 
-    pub(super) fn compose(first: u32, second: u32) -> Option<char> {
+    pub(super) fn compose_pair(first: u32, second: u32) -> Option<char> {
         let leading = first.wrapping_sub(LEADING);
         let vowel = second.wrapping_sub(VOWEL);
         let syllable = first.wrapping_sub(SYLLABLE);
@@ -220,7 +221,7 @@ mod hangul {
         None
     }
 
-    pub(super) fn decompose(c: u32) -> Option<Decomposition> {
+    pub(super) fn decompose_character(c: u32) -> Option<CanonicalDecomposition> {
         let syllable = c.wrapping_sub(SYLLABLE);
         if syllable >= SYLLABLES {
             return None;
@@ -230,9 +231,9 @@ mod hangul {
         let vowel = jamo(VOWEL, syllable / TRAILINGS % VOWELS);
         let trailing = syllable % TRAILINGS;
         Some(if trailing == 0 {
-            Decomposition::new(&[leading, vowel])
+            CanonicalDecomposition::new(&[leading, vowel])
         } else {
-            Decomposition::new(&[leading, vowel, jamo(TRAILING, trailing)])
+            CanonicalDecomposition::new(&[leading, vowel, jamo(TRAILING, trailing)])
         })
     }
 }

@@ -5,14 +5,16 @@
 //! the TSCharacters table of OpenCC (Apache-2.0) from ferrous-opencc 0.4.0, first alternatives,
 //! followed to their end. The notices are in `NOTICE` at the root.
 
-use super::Class::{self, Character as C, Ignorable as I, Separator as P, Space as S, Word as W};
+use super::CharacterClass::{
+    self, Character as C, Ignorable as I, Separator as P, Space as S, Word as W,
+};
 
 /// The Unicode version of all tables.
 pub const UNICODE_VERSION: &str = "18.0.0";
 
 /// The first code point of each run of a class.
 #[rustfmt::skip]
-pub(super) static CLASSES: [(u32, Class); 1744] = [
+pub(super) static CLASSES: [(u32, CharacterClass); 1744] = [
 (0x0,S),(0x21,P),(0x30,W),(0x3A,P),(0x41,W),(0x5B,P),(0x61,W),(0x7B,P),(0x7F,S),(0xA1,P),(0xAA,W),
 (0xAB,P),(0xAD,I),(0xAE,P),(0xB2,W),(0xB4,P),(0xB5,W),(0xB6,P),(0xB9,W),(0xBB,P),(0xBC,W),(0xBF,P),
 (0xC0,W),(0xD7,P),(0xD8,W),(0xF7,P),(0xF8,W),(0x2C2,P),(0x2C6,W),(0x2D2,P),(0x2E0,W),(0x2E5,P),

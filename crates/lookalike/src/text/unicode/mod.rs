@@ -7,7 +7,7 @@
 //!
 //! # Classes
 //!
-//! [`class`] expects a character *after* normalisation. The first row that fits decides.
+//! [`character_class`] expects a character *after* normalisation. The first row that fits decides.
 //!
 //! | class | characters |
 //! |---|---|
@@ -54,7 +54,7 @@ use generated::{CLASSES, COMPATIBILITY, FOLD, POOL, SIMPLIFIED};
 
 /// The class of a code point in the tokeniser; the rules are in the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum CharacterClass {
     /// Removed: its neighbours become neighbours of each other.
     Ignorable,
     /// White space or a control character.
@@ -68,14 +68,14 @@ pub(crate) enum Class {
 }
 
 /// Returns the class of a code point.
-pub(crate) fn class(c: char) -> Class {
+pub(crate) fn character_class(c: char) -> CharacterClass {
     match ASCII.get(c as usize) {
         Some(&class) => class,
         None => listed_class(c as u32),
     }
 }
 
-const fn listed_class(point: u32) -> Class {
+const fn listed_class(point: u32) -> CharacterClass {
     let (mut from, mut to) = (0, CLASSES.len());
     while from + 1 < to {
         let middle = (from + to) / 2;
@@ -89,8 +89,8 @@ const fn listed_class(point: u32) -> Class {
 }
 
 /// Classes of ASCII, which is most text.
-static ASCII: [Class; 128] = {
-    let mut classes = [Class::Separator; 128];
+static ASCII: [CharacterClass; 128] = {
+    let mut classes = [CharacterClass::Separator; 128];
     let mut point = 0;
     while point < 128 {
         classes[point] = listed_class(point as u32);
@@ -100,7 +100,8 @@ static ASCII: [Class; 128] = {
 };
 
 /// Returns all characters, in runs of one class.
-pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Class)> {
+pub(crate) fn character_classes()
+-> impl Iterator<Item = (impl Iterator<Item = char>, CharacterClass)> {
     let ends = CLASSES[1..].iter().map(|&(first, _)| first);
     CLASSES
         .iter()
@@ -110,11 +111,11 @@ pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Cla
 
 /// Calls `visit` with every character that a step of normalisation may change, alone or because of its
 /// neighbours, possibly more than once. All other characters stay unchanged under every recipe.
-pub(crate) fn changing(visit: impl FnMut(char)) {
-    let ignorable = classes().filter(|(_, class)| *class == Class::Ignorable);
+pub(crate) fn visit_changing(visit: impl FnMut(char)) {
+    let ignorable = character_classes().filter(|(_, class)| *class == CharacterClass::Ignorable);
     let mapped = COMPATIBILITY.iter().chain(&FOLD);
     (ignorable.flat_map(|(points, _)| points))
-        .chain(compose::composing())
+        .chain(compose::composing_characters())
         .chain(mapped.filter_map(|&(from, ..)| char::from_u32(from)))
         .chain(SIMPLIFIED.iter().map(|&(from, _)| from))
         .for_each(visit);
@@ -122,15 +123,15 @@ pub(crate) fn changing(visit: impl FnMut(char)) {
 
 /// Returns NFKC of the character alone, or `None` if it is the character itself; at most 18 characters.
 pub(crate) fn compatibility(c: char) -> Option<&'static [char]> {
-    expansion(&COMPATIBILITY, c)
+    pooled_expansion(&COMPATIBILITY, c)
 }
 
 /// Returns the full case folding (C and F) of the character, or `None` if it is the character itself; at most
 /// 3 characters.
 ///
 /// Folding may leave the normalisation form, for example `ǰ` becomes `j` and a caron.
-pub(crate) fn fold(c: char) -> Option<&'static [char]> {
-    expansion(&FOLD, c)
+pub(crate) fn fold_case(c: char) -> Option<&'static [char]> {
+    pooled_expansion(&FOLD, c)
 }
 
 /// Returns the simplified form of a traditional Chinese character, or `None` if it is the same.
@@ -150,7 +151,7 @@ pub(crate) fn traditional_forms() -> impl Iterator<Item = (char, char)> {
 }
 
 /// Returns the characters that a table maps `c` to; its rows hold positions and lengths in [`POOL`].
-fn expansion(table: &[(u32, u16, u8)], c: char) -> Option<&'static [char]> {
+fn pooled_expansion(table: &[(u32, u16, u8)], c: char) -> Option<&'static [char]> {
     let at = table
         .binary_search_by_key(&u32::from(c), |&(from, _, _)| from)
         .ok()?;

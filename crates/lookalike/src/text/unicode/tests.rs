@@ -13,10 +13,10 @@ use icu_properties::props::{
     WhiteSpace,
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
-use lookalike_oracle::effort::choose;
+use lookalike_oracle::effort::choose_effort;
 use proptest::prelude::*;
 
-use super::compose::{combining_class, compose, decompose, nfc};
+use super::compose::{combining_class, compose_pair, decompose_character, normalize_nfc};
 use super::*;
 
 fn code_points() -> impl Iterator<Item = char> {
@@ -37,13 +37,13 @@ fn icu_nfkc(text: &[char]) -> Vec<char> {
 
 fn own_nfc(text: &[char]) -> Vec<char> {
     let mut result = text.to_vec();
-    nfc(&mut result);
+    normalize_nfc(&mut result);
     result
 }
 
 fn own_nfkc(text: &[char]) -> Vec<char> {
     let mut result: Vec<char> = replaced(text, compatibility);
-    nfc(&mut result);
+    normalize_nfc(&mut result);
     result
 }
 
@@ -79,13 +79,13 @@ fn every_character_maps_as_icu_maps_it() {
         );
         let folded = chars(&CaseMapper::new().fold_string(&text));
         assert_eq!(
-            fold(c).map(<[char]>::to_vec),
+            fold_case(c).map(<[char]>::to_vec),
             differing(folded),
             "{point:X}"
         );
         let decomposed = chars(&nfd.normalize(&text));
         assert_eq!(
-            decompose(c).map(|own| own.to_vec()),
+            decompose_character(c).map(|own| own.to_vec()),
             differing(decomposed),
             "{point:X}"
         );
@@ -105,25 +105,25 @@ fn classes_follow_the_general_category() {
         ]
         .iter()
         .any(|group| group.contains(category));
-        let allowed: &[Class] = if CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
-        {
-            &[Class::Ignorable]
-        } else if CodePointSetData::new::<WhiteSpace>().contains(c) || c.is_control() {
-            &[Class::Space]
-        } else if category == GeneralCategory::DecimalNumber {
-            &[Class::Word]
-        } else if counts {
-            &[Class::Word, Class::Character]
-        } else if category == GeneralCategory::OtherSymbol {
-            &[Class::Separator, Class::Character]
-        } else {
-            &[Class::Separator]
-        };
+        let allowed: &[CharacterClass] =
+            if CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) {
+                &[CharacterClass::Ignorable]
+            } else if CodePointSetData::new::<WhiteSpace>().contains(c) || c.is_control() {
+                &[CharacterClass::Space]
+            } else if category == GeneralCategory::DecimalNumber {
+                &[CharacterClass::Word]
+            } else if counts {
+                &[CharacterClass::Word, CharacterClass::Character]
+            } else if category == GeneralCategory::OtherSymbol {
+                &[CharacterClass::Separator, CharacterClass::Character]
+            } else {
+                &[CharacterClass::Separator]
+            };
         assert!(
-            allowed.contains(&class(c)),
+            allowed.contains(&character_class(c)),
             "U+{:04X} is {:?}",
             u32::from(c),
-            class(c)
+            character_class(c)
         );
     }
 }
@@ -132,29 +132,29 @@ fn classes_follow_the_general_category() {
 fn classes_by_example() {
     let cases = [
         (
-            Class::Ignorable,
+            CharacterClass::Ignorable,
             "\u{ad}\u{34f}\u{200b}\u{200d}\u{2060}\u{fe0f}\u{feff}\u{3164}\u{e0001}",
         ),
         (
-            Class::Space,
+            CharacterClass::Space,
             " \t\n\r\0\u{1b}\u{7f}\u{85}\u{a0}\u{2009}\u{2028}\u{3000}",
         ),
         (
-            Class::Separator,
+            CharacterClass::Separator,
             "_-.,'’#$+<^`|。「・～€😀👍\u{1f3fd}\u{e000}\u{378}\u{ffff}\u{600}་།〒",
         ),
         (
-            Class::Word,
+            CharacterClass::Word,
             "azAZ09ßéΩжשعहि\u{94d}\u{301}\u{20e3}한ᄀ\u{1161}ཀአᠠᚠ²①٣०๑၁០ª\u{2bc}",
         ),
         (
-            Class::Character,
+            CharacterClass::Character,
             "漢汉〇々〆〱𠀀ひカーｶﾞ\u{3099}ㄅꀀ𗀀𛅰⺠⼀꒐ทำ\u{e34}\u{e48}ລကြ\u{103b}កᦀᨠꦲ\u{a9c0}𓀀𒀀",
         ),
     ];
     for (expected, text) in cases {
         for c in text.chars() {
-            assert_eq!(class(c), expected, "{c} U+{:04X}", u32::from(c));
+            assert_eq!(character_class(c), expected, "{c} U+{:04X}", u32::from(c));
         }
     }
 }
@@ -177,7 +177,7 @@ fn composites_are_those_of_icu() {
     for &first in &firsts {
         for &second in &seconds {
             assert_eq!(
-                compose(first, second),
+                compose_pair(first, second),
                 icu.compose(first, second),
                 "{first:?} {second:?}"
             );
@@ -188,7 +188,7 @@ fn composites_are_those_of_icu() {
     ] {
         for second in '\u{1100}'..='\u{11ff}' {
             assert_eq!(
-                compose(first, second),
+                compose_pair(first, second),
                 icu.compose(first, second),
                 "{first:?} {second:?}"
             );
@@ -223,7 +223,7 @@ fn other_characters_are_normalised_one_by_one() {
     let before = chars("a\u{323}\u{301}ー\u{9c7}\u{d46}\u{1100}\u{ac00}\u{113c2}");
     let normalized: Vec<Vec<char>> = (1..=before.len()).map(|n| icu_nfkc(&before[..n])).collect();
     let others = code_points().filter(|&c| !is_composing(c));
-    for c in others.step_by(choose(7, 1)) {
+    for c in others.step_by(choose_effort(7, 1)) {
         let alone = icu_nfkc(&[c]);
         for (n, expected) in normalized.iter().enumerate() {
             let together = icu_nfkc(&[&before[..=n], &[c]].concat());
@@ -242,9 +242,9 @@ fn other_characters_are_normalised_one_by_one() {
 fn own_nfkc_casefold(c: char) -> Vec<char> {
     let mut text = vec![c];
     loop {
-        let mut next = replaced(&replaced(&text, fold), compatibility);
-        next.retain(|&c| class(c) != Class::Ignorable);
-        nfc(&mut next);
+        let mut next = replaced(&replaced(&text, fold_case), compatibility);
+        next.retain(|&c| character_class(c) != CharacterClass::Ignorable);
+        normalize_nfc(&mut next);
         if next == text {
             return text;
         }
@@ -314,7 +314,7 @@ fn a_million_marks_on_one_letter_take_no_time() {
     let mut text = vec!['a'];
     text.extend(['\u{301}', '\u{323}'].repeat(half));
     text.push('b');
-    nfc(&mut text);
+    normalize_nfc(&mut text);
     assert_eq!(text.len(), 2 * half + 1);
     assert_eq!(text[..2], ['ạ', '\u{323}']);
     assert_eq!(text[half..half + 2], ['\u{301}', '\u{301}']);
@@ -342,8 +342,8 @@ fn what_is_simplified_stays() {
     for to in code_points().filter_map(simplified) {
         assert_eq!(simplified(to), None);
         assert_eq!(compatibility(to), None);
-        assert_eq!(fold(to), None);
-        assert_eq!(class(to), Class::Character);
+        assert_eq!(fold_case(to), None);
+        assert_eq!(character_class(to), CharacterClass::Character);
     }
 }
 
@@ -359,7 +359,7 @@ fn character() -> impl Strategy<Value = char> {
         .filter(|&c| compatibility(c).is_some())
         .collect();
     let composite: Vec<char> = code_points()
-        .filter(|&c| decompose(c).is_some_and(|to| to.len() > 1))
+        .filter(|&c| decompose_character(c).is_some_and(|to| to.len() > 1))
         .collect();
     let frequent = chars(
         "aeiouAk \u{300}\u{301}\u{302}\u{308}\u{323}\u{327}\u{345}かハ\u{3099}\u{309a}ﾞ\u{ac00}\u{1100}\u{1161}\u{11a8}\u{9c7}\u{9be}\u{113c2}ㄱㅏ",

@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::weight::Lookup;
+use crate::weight::HashLookup;
 
 /// The characters that separate stretches.
 const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
@@ -34,9 +34,9 @@ const SINGLE: usize = 3;
 
 /// Words with the logarithms of their probabilities, as a tree of characters.
 #[derive(Debug)]
-pub(super) struct Dictionary {
+pub(super) struct WordDictionary {
     /// Child node of a node and a character.
-    children: Lookup,
+    children: HashLookup,
     /// Weight of the word that ends at a node, if one does.
     weights: Vec<Option<f64>>,
     /// Weight of a character that is not a word, which is the weight of the rarest word.
@@ -47,17 +47,17 @@ pub(super) struct Dictionary {
 
 /// A hidden Markov model, in logarithms of probabilities.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct HiddenMarkovModel {
     pub(super) start: [f64; STATES],
     /// Weights of the step from each state to the next.
     pub(super) steps: [[f64; STATES]; STATES],
-    emissions: Lookup,
+    emissions: HashLookup,
     weights: Vec<[f64; STATES]>,
 }
 
-/// Buffers of a [`Cutter`], which are reused.
+/// Buffers of a [`WordCutter`], which are reused.
 #[derive(Debug, Default)]
-pub(in crate::sketch::compat) struct Buffers {
+pub(in crate::sketch::compat) struct CutterBuffers {
     points: Vec<char>,
     /// Start of every character, and the end of the last one.
     starts: Vec<usize>,
@@ -70,22 +70,22 @@ pub(in crate::sketch::compat) struct Buffers {
 
 /// A dictionary and a model.
 #[derive(Debug)]
-pub(super) struct Cutter {
-    pub(super) dictionary: Dictionary,
-    pub(super) model: Model,
+pub(super) struct WordCutter {
+    pub(super) dictionary: WordDictionary,
+    pub(super) model: HiddenMarkovModel,
 }
 
 /// A word of a dictionary, with the logarithm of its probability.
-pub(super) type Entry<'t> = (&'t str, f64);
+pub(super) type DictionaryEntry<'t> = (&'t str, f64);
 
-fn edge(node: usize, point: char) -> u64 {
+fn edge_key(node: usize, point: char) -> u64 {
     (node as u64) << 21 | u64::from(point)
 }
 
-impl Dictionary {
+impl WordDictionary {
     /// Creates a dictionary of words, none of them empty, and of a user's words. Of equal words the last one
     /// counts.
-    pub(super) fn new(words: &[Entry<'_>], own: &[Entry<'_>]) -> Self {
+    pub(super) fn new(words: &[DictionaryEntry<'_>], own: &[DictionaryEntry<'_>]) -> Self {
         let mut all = [words, own].concat();
         all.sort_by_key(|&(word, _)| word);
         let (mut edges, mut weights) = (Vec::new(), vec![None]);
@@ -96,30 +96,30 @@ impl Dictionary {
             path.truncate(shared);
             let end = |path: &[(char, usize)]| path.last().map_or(0, |&(_, node)| node);
             for point in word.chars().skip(shared) {
-                edges.push((edge(end(&path), point), weights.len() as i64));
+                edges.push((edge_key(end(&path), point), weights.len() as i64));
                 path.push((point, weights.len()));
                 weights.push(None);
             }
             weights[end(&path)] = Some(weight);
         }
-        let single = |&(word, _): &Entry<'_>| {
+        let single = |&(word, _): &DictionaryEntry<'_>| {
             let mut points = word.chars();
             points.next().filter(|_| points.next().is_none())
         };
         Self {
-            children: Lookup::new(edges),
+            children: HashLookup::new(edges),
             weights,
             least: words.iter().map(|&(_, weight)| weight).fold(0.0, f64::min),
             own: own.iter().filter_map(single).collect(),
         }
     }
 
-    fn child(&self, node: usize, point: char) -> Option<usize> {
-        (self.children.get(edge(node, point))).map(|child| child as usize)
+    fn child_node(&self, node: usize, point: char) -> Option<usize> {
+        (self.children.get(edge_key(node, point))).map(|child| child as usize)
     }
 
     /// Finds the likeliest path from every character to the end.
-    fn find_ways(&self, points: &[char], ways: &mut Vec<(f64, usize)>) {
+    fn find_likeliest_ways(&self, points: &[char], ways: &mut Vec<(f64, usize)>) {
         ways.clear();
         ways.resize(points.len(), (IMPOSSIBLE, 1));
         for at in (0..points.len()).rev() {
@@ -130,12 +130,12 @@ impl Dictionary {
                     likeliest = (rest + weight, length);
                 }
             };
-            let mut node = self.child(0, points[at]);
+            let mut node = self.child_node(0, points[at]);
             let single = node.and_then(|node| self.weights[node]);
             consider(1, single.unwrap_or(self.least));
             let longer = points[at..].iter().enumerate().take(LONGEST).skip(1);
             for (index, &point) in longer {
-                node = node.and_then(|node| self.child(node, point));
+                node = node.and_then(|node| self.child_node(node, point));
                 let Some(node) = node else { break };
                 if let Some(weight) = self.weights[node] {
                     consider(index + 1, weight);
@@ -146,7 +146,7 @@ impl Dictionary {
     }
 }
 
-impl Model {
+impl HiddenMarkovModel {
     /// Creates a model with the weight of every character in every state. Of equal characters the last one
     /// counts.
     pub(super) fn new(
@@ -169,7 +169,7 @@ impl Model {
         Self {
             start,
             steps,
-            emissions: Lookup::new(
+            emissions: HashLookup::new(
                 places
                     .map(|(point, place)| (u64::from(point), place as i64))
                     .collect(),
@@ -178,14 +178,14 @@ impl Model {
         }
     }
 
-    fn emission(&self, point: char) -> [f64; STATES] {
+    fn emission_of(&self, point: char) -> [f64; STATES] {
         let place = self.emissions.get(u64::from(point));
         place.map_or([IMPOSSIBLE; STATES], |place| self.weights[place as usize])
     }
 
     /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls `visit` with the range of
     /// each word.
-    fn cut(
+    fn cut_by_states(
         &self,
         points: &[char],
         before: &mut Vec<[u8; STATES]>,
@@ -194,13 +194,13 @@ impl Model {
         let Some((&first, rest)) = points.split_first() else {
             return;
         };
-        let emission = self.emission(first);
+        let emission = self.emission_of(first);
         let mut weights: [f64; STATES] =
             std::array::from_fn(|state| self.start[state] + emission[state]);
         before.clear();
         before.push([END as u8; STATES]);
         for &point in rest {
-            let emission = self.emission(point);
+            let emission = self.emission_of(point);
             let mut from = [END as u8; STATES];
             weights = std::array::from_fn(|state| {
                 let mut likeliest = IMPOSSIBLE;
@@ -236,32 +236,32 @@ impl Model {
     }
 }
 
-impl Cutter {
+impl WordCutter {
     /// Calls `visit` with the range of every word of more than one character, in the order of the text.
-    pub(super) fn words(
+    pub(super) fn visit_words(
         &self,
         text: &str,
-        buffers: &mut Buffers,
+        buffers: &mut CutterBuffers,
         mut visit: impl FnMut(Range<usize>),
     ) {
         let mut start = 0;
         for stretch in text.split_inclusive(SEPARATORS) {
             let end = start + stretch.len();
             let stretch = stretch.trim_end_matches(SEPARATORS);
-            buffers.read(stretch, start);
-            self.cut(buffers, &mut visit);
+            buffers.read_stretch(stretch, start);
+            self.cut_stretch(buffers, &mut visit);
             start = end;
         }
     }
 
-    fn cut(&self, buffers: &mut Buffers, visit: &mut impl FnMut(Range<usize>)) {
-        let Buffers {
+    fn cut_stretch(&self, buffers: &mut CutterBuffers, visit: &mut impl FnMut(Range<usize>)) {
+        let CutterBuffers {
             points,
             starts,
             ways,
             before,
         } = buffers;
-        self.dictionary.find_ways(points, ways);
+        self.dictionary.find_likeliest_ways(points, ways);
         let mut word = |word: Range<usize>| {
             if word.len() > 1 {
                 visit(starts[word.start]..starts[word.end]);
@@ -275,7 +275,7 @@ impl Cutter {
                 word(at..at + ways[at].1);
                 at += ways[at].1;
             } else {
-                self.cut_alone(&points[at..at + alone], before, |part| {
+                self.cut_unknown(&points[at..at + alone], before, |part| {
                     word(at + part.start..at + part.end);
                 });
                 at += alone;
@@ -284,7 +284,7 @@ impl Cutter {
     }
 
     /// Cuts adjacent characters that the dictionary left as single words.
-    fn cut_alone(
+    fn cut_unknown(
         &self,
         points: &[char],
         before: &mut Vec<[u8; STATES]>,
@@ -303,7 +303,7 @@ impl Cutter {
             if points[at].is_ascii() {
                 visit(here);
             } else {
-                self.model.cut(&points[here], before, |word| {
+                self.model.cut_by_states(&points[here], before, |word| {
                     visit(at + word.start..at + word.end);
                 });
             }
@@ -315,9 +315,9 @@ impl Cutter {
 /// Returns how many characters stay together from an ASCII character on: letters and digits with decimals
 /// behind them, or else this character alone.
 fn ascii_length(points: &[char]) -> usize {
-    let whole = count(points, char::is_ascii_alphanumeric);
+    let whole = count_leading(points, char::is_ascii_alphanumeric);
     let decimals = match points[whole..].split_first() {
-        Some(('.', rest)) if whole > 0 => count(rest, char::is_ascii_digit),
+        Some(('.', rest)) if whole > 0 => count_leading(rest, char::is_ascii_digit),
         _ => 0,
     };
     match (whole, decimals) {
@@ -327,12 +327,12 @@ fn ascii_length(points: &[char]) -> usize {
     }
 }
 
-fn count(points: &[char], is: impl Fn(&char) -> bool) -> usize {
+fn count_leading(points: &[char], is: impl Fn(&char) -> bool) -> usize {
     points.iter().take_while(|point| is(point)).count()
 }
 
-impl Buffers {
-    fn read(&mut self, stretch: &str, start: usize) {
+impl CutterBuffers {
+    fn read_stretch(&mut self, stretch: &str, start: usize) {
         self.points.clear();
         self.starts.clear();
         for (at, point) in stretch.char_indices() {
@@ -343,7 +343,7 @@ impl Buffers {
     }
 
     /// Frees buffers with a capacity of more than `most` elements.
-    pub(in crate::sketch::compat) fn trim(&mut self, most: usize) {
+    pub(in crate::sketch::compat) fn trim_buffers(&mut self, most: usize) {
         if self.points.capacity() > most {
             *self = Self::default();
         }
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     /// Returns the weight of the heaviest of all paths.
-    fn plain_way(points: &[char], words: &[Entry<'_>], least: f64) -> f64 {
+    fn plain_way(points: &[char], words: &[DictionaryEntry<'_>], least: f64) -> f64 {
         if points.is_empty() {
             return 0.0;
         }
@@ -380,15 +380,15 @@ mod tests {
             ("ab", -3.0),
         ];
         let own = [("ca", -1.5)];
-        let dictionary = Dictionary::new(&words, &own);
+        let dictionary = WordDictionary::new(&words, &own);
         assert_eq!(dictionary.least, -5.25);
         let all = [&words[..], &own].concat();
         for number in 0..500 {
             let points: Vec<char> = (0..number % 12)
-                .map(|at| ['a', 'b', 'c'][crate::hash::mix(number * 16 + at) as usize % 3])
+                .map(|at| ['a', 'b', 'c'][crate::hash::mix_bits(number * 16 + at) as usize % 3])
                 .collect();
             let mut ways = Vec::new();
-            dictionary.find_ways(&points, &mut ways);
+            dictionary.find_likeliest_ways(&points, &mut ways);
             let found = ways.first().map_or(0.0, |&(weight, _)| weight);
             assert_eq!(found, plain_way(&points, &all, -5.25), "{points:?}");
             let mut at = 0;
@@ -406,22 +406,22 @@ mod tests {
 
     #[test]
     fn of_equally_likely_ways_the_one_with_the_shorter_first_word_is_taken() {
-        let dictionary = Dictionary::new(&[("ab", -2.0), ("a", -1.0), ("b", -1.0)], &[]);
+        let dictionary = WordDictionary::new(&[("ab", -2.0), ("a", -1.0), ("b", -1.0)], &[]);
         let mut ways = Vec::new();
-        dictionary.find_ways(&['a', 'b'], &mut ways);
+        dictionary.find_likeliest_ways(&['a', 'b'], &mut ways);
         assert_eq!(ways, [(-2.0, 1), (-1.0, 1)]);
     }
 
-    fn model() -> Model {
+    fn model() -> HiddenMarkovModel {
         let no = IMPOSSIBLE;
-        let weight = |seed: u64| -((crate::hash::mix(seed) % 800) as f64) / 64.0;
+        let weight = |seed: u64| -((crate::hash::mix_bits(seed) % 800) as f64) / 64.0;
         let emissions: [Vec<(char, f64)>; STATES] = std::array::from_fn(|state| {
             let points = ['甲', '乙', '丙', '丁'].into_iter();
             points
                 .map(|point| (point, weight(u64::from(point) * 4 + state as u64)))
                 .collect()
         });
-        Model::new(
+        HiddenMarkovModel::new(
             [-0.25, no, no, -1.5],
             [
                 [no, -0.5, -1.0, no],
@@ -433,14 +433,14 @@ mod tests {
         )
     }
 
-    fn cut(model: &Model, points: &[char]) -> Vec<Range<usize>> {
+    fn cut(model: &HiddenMarkovModel, points: &[char]) -> Vec<Range<usize>> {
         let mut words = Vec::new();
-        model.cut(points, &mut Vec::new(), |word| words.push(word));
+        model.cut_by_states(points, &mut Vec::new(), |word| words.push(word));
         words
     }
 
     /// Returns the weight of the states that cut characters into these words.
-    fn weight_of(model: &Model, points: &[char], words: &[Range<usize>]) -> f64 {
+    fn weight_of(model: &HiddenMarkovModel, points: &[char], words: &[Range<usize>]) -> f64 {
         let states = words.iter().flat_map(|word| match word.len() {
             1 => vec![SINGLE],
             length => [&[0][..], &vec![2; length - 2], &[END]].concat(),
@@ -449,7 +449,7 @@ mod tests {
         let mut sum = 0.0;
         for (state, &point) in states.zip(points) {
             sum += before.map_or(model.start[state], |from: usize| model.steps[from][state]);
-            sum += model.emission(point)[state];
+            sum += model.emission_of(point)[state];
             before = Some(state);
         }
         sum
@@ -461,7 +461,9 @@ mod tests {
         for number in 0..300u64 {
             let count = 1 + number % 9;
             let points: Vec<char> = (0..count)
-                .map(|at| ['甲', '乙', '丙', '丁'][crate::hash::mix(number * 16 + at) as usize % 4])
+                .map(|at| {
+                    ['甲', '乙', '丙', '丁'][crate::hash::mix_bits(number * 16 + at) as usize % 4]
+                })
                 .collect();
             let words = cut(&model, &points);
             let covered: Vec<usize> = words.iter().cloned().flatten().collect();

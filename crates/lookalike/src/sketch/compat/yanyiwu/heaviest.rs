@@ -9,25 +9,25 @@
 //! Cost: one comparison per word, and log(top) for every word that enters the heap.
 
 /// The hash of a word and its weight.
-pub(super) type Weighed = (u64, f64);
+pub(super) type WeighedWord = (u64, f64);
 
 /// Keeps the `top` heaviest words, heaviest first.
-pub(super) fn keep_heaviest(words: &mut Vec<Weighed>, top: usize) {
+pub(super) fn keep_heaviest(words: &mut Vec<WeighedWord>, top: usize) {
     let top = top.min(words.len());
     let (heap, rest) = words.split_at_mut(top);
     for root in (0..top / 2).rev() {
         let word = heap[root];
-        sink(heap, root, word);
+        sift_down(heap, root, word);
     }
     for &word in &*rest {
         if word.1 > heap[0].1 {
-            sink(heap, 0, word);
+            sift_down(heap, 0, word);
         }
     }
     for last in (1..top).rev() {
         let word = heap[last];
         heap[last] = heap[0];
-        sink(&mut heap[..last], 0, word);
+        sift_down(&mut heap[..last], 0, word);
     }
     words.truncate(top);
 }
@@ -35,7 +35,7 @@ pub(super) fn keep_heaviest(words: &mut Vec<Weighed>, top: usize) {
 /// Inserts a word into the heap below an empty position. The lighter children move up along a path to the
 /// bottom, and the word rises from there past the words that are heavier. Of equal children the second moves
 /// up.
-fn sink(heap: &mut [Weighed], root: usize, word: Weighed) {
+fn sift_down(heap: &mut [WeighedWord], root: usize, word: WeighedWord) {
     let mut place = root;
     loop {
         let (first, second) = (2 * place + 1, 2 * place + 2);
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn the_heaviest_come_first_whatever_their_number() {
         for count in 0..40 {
-            let weight = |at: u64| (crate::hash::mix(at) % 1000) as f64 + at as f64 / 1000.0;
-            let words: Vec<Weighed> = (0..count).map(|at| (at, weight(at))).collect();
+            let weight = |at: u64| (crate::hash::mix_bits(at) % 1000) as f64 + at as f64 / 1000.0;
+            let words: Vec<WeighedWord> = (0..count).map(|at| (at, weight(at))).collect();
             let mut sorted = words.clone();
             sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
             for top in 1..=count as usize + 1 {

@@ -8,13 +8,13 @@ const MIXING: [u32; 6] = [4, 6, 8, 16, 19, 4];
 const FINISHING: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
 
 /// Returns 64 bits of the hash without seeds, with the better mixed half above.
-pub(in crate::sketch::compat) fn hash(bytes: &[u8]) -> u64 {
-    let [primary, secondary] = hashes(bytes, [0; 2]);
+pub(in crate::sketch::compat) fn hash_64(bytes: &[u8]) -> u64 {
+    let [primary, secondary] = hash_pair(bytes, [0; 2]);
     u64::from(primary) << 32 | u64::from(secondary)
 }
 
 /// Returns the primary and the secondary hash for their seeds (`hashlittle2`).
-fn hashes(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
+fn hash_pair(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
     let start = (bytes.len() as u32)
         .wrapping_add(0xdead_beef)
         .wrapping_add(primary);
@@ -23,24 +23,24 @@ fn hashes(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
         // The last block may be full, but is never empty.
         let (blocks, rest) = bytes.split_at((bytes.len() - 1) / BLOCK * BLOCK);
         for block in blocks.as_chunks::<BLOCK>().0 {
-            add(&mut state, block);
-            mix(&mut state);
+            add_block(&mut state, block);
+            mix_state(&mut state);
         }
         let mut last = [0; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
-        add(&mut state, &last);
-        finish(&mut state);
+        add_block(&mut state, &last);
+        finish_state(&mut state);
     }
     [state[2], state[1]]
 }
 
-fn add(state: &mut [u32; 3], block: &[u8; BLOCK]) {
+fn add_block(state: &mut [u32; 3], block: &[u8; BLOCK]) {
     for (word, bytes) in state.iter_mut().zip(block.as_chunks::<4>().0) {
         *word = word.wrapping_add(u32::from_le_bytes(*bytes));
     }
 }
 
-fn mix(state: &mut [u32; 3]) {
+fn mix_state(state: &mut [u32; 3]) {
     for (step, by) in MIXING.into_iter().enumerate() {
         let (at, next, before) = (step % 3, (step + 1) % 3, (step + 2) % 3);
         state[at] = state[at].wrapping_sub(state[before]) ^ state[before].rotate_left(by);
@@ -48,7 +48,7 @@ fn mix(state: &mut [u32; 3]) {
     }
 }
 
-fn finish(state: &mut [u32; 3]) {
+fn finish_state(state: &mut [u32; 3]) {
     for (step, by) in FINISHING.into_iter().enumerate() {
         let (at, before) = ((step + 2) % 3, (step + 1) % 3);
         state[at] = (state[at] ^ state[before]).wrapping_sub(state[before].rotate_left(by));
@@ -71,12 +71,12 @@ mod tests {
             (speech, [1, 0], [0xcd62_8161, 0x6cbe_a4b3]),
         ] {
             assert_eq!(
-                hashes(text.as_bytes(), seeds),
+                hash_pair(text.as_bytes(), seeds),
                 expected,
                 "{text} {seeds:x?}"
             );
         }
-        assert_eq!(hash(speech.as_bytes()), 0x1777_0551_ce72_26e6);
+        assert_eq!(hash_64(speech.as_bytes()), 0x1777_0551_ce72_26e6);
     }
 
     #[test]
@@ -84,10 +84,10 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for length in 1..=40 {
             let mut bytes = vec![7; length];
-            assert!(seen.insert(hash(&bytes)));
+            assert!(seen.insert(hash_64(&bytes)));
             for at in 0..length {
                 bytes[at] ^= 1;
-                assert!(seen.insert(hash(&bytes)), "byte {at} of {length}");
+                assert!(seen.insert(hash_64(&bytes)), "byte {at} of {length}");
                 bytes[at] ^= 1;
             }
         }

@@ -24,24 +24,24 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) use lookup3::hash;
+pub(super) use lookup3::hash_64;
 pub(crate) use tables::{File, Sources, Tables};
 
 use crate::recipe::Recipe;
-use crate::text::single;
+use crate::text::hash_single_token;
 use crate::weight::WEIGHT_STEPS;
 
 /// Extracts the features of a text.
 #[derive(Clone, Debug)]
-pub(super) struct Extractor {
+pub(super) struct KeywordExtractor {
     tables: Arc<Tables>,
     top: Option<usize>,
 }
 
 /// Buffers that are reused from text to text.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
-    cut: cut::Buffers,
+pub(super) struct ExtractorBuffers {
+    cut: cut::CutterBuffers,
     /// Indexes of the words, ordered by their bytes.
     order: Vec<usize>,
     /// Hashes and weights of the words that vote, in voting order.
@@ -53,27 +53,32 @@ const BYTES_A_WORD: usize = 120;
 const LEAST_WORDS: usize = 5;
 const MOST_WORDS: usize = 200;
 
-impl Extractor {
+impl KeywordExtractor {
     /// Returns the extractor of a recipe, or `None` if the recipe has no tables of this scheme.
     pub(super) fn new(recipe: &Recipe) -> Option<Self> {
         Some(Self {
-            tables: recipe.loaded().tables.clone()?,
+            tables: recipe.loaded_files().tables.clone()?,
             top: recipe.simhash.top.map(|top| top as usize),
         })
     }
 
     /// Calls `visit` with the range and hash of every word that is not a stopword, in the order of the text.
-    fn words(&self, text: &str, cut: &mut cut::Buffers, mut visit: impl FnMut(Range<usize>, u64)) {
-        self.tables.cutter.words(text, cut, |place| {
-            let hash = hash(&text.as_bytes()[place.clone()]);
+    fn visit_words(
+        &self,
+        text: &str,
+        cut: &mut cut::CutterBuffers,
+        mut visit: impl FnMut(Range<usize>, u64),
+    ) {
+        self.tables.cutter.visit_words(text, cut, |place| {
+            let hash = hash_64(&text.as_bytes()[place.clone()]);
             if !self.tables.is_stopword(hash) {
                 visit(place, hash);
             }
         });
     }
 
-    pub(super) fn analyze(&self, text: &str, buffers: &mut super::Buffers) {
-        let super::Buffers {
+    pub(super) fn analyze_text(&self, text: &str, buffers: &mut super::CompatBuffers) {
+        let super::CompatBuffers {
             ranges,
             low,
             high,
@@ -81,20 +86,25 @@ impl Extractor {
             yanyiwu,
             ..
         } = buffers;
-        self.words(text, &mut yanyiwu.cut, |place, hash| {
+        self.visit_words(text, &mut yanyiwu.cut, |place, hash| {
             ranges.push(place);
             low.push(hash);
         });
         high.resize(low.len(), 0);
-        self.weigh(text, (ranges, low), yanyiwu);
+        self.weigh_words(text, (ranges, low), yanyiwu);
         let steps = |weight: f64| (weight * WEIGHT_STEPS as f64).round() as i64;
         let keywords = yanyiwu.keywords.iter();
-        weighed.extend(keywords.map(|&(hash, weight)| (single(hash), steps(weight))));
+        weighed.extend(keywords.map(|&(hash, weight)| (hash_single_token(hash), steps(weight))));
     }
 
     /// Finds the keywords of a text, given the ranges and hashes of its words.
-    fn weigh(&self, text: &str, (places, hashes): (&[Range<usize>], &[u64]), own: &mut Buffers) {
-        let Buffers {
+    fn weigh_words(
+        &self,
+        text: &str,
+        (places, hashes): (&[Range<usize>], &[u64]),
+        own: &mut ExtractorBuffers,
+    ) {
+        let ExtractorBuffers {
             order, keywords, ..
         } = own;
         let word = |&at: &usize| &text.as_bytes()[places[at].clone()];
@@ -108,25 +118,25 @@ impl Extractor {
         heaviest::keep_heaviest(keywords, self.top.unwrap_or(advised));
     }
 
-    pub(super) fn features(&self, text: &str) -> Vec<String> {
+    pub(super) fn list_features(&self, text: &str) -> Vec<String> {
         let mut words = Vec::new();
-        self.words(text, &mut cut::Buffers::default(), |place, _| {
+        self.visit_words(text, &mut cut::CutterBuffers::default(), |place, _| {
             words.push(text[place].to_owned());
         });
         words
     }
 }
 
-impl Buffers {
-    pub(super) fn clear(&mut self, kept: usize) {
-        self.cut.trim(kept);
-        super::clear(&mut self.order, kept);
-        super::clear(&mut self.keywords, kept);
+impl ExtractorBuffers {
+    pub(super) fn clear_buffers(&mut self, kept: usize) {
+        self.cut.trim_buffers(kept);
+        super::clear_buffer(&mut self.order, kept);
+        super::clear_buffer(&mut self.keywords, kept);
     }
 }
 
 /// Returns the vote of hashes in their order, in doubles: a bit is set if its sum is above 0.
-pub(in crate::sketch) fn vote(keywords: &[(u64, f64)]) -> u64 {
+pub(in crate::sketch) fn vote_in_doubles(keywords: &[(u64, f64)]) -> u64 {
     let mut sums = [0.0; 64];
     for &(hash, weight) in keywords {
         for (bit, sum) in sums.iter_mut().enumerate() {

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use super::cut::{Cutter, Dictionary, Entry, Model, STATES};
+use super::cut::{DictionaryEntry, HiddenMarkovModel, STATES, WordCutter, WordDictionary};
 use super::lookup3;
 use crate::error::{Error, Result};
-use crate::weight::Lookup;
+use crate::weight::HashLookup;
 
 /// The text of a table, and its name for messages.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +27,11 @@ pub(crate) struct Sources<'t> {
 /// The parsed tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    pub(super) cutter: Cutter,
-    idf: Lookup,
+    pub(super) cutter: WordCutter,
+    idf: HashLookup,
     /// Idf of a word that is not in the table: the mean of all.
     mean: f64,
-    stopwords: Lookup,
+    stopwords: HashLookup,
 }
 
 /// Largest idf, the same as the largest weight elsewhere.
@@ -42,7 +42,7 @@ const MOST_FREQUENT: f64 = 1e9;
 
 impl<'t> File<'t> {
     fn refusal(self, line: usize, what: impl std::fmt::Display) -> Error {
-        Error::recipe(format!("{}:{line}: {what}", self.name))
+        Error::recipe_error(format!("{}:{line}: {what}", self.name))
     }
 
     /// Parses every line with `read`.
@@ -57,7 +57,7 @@ impl<'t> File<'t> {
     fn some_rows<T>(self, read: impl Fn(&'t str) -> Result<T, String>) -> Result<Vec<T>> {
         let rows = self.rows(read)?;
         if rows.is_empty() {
-            return Err(Error::recipe(format!("{} is empty", self.name)));
+            return Err(Error::recipe_error(format!("{} is empty", self.name)));
         }
         Ok(rows)
     }
@@ -73,18 +73,18 @@ impl Tables {
         let idf = sources.idf.some_rows(idf_row)?;
         let sum: f64 = idf.iter().map(|&(_, idf)| idf).sum();
         let mean = sum / idf.len() as f64;
-        // Of equal words the last one counts, but a `Lookup` keeps the first.
+        // Of equal words the last one counts, but a `HashLookup` keeps the first.
         let values = idf.iter().rev();
         let values = values.map(|&(word, idf)| (key(word), idf.to_bits() as i64));
         let stopwords = sources.stopwords.text.split_terminator('\n');
         Ok(Self {
-            cutter: Cutter {
+            cutter: WordCutter {
                 dictionary: dictionary(sources)?,
                 model: model(sources.hmm)?,
             },
-            idf: Lookup::new(values.collect()),
+            idf: HashLookup::new(values.collect()),
             mean,
-            stopwords: Lookup::new(stopwords.map(|word| (key(word), 1)).collect()),
+            stopwords: HashLookup::new(stopwords.map(|word| (key(word), 1)).collect()),
         })
     }
 
@@ -101,7 +101,7 @@ impl Tables {
 }
 
 fn key(word: &str) -> u64 {
-    lookup3::hash(word.as_bytes())
+    lookup3::hash_64(word.as_bytes())
 }
 
 fn number(field: &str, range: RangeInclusive<f64>, what: &str) -> Result<f64, String> {
@@ -124,7 +124,7 @@ fn frequency(field: &str) -> Result<f64, String> {
     number(field, 1.0..=MOST_FREQUENT, &what)
 }
 
-fn dictionary(sources: &Sources<'_>) -> Result<Dictionary> {
+fn dictionary(sources: &Sources<'_>) -> Result<WordDictionary> {
     let mut words = sources.dictionary.some_rows(dictionary_row)?;
     let sum: f64 = words.iter().map(|&(_, frequency)| frequency).sum();
     let weight = |frequency: f64| (frequency / sum).ln();
@@ -138,15 +138,15 @@ fn dictionary(sources: &Sources<'_>) -> Result<Dictionary> {
         None => Vec::new(),
         Some(user) => user.rows(user_row)?,
     };
-    let own: Vec<Entry<'_>> = own
+    let own: Vec<DictionaryEntry<'_>> = own
         .into_iter()
         .flatten()
         .map(|(word, frequency)| (word, frequency.map_or(usual, weight)))
         .collect();
-    Ok(Dictionary::new(&words, &own))
+    Ok(WordDictionary::new(&words, &own))
 }
 
-fn dictionary_row(line: &str) -> Result<Entry<'_>, String> {
+fn dictionary_row(line: &str) -> Result<DictionaryEntry<'_>, String> {
     match line.split_terminator(' ').collect::<Vec<_>>()[..] {
         [word, count, _] if !word.is_empty() => Ok((word, frequency(count)?)),
         _ => Err(
@@ -189,7 +189,7 @@ impl<'t> ModelLines<'t> {
     }
 }
 
-fn model(file: File<'_>) -> Result<Model> {
+fn model(file: File<'_>) -> Result<HiddenMarkovModel> {
     let lines = file.text.lines().enumerate();
     let mut lines = ModelLines { file, lines };
     let start = lines.next("the weights of the four states at the start", state_weights)?;
@@ -204,7 +204,7 @@ fn model(file: File<'_>) -> Result<Model> {
     for weights in &mut emissions {
         *weights = lines.next("the weights of characters in a state", emissions_of)?;
     }
-    Ok(Model::new(start, steps, emissions))
+    Ok(HiddenMarkovModel::new(start, steps, emissions))
 }
 
 fn model_weight(field: &str) -> Result<f64, String> {

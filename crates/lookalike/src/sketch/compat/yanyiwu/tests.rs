@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::lookup3;
 use crate::recipe::Recipe;
-use crate::sketch::{SimHasher, ballots};
-use crate::text::{Analyzer, Scratch};
+use crate::sketch::{SimHasher, list_ballots};
+use crate::text::{AnalysisScratch, TextAnalyzer};
 
 const RECIPE: &str = r#"
 name = "small"
@@ -53,7 +53,7 @@ fn read(toml: &str, tables: &BTreeMap<&str, String>) -> crate::error::Result<Rec
     for (name, text) in tables {
         std::fs::write(place.path().join(name), text).unwrap();
     }
-    Recipe::read_in(toml, place.path())
+    Recipe::read_in_directory(toml, place.path())
 }
 
 fn recipe() -> Recipe {
@@ -66,16 +66,16 @@ fn with_top(top: usize) -> Recipe {
 }
 
 fn words(recipe: &Recipe, text: &str) -> Vec<String> {
-    let tokens = Analyzer::new(recipe).tokens(text);
+    let tokens = TextAnalyzer::new(recipe).list_tokens(text);
     tokens.iter().map(|token| token.text()).collect()
 }
 
 fn fingerprint(recipe: &Recipe, text: &str) -> u64 {
-    let mut scratch = Scratch::default();
-    let analyzer = Analyzer::new(recipe);
+    let mut scratch = AnalysisScratch::default();
+    let analyzer = TextAnalyzer::new(recipe);
     let simhash = SimHasher::new(&recipe.simhash, analyzer.cpu());
     simhash
-        .original(&analyzer.analyze(text, &mut scratch))
+        .original_fingerprint(&analyzer.analyze_text(text, &mut scratch))
         .unwrap() as u64
 }
 
@@ -83,7 +83,7 @@ fn fingerprint(recipe: &Recipe, text: &str) -> u64 {
 fn vote(weighted: &[(&str, i64)]) -> u64 {
     let sum = |bit: u32| -> i64 {
         let votes = weighted.iter().map(|&(word, weight)| {
-            match lookup3::hash(word.as_bytes()) >> bit & 1 {
+            match lookup3::hash_64(word.as_bytes()) >> bit & 1 {
                 1 => weight,
                 _ => -weight,
             }
@@ -126,7 +126,7 @@ fn texts_are_cut_by_dictionary_and_model_and_lose_short_words_and_stopwords() {
 fn words_of_the_user_count_as_the_median_or_as_they_say() {
     let toml = RECIPE.replace("[yanyiwu]\n", "[yanyiwu]\nuser = \"user\"\n");
     let recipe = read(&toml, &tables()).unwrap();
-    assert_ne!(recipe.id(), self::recipe().id());
+    assert_ne!(recipe.recipe_id(), self::recipe().recipe_id());
     for (text, expected) in [
         ("清早的老船家", "清早的 老船家"),
         // The user's words of one character do not go through the model.
@@ -192,25 +192,28 @@ fn without_a_number_five_vote_and_one_more_for_120_bytes() {
 #[test]
 fn features_that_are_given_all_vote_in_doubles() {
     let recipe = with_top(1);
-    let mut scratch = Scratch::default();
-    let analyzer = Analyzer::new(&recipe);
+    let mut scratch = AnalysisScratch::default();
+    let analyzer = TextAnalyzer::new(&recipe);
     let features = [("渡口", 1e-9), ("清早", 3e-9), ("x", 1e-9)];
     let analysis = analyzer.analyze_features(features, &mut scratch);
     let simhash = SimHasher::new(&recipe.simhash, analyzer.cpu());
     let expected = vote(&[("渡口", 1), ("清早", 3), ("x", 1)]);
-    assert_eq!(simhash.original(&analysis), Some(expected.into()));
-    let hashes: [u128; 3] = features.map(|(word, _)| lookup3::hash(word.as_bytes()).into());
-    assert_eq!(ballots(&analysis), hashes);
+    assert_eq!(
+        simhash.original_fingerprint(&analysis),
+        Some(expected.into())
+    );
+    let hashes: [u128; 3] = features.map(|(word, _)| lookup3::hash_64(word.as_bytes()).into());
+    assert_eq!(list_ballots(&analysis), hashes);
 }
 
 #[test]
 fn texts_without_words_have_the_fingerprint_of_an_empty_vote_and_match_nothing() {
     let recipe = recipe();
-    let analyzer = Analyzer::new(&recipe);
+    let analyzer = TextAnalyzer::new(&recipe);
     let simhash = SimHasher::new(&recipe.simhash, analyzer.cpu());
-    let mut scratch = Scratch::default();
-    let analysis = analyzer.analyze("船。我们", &mut scratch);
-    assert_eq!(simhash.original(&analysis), Some(0));
+    let mut scratch = AnalysisScratch::default();
+    let analysis = analyzer.analyze_text("船。我们", &mut scratch);
+    assert_eq!(simhash.original_fingerprint(&analysis), Some(0));
     assert_eq!(simhash.fingerprint(&analysis), None);
 }
 
@@ -337,7 +340,7 @@ fn recipes_of_this_scheme_need_its_tables_and_weights() {
     );
     let error = read(&bare, &tables()).unwrap_err().to_string();
     assert!(error.contains("need each other"), "{error}");
-    let error = Recipe::named("yanyiwu").unwrap_err().to_string();
+    let error = Recipe::built_in("yanyiwu").unwrap_err().to_string();
     assert!(
         error.contains("dictionary = \"jieba.dict.utf8\""),
         "{error}"
@@ -352,7 +355,10 @@ fn the_content_of_tables_is_part_of_the_identity_and_their_names_are_not() {
     let mut renamed = tables();
     renamed.insert("other", renamed["idf"].clone());
     let other = RECIPE.replace("idf = \"idf\"", "idf = \"other\"");
-    assert_eq!(read(&other, &renamed).unwrap().id(), recipe.id());
+    assert_eq!(
+        read(&other, &renamed).unwrap().recipe_id(),
+        recipe.recipe_id()
+    );
     for name in ["words", "model", "idf", "stop"] {
         let mut changed = tables();
         let text = match name {
@@ -361,7 +367,11 @@ fn the_content_of_tables_is_part_of_the_identity_and_their_names_are_not() {
             _ => format!("{}x 1\n", changed[name]),
         };
         changed.insert(name, text);
-        assert_ne!(read(RECIPE, &changed).unwrap().id(), recipe.id(), "{name}");
+        assert_ne!(
+            read(RECIPE, &changed).unwrap().recipe_id(),
+            recipe.recipe_id(),
+            "{name}"
+        );
         let error = read(&recipe.to_toml(), &changed).unwrap_err().to_string();
         assert!(
             error.contains("it is not the file of the recipe"),

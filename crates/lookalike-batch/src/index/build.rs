@@ -1,0 +1,703 @@
+//! Building an index and adding to it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use lookalike::hamming::{FingerprintCode, HammingPlan, PlanRequest};
+use lookalike::matching::DocumentRecorder;
+use lookalike::text::{AnalysisScratch, TextAnalysis};
+use lookalike::{Cpu, Distance};
+
+use super::directory::{self, DirectoryKind, NewDirectory};
+use super::ids::{self, IdsWriter, StoredIds};
+use super::manifest::{FileChecksum, IndexManifest, SegmentEntry, TableEntry, file_name};
+use super::records::{self, DocumentRecords, RecordsWriter};
+use super::row_numbers::RowNumbers;
+use super::rows::{IndexRow, RowFingerprinter, RowPrint};
+use super::segments::{
+    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part,
+    write_unfingerprinted,
+};
+use super::texts::{self, StoredTexts, TextsWriter};
+use super::tombstones::Tombstones;
+use super::unfingerprinted::UnfingerprintedRows;
+use super::{AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
+use crate::error::{Error, Result, display_path};
+use crate::run::ids::{BitTable, equal_hash_groups};
+use crate::run::ordered_pipeline::blocks_in_order;
+use crate::run::rejected::{BadRows, RejectedRows};
+use crate::run::row_reader::make_bad_row;
+use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::sink::{OutputTarget, check_output};
+use crate::source::{BadRow, InputSet};
+
+/// Bytes of a block's fingerprints, ids, texts and records that are passed on before the block ends.
+const PART_BYTES: usize = 8 << 20;
+
+/// A new segment is merged with the one before it if that one is at most this many times as large.
+const GROWTH: u64 = 2;
+
+/// Builds an index of the rows of the inputs.
+///
+/// # Errors
+///
+/// If the directory holds something else, or an index that must not be replaced; if settings contradict
+/// each other; or if something cannot be read or written. The directory is then unchanged.
+pub fn build_index(
+    index_path: &Path,
+    inputs: &[PathBuf],
+    settings: &BuildSettings,
+    reading: &IndexReadOptions,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
+) -> Result<AddSummary> {
+    let manifest = new_manifest(settings, reading)?;
+    let there = directory::directory_kind(index_path)?;
+    refuse_to_replace(index_path, there, settings.replace)?;
+    let made = NewDirectory::make_directory(index_path)?;
+    // Checked once more under the lock, because another process may have created an index meanwhile.
+    let there = directory::directory_kind(index_path)?;
+    refuse_to_replace(index_path, there, settings.replace)?;
+    let mut manifest = manifest;
+    if there == DirectoryKind::Index {
+        // New files get new numbers, because the files of the old index stay until the manifest is
+        // replaced. An unreadable index needs no such care.
+        manifest.next_file = directory::read_manifest(index_path).map_or(1, |old| old.next_file);
+    } else {
+        directory::remove_unnamed_files(index_path, None);
+    }
+    let change = IndexChange {
+        index_path,
+        replaces: there == DirectoryKind::Index,
+        reading,
+        rejected,
+        progress,
+    };
+    copy_tables(index_path, &mut manifest)?;
+    let built = run_in_pool(reading.threads, || change.add_inputs(manifest, inputs));
+    if built.is_err() && change.replaces {
+        directory::clean_after_failure(index_path);
+    }
+    let summary = built?;
+    made.keep_directory()?;
+    Ok(summary)
+}
+
+/// Adds the rows of the inputs to an index.
+///
+/// # Errors
+///
+/// If `index_path` is not an index or is locked by another writer, if the index already contains an id, or
+/// if something cannot be read or written. The index is then unchanged.
+pub fn add_to_index(
+    index_path: &Path,
+    inputs: &[PathBuf],
+    reading: &IndexReadOptions,
+    rejected: Option<&OutputTarget>,
+    progress: &dyn ProgressListener,
+) -> Result<AddSummary> {
+    directory::read_manifest(index_path)?;
+    let _lock = directory::lock_index(index_path)?;
+    let manifest = directory::read_manifest(index_path)?;
+    if manifest.matching && reading.entries != IndexEntries::Documents {
+        return Err(Error::usage_error(format!(
+            "the index {} is also searched by thresholds, for which bare fingerprints are not \
+             enough: add documents, or build it with --distance-only",
+            display_path(index_path)
+        )));
+    }
+    directory::remove_unnamed_files(index_path, Some(&manifest));
+    let change = IndexChange {
+        index_path,
+        replaces: false,
+        reading,
+        rejected,
+        progress,
+    };
+    let added = run_in_pool(reading.threads, || change.add_inputs(manifest, inputs));
+    if added.is_err() {
+        directory::clean_after_failure(index_path);
+    }
+    added
+}
+
+fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<IndexManifest> {
+    let bits = settings.bits;
+    if reading.entries != IndexEntries::Documents && settings.texts {
+        return Err(Error::usage_error(
+            "bare fingerprints have no texts to store: leave --texts out",
+        ));
+    }
+    if reading.options.fields.features.is_some() && settings.texts {
+        return Err(Error::usage_error(
+            "the fingerprints are computed from --features, so stored texts could not be compared: \
+             leave --texts out",
+        ));
+    }
+    let distance = Distance::new(settings.distance, bits)?;
+    let of_documents = reading.entries == IndexEntries::Documents;
+    // Fails now rather than after all inputs have been read.
+    let request = PlanRequest {
+        count: 1,
+        bits,
+        distance,
+        memory: None,
+    };
+    HammingPlan::from_name(&settings.plan, &request)?;
+    Ok(IndexManifest {
+        recipe: settings.recipe.as_ref().map(lookalike::Recipe::to_toml),
+        bits,
+        distance: settings.distance,
+        plan: settings.plan.clone(),
+        memory: settings.memory,
+        ids: None,
+        texts: settings.texts,
+        matching: of_documents && !settings.distance_only,
+        next_row: 1,
+        next_file: 1,
+        segments: Vec::new(),
+        tables: Vec::new(),
+        loaded: settings.recipe.clone(),
+    })
+}
+
+/// Copies the files that the recipe names into the index, so that it depends on no other files.
+fn copy_tables(index_path: &Path, manifest: &mut IndexManifest) -> Result<()> {
+    let Some(recipe) = &manifest.loaded else {
+        return Ok(());
+    };
+    for (name, content) in recipe.files.iter_contents() {
+        let file = manifest.next_file;
+        manifest.next_file += 1;
+        directory::write_file(&index_path.join(file_name(file, "table")), content)?;
+        manifest.tables.push(TableEntry {
+            name: name.to_owned(),
+            file,
+        });
+    }
+    Ok(())
+}
+
+fn refuse_to_replace(index_path: &Path, there: DirectoryKind, replace: bool) -> Result<()> {
+    let name = display_path(index_path);
+    match there {
+        DirectoryKind::Free => Ok(()),
+        DirectoryKind::Index if replace => Ok(()),
+        DirectoryKind::Index => Err(Error::usage_error(format!(
+            "{name} already is an index: add to it with `lookalike index add`, or replace it with \
+             --force"
+        ))),
+        DirectoryKind::Strange => Err(Error::usage_error(format!(
+            "{name} exists and is not an index: give a new name"
+        ))),
+    }
+}
+
+struct IndexChange<'a> {
+    index_path: &'a Path,
+    /// `true` if an existing index is replaced.
+    replaces: bool,
+    reading: &'a IndexReadOptions,
+    rejected: Option<&'a OutputTarget>,
+    progress: &'a dyn ProgressListener,
+}
+
+/// The rows read from a block.
+struct RowLot<C> {
+    codes: Vec<C>,
+    /// Rows without a fingerprint, with the keys of their texts.
+    unfingerprinted: Vec<(u128, u32)>,
+    ids: ids::IdLot,
+    hashes: Vec<u64>,
+    /// Numbers of the rows with ids.
+    numbers: Vec<u32>,
+    texts: texts::TextLot,
+    records: records::RecordLot,
+    bad: Vec<BadRow>,
+    /// Numbers of the rows without ids.
+    unnamed: RowNumbers,
+    /// Number of the last row read, whether it was used or not.
+    last: u64,
+    without: u64,
+    bytes: u64,
+}
+
+impl<C> Default for RowLot<C> {
+    fn default() -> Self {
+        Self {
+            codes: Vec::new(),
+            unfingerprinted: Vec::new(),
+            ids: ids::IdLot::default(),
+            hashes: Vec::new(),
+            numbers: Vec::new(),
+            texts: texts::TextLot::default(),
+            records: records::RecordLot::default(),
+            bad: Vec::new(),
+            unnamed: RowNumbers::default(),
+            last: 0,
+            without: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl<C: FingerprintCode> RowLot<C> {
+    /// Adds a row, with its text if texts are stored.
+    fn push_row(&mut self, item: &IndexRow<'_>, number: u64, texts: bool) -> Result<()> {
+        let code = match item.print {
+            RowPrint::Nothing => {
+                self.without += 1;
+                return Ok(());
+            }
+            RowPrint::Code(fingerprint) => fingerprint,
+            RowPrint::Text { key, code } => {
+                self.unfingerprinted.push((key, self.codes.len() as u32));
+                code
+            }
+        };
+        self.codes.push(C::narrow_from(code));
+        if let Some(id) = item.id {
+            self.ids.push_id(id);
+            self.hashes.push(lookalike::value_hash(id.as_bytes()));
+            self.numbers.push(number.min(u32::MAX.into()) as u32);
+        } else {
+            self.unnamed.push_number(number);
+        }
+        if texts {
+            self.texts.push_text(item.text)?;
+        }
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let codes = self.codes.len() * size_of::<C>();
+        codes + self.ids.byte_count() + self.texts.byte_count() + self.records.byte_count()
+    }
+}
+
+/// All new rows. Their ids, texts and records are already in files.
+struct NewRows<C> {
+    codes: Vec<C>,
+    unfingerprinted: Vec<(u128, u32)>,
+    unnamed: RowNumbers,
+    last: u64,
+    hashes: Vec<u64>,
+    numbers: Vec<u32>,
+    ids: Option<IdsWriter>,
+    texts: Option<TextsWriter>,
+    records: Option<RecordsWriter>,
+    named: Option<bool>,
+    without: u64,
+    bytes: u64,
+}
+
+impl IndexChange<'_> {
+    fn add_inputs(&self, manifest: IndexManifest, inputs: &[PathBuf]) -> Result<AddSummary> {
+        let started = Instant::now();
+        let bits = manifest.bits;
+        let mut summary = by_width!(bits, add_rows(self, manifest, inputs))?;
+        summary.seconds = started.elapsed().as_secs_f64();
+        Ok(summary)
+    }
+}
+
+fn add_rows<C: FingerprintCode>(
+    change: &IndexChange<'_>,
+    mut manifest: IndexManifest,
+    paths: &[PathBuf],
+) -> Result<AddSummary> {
+    let index_path = change.index_path;
+    let file = manifest.next_file;
+    manifest.next_file += 1;
+    let rejected = RejectedRows::create_output(change.rejected)?;
+    let new = read_rows::<C>(change, &manifest, file, paths, &rejected)?;
+    let (added, unfingerprinted) = (new.codes.len() as u64, new.unfingerprinted.len() as u64);
+    let (without, bytes, last) = (new.without, new.bytes, new.last);
+    change.progress.begin_stage(RunStage::Index, None);
+    if added > 0 {
+        manifest.ids = new.named;
+        let source = finish_new_rows(change, &manifest, file, new)?;
+        place_segment(index_path, &mut manifest, source)?;
+    }
+    manifest.next_row += last;
+    let rejected = rejected.finish_output()?;
+    directory::replace_manifest(index_path, &manifest)?;
+    Ok(AddSummary {
+        added,
+        poor: unfingerprinted,
+        without,
+        rejected,
+        bytes,
+        seconds: 0.0,
+        library: inspect::info_from_manifest(index_path, &manifest),
+    })
+}
+
+fn read_rows<C: FingerprintCode>(
+    change: &IndexChange<'_>,
+    manifest: &IndexManifest,
+    file: u64,
+    paths: &[PathBuf],
+    rejected: &RejectedRows,
+) -> Result<NewRows<C>> {
+    let IndexReadOptions {
+        entries,
+        options,
+        strict,
+        ..
+    } = change.reading;
+    let inputs = InputSet::open_paths(
+        paths,
+        &entries.read_options(options, change.rejected.is_some())?,
+    )?;
+    if let Some(output) = change.rejected {
+        check_output(output, &inputs)?;
+    }
+    let recipe = manifest.known_recipe();
+    let fingerprinter =
+        RowFingerprinter::new(entries, recipe.as_ref(), manifest.bits, &options.fields.id)?;
+    let recorder = recipe
+        .as_ref()
+        .filter(|_| manifest.matching)
+        .map(|recipe| DocumentRecorder::new(recipe, Cpu::detect_best()));
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected,
+        strict: *strict,
+        progress: change.progress,
+        tally: Mutex::default(),
+    };
+    let path = |extension| change.index_path.join(file_name(file, extension));
+    let mut new = NewRows {
+        codes: Vec::new(),
+        unfingerprinted: Vec::new(),
+        unnamed: RowNumbers::default(),
+        last: 0,
+        hashes: Vec::new(),
+        numbers: Vec::new(),
+        ids: None,
+        texts: match manifest.texts {
+            true => Some(TextsWriter::create_file(&path("texts"))?),
+            false => None,
+        },
+        records: match &recorder {
+            Some(recorder) => Some(RecordsWriter::create_files(
+                change.index_path,
+                file,
+                recorder.slot_count(),
+            )?),
+            None => None,
+        },
+        named: manifest.ids,
+        without: 0,
+        bytes: 0,
+    };
+    blocks_in_order(
+        &inputs,
+        change.progress,
+        |block, parse, scratch: &mut AnalysisScratch, emit| {
+            let mut lot = RowLot::default();
+            inputs.parse_block(block, parse, &mut |row| {
+                let row = match row {
+                    Ok(row) => row,
+                    Err(bad) => {
+                        lot.bytes += u64::from(bad.place.byte_length());
+                        lot.last = bad.number;
+                        lot.bad.push(bad);
+                        return Ok(());
+                    }
+                };
+                lot.bytes += u64::from(row.place.byte_length());
+                lot.last = row.number;
+                let mut record = |analysis: &TextAnalysis<'_>| {
+                    if let Some(recorder) = &recorder {
+                        lot.records.push_record(recorder, analysis);
+                    }
+                };
+                match fingerprinter.make_row(&inputs, &row, scratch, &mut record) {
+                    Err(reason) => lot.bad.push(make_bad_row(&inputs, &row, reason)),
+                    Ok(None) => {}
+                    Ok(Some(item)) => lot.push_row(&item, row.number, manifest.texts)?,
+                }
+                if lot.memory_bytes() >= PART_BYTES {
+                    lot.texts.close_frame()?;
+                    emit(std::mem::take(&mut lot))?;
+                }
+                Ok(())
+            })?;
+            lot.texts.close_frame()?;
+            Ok(lot)
+        },
+        |mut lot| {
+            let used = lot.codes.len() as u64 + lot.without;
+            bad_rows.report_rows(&lot.bad, used)?;
+            check_names(change.index_path, &mut new.named, &lot)?;
+            if lot.ids.len() > 0 && new.ids.is_none() {
+                new.ids = Some(IdsWriter::create_file(&path("ids"))?);
+            }
+            if let Some(ids) = &mut new.ids {
+                ids.put_lot(&lot.ids)?;
+            }
+            if let Some(texts) = &mut new.texts {
+                texts.put_lot(&lot.texts)?;
+            }
+            if let Some(records) = &mut new.records {
+                records.put_lot(&lot.records)?;
+            }
+            let base = new.codes.len() as u32;
+            let unfingerprinted = lot
+                .unfingerprinted
+                .iter()
+                .map(|&(key, row)| (key, base + row));
+            new.unfingerprinted.extend(unfingerprinted);
+            new.unnamed.append_numbers(&lot.unnamed);
+            new.last = lot.last.max(new.last);
+            new.codes.append(&mut lot.codes);
+            new.hashes.append(&mut lot.hashes);
+            new.numbers.append(&mut lot.numbers);
+            new.without += lot.without;
+            new.bytes += lot.bytes;
+            match new.codes.len() as u64 > MOST_ROWS {
+                false => Ok(()),
+                true => Err(Error::limit_error(format!(
+                    "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several \
+                     runs of `lookalike index add`"
+                ))),
+            }
+        },
+    )?;
+    bad_rows.refuse_useless()?;
+    Ok(new)
+}
+
+/// Verifies that either all rows of an index have ids or none has.
+fn check_names<C>(index_path: &Path, named: &mut Option<bool>, lot: &RowLot<C>) -> Result<()> {
+    let index_path = display_path(index_path);
+    let has_names = !lot.numbers.is_empty();
+    if let (Some(row), true) = (
+        lot.unnamed.first_number(),
+        has_names || *named == Some(true),
+    ) {
+        return Err(Error::input_error(format!(
+            "row {row} of the inputs has no id, but other rows of the index {index_path} have ids: \
+             name the field with --id, or build the index with --id-row"
+        )));
+    }
+    if has_names && *named == Some(false) {
+        return Err(Error::input_error(format!(
+            "row {} of the inputs has an id, but the rows of the index {index_path} are numbered: \
+             number these rows too, with --id-row",
+            lot.numbers[0]
+        )));
+    }
+    if has_names || lot.unnamed.first_number().is_some() {
+        *named = Some(has_names);
+    }
+    Ok(())
+}
+
+/// Completes the files of the new rows, after verifying that their ids are new.
+fn finish_new_rows<C: FingerprintCode>(
+    change: &IndexChange<'_>,
+    manifest: &IndexManifest,
+    file: u64,
+    new: NewRows<C>,
+) -> Result<SegmentSource<C>> {
+    let index_path = change.index_path;
+    let path = |extension| index_path.join(file_name(file, extension));
+    let mut entry = SegmentEntry {
+        file,
+        rows: new.codes.len() as u64,
+        codes: FileChecksum(0),
+        bytes: 0,
+        first: None,
+        ids: None,
+        texts: None,
+        poor: None,
+        matching: None,
+        removed: None,
+    };
+    let names = match new.ids {
+        None => name_by_number(&path("ids"), manifest.next_row, &new.unnamed, &mut entry)?,
+        Some(writer) => {
+            entry.ids = Some(FileChecksum(writer.finish_file()?));
+            let ids = StoredIds::open_file(&path("ids"))?;
+            refuse_repeats(&ids, &new.hashes, &new.numbers)?;
+            refuse_known(index_path, manifest, &ids, &new.hashes, &new.numbers)?;
+            SegmentIds::Stored(ids)
+        }
+    };
+    let texts = match new.texts {
+        None => None,
+        Some(writer) => {
+            entry.texts = Some(FileChecksum(writer.finish_file()?));
+            Some(StoredTexts::open_file(&path("texts"))?)
+        }
+    };
+    let records = match new.records {
+        None => None,
+        Some(writer) => {
+            let (_, signatures) = writer.finish_files()?;
+            Some(DocumentRecords::open_files(
+                index_path,
+                file,
+                signatures.is_some(),
+            )?)
+        }
+    };
+    let unfingerprinted = UnfingerprintedRows::from_unsorted(new.unfingerprinted);
+    entry.poor = write_unfingerprinted(index_path, file, &unfingerprinted)?;
+    let part = SegmentPart {
+        entry,
+        names,
+        texts,
+        unfingerprinted,
+        records,
+        removed: Tombstones::without_rows(),
+    };
+    Ok(SegmentSource {
+        codes: new.codes,
+        part,
+    })
+}
+
+/// Names rows without ids by their numbers in the inputs, which continue the numbers of all rows read
+/// before.
+fn name_by_number(
+    path: &Path,
+    next: u64,
+    numbers: &RowNumbers,
+    entry: &mut SegmentEntry,
+) -> Result<SegmentIds> {
+    let name = |number: u64| next - 1 + number;
+    if let Some(first) = numbers.without_gaps() {
+        entry.first = Some(name(first));
+        return Ok(SegmentIds::Numbered(name(first)));
+    }
+    let mut writer = IdsWriter::create_file(path)?;
+    let mut lot = ids::IdLot::default();
+    for number in numbers.iter_ranges().flatten() {
+        lot.push_id(&name(number).to_string());
+        if lot.byte_count() >= PART_BYTES {
+            writer.put_lot(&lot)?;
+            lot.clear_ids();
+        }
+    }
+    writer.put_lot(&lot)?;
+    entry.ids = Some(FileChecksum(writer.finish_file()?));
+    Ok(SegmentIds::Stored(StoredIds::open_file(path)?))
+}
+
+fn refuse_repeats(ids: &StoredIds, hashes: &[u64], numbers: &[u32]) -> Result<()> {
+    for group in equal_hash_groups(hashes) {
+        for (at, &later) in group.iter().enumerate() {
+            for &earlier in &group[..at] {
+                let id = ids.id_of_row(later as u64)?;
+                if id == ids.id_of_row(earlier as u64)? {
+                    return Err(Error::input_error(format!(
+                        "the id '{id}' is in rows {} and {}, but ids must differ: name another \
+                         field with --id, or number the rows with --id-row",
+                        numbers[earlier], numbers[later]
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses ids that the index already contains.
+fn refuse_known(
+    index_path: &Path,
+    manifest: &IndexManifest,
+    new: &StoredIds,
+    hashes: &[u64],
+    numbers: &[u32],
+) -> Result<()> {
+    if manifest.segments.is_empty() {
+        return Ok(());
+    }
+    let mut table = BitTable::new(hashes.len());
+    let mut sorted: Vec<(u64, u64)> = hashes.iter().copied().zip(0..).collect();
+    sorted.sort_unstable();
+    for &hash in hashes {
+        table.insert_hash(hash);
+    }
+    let check = |id: &str| -> Result<()> {
+        let hash = lookalike::value_hash(id.as_bytes());
+        if !table.contains_hash(hash) {
+            return Ok(());
+        }
+        let from = sorted.partition_point(|(other, _)| *other < hash);
+        for &(_, row) in sorted[from..]
+            .iter()
+            .take_while(|(other, _)| *other == hash)
+        {
+            if new.id_of_row(row)? == id {
+                return Err(Error::input_error(format!(
+                    "the id '{id}' of row {} of the inputs is already in the index {}: remove it \
+                     there first, with `lookalike index remove`, or give the row another id",
+                    numbers[row as usize],
+                    display_path(index_path)
+                )));
+            }
+        }
+        Ok(())
+    };
+    for entry in &manifest.segments {
+        let part = open_segment_part(index_path, entry)?;
+        let unless_removed = |row: u64, id: &str| match part.removed.contains_row(row as u32) {
+            true => Ok(()),
+            false => check(id),
+        };
+        match &part.names {
+            SegmentIds::Stored(ids) => ids.visit_ids(unless_removed)?,
+            SegmentIds::Numbered(first) => (0..entry.rows)
+                .try_for_each(|row| unless_removed(row, &(first + row).to_string()))?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes the new rows as a segment, merged with the segments before it that are not much larger.
+fn place_segment<C: FingerprintCode>(
+    index_path: &Path,
+    manifest: &mut IndexManifest,
+    new: SegmentSource<C>,
+) -> Result<()> {
+    let mut rows = new.part.entry.rows;
+    let mut kept = manifest.segments.clone();
+    let mut merged = Vec::new();
+    while let Some(last) = kept.last()
+        && last.count_live_rows() <= GROWTH * rows
+        && last.count_live_rows() + rows <= MOST_ROWS
+    {
+        rows += last.count_live_rows();
+        merged.extend(kept.pop());
+    }
+    let entry = match merged.is_empty() {
+        true => {
+            let mut entry = new.part.entry.clone();
+            let written =
+                super::segments::write_index(index_path, manifest, &kept, entry.file, &new.codes)?;
+            (entry.codes, entry.bytes) = written;
+            if let Some(records) = &new.part.records {
+                entry.matching = Some(records.write_postings(index_path, entry.file)?);
+            }
+            entry
+        }
+        false => {
+            let mut sources = merged
+                .iter()
+                .rev()
+                .map(|entry| SegmentSource::open_segment(index_path, manifest, entry))
+                .collect::<Result<Vec<_>>>()?;
+            sources.push(new);
+            merge_segments(index_path, manifest, &kept, sources)?
+        }
+    };
+    kept.push(entry);
+    manifest.segments = kept;
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! The manifest: the settings of an index and the list of its files.
+//!
+//! It is a text. The first line holds a magic word, the version and the checksum of the rest; the rest
+//! is JSON. It is replaced as a whole, by renaming, after the files that it names are on disk.
+
+use std::fmt;
+use std::path::Path;
+
+use lookalike::Recipe;
+use serde::{Deserialize, Serialize};
+
+use super::paged::damaged_file;
+use crate::error::{Error, Result, display_path};
+
+/// The manifest's file name.
+pub(super) const NAME: &str = "manifest";
+
+const MAGIC: &str = "lookalike-library";
+
+/// The version that is written.
+const VERSION: &str = "3";
+
+/// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records.
+const READ: [&str; 3] = ["1", "2", VERSION];
+
+/// A checksum, written as 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(super) struct FileChecksum(pub(super) u64);
+
+impl fmt::Display for FileChecksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl From<FileChecksum> for String {
+    fn from(seal: FileChecksum) -> Self {
+        seal.to_string()
+    }
+}
+
+impl TryFrom<String> for FileChecksum {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        u64::from_str_radix(&text, 16)
+            .ok()
+            .map(Self)
+            .filter(|seal| seal.to_string() == text)
+            .ok_or_else(|| format!("'{text}' is not a checksum"))
+    }
+}
+
+/// The settings of an index and its files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexManifest {
+    /// The recipe of the fingerprints as TOML, if it is known.
+    pub(super) recipe: Option<String>,
+    /// Bits of a fingerprint, 8–128.
+    pub(super) bits: u32,
+    /// Largest distance that a search can ask for.
+    pub(super) distance: u32,
+    /// The name of the Hamming plan: `auto`, `blocks`, ….
+    pub(super) plan: String,
+    /// Largest size of all Hamming indexes together, in bytes.
+    pub(super) memory: Option<u64>,
+    /// `true` if rows have ids, `false` if they are numbered, `None` while there are no rows.
+    pub(super) ids: Option<bool>,
+    /// `true` if the texts are stored.
+    pub(super) texts: bool,
+    /// `true` if records are stored, so that the index can be searched by thresholds and measures.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub(super) matching: bool,
+    /// The number of the next row, from 1.
+    pub(super) next_row: u64,
+    /// The number of the next file, from 1.
+    pub(super) next_file: u64,
+    /// The segments, in the order of their rows.
+    pub(super) segments: Vec<SegmentEntry>,
+    /// The files that the recipe names. The digests in the recipe verify their content.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(super) tables: Vec<TableEntry>,
+    /// The recipe with its files loaded.
+    #[serde(skip)]
+    pub(super) loaded: Option<Recipe>,
+}
+
+/// A file that the recipe names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableEntry {
+    /// Its name in the recipe.
+    pub(super) name: String,
+    /// The number in the file name of its copy.
+    pub(super) file: u64,
+}
+
+/// A segment and its files. A file's name is a number and an extension.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SegmentEntry {
+    /// The number in the names of its files, except for that of the tombstones.
+    pub(super) file: u64,
+    pub(super) rows: u64,
+    pub(super) codes: FileChecksum,
+    /// Size of the file of codes in bytes.
+    pub(super) bytes: u64,
+    /// The number of the first row, if rows are numbered consecutively.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) first: Option<u64>,
+    /// The seal of the file of ids, if rows are not numbered consecutively.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) ids: Option<FileChecksum>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) texts: Option<FileChecksum>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) poor: Option<UnfingerprintedEntry>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) matching: Option<MatchingEntry>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) removed: Option<RemovedEntry>,
+}
+
+/// The rows of a segment without a fingerprint, including removed ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UnfingerprintedEntry {
+    pub(super) rows: u64,
+    /// Removed rows among them.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(super) gone: u64,
+    pub(super) seal: FileChecksum,
+}
+
+/// The files of a segment for searches by thresholds and measures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MatchingEntry {
+    pub(super) records: FileChecksum,
+    pub(super) postings: FileChecksum,
+    /// `None` if no document of the segment has a signature.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) signatures: Option<FileChecksum>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The tombstones of a segment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemovedEntry {
+    pub(super) file: u64,
+    pub(super) rows: u64,
+    pub(super) seal: FileChecksum,
+}
+
+/// Returns the name of a file of an index.
+pub(super) fn file_name(number: u64, extension: &str) -> String {
+    format!("{number:08}.{extension}")
+}
+
+impl IndexManifest {
+    /// Returns the content of the manifest's file.
+    pub fn to_text(&self) -> String {
+        let json = serde_json::to_string_pretty(self)
+            .expect("a manifest has only strings, numbers and lists");
+        let body = format!("{json}\n");
+        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
+        format!("{MAGIC} {VERSION} {checksum}\n{body}")
+    }
+
+    /// Parses the content of a manifest's file. Messages name it by `path`.
+    ///
+    /// # Errors
+    ///
+    /// If the content is not a manifest, has an unsupported version, is damaged or contradicts itself.
+    pub fn parse_manifest(bytes: &[u8], path: &Path) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged_file(path, "it is not UTF-8"))?;
+        let (first, body) = text.split_once('\n').unwrap_or((text, ""));
+        let mut words = first.split(' ');
+        if words.next() != Some(MAGIC) {
+            return Err(Error::input_error(format!(
+                "{} is not the manifest of an index",
+                display_path(path)
+            )));
+        }
+        let version = words.next().unwrap_or_default();
+        if !READ.contains(&version) {
+            return Err(Error::input_error(format!(
+                "{} is of version {version}; this program reads versions {}",
+                display_path(path),
+                READ.join(", ")
+            )));
+        }
+        let checksum = FileChecksum(lookalike::value_hash(body.as_bytes())).to_string();
+        if words.next() != Some(&checksum) || words.next().is_some() {
+            return Err(damaged_file(path, "its text does not match its checksum"));
+        }
+        let mut manifest: Self =
+            serde_json::from_str(body).map_err(|error| damaged_file(path, &format!("{error}")))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        manifest
+            .load_recipe(directory)
+            .map_err(|what| damaged_file(path, &what))?;
+        manifest
+            .check_consistency()
+            .map_err(|what| damaged_file(path, &what))?;
+        Ok(manifest)
+    }
+
+    fn load_recipe(&mut self, directory: &Path) -> Result<(), String> {
+        let Some(recipe) = &self.recipe else {
+            return Ok(());
+        };
+        let locate = |_: &str, name: &str| {
+            let entry = self.tables.iter().find(|entry| entry.name == name);
+            // No file has the number 0, so reading an unlisted file fails.
+            directory.join(file_name(entry.map_or(0, |it| it.file), "table"))
+        };
+        let loaded = Recipe::read_recipe(recipe, &locate).map_err(|error| error.to_string())?;
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    fn check_consistency(&self) -> Result<(), String> {
+        if let Some(table) = self.tables.iter().find(|it| it.file >= self.next_file) {
+            return Err(format!(
+                "the number of table {} was never assigned",
+                table.file
+            ));
+        }
+        if let Some(recipe) = &self.loaded {
+            let bits = recipe.simhash.bits;
+            if bits != self.bits {
+                return Err(format!(
+                    "its recipe has {bits} bits, the index {}",
+                    self.bits
+                ));
+            }
+        }
+        if !(8..=128).contains(&self.bits) || self.distance >= self.bits {
+            return Err(format!("{} bits, distance {}", self.bits, self.distance));
+        }
+        if self.matching && self.recipe.is_none() {
+            return Err("it has records, but no recipe".to_owned());
+        }
+        let mut next = 1;
+        for segment in &self.segments {
+            let removed = segment.removed.as_ref();
+            let files = [Some(segment.file), removed.map(|removed| removed.file)];
+            if files
+                .into_iter()
+                .flatten()
+                .any(|file| file >= self.next_file)
+            {
+                return Err(format!(
+                    "the number of segment {} was never assigned",
+                    segment.file
+                ));
+            }
+            if segment.rows == 0 || segment.rows > u64::from(u32::MAX) {
+                return Err(format!(
+                    "segment {} has {} rows",
+                    segment.file, segment.rows
+                ));
+            }
+            if segment.first.is_some() == segment.ids.is_some() {
+                return Err(format!(
+                    "segment {} mixes ids and row numbers",
+                    segment.file
+                ));
+            }
+            if segment.texts.is_some() != self.texts {
+                return Err(format!(
+                    "segment {} differs from the index in whether texts are stored",
+                    segment.file
+                ));
+            }
+            if segment.matching.is_some() != self.matching {
+                return Err(format!(
+                    "segment {} differs from the index in whether records are stored",
+                    segment.file
+                ));
+            }
+            if removed.is_some_and(|removed| removed.rows > segment.rows) {
+                return Err(format!(
+                    "segment {} has fewer rows than are removed",
+                    segment.file
+                ));
+            }
+            let unfingerprinted = segment.poor.as_ref();
+            if unfingerprinted.is_some_and(|unfingerprinted| {
+                unfingerprinted.rows > segment.rows || unfingerprinted.gone > unfingerprinted.rows
+            }) {
+                return Err(format!(
+                    "segment {} has fewer rows than rows without fingerprint or removed rows",
+                    segment.file
+                ));
+            }
+            if let Some(first) = segment.first {
+                let end = first.checked_add(segment.rows);
+                next = end
+                    .filter(|&end| first >= next && end <= self.next_row)
+                    .ok_or_else(|| {
+                        format!("the rows of segment {} are out of order", segment.file)
+                    })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the recipe, if it is known.
+    pub(super) fn known_recipe(&self) -> Option<Recipe> {
+        self.loaded.clone()
+    }
+
+    /// Returns the number of rows that are not removed.
+    pub(super) fn count_live_rows(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(SegmentEntry::count_live_rows)
+            .sum()
+    }
+
+    /// Returns the names of all files.
+    pub(super) fn all_file_names(&self) -> Vec<String> {
+        let tables = self.tables.iter();
+        let mut names: Vec<_> = tables.map(|it| file_name(it.file, "table")).collect();
+        for segment in &self.segments {
+            names.push(file_name(segment.file, "codes"));
+            if segment.ids.is_some() {
+                names.push(file_name(segment.file, "ids"));
+            }
+            if segment.texts.is_some() {
+                names.push(file_name(segment.file, "texts"));
+            }
+            if segment.poor.is_some() {
+                names.push(file_name(segment.file, "poor"));
+            }
+            if let Some(matching) = &segment.matching {
+                names.extend(super::records::file_names(segment.file, matching));
+            }
+            if let Some(removed) = &segment.removed {
+                names.push(file_name(removed.file, "removed"));
+            }
+        }
+        names
+    }
+}
+
+impl SegmentEntry {
+    /// Returns the number of rows that are not removed.
+    pub(super) fn count_live_rows(&self) -> u64 {
+        self.rows - self.removed.as_ref().map_or(0, |removed| removed.rows)
+    }
+
+    /// Returns the number of rows that have no fingerprint and are not removed.
+    pub(super) fn count_unfingerprinted(&self) -> u64 {
+        self.poor.as_ref().map_or(0, |unfingerprinted| {
+            unfingerprinted.rows - unfingerprinted.gone
+        })
+    }
+}

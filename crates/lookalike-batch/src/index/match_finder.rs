@@ -1,0 +1,217 @@
+//! Search of an index with a match plan. It finds every document that a run over the index and the
+//! queries together would match with the query.
+//!
+//! The candidates of a query are the rows with the same text, the rows that have one of the query's
+//! rarest features in the segment, and the rows that share a band of the plan. They are compared by
+//! their records with the plan's measure and threshold. If the measure compares sequences, the records
+//! rule out most candidates, and only the texts of the others are read.
+//!
+//! Cost: the buckets of bands are built when the index is opened, because they depend on the threshold.
+//! They take 8 bytes of memory for each band of each document that has a signature.
+
+use std::ops::Range;
+use std::path::Path;
+
+use lookalike::Recipe;
+use lookalike::matching::{ComparedDocument, DocumentComparer};
+use lookalike::plan::{MatchPlan, MatchSettings, SimilarityMeasure};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use rayon::slice::ParallelSliceMut;
+
+use super::manifest::SegmentEntry;
+use super::postings::{PostingList, pack_posting};
+use super::records::{DocumentRecords, open_postings};
+use super::segments::SegmentPart;
+use super::texts::UnpackedFrame;
+use crate::error::{Error, Result, display_path};
+
+/// Finds the matches of queries in all segments.
+pub(super) struct IndexMatcher {
+    comparer: DocumentComparer,
+    /// The plan with the Jaccard index in place of a measure of sequences. It rules out candidates by
+    /// their records.
+    by_features: Option<DocumentComparer>,
+    analyzer: TextAnalyzer,
+    segments: Vec<SegmentBuckets>,
+}
+
+/// The buckets of one segment.
+struct SegmentBuckets {
+    postings: PostingList,
+    /// Postings of the bands, in ascending order.
+    bands: Vec<u64>,
+}
+
+/// Buffers that a thread reuses from query to query.
+#[derive(Default)]
+pub(super) struct MatchScratch {
+    keys: Vec<u64>,
+    buckets: Vec<Range<u64>>,
+    rows: Vec<u32>,
+    signature: Vec<u32>,
+    stored: ComparedDocument,
+    scratch: AnalysisScratch,
+}
+
+/// A segment during a search.
+pub(super) struct SearchedSegment<'a> {
+    pub(super) number: usize,
+    pub(super) part: &'a SegmentPart,
+    pub(super) unpacked: &'a mut UnpackedFrame,
+}
+
+impl IndexMatcher {
+    /// Opens the buckets of all segments for a match plan.
+    pub(super) fn open_buckets<'a>(
+        index_path: &Path,
+        recipe: &Recipe,
+        plan: &MatchPlan,
+        segments: impl Iterator<Item = (&'a SegmentEntry, &'a SegmentPart)>,
+    ) -> Result<Self> {
+        let comparer = DocumentComparer::new(recipe, plan);
+        let by_features = match comparer.needs_texts() {
+            true => {
+                let settings = MatchSettings {
+                    measure: SimilarityMeasure::Jaccard,
+                    threshold: plan.candidate_threshold(),
+                    ..*plan.match_settings()
+                };
+                let plan = MatchPlan::new(recipe, settings)?;
+                Some(DocumentComparer::new(recipe, &plan))
+            }
+            false => None,
+        };
+        let mut opened = Vec::new();
+        for (entry, part) in segments {
+            let (Some(matching), Some(records)) = (&entry.matching, &part.records) else {
+                return Err(Error::input_error(format!(
+                    "a segment of the index {} has no records: build the index again",
+                    display_path(index_path)
+                )));
+            };
+            opened.push(SegmentBuckets {
+                postings: open_postings(index_path, entry.file, matching.postings)?,
+                bands: band_postings(records, &comparer)?,
+            });
+        }
+        let analyzer = TextAnalyzer::new(recipe).with_extras(comparer.required_extras());
+        Ok(Self {
+            comparer,
+            by_features,
+            analyzer,
+            segments: opened,
+        })
+    }
+
+    /// Returns `true` if the measure compares sequences, so that queries need their own analysis.
+    pub(super) fn needs_texts(&self) -> bool {
+        self.comparer.needs_texts()
+    }
+
+    /// Returns the analyzer of queries.
+    pub(super) fn query_analyzer(&self) -> &TextAnalyzer {
+        &self.analyzer
+    }
+
+    /// Returns the comparer of queries.
+    pub(super) fn query_comparer(&self) -> &DocumentComparer {
+        &self.comparer
+    }
+
+    /// Calls `visit` with every row of a segment that matches the query, and with the similarity.
+    pub(super) fn find_matches(
+        &self,
+        query: &ComparedDocument,
+        segment: SearchedSegment<'_>,
+        scratch: &mut MatchScratch,
+        mut visit: impl FnMut(u32, f64),
+    ) -> Result<()> {
+        let SearchedSegment {
+            number,
+            part,
+            unpacked,
+        } = segment;
+        let Some(records) = &part.records else {
+            return Ok(());
+        };
+        self.find_candidates(query, &self.segments[number], scratch)?;
+        let by_records = self.by_features.as_ref().unwrap_or(&self.comparer);
+        let rows = std::mem::take(&mut scratch.rows);
+        for &row in rows.iter().filter(|&&row| !part.removed.contains_row(row)) {
+            let is_signed = records.read_signature(row, &mut scratch.signature)?;
+            let signature = is_signed.then_some(&scratch.signature[..]);
+            by_records
+                .restore_document(&records.record_of_row(row)?, signature, &mut scratch.stored)
+                .ok_or_else(|| records.invalid_record(row))?;
+            let mut similarity = by_records.compare_documents(query, &scratch.stored)?;
+            if self.by_features.is_some()
+                && similarity.is_some()
+                && let Some(texts) = &part.texts
+            {
+                let text = texts.text_of_row(row.into(), unpacked)?;
+                let analysis = self.analyzer.analyze_text(text, &mut scratch.scratch);
+                let stored = self.comparer.prepare_document(&analysis);
+                similarity = self.comparer.compare_documents(query, &stored)?;
+            }
+            if let Some((_, similarity)) = similarity {
+                visit(row, similarity.get());
+            }
+        }
+        scratch.rows = rows;
+        Ok(())
+    }
+
+    /// Collects the candidates of a query in ascending order.
+    fn find_candidates(
+        &self,
+        query: &ComparedDocument,
+        segment: &SegmentBuckets,
+        scratch: &mut MatchScratch,
+    ) -> Result<()> {
+        let MatchScratch {
+            keys,
+            buckets,
+            rows,
+            ..
+        } = scratch;
+        keys.clear();
+        buckets.clear();
+        rows.clear();
+        let SegmentBuckets { postings, bands } = segment;
+        let probed = self.comparer.feature_keys(query, keys);
+        for &key in keys.iter() {
+            buckets.push(postings.find_key(key)?);
+        }
+        buckets.sort_by_key(|bucket| bucket.end - bucket.start);
+        buckets.truncate(probed);
+        buckets.push(postings.find_key(self.comparer.text_key(query))?);
+        for bucket in buckets.iter() {
+            postings.visit_rows(bucket.clone(), |row| rows.push(row))?;
+        }
+        self.comparer.band_keys(query, &mut |key| {
+            let prefix = pack_posting(key, 0);
+            let from = bands.partition_point(|&it| it < prefix);
+            let same = bands[from..]
+                .iter()
+                .take_while(|&&it| it >> 32 == key >> 32);
+            rows.extend(same.map(|&posting| posting as u32));
+        });
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(())
+    }
+}
+
+/// Returns the postings of the bands of all signatures, in ascending order.
+fn band_postings(records: &DocumentRecords, comparer: &DocumentComparer) -> Result<Vec<u64>> {
+    let slots = comparer.plan().signature_slots() as u64;
+    if records.signature_slots().is_some_and(|own| own != slots) {
+        return Err(records.invalid_record(0));
+    }
+    let mut bands = Vec::new();
+    records.visit_signatures(|row, signature| {
+        comparer.signature_keys(signature, &mut |key| bands.push(pack_posting(key, row)));
+    })?;
+    bands.par_sort_unstable();
+    Ok(bands)
+}

@@ -1,0 +1,148 @@
+//! An index: a directory of fingerprints and documents, searchable by Hamming distance and by
+//! similarity.
+//!
+//! ```text
+//! manifest             recipe, limits, segments and their files; replaced by renaming
+//! lock                 held by the only writer
+//! 00000001.codes       Hamming index of a segment's fingerprints (see lookalike::hamming)
+//! 00000001.ids         ids, unless rows are numbered
+//! 00000001.texts       texts, compressed, if they are stored
+//! 00000001.unfingerprinted        texts without a fingerprint
+//! 00000001.records     documents in the form in which they are compared …
+//! 00000001.signatures  … with the signatures of the long ones …
+//! 00000001.postings    … and the rows of each bucket key
+//! 00000002.tombstones     tombstones of a segment
+//! 00000003.table       a file that the recipe names
+//! ```
+//!
+//! A segment is a set of files that never change. Adding rows writes a new segment and merges it with
+//! the segments before it that are at most twice as large. So there are few segments, and each row is
+//! written only a few times. Removing rows writes tombstones; the rows themselves disappear when their
+//! segment is rewritten.
+//!
+//! Guarantees:
+//! * All files are complete and on disk before the [manifest](IndexManifest) names them. After a crash of
+//!   the process or the machine the index is as it was before the change or as it is after it. The next
+//!   writer removes what an interrupted writer has left.
+//! * There is one writer at a time; others are refused. Writers never block readers, and a reader sees
+//!   the index either before or after a change.
+//! * All data are verified against a checksum before they are used.
+//!
+//! Cost: opening reads and verifies the Hamming indexes; ids and texts are read when they are needed.
+//! Adding and removing read all ids once.
+//!
+//! A text that is too short for a fingerprint, or has only symbols (see
+//! [`State`](lookalike::text::State)), is a row like any other and matches texts that are equal to it.
+//! An empty text is left out and counted.
+//!
+//! An index has no notion of time; time windows are a feature of the service.
+
+mod build;
+mod directory;
+mod ids;
+mod inspect;
+mod manifest;
+mod match_finder;
+mod paged;
+mod postings;
+mod records;
+mod remove;
+mod row_numbers;
+mod rows;
+mod search;
+mod segments;
+mod texts;
+mod tombstones;
+mod unfingerprinted;
+
+use lookalike::Recipe;
+use serde::Serialize;
+
+use crate::fingerprint_notation::FingerprintNotation;
+use crate::source::ReadOptions;
+
+pub use build::{add_to_index, build_index};
+pub use inspect::{IndexInfo, SegmentInfo, VerifySummary, index_info, verify_index};
+pub use manifest::IndexManifest;
+pub use remove::{RemoveSummary, remove_from_index};
+pub use search::{
+    ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck, search_index,
+};
+
+/// The content of an input's rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndexEntries {
+    /// Documents. Their fingerprints are made with the recipe of the index.
+    Documents,
+    /// Lines with a fingerprint, preceded by an id and a tab if rows have ids. If the fingerprint of
+    /// the first line is the word `fingerprint`, that line is a header.
+    Lines(FingerprintNotation),
+    /// Rows with a fingerprint in a field. A JSON or Parquet number is always read as decimal.
+    Field(FingerprintNotation, String),
+}
+
+/// Options of reading rows.
+#[derive(Debug, Clone)]
+pub struct IndexReadOptions {
+    /// The content of the rows.
+    pub entries: IndexEntries,
+    /// Options of reading the inputs.
+    pub options: ReadOptions,
+    /// `true` to stop at the first bad row.
+    pub strict: bool,
+    /// Number of threads, from 1.
+    pub threads: usize,
+}
+
+/// Settings of a new index.
+#[derive(Debug, Clone)]
+pub struct BuildSettings {
+    /// The recipe of the fingerprints; required for documents.
+    pub recipe: Option<Recipe>,
+    /// Bits of a fingerprint; must be those of the recipe, if there is one.
+    pub bits: u32,
+    /// Largest distance that a search can ask for.
+    pub distance: u32,
+    /// The name of a Hamming plan, as [`FieldPlan::named`](lookalike::hamming::FieldPlan::named) defines it.
+    pub plan: String,
+    /// Largest size of all Hamming indexes together, in bytes.
+    pub memory: Option<u64>,
+    /// `true` if the texts are stored.
+    pub texts: bool,
+    /// `true` if the index is searched only by distances. Records for thresholds and measures are then
+    /// not stored. Bare fingerprints never have such records.
+    pub distance_only: bool,
+    /// `true` if an existing index is replaced.
+    pub replace: bool,
+}
+
+/// The result of building an index or adding to it.
+#[derive(Debug, Clone, Serialize)]
+pub struct AddSummary {
+    /// Rows added.
+    pub added: u64,
+    /// Added rows without a fingerprint, which match only equal texts.
+    pub poor: u64,
+    /// Rows left out because their text is empty or no fingerprint is given.
+    pub without: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// The index after the change.
+    pub library: IndexInfo,
+}
+
+/// Calls a function that is generic over the integer type of a fingerprint.
+macro_rules! by_width {
+    ($bits:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        if $bits <= 64 {
+            $function::<u64>($($argument),*)
+        } else {
+            $function::<u128>($($argument),*)
+        }
+    };
+}
+use by_width;

@@ -1,0 +1,218 @@
+//! Bucket keys of a segment: finds the rows that have a key without reading the other rows.
+//!
+//! ```text
+//! postings    8 bytes each, ascending: upper 32 bits of the key, then the row (32 bits)
+//! directory   2^d + 1 positions (8 bytes each): start of the postings for each value of the upper d key bits
+//! count       number of postings (8 bytes)
+//! d           8 bytes
+//! ```
+//!
+//! Guarantee: every row that has a key is found under it. Rows whose key differs but has the same upper
+//! half are also found; this happens with a probability of 2⁻³² per posting, and the comparison rejects
+//! them.
+//!
+//! Cost: 8 bytes per posting, and for the directory about half a byte per posting at most. A look-up
+//! reads one entry of the directory and searches some 16 postings, in pages that are verified on their
+//! first use.
+
+use std::ops::Range;
+use std::path::Path;
+
+use rayon::slice::ParallelSliceMut;
+
+use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use crate::error::Result;
+
+const MAGIC: FileMagic = *b"LAbk";
+
+/// Bytes of a posting or a position.
+const NUMBER: u64 = 8;
+
+/// Postings per directory entry that are aimed at.
+const BUCKET: u64 = 16;
+
+/// Postings sorted at a time: 256 MiB. If there are more, the keys are produced in several passes.
+const MOST_SORTED: u64 = 1 << 25;
+
+/// Postings read at a time.
+const READ_AT_ONCE: u64 = 4096;
+
+/// Returns the posting of a row under a key.
+pub(super) fn pack_posting(key: u64, row: u32) -> u64 {
+    key >> 32 << 32 | u64::from(row)
+}
+
+/// The postings of a segment.
+pub(super) struct PostingList {
+    file: PagedFile,
+    count: u64,
+    /// Upper bits of a key that select an entry of the directory.
+    bits: u32,
+}
+
+/// Writes all postings that `visit_all` produces, and returns the seal of the file. `count` is their
+/// number. `visit_all` may be called several times and must produce the same postings each time.
+pub(super) fn write_postings(
+    path: &Path,
+    count: u64,
+    mut visit_all: impl FnMut(&mut dyn FnMut(u64)) -> Result<()>,
+) -> Result<u64> {
+    let bits = (count / BUCKET).checked_ilog2().unwrap_or(0).clamp(1, 28);
+    let passes = count.div_ceil(MOST_SORTED).next_power_of_two().max(1);
+    let pass_of = |posting: u64| (u128::from(posting) * u128::from(passes)) >> 64;
+    let mut file = PagedWriter::create_file(path, MAGIC)?;
+    let mut directory = vec![0u64];
+    let mut written = 0;
+    let mut sorted = Vec::new();
+    for pass in 0..passes {
+        sorted.clear();
+        visit_all(&mut |posting| {
+            if passes == 1 || pass_of(posting) == u128::from(pass) {
+                sorted.push(posting);
+            }
+        })?;
+        sorted.par_sort_unstable();
+        let mut bytes = Vec::with_capacity(1 << 16);
+        for &posting in &sorted {
+            let bucket = (posting >> (64 - bits)) as usize;
+            directory.resize(directory.len().max(bucket + 1), written);
+            written += 1;
+            bytes.extend(posting.to_le_bytes());
+            if bytes.len() >= 1 << 16 {
+                file.put_bytes(&bytes)?;
+                bytes.clear();
+            }
+        }
+        file.put_bytes(&bytes)?;
+    }
+    directory.resize((1 << bits) + 1, written);
+    for position in directory.into_iter().chain([written, bits.into()]) {
+        file.put_bytes(&position.to_le_bytes())?;
+    }
+    file.finish_file()
+}
+
+impl PostingList {
+    pub(super) fn open_file(path: &Path) -> Result<Self> {
+        let file = PagedFile::open_file(path, MAGIC)?;
+        let short = || damaged_file(path, "it is too short for its number of postings");
+        let at = file
+            .byte_length()
+            .checked_sub(2 * NUMBER)
+            .ok_or_else(short)?;
+        let ends = file.read_range(at, file.byte_length())?;
+        let count = u64::from_le_bytes(to_array(&ends[..8]));
+        let bits = u64::from_le_bytes(to_array(&ends[8..]));
+        drop(ends);
+        let directory = (1..=28).contains(&bits).then(|| (1u64 << bits) + 1);
+        let numbers = directory.and_then(|directory| directory.checked_add(count));
+        match numbers.and_then(|numbers| numbers.checked_mul(NUMBER)) {
+            Some(bytes) if bytes == at => Ok(Self {
+                file,
+                count,
+                bits: bits as u32,
+            }),
+            _ => Err(short()),
+        }
+    }
+
+    pub(super) fn file_checksum(&self) -> u64 {
+        self.file.file_checksum()
+    }
+
+    /// Returns the positions of a key's postings.
+    pub(super) fn find_key(&self, key: u64) -> Result<Range<u64>> {
+        let prefix = key >> 32 << 32;
+        let place = (self.count + (key >> (64 - self.bits))) * NUMBER;
+        let ends = self.file.read_range(place, place + 2 * NUMBER)?;
+        let start = u64::from_le_bytes(to_array(&ends[..8]));
+        let end = u64::from_le_bytes(to_array(&ends[8..]));
+        if start > end || end > self.count {
+            return Err(damaged_file(
+                self.file.file_path(),
+                "its directory of keys is out of order",
+            ));
+        }
+        let first = self.first_from(start..end, prefix)?;
+        let last = match prefix.checked_add(1 << 32) {
+            Some(next) => self.first_from(first..end, next)?,
+            None => end,
+        };
+        Ok(first..last)
+    }
+
+    /// Returns the first position in the range whose posting is at least `value`.
+    fn first_from(&self, range: Range<u64>, value: u64) -> Result<u64> {
+        let (mut low, mut high) = (range.start, range.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let bytes = self
+                .file
+                .read_range(middle * NUMBER, (middle + 1) * NUMBER)?;
+            if u64::from_le_bytes(to_array(&bytes)) < value {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Calls `visit` with the rows of the postings in the range.
+    pub(super) fn visit_rows(&self, range: Range<u64>, mut visit: impl FnMut(u32)) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let end = (at / READ_AT_ONCE + 1)
+                .saturating_mul(READ_AT_ONCE)
+                .min(range.end);
+            let bytes = self.file.read_range(at * NUMBER, end * NUMBER)?;
+            for posting in bytes.chunks_exact(NUMBER as usize) {
+                visit(u64::from_le_bytes(to_array(posting)) as u32);
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn verify_file(&self) -> Result<()> {
+        self.file.verify_pages()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_rows_of_a_key_are_found_and_no_others() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        for count in [0u64, 1, 40, 30_000] {
+            // Some keys have many rows, and the smallest and largest keys are among them.
+            let key = |at: u64| match at % 7 {
+                0 => 0,
+                1 => u64::MAX,
+                _ => lookalike::value_hash(&(at / 3).to_le_bytes()),
+            };
+            let all: Vec<_> = (0..count)
+                .map(|at| pack_posting(key(at), at as u32))
+                .collect();
+            let seal = write_postings(&path, count, |visit| {
+                all.iter().for_each(|&it| visit(it));
+                Ok(())
+            })
+            .unwrap();
+            let postings = PostingList::open_file(&path).unwrap();
+            assert_eq!(postings.file_checksum(), seal);
+            postings.verify_file().unwrap();
+            for at in (0..count).step_by(11).chain([count + 5]) {
+                let range = postings.find_key(key(at)).unwrap();
+                let mut found = Vec::new();
+                postings.visit_rows(range, |row| found.push(row)).unwrap();
+                let has_key = |row: &u32| key(u64::from(*row)) == key(at);
+                let expected: Vec<_> = (0..count as u32).filter(has_key).collect();
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The documents of a segment in the form in which thresholds and measures compare them, without their
+//! texts.
+//!
+//! ```text
+//! records     records of all rows, as DocumentRecorder writes them
+//!             start of each record, and the end of the last (8 bytes each)
+//!             number of rows (8 bytes)
+//!
+//! signatures  signatures of the long documents (4 bytes per slot)
+//!             row of each signature (4 bytes, ascending)
+//!             number of signatures, number of slots (8 bytes each)
+//! ```
+//!
+//! A segment without signatures has no file of signatures.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use lookalike::matching::{DocumentRecorder, visit_record_keys};
+
+use super::manifest::{FileChecksum, MatchingEntry, file_name};
+use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use super::postings::{PostingList, pack_posting, write_postings};
+use super::tombstones::Tombstones;
+use crate::error::Result;
+
+const RECORDS: FileMagic = *b"LAre";
+const SIGNATURES: FileMagic = *b"LAsi";
+
+/// Extensions of the files.
+const RECORDS_FILE: &str = "records";
+const SIGNATURES_FILE: &str = "signatures";
+const POSTINGS_FILE: &str = "postings";
+
+/// Returns the names of a segment's files.
+pub(super) fn file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
+    let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
+    let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
+    extensions.map(|it| file_name(file, it)).collect()
+}
+
+/// Records and signatures in the format of the files; several threads produce such batches.
+#[derive(Default)]
+pub(super) struct RecordLot {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    signatures: Vec<u32>,
+    /// Rows of the signatures, counted from the first row of the batch.
+    signed: Vec<u32>,
+}
+
+impl RecordLot {
+    /// Appends the next row.
+    pub(super) fn push_record(
+        &mut self,
+        recorder: &DocumentRecorder,
+        analysis: &lookalike::text::TextAnalysis<'_>,
+    ) {
+        let row = self.ends.len() as u32;
+        if recorder.record_document(analysis, &mut self.bytes, &mut self.signatures) {
+            self.signed.push(row);
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn byte_count(&self) -> usize {
+        self.bytes.len() + 4 * self.signatures.len()
+    }
+}
+
+/// Writes the records and signatures of a segment.
+pub(super) struct RecordsWriter {
+    records: PagedWriter,
+    places: Vec<u8>,
+    rows: u64,
+    signatures: PagedWriter,
+    signed: Vec<u8>,
+    slots: u64,
+}
+
+impl RecordsWriter {
+    pub(super) fn create_files(index_path: &Path, file: u64, slots: usize) -> Result<Self> {
+        let path = |extension| index_path.join(file_name(file, extension));
+        Ok(Self {
+            records: PagedWriter::create_file(&path(RECORDS_FILE), RECORDS)?,
+            places: Vec::new(),
+            rows: 0,
+            signatures: PagedWriter::create_file(&path(SIGNATURES_FILE), SIGNATURES)?,
+            signed: Vec::new(),
+            slots: slots as u64,
+        })
+    }
+
+    pub(super) fn put_lot(&mut self, lot: &RecordLot) -> Result<()> {
+        for &row in &lot.signed {
+            self.signed.extend((self.rows as u32 + row).to_le_bytes());
+        }
+        let bytes: Vec<u8> = lot
+            .signatures
+            .iter()
+            .flat_map(|it| it.to_le_bytes())
+            .collect();
+        self.signatures.put_bytes(&bytes)?;
+        let base = self.records.byte_length();
+        let starts = [0].into_iter().chain(lot.ends.iter().copied());
+        for start in starts.take(lot.ends.len()) {
+            self.places.extend((base + start as u64).to_le_bytes());
+        }
+        self.rows += lot.ends.len() as u64;
+        self.records.put_bytes(&lot.bytes)
+    }
+
+    /// Appends all rows of another segment that are not removed.
+    pub(super) fn copy_rows(&mut self, from: &DocumentRecords, removed: &Tombstones) -> Result<()> {
+        for row in (0..from.rows as u32).filter(|&row| !removed.contains_row(row)) {
+            if let Some(signature) = from.signature_bytes(row)? {
+                self.signed.extend((self.rows as u32).to_le_bytes());
+                self.signatures.put_bytes(&signature)?;
+            }
+            self.places.extend(self.records.byte_length().to_le_bytes());
+            self.records.put_bytes(&from.record_of_row(row)?)?;
+            self.rows += 1;
+        }
+        Ok(())
+    }
+
+    /// Completes both files. An empty file of signatures is left out.
+    pub(super) fn finish_files(mut self) -> Result<(FileChecksum, Option<FileChecksum>)> {
+        let end = self.records.byte_length();
+        self.records.put_bytes(&self.places)?;
+        self.records.put_bytes(&end.to_le_bytes())?;
+        self.records.put_bytes(&self.rows.to_le_bytes())?;
+        let records = FileChecksum(self.records.finish_file()?);
+        if self.signed.is_empty() {
+            return Ok((records, None));
+        }
+        let count = self.signed.len() as u64 / 4;
+        self.signatures.put_bytes(&self.signed)?;
+        self.signatures.put_bytes(&count.to_le_bytes())?;
+        self.signatures.put_bytes(&self.slots.to_le_bytes())?;
+        Ok((records, Some(FileChecksum(self.signatures.finish_file()?))))
+    }
+}
+
+/// The records of a segment, with its signatures.
+pub(super) struct DocumentRecords {
+    file: PagedFile,
+    rows: u64,
+    /// Start of the table of record starts.
+    table: u64,
+    signatures: Option<SignatureFile>,
+}
+
+struct SignatureFile {
+    file: PagedFile,
+    rows: Vec<u32>,
+    slots: u64,
+}
+
+impl DocumentRecords {
+    /// Opens the records of a segment. The caller must compare the seals with the manifest.
+    pub(super) fn open_files(index_path: &Path, file: u64, has_signatures: bool) -> Result<Self> {
+        let path = index_path.join(file_name(file, RECORDS_FILE));
+        let file_of_records = PagedFile::open_file(&path, RECORDS)?;
+        let short = || damaged_file(&path, "it is too short for its number of rows");
+        let length = file_of_records.byte_length();
+        let at = length.checked_sub(8).ok_or_else(short)?;
+        let rows = u64::from_le_bytes(to_array(&file_of_records.read_range(at, length)?));
+        let places = rows.checked_add(1).and_then(|places| places.checked_mul(8));
+        let table = places.and_then(|bytes| at.checked_sub(bytes));
+        let signatures = match has_signatures {
+            true => Some(SignatureFile::open_file(
+                &index_path.join(file_name(file, SIGNATURES_FILE)),
+                rows,
+            )?),
+            false => None,
+        };
+        Ok(Self {
+            table: table.ok_or_else(short)?,
+            file: file_of_records,
+            rows,
+            signatures,
+        })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Returns the seals of the records and of the signatures.
+    pub(super) fn file_checksums(&self) -> (FileChecksum, Option<FileChecksum>) {
+        let signatures = self.signatures.as_ref();
+        let signatures = signatures.map(|it| FileChecksum(it.file.file_checksum()));
+        (FileChecksum(self.file.file_checksum()), signatures)
+    }
+
+    /// Returns the record of a row.
+    pub(super) fn record_of_row(&self, row: u32) -> Result<Cow<'_, [u8]>> {
+        let at = self.table + 8 * u64::from(row);
+        let ends = self.file.read_range(at, at + 16)?;
+        let start = u64::from_le_bytes(to_array(&ends[..8]));
+        let end = u64::from_le_bytes(to_array(&ends[8..]));
+        self.file.read_range(start, end.min(self.table))
+    }
+
+    fn signature_bytes(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+        let Some(signatures) = &self.signatures else {
+            return Ok(None);
+        };
+        match signatures.rows.binary_search(&row) {
+            Ok(at) => signatures.signature_bytes(at).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Reads the signature of a row into `into`. Returns `false` if the row has none.
+    pub(super) fn read_signature(&self, row: u32, into: &mut Vec<u32>) -> Result<bool> {
+        into.clear();
+        let Some(bytes) = self.signature_bytes(row)? else {
+            return Ok(false);
+        };
+        decode_slots(&bytes, into);
+        Ok(true)
+    }
+
+    /// Calls `visit` with every row that has a signature, and with the signature.
+    pub(super) fn visit_signatures(&self, mut visit: impl FnMut(u32, &[u32])) -> Result<()> {
+        let mut signature = Vec::new();
+        let Some(signatures) = &self.signatures else {
+            return Ok(());
+        };
+        for (at, &row) in signatures.rows.iter().enumerate() {
+            signature.clear();
+            decode_slots(&signatures.signature_bytes(at)?, &mut signature);
+            visit(row, &signature);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of slots of the signatures, if there are any.
+    pub(super) fn signature_slots(&self) -> Option<u64> {
+        self.signatures.as_ref().map(|it| it.slots)
+    }
+
+    /// Writes the postings of all rows beside the records. Returns the manifest's entry for the three
+    /// files.
+    pub(super) fn write_postings(&self, index_path: &Path, file: u64) -> Result<MatchingEntry> {
+        let path = index_path.join(file_name(file, POSTINGS_FILE));
+        let mut count = 0;
+        self.visit_postings(&mut |_| count += 1)?;
+        let seal = write_postings(&path, count, |visit| self.visit_postings(visit))?;
+        let (records, signatures) = self.file_checksums();
+        Ok(MatchingEntry {
+            records,
+            postings: FileChecksum(seal),
+            signatures,
+        })
+    }
+
+    fn visit_postings(&self, visit: &mut dyn FnMut(u64)) -> Result<()> {
+        for row in 0..self.rows as u32 {
+            let record = self.record_of_row(row)?;
+            visit_record_keys(&record, &mut |key| visit(pack_posting(key, row)))
+                .ok_or_else(|| self.invalid_record(row))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the error for a row whose record is not valid.
+    pub(super) fn invalid_record(&self, row: u32) -> crate::Error {
+        damaged_file(
+            self.file.file_path(),
+            &format!("the record of row {row} is not valid"),
+        )
+    }
+
+    pub(super) fn verify_files(&self) -> Result<()> {
+        self.file.verify_pages()?;
+        let signatures = self.signatures.as_ref();
+        signatures.map_or(Ok(()), |it| it.file.verify_pages())?;
+        self.visit_postings(&mut |_| ())
+    }
+}
+
+impl SignatureFile {
+    fn open_file(path: &Path, most_rows: u64) -> Result<Self> {
+        let file = PagedFile::open_file(path, SIGNATURES)?;
+        let short = || damaged_file(path, "it is too short for its number of signatures");
+        let at = file.byte_length().checked_sub(16).ok_or_else(short)?;
+        let ends = file.read_range(at, at + 16)?;
+        let count = u64::from_le_bytes(to_array(&ends[..8]));
+        let slots = u64::from_le_bytes(to_array(&ends[8..]));
+        drop(ends);
+        let table = slots.checked_mul(4).and_then(|it| it.checked_mul(count));
+        let whole = table.and_then(|table| table.checked_add(count.checked_mul(4)?));
+        if whole != Some(at) || slots == 0 {
+            return Err(short());
+        }
+        let mut rows = Vec::new();
+        decode_slots(&file.read_range(table.ok_or_else(short)?, at)?, &mut rows);
+        let ascending = rows.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending || rows.last().is_some_and(|&row| u64::from(row) >= most_rows) {
+            return Err(damaged_file(path, "its rows are out of order"));
+        }
+        Ok(Self { file, rows, slots })
+    }
+
+    fn signature_bytes(&self, at: usize) -> Result<Cow<'_, [u8]>> {
+        let bytes = 4 * self.slots;
+        let start = at as u64 * bytes;
+        self.file.read_range(start, start + bytes)
+    }
+}
+
+fn decode_slots(bytes: &[u8], into: &mut Vec<u32>) {
+    let numbers = bytes.chunks_exact(4);
+    into.extend(numbers.map(|number| u32::from_le_bytes(to_array(number))));
+}
+
+/// Opens the postings of a segment and compares their seal.
+pub(super) fn open_postings(
+    index_path: &Path,
+    file: u64,
+    seal: FileChecksum,
+) -> Result<PostingList> {
+    let path = index_path.join(file_name(file, POSTINGS_FILE));
+    let postings = PostingList::open_file(&path)?;
+    match FileChecksum(postings.file_checksum()) == seal {
+        true => Ok(postings),
+        false => Err(damaged_file(
+            &path,
+            "it is not the file that the manifest names",
+        )),
+    }
+}

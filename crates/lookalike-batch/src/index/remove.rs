@@ -1,0 +1,167 @@
+//! Removal of rows by their ids.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Instant;
+
+use lookalike::hamming::FingerprintCode;
+use serde::Serialize;
+
+use super::by_width;
+use super::directory;
+use super::inspect::{self, IndexInfo};
+use super::manifest::{FileChecksum, IndexManifest, RemovedEntry, SegmentEntry, file_name};
+use super::segments::{SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part};
+use crate::error::Result;
+use crate::run::{ProgressListener, RunStage, run_in_pool};
+
+/// The result of a removal.
+#[derive(Debug, Clone, Serialize)]
+pub struct RemoveSummary {
+    /// Rows removed.
+    pub removed: u64,
+    /// Ids that the index does not contain, in the given order.
+    pub missing: Vec<String>,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// The index after the change.
+    pub library: IndexInfo,
+}
+
+/// Removes the rows with these ids. A segment in which fewer than half of the rows remain is rewritten
+/// without the removed ones.
+///
+/// # Errors
+///
+/// If `index_path` is not an index, is damaged, is locked by another writer, or cannot be written. The
+/// index is then unchanged.
+pub fn remove_from_index(
+    index_path: &Path,
+    ids: &[String],
+    threads: usize,
+    progress: &dyn ProgressListener,
+) -> Result<RemoveSummary> {
+    let started = Instant::now();
+    directory::read_manifest(index_path)?;
+    let _lock = directory::lock_index(index_path)?;
+    let manifest = directory::read_manifest(index_path)?;
+    directory::remove_unnamed_files(index_path, Some(&manifest));
+    let bits = manifest.bits;
+    progress.begin_stage(RunStage::Open, None);
+    let removed = run_in_pool(threads, || {
+        by_width!(bits, remove_rows(index_path, manifest, ids))
+    });
+    if removed.is_err() {
+        directory::clean_after_failure(index_path);
+    }
+    let mut summary = removed?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+fn remove_rows<C: FingerprintCode>(
+    index_path: &Path,
+    mut manifest: IndexManifest,
+    ids: &[String],
+) -> Result<RemoveSummary> {
+    // `true` for each id that has been found.
+    let mut wanted: HashMap<&str, bool> = ids.iter().map(|id| (id.as_str(), false)).collect();
+    let mut removed = 0;
+    let mut kept = Vec::new();
+    for entry in manifest.segments.clone() {
+        let mut part = open_segment_part(index_path, &entry)?;
+        let gone = mark_removed(&mut part, &mut wanted)?;
+        removed += gone;
+        let live = entry.count_live_rows() - gone;
+        if gone == 0 {
+            kept.push(entry);
+        } else if live >= entry.rows / 2 && live > 0 {
+            kept.push(with_removed(index_path, &mut manifest, part)?);
+        } else if live > 0 {
+            let mut source = SegmentSource::<C>::open_segment(index_path, &manifest, &entry)?;
+            source.part = part;
+            let others = other_segments(&manifest, &entry);
+            kept.push(merge_segments(
+                index_path,
+                &mut manifest,
+                &others,
+                vec![source],
+            )?);
+        }
+    }
+    manifest.segments = kept;
+    if removed > 0 {
+        directory::replace_manifest(index_path, &manifest)?;
+    }
+    let missing = ids.iter().filter(|id| !wanted[id.as_str()]);
+    Ok(RemoveSummary {
+        removed,
+        missing: missing.cloned().collect(),
+        seconds: 0.0,
+        library: inspect::info_from_manifest(index_path, &manifest),
+    })
+}
+
+fn other_segments(manifest: &IndexManifest, entry: &SegmentEntry) -> Vec<SegmentEntry> {
+    let others = manifest
+        .segments
+        .iter()
+        .filter(|other| other.file != entry.file);
+    others.cloned().collect()
+}
+
+/// Adds tombstones for the wanted rows of a segment and returns their number.
+fn mark_removed(part: &mut SegmentPart, wanted: &mut HashMap<&str, bool>) -> Result<u64> {
+    let before = part.removed.count_removed();
+    match &part.names {
+        SegmentIds::Stored(ids) => ids.visit_ids(|row, id| {
+            if let Some(found) = wanted.get_mut(id)
+                && !part.removed.contains_row(row as u32)
+            {
+                *found = true;
+                part.removed.insert_row(row as u32);
+            }
+            Ok(())
+        })?,
+        SegmentIds::Numbered(first) => {
+            for (id, found) in wanted.iter_mut() {
+                let row = parse_row_number(id).and_then(|number| number.checked_sub(*first));
+                if let Some(row) = row.filter(|&row| row < part.entry.rows) {
+                    *found |= part.removed.insert_row(row as u32);
+                }
+            }
+        }
+    }
+    Ok(part.removed.count_removed() - before)
+}
+
+/// Parses a row number in the exact form in which the index writes it.
+fn parse_row_number(id: &str) -> Option<u64> {
+    id.parse::<u64>()
+        .ok()
+        .filter(|number| number.to_string() == id)
+}
+
+fn with_removed(
+    index_path: &Path,
+    manifest: &mut IndexManifest,
+    part: SegmentPart,
+) -> Result<SegmentEntry> {
+    let file = manifest.next_file;
+    manifest.next_file += 1;
+    let path = index_path.join(file_name(file, "removed"));
+    let seal = part.removed.write_file(&path, part.entry.rows)?;
+    let mut entry = part.entry;
+    if let Some(unfingerprinted) = &mut entry.poor {
+        let rows = part.unfingerprinted.sorted_entries().iter();
+        unfingerprinted.gone = rows
+            .filter(|(_, row)| part.removed.contains_row(*row))
+            .count() as u64;
+    }
+    entry.removed = Some(RemovedEntry {
+        file,
+        rows: part.removed.count_removed(),
+        seal: FileChecksum(seal),
+    });
+    Ok(entry)
+}

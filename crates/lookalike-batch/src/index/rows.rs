@@ -1,0 +1,226 @@
+//! Conversion of rows to fingerprints: of documents with a recipe, or of rows that hold bare
+//! fingerprints.
+
+use std::path::PathBuf;
+
+use lookalike::sketch::SimHasher;
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
+use lookalike::{Cpu, Recipe};
+
+use super::IndexEntries;
+use crate::error::{Error, Result};
+use crate::fingerprint_notation::FingerprintNotation;
+use crate::run::row_reader::analyze_row;
+use crate::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
+
+/// Default name of the field of fingerprints, and the header of a file of lines.
+const COLUMN: &str = "fingerprint";
+
+/// Converts rows to fingerprints.
+pub(super) struct RowFingerprinter {
+    kind: FingerprinterKind,
+    bits: u32,
+    numbered: bool,
+}
+
+enum FingerprinterKind {
+    Documents(Box<TextAnalyzer>, SimHasher),
+    Lines(FingerprintNotation),
+    Field(FingerprintNotation, String),
+}
+
+/// A row of the input as the index stores or searches it.
+pub(super) struct IndexRow<'a> {
+    /// The id; `None` if the row number is the id.
+    pub(super) id: Option<&'a str>,
+    pub(super) print: RowPrint,
+    pub(super) text: &'a str,
+}
+
+/// The value by which a row is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowPrint {
+    /// The fingerprint.
+    Code(u128),
+    /// For a text without a fingerprint: the key of its normalised text, and a placeholder for the
+    /// fingerprint.
+    Text { key: u128, code: u128 },
+    /// Nothing, because the text is empty or no fingerprint is given.
+    Nothing,
+}
+
+impl RowPrint {
+    fn from_fingerprint(fingerprint: Option<u128>) -> Self {
+        fingerprint.map_or(Self::Nothing, Self::Code)
+    }
+}
+
+impl RowFingerprinter {
+    pub(super) fn new(
+        entries: &IndexEntries,
+        recipe: Option<&Recipe>,
+        bits: u32,
+        id: &IdField,
+    ) -> Result<Self> {
+        let kind = match (entries, recipe) {
+            (IndexEntries::Documents, Some(recipe)) => FingerprinterKind::Documents(
+                Box::new(TextAnalyzer::new(recipe)),
+                SimHasher::new(&recipe.simhash, Cpu::detect_best()),
+            ),
+            (IndexEntries::Documents, None) => {
+                return Err(Error::usage_error(
+                    "the index holds bare fingerprints of an unknown recipe, so texts cannot be \
+                     compared with them: give fingerprints with --fingerprints, or build the index \
+                     with --recipe",
+                ));
+            }
+            (IndexEntries::Lines(digits), _) => FingerprinterKind::Lines(*digits),
+            (IndexEntries::Field(digits, field), _) => {
+                FingerprinterKind::Field(*digits, field.clone())
+            }
+        };
+        Ok(Self {
+            kind,
+            bits,
+            numbered: *id == IdField::RowNumber,
+        })
+    }
+
+    /// Returns the item of a row, or `None` if the row is a header. The error is the reason why the row
+    /// is not valid. Calls `visit` with the analysis of a document, unless its text is empty.
+    pub(super) fn make_row<'a>(
+        &self,
+        inputs: &InputSet,
+        row: &InputRow<'a>,
+        scratch: &mut AnalysisScratch,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
+    ) -> Result<Option<IndexRow<'a>>, String> {
+        let (id, print) = match &self.kind {
+            FingerprinterKind::Documents(analyzer, hasher) => {
+                let analysis = analyze_row(analyzer, row, scratch);
+                let print = match (hasher.fingerprint(&analysis), analysis.state) {
+                    (Some(fingerprint), _) => RowPrint::Code(fingerprint),
+                    (None, TextState::Empty) => RowPrint::Nothing,
+                    (None, _) => RowPrint::Text {
+                        key: analysis.key,
+                        code: analysis.key >> (u128::BITS - self.bits),
+                    },
+                };
+                if print != RowPrint::Nothing {
+                    visit(&analysis);
+                }
+                (row.id, print)
+            }
+            FingerprinterKind::Lines(digits) => {
+                let (id, cell) = match row.text.split_once('\t') {
+                    Some((id, cell)) => (Some(id), cell),
+                    None => (None, row.text),
+                };
+                if cell == COLUMN && is_first_of_file(inputs, row) {
+                    return Ok(None);
+                }
+                if id == Some("") {
+                    return Err("the id is empty".into());
+                }
+                (
+                    id,
+                    RowPrint::from_fingerprint(digits.parse_fingerprint(cell, self.bits)?),
+                )
+            }
+            FingerprinterKind::Field(digits, field) => {
+                let fingerprint = self.scalar_fingerprint(*digits, field, row.extra)?;
+                (row.id, RowPrint::from_fingerprint(fingerprint))
+            }
+        };
+        Ok(Some(IndexRow {
+            id: id.filter(|_| !self.numbered),
+            print,
+            text: row.text,
+        }))
+    }
+
+    fn scalar_fingerprint(
+        &self,
+        digits: FingerprintNotation,
+        field: &str,
+        values: &[FieldValue<'_>],
+    ) -> Result<Option<u128>, String> {
+        let said = |what: &str| Err(format!("the field `{field}` {what}"));
+        match values.first() {
+            Some(FieldValue::Text(text)) => digits.parse_fingerprint(text, self.bits),
+            // A JSON or Parquet number is decimal, whatever the notation of strings.
+            Some(FieldValue::Number { literal, .. }) => {
+                FingerprintNotation::Decimal.parse_fingerprint(literal, self.bits)
+            }
+            Some(FieldValue::Null) => Ok(None),
+            Some(FieldValue::Bool(_)) => said("is a boolean, not a fingerprint"),
+            Some(FieldValue::Missing) | None => said("is missing"),
+        }
+    }
+}
+
+fn is_first_of_file(inputs: &InputSet, row: &InputRow<'_>) -> bool {
+    inputs.input_of(row.place).first_number() == Some(row.number)
+}
+
+impl IndexEntries {
+    /// Returns the entries of bare fingerprints: those of the field if one is named, those of the
+    /// default field if the inputs have fields, otherwise those of lines.
+    pub fn bare_fingerprints(
+        digits: FingerprintNotation,
+        field: Option<&str>,
+        paths: &[PathBuf],
+        format: Option<InputFormat>,
+    ) -> Self {
+        use crate::source::format_by_extension;
+        let has_fields = |format: Option<InputFormat>| {
+            matches!(
+                format,
+                Some(
+                    InputFormat::Jsonl
+                        | InputFormat::Json
+                        | InputFormat::Parquet
+                        | InputFormat::CSV
+                )
+            )
+        };
+        let fields = match format {
+            Some(_) => has_fields(format),
+            None => paths
+                .iter()
+                .any(|path| path.is_dir() || has_fields(format_by_extension(path))),
+        };
+        match field {
+            Some(field) => Self::Field(digits, field.to_owned()),
+            None if fields => Self::Field(digits, COLUMN.to_owned()),
+            None => Self::Lines(digits),
+        }
+    }
+
+    /// Returns the options of reading inputs with such rows.
+    pub(super) fn read_options(&self, options: &ReadOptions, again: bool) -> Result<ReadOptions> {
+        let mut options = ReadOptions {
+            again,
+            ..options.clone()
+        };
+        match self {
+            Self::Documents => {}
+            Self::Lines(_) => {
+                if let IdField::Named(field) = &options.fields.id {
+                    return Err(Error::usage_error(format!(
+                        "lines of fingerprints have no field `{field}`: name the field of the \
+                         fingerprints too, with --fingerprint"
+                    )));
+                }
+                options.format = Some(InputFormat::Text);
+                options.fields.features = None;
+            }
+            Self::Field(_, field) => {
+                options.fields.text = Vec::new();
+                options.fields.features = None;
+                options.fields.extra = vec![field.clone()];
+            }
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,1006 @@
+//! Searching an index: the matches of many queries, in the order of the queries.
+//!
+//! One thread parses a block of the input, searches for its queries and formats the result. The results
+//! are written in order. The queries of a block are searched in batches, which become smaller if
+//! queries have many matches, so that memory stays bounded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
+use lookalike::matching::{ComparedDocument, MOST_INDEXED};
+use lookalike::plan::{self, EditUnit, MatchPlan, SimilarityMeasure};
+use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike::verify::{
+    SequenceMeasure, WeightedFeature, containment_index, cosine_similarity, jaccard_index,
+};
+use lookalike::{Distance, Recipe, Similarity, Threshold};
+use serde::Serialize;
+
+use super::manifest::IndexManifest;
+use super::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
+use super::rows::{RowFingerprinter, RowPrint};
+use super::segments::{SegmentPart, open_index, open_segment_part};
+use super::texts::UnpackedFrame;
+use super::{IndexEntries, IndexReadOptions, by_width, directory};
+use crate::error::{Error, Result, display_path};
+use crate::run::fingerprint::id_text;
+use crate::run::ordered_pipeline::{EmitPart, blocks_in_order};
+use crate::run::rejected::{BadRows, RejectedRows};
+use crate::run::row_reader::{analyze_row, make_bad_row};
+use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output};
+use crate::source::{BadRow, InputSet};
+
+/// Bytes of a block's results that are passed on before the block ends.
+const PART_BYTES: usize = 8 << 20;
+
+/// Matches that a batch of queries aims at.
+const MATCHES_AT_ONCE: usize = 1 << 20;
+
+/// Largest and first number of queries in a batch.
+const MOST_QUERIES: usize = 1 << 15;
+const FIRST_QUERIES: usize = 1 << 8;
+
+/// The matches of a query that are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedMatches {
+    /// All of them.
+    All,
+    /// The nearest matches, this many; ties are won by the rows that were added first.
+    Nearest(usize),
+    /// The match that was added first.
+    First,
+}
+
+/// The rows that are compared with a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchCandidates {
+    /// The candidates of the check's match plan: rows that share a rare feature or a band of slots.
+    Plan,
+    /// Rows within the distance.
+    Distance,
+    /// Rows that share one of distance + 1 blocks of bits.
+    Blocks,
+}
+
+/// The verification of candidates by their texts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TextCheck {
+    /// The Jaccard index of the sets of features, with the smallest similarity of a match.
+    Jaccard(Threshold),
+    /// The share of the smaller text's features that the other text also has.
+    Containment(Threshold),
+    /// The cosine of the weighted features.
+    Cosine(Threshold),
+    /// A similarity of the sequences of characters or words.
+    Sequences(SequenceMeasure, EditUnit, Threshold),
+    /// No verification: the similarity is 1 − distance / bits.
+    None,
+}
+
+impl TextCheck {
+    /// Returns the measure and the threshold, if texts are compared.
+    pub fn measure_and_threshold(self) -> Option<(SimilarityMeasure, Threshold)> {
+        Some(match self {
+            Self::Jaccard(threshold) => (SimilarityMeasure::Jaccard, threshold),
+            Self::Containment(threshold) => (SimilarityMeasure::Containment, threshold),
+            Self::Cosine(threshold) => (SimilarityMeasure::Cosine, threshold),
+            Self::Sequences(of, _, threshold) => match of {
+                SequenceMeasure::Levenshtein => (SimilarityMeasure::Levenshtein, threshold),
+                SequenceMeasure::Indel => (SimilarityMeasure::Indel, threshold),
+                SequenceMeasure::Substring => (SimilarityMeasure::Substring, threshold),
+            },
+            Self::None => return None,
+        })
+    }
+
+    /// Returns the settings of the match plan with which a run finds the same matches.
+    fn plan_settings(self) -> Option<plan::MatchSettings> {
+        let (measure, threshold) = self.measure_and_threshold()?;
+        let unit = match self {
+            Self::Sequences(_, unit, _) => unit,
+            _ => EditUnit::default(),
+        };
+        Some(plan::MatchSettings {
+            threshold,
+            measure,
+            unit,
+            ..plan::MatchSettings::default()
+        })
+    }
+
+    /// Returns `true` if texts are compared.
+    fn compares_texts(self) -> bool {
+        self != Self::None
+    }
+
+    /// Returns the extras that analyses of the texts must contain.
+    fn required_extras(self) -> AnalysisExtras {
+        AnalysisExtras {
+            characters: matches!(self, Self::Sequences(_, EditUnit::Characters, _)),
+            sentences: None,
+        }
+    }
+
+    /// Returns the similarity of two documents if it reaches the threshold.
+    fn similarity(
+        self,
+        a: (&QueryInputs, usize),
+        b: (&QueryInputs, usize),
+    ) -> Result<Option<Similarity>> {
+        let lists = || (a.0.values_of(a.1), b.0.values_of(b.1));
+        let (similarity, threshold) = match self {
+            Self::Jaccard(threshold) => (jaccard_index(lists().0, lists().1), threshold),
+            Self::Containment(threshold) => (containment_index(lists().0, lists().1), threshold),
+            Self::Cosine(threshold) => (
+                cosine_similarity(a.0.weighted_of(a.1), b.0.weighted_of(b.1)),
+                threshold,
+            ),
+            Self::Sequences(of, EditUnit::Characters, threshold) => {
+                return Ok(of.similarity(
+                    a.0.characters_of(a.1),
+                    b.0.characters_of(b.1),
+                    threshold,
+                )?);
+            }
+            Self::Sequences(of, EditUnit::Words, threshold) => {
+                return Ok(of.similarity(lists().0, lists().1, threshold)?);
+            }
+            Self::None => return Ok(None),
+        };
+        Ok(Some(similarity).filter(|&similarity| threshold.admits_similarity(similarity)))
+    }
+}
+
+/// Inputs of the comparison for several documents, one after another. Only the list that the check
+/// needs is filled.
+#[derive(Default)]
+struct QueryInputs {
+    values: Vec<u64>,
+    weighted: Vec<WeightedFeature>,
+    characters: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl QueryInputs {
+    fn clear_inputs(&mut self) {
+        self.values.clear();
+        self.weighted.clear();
+        self.characters.clear();
+        self.ends.clear();
+    }
+
+    fn push_document(&mut self, check: TextCheck, analysis: &TextAnalysis<'_>) {
+        let end = match check {
+            TextCheck::Cosine(_) => {
+                analysis.weighted_features(&mut self.weighted);
+                self.weighted.len()
+            }
+            TextCheck::Sequences(_, EditUnit::Characters, _) => {
+                self.characters.extend_from_slice(analysis.characters());
+                self.characters.len()
+            }
+            TextCheck::Sequences(_, EditUnit::Words, _) => {
+                self.values.extend_from_slice(analysis.token_values());
+                self.values.len()
+            }
+            TextCheck::Jaccard(_) | TextCheck::Containment(_) | TextCheck::None => {
+                analysis.append_features(&mut self.values);
+                self.values.len()
+            }
+        };
+        self.ends.push(end);
+    }
+
+    fn range_of(&self, at: usize) -> std::ops::Range<usize> {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[at]
+    }
+
+    fn values_of(&self, at: usize) -> &[u64] {
+        &self.values[self.range_of(at)]
+    }
+
+    fn weighted_of(&self, at: usize) -> &[WeightedFeature] {
+        &self.weighted[self.range_of(at)]
+    }
+
+    fn characters_of(&self, at: usize) -> &[u32] {
+        &self.characters[self.range_of(at)]
+    }
+}
+
+/// Settings of a search.
+#[derive(Debug, Clone)]
+pub struct SearchSettings {
+    /// Largest distance of a match; that of the index by default.
+    pub distance: Option<u32>,
+    /// The matches of a query that are listed.
+    pub which: ListedMatches,
+    /// Largest number of listed matches per query. Queries with more are counted.
+    pub limit: Option<usize>,
+    /// The rows that are compared.
+    pub candidates: SearchCandidates,
+    /// The verification of candidates. If it is set, similarities are listed instead of distances.
+    pub check: Option<TextCheck>,
+    /// The expected recipe. It is an error if the index has another one.
+    pub recipe: Option<Recipe>,
+}
+
+/// The result of a search.
+#[derive(Debug, Clone, Serialize)]
+pub struct SearchSummary {
+    /// Queries read.
+    pub queries: u64,
+    /// Queries without a fingerprint, which match only equal texts.
+    pub poor: u64,
+    /// Queries without text or fingerprint, which match nothing.
+    pub without: u64,
+    /// Queries with at least one match.
+    pub matched: u64,
+    /// Matches listed.
+    pub matches: u64,
+    /// Queries whose matches are not all listed, because of the limit.
+    pub truncated: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input, after decompression.
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Seconds for opening the index; included in `seconds`.
+    pub opening: f64,
+    /// Rows in the index.
+    pub fingerprints: u64,
+    /// Largest distance, if candidates are found by distance.
+    pub distance: Option<u32>,
+    /// Smallest similarity, if texts are compared.
+    pub threshold: Option<f64>,
+    /// The measure, if texts are compared.
+    pub measure: Option<&'static str>,
+    /// Describes how candidates are found.
+    pub candidates: String,
+    /// Name of the recipe, if it is known.
+    pub recipe: Option<String>,
+    /// Identity of the recipe, if it is known.
+    pub recipe_id: Option<String>,
+}
+
+/// Writes a table with the matches of every row of the inputs.
+///
+/// Its columns are `query, match, distance`, or `query, match, similarity` with a check, and with a
+/// limit also `truncated`. It is ordered by query, then by distance or similarity, the nearest first,
+/// then by row of the index.
+///
+/// # Errors
+///
+/// If `index_path` is not an index or is damaged, if the index does not support the settings, or if
+/// something cannot be read or written. The outputs are then unchanged.
+pub fn search_index(
+    index_path: &Path,
+    inputs: &[PathBuf],
+    settings: &SearchSettings,
+    reading: &IndexReadOptions,
+    outputs: (&OutputTarget, Option<&OutputTarget>),
+    progress: &dyn ProgressListener,
+) -> Result<SearchSummary> {
+    let started = Instant::now();
+    let bits = directory::read_manifest(index_path)?.bits;
+    let job = SearchJob {
+        index_path,
+        inputs,
+        settings,
+        reading,
+        outputs,
+        progress,
+    };
+    let mut summary = run_in_pool(reading.threads, || by_width!(bits, run_search(&job)))?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+struct SearchJob<'a> {
+    index_path: &'a Path,
+    inputs: &'a [PathBuf],
+    settings: &'a SearchSettings,
+    reading: &'a IndexReadOptions,
+    outputs: (&'a OutputTarget, Option<&'a OutputTarget>),
+    progress: &'a dyn ProgressListener,
+}
+
+/// An index, opened for searching.
+struct OpenIndex<C> {
+    manifest: IndexManifest,
+    recipe: Option<Recipe>,
+    segments: Vec<(HammingSegment<C>, SegmentPart)>,
+    /// Position of each segment's first row among all rows.
+    bases: Vec<u64>,
+}
+
+fn open_whole_index<C: FingerprintCode>(index_path: &Path) -> Result<OpenIndex<C>> {
+    directory::read_consistently(index_path, |manifest| {
+        let mut segments = Vec::new();
+        let (mut bases, mut base) = (Vec::new(), 0);
+        for entry in &manifest.segments {
+            let index = open_index::<C>(index_path, &manifest, entry)?;
+            segments.push((index, open_segment_part(index_path, entry)?));
+            bases.push(base);
+            base += entry.rows;
+        }
+        Ok(OpenIndex {
+            recipe: manifest.known_recipe(),
+            manifest,
+            segments,
+            bases,
+        })
+    })
+}
+
+/// A match of a query. The order is that of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct QueryHit {
+    query: u32,
+    /// The distance; or for a similarity the bits of the double, inverted.
+    rank: u64,
+    position: u64,
+}
+
+impl QueryHit {
+    fn similarity(self) -> f64 {
+        f64::from_bits(!self.rank)
+    }
+
+    /// Returns the rank of a similarity. It works because doubles that are not negative are ordered
+    /// like their bits.
+    fn similarity_rank(similarity: f64) -> u64 {
+        !similarity.to_bits()
+    }
+}
+
+/// The results of a block.
+struct SearchedBlock {
+    rows: TableRows,
+    bad: Vec<BadRow>,
+    counts: SearchCounts,
+}
+
+#[derive(Default, Clone, Copy)]
+struct SearchCounts {
+    queries: u64,
+    unfingerprinted: u64,
+    without: u64,
+    matched: u64,
+    matches: u64,
+    truncated: u64,
+    bytes: u64,
+}
+
+impl SearchCounts {
+    fn add_counts(&mut self, other: Self) {
+        self.queries += other.queries;
+        self.unfingerprinted += other.unfingerprinted;
+        self.without += other.without;
+        self.matched += other.matched;
+        self.matches += other.matches;
+        self.truncated += other.truncated;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The queries of a block, and buffers that a thread reuses from block to block.
+struct SearchWorker<C> {
+    /// The fingerprints; a placeholder for queries without one.
+    codes: Vec<C>,
+    /// The queries without a fingerprint, with the keys of their texts.
+    unfingerprinted: Vec<(u32, u128)>,
+    /// The ids, concatenated, and in `id_ends` the end of each.
+    ids: String,
+    id_ends: Vec<usize>,
+    /// The inputs of the comparison for each query, if candidates are verified without a match plan.
+    material: QueryInputs,
+    /// The queries in the form in which the match plan compares them, if it finds the candidates.
+    documents: Vec<ComparedDocument>,
+    matching: MatchScratch,
+    hits: Vec<QueryHit>,
+    scratch: AnalysisScratch,
+    number: String,
+    unpacked: Vec<UnpackedFrame>,
+    other: QueryInputs,
+}
+
+impl<C> Default for SearchWorker<C> {
+    fn default() -> Self {
+        Self {
+            codes: Vec::new(),
+            unfingerprinted: Vec::new(),
+            ids: String::new(),
+            id_ends: Vec::new(),
+            material: QueryInputs::default(),
+            documents: Vec::new(),
+            matching: MatchScratch::default(),
+            hits: Vec::new(),
+            scratch: AnalysisScratch::default(),
+            number: String::new(),
+            unpacked: Vec::new(),
+            other: QueryInputs::default(),
+        }
+    }
+}
+
+impl<C> SearchWorker<C> {
+    fn clear_queries(&mut self) {
+        self.codes.clear();
+        self.unfingerprinted.clear();
+        self.ids.clear();
+        self.id_ends.clear();
+        self.material.clear_inputs();
+        self.documents.clear();
+    }
+
+    /// Returns `true` if a query has no fingerprint and matches only equal texts.
+    fn is_unfingerprinted(&self, query: u32) -> bool {
+        let unfingerprinted = &self.unfingerprinted;
+        !unfingerprinted.is_empty()
+            && unfingerprinted
+                .binary_search_by_key(&query, |&(of, _)| of)
+                .is_ok()
+    }
+
+    fn query_id(&self, query: usize) -> &str {
+        let start = query
+            .checked_sub(1)
+            .map_or(0, |before| self.id_ends[before]);
+        &self.ids[start..self.id_ends[query]]
+    }
+}
+
+struct BlockSearcher<'a, C> {
+    opened: &'a OpenIndex<C>,
+    settings: &'a SearchSettings,
+    search: SearchLimits,
+    matcher: Option<IndexMatcher>,
+    analyzer: Option<TextAnalyzer>,
+    template: TableRows,
+}
+
+fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> {
+    let started = Instant::now();
+    let settings = job.settings;
+    let IndexReadOptions {
+        entries, options, ..
+    } = job.reading;
+    let (output, rejected) = job.outputs;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        refuse_index(output, job.index_path)?;
+    }
+    let again = rejected.is_some();
+    let inputs = InputSet::open_paths(job.inputs, &entries.read_options(options, again)?)?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &inputs)?;
+    }
+    job.progress.begin_stage(RunStage::Open, None);
+    let opened = open_whole_index::<C>(job.index_path)?;
+    let distance = opened.check_job(job)?;
+    let plan = opened.candidate_plan(settings)?;
+    let matcher = opened.open_matcher(job.index_path, plan.as_ref())?;
+    let opening = started.elapsed().as_secs_f64();
+    let id = &options.fields.id;
+    let recipe = opened.recipe.as_ref();
+    let fingerprinter = RowFingerprinter::new(entries, recipe, opened.manifest.bits, id)?;
+    let columns = [
+        TableColumn::Text("query"),
+        TableColumn::Text("match"),
+        match settings.check {
+            None => TableColumn::Integer("distance"),
+            Some(_) => TableColumn::Number("similarity"),
+        },
+        TableColumn::Bool("truncated"),
+    ];
+    let columns = match settings.limit {
+        Some(_) => &columns[..],
+        None => &columns[..3],
+    };
+    let rejected = RejectedRows::create_output(rejected)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: job.reading.strict,
+        progress: job.progress,
+        tally: Mutex::default(),
+    };
+    let mut table = TableWriter::create_table(output, columns, Some(&inputs))?;
+    let compares = settings.check.filter(|check| check.compares_texts());
+    let searcher = BlockSearcher {
+        opened: &opened,
+        settings,
+        search: SearchLimits {
+            distance: match settings.candidates {
+                SearchCandidates::Distance => Some(distance),
+                SearchCandidates::Blocks | SearchCandidates::Plan => None,
+            },
+            limit: usize::MAX,
+        },
+        matcher,
+        analyzer: recipe
+            .zip(compares.filter(|_| plan.is_none()))
+            .map(|(recipe, check)| TextAnalyzer::new(recipe).with_extras(check.required_extras())),
+        template: table.new_rows(),
+    };
+    let mut counts = SearchCounts::default();
+    blocks_in_order(
+        &inputs,
+        job.progress,
+        |block, parse, worker: &mut SearchWorker<C>, emit| {
+            let mut made = searcher.new_block_result();
+            worker.clear_queries();
+            inputs.parse_block(block, parse, &mut |row| {
+                let row = match row {
+                    Ok(row) => row,
+                    Err(bad) => {
+                        made.counts.bytes += u64::from(bad.place.byte_length());
+                        made.bad.push(bad);
+                        return Ok(());
+                    }
+                };
+                made.counts.bytes += u64::from(row.place.byte_length());
+                let documents = &mut worker.documents;
+                let mut prepare = |analysis: &TextAnalysis<'_>| {
+                    if let Some(matcher) = searcher.matcher.as_ref().filter(|it| !it.needs_texts())
+                    {
+                        documents.push(matcher.query_comparer().prepare_document(analysis));
+                    }
+                };
+                match fingerprinter.make_row(&inputs, &row, &mut worker.scratch, &mut prepare) {
+                    Err(reason) => made.bad.push(make_bad_row(&inputs, &row, reason)),
+                    Ok(None) => {}
+                    Ok(Some(item)) => {
+                        made.counts.queries += 1;
+                        let code = match item.print {
+                            RowPrint::Nothing => {
+                                made.counts.without += 1;
+                                return Ok(());
+                            }
+                            RowPrint::Code(fingerprint) => fingerprint,
+                            RowPrint::Text { key, code } => {
+                                made.counts.unfingerprinted += 1;
+                                worker
+                                    .unfingerprinted
+                                    .push((worker.codes.len() as u32, key));
+                                code
+                            }
+                        };
+                        worker.codes.push(C::narrow_from(code));
+                        match item.id {
+                            Some(id) => worker.ids.push_str(id),
+                            None => {
+                                let row = crate::source::InputRow { id: None, ..row };
+                                worker.ids.push_str(id_text(&row, &mut worker.number));
+                            }
+                        }
+                        worker.id_ends.push(worker.ids.len());
+                        if let Some(matcher) =
+                            searcher.matcher.as_ref().filter(|it| it.needs_texts())
+                        {
+                            let analysis =
+                                analyze_row(matcher.query_analyzer(), &row, &mut worker.scratch);
+                            worker
+                                .documents
+                                .push(matcher.query_comparer().prepare_document(&analysis));
+                        }
+                        if let (Some(analyzer), Some(check)) = (&searcher.analyzer, compares) {
+                            let analysis = analyze_row(analyzer, &row, &mut worker.scratch);
+                            worker.material.push_document(check, &analysis);
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+            searcher.search_block(worker, &mut made, emit)?;
+            Ok(made)
+        },
+        |made: SearchedBlock| {
+            bad_rows.report_rows(&made.bad, made.counts.queries)?;
+            counts.add_counts(made.counts);
+            table.append_rows(made.rows)
+        },
+    )?;
+    bad_rows.refuse_useless()?;
+    table.finish_table()?;
+    Ok(SearchSummary {
+        queries: counts.queries,
+        poor: counts.unfingerprinted,
+        without: counts.without,
+        matched: counts.matched,
+        matches: counts.matches,
+        truncated: counts.truncated,
+        rejected: rejected.finish_output()?,
+        bytes: counts.bytes,
+        seconds: 0.0,
+        opening,
+        fingerprints: opened.manifest.count_live_rows(),
+        distance: (settings.candidates == SearchCandidates::Distance).then_some(distance.get()),
+        threshold: settings.threshold_value(),
+        measure: settings.measure_name(),
+        candidates: describe_candidates(settings.candidates, plan.as_ref(), distance),
+        recipe: recipe.map(|recipe| recipe.name.clone()),
+        recipe_id: recipe.map(|recipe| recipe.recipe_id().to_string()),
+    })
+}
+
+impl SearchSettings {
+    fn threshold_value(&self) -> Option<f64> {
+        let (_, threshold) = self.check?.measure_and_threshold()?;
+        Some(threshold.get())
+    }
+
+    fn measure_name(&self) -> Option<&'static str> {
+        let (measure, _) = self.check?.measure_and_threshold()?;
+        Some(match measure {
+            SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => "jaccard",
+            SimilarityMeasure::Containment => "containment",
+            SimilarityMeasure::Cosine => "cosine",
+            SimilarityMeasure::Levenshtein => "levenshtein",
+            SimilarityMeasure::Indel => "indel",
+            SimilarityMeasure::Substring => "lcs",
+        })
+    }
+}
+
+/// Describes how candidates are found.
+fn describe_candidates(
+    candidates: SearchCandidates,
+    plan: Option<&MatchPlan>,
+    distance: Distance,
+) -> String {
+    let bands = plan.and_then(|plan| Some((plan.join_plan()?, plan.band_plan()?)));
+    match (candidates, bands) {
+        (SearchCandidates::Plan, Some((join, bands))) => format!(
+            "exact join up to {} features, {} bands of {} slots above",
+            join.short, bands.bands, bands.rows
+        ),
+        (SearchCandidates::Blocks, _) => {
+            format!("one of {} equal blocks of bits", distance.get() + 1)
+        }
+        _ => format!("distance at most {}", distance.get()),
+    }
+}
+
+/// Refuses an output in the directory of the index.
+fn refuse_index(output: &OutputTarget, index_path: &Path) -> Result<()> {
+    let OutputTarget::Path(path) = output else {
+        return Ok(());
+    };
+    let directory = path.parent().unwrap_or(path).canonicalize();
+    match (directory, index_path.canonicalize()) {
+        (Ok(directory), Ok(own)) if directory == own => Err(Error::usage_error(format!(
+            "the output {} is inside the index {}: write to another place",
+            display_path(path),
+            display_path(index_path)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl<C: FingerprintCode> OpenIndex<C> {
+    /// Refuses settings that the index does not support. Returns the distance.
+    fn check_job(&self, job: &SearchJob<'_>) -> Result<Distance> {
+        let (settings, manifest) = (job.settings, &self.manifest);
+        let index_path = display_path(job.index_path);
+        let most = manifest.distance;
+        let distance = settings.distance.unwrap_or(most);
+        if distance > most {
+            return Err(Error::usage_error(format!(
+                "the distance {distance} is above {most}, the distance of the index {index_path}: \
+                 give at most {most}, or build an index with --distance {distance}"
+            )));
+        }
+        if let Some(asked) = &settings.recipe {
+            self.check_recipe(asked, &index_path)?;
+        }
+        let blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
+        if settings.candidates == SearchCandidates::Blocks && !blocks {
+            return Err(Error::usage_error(format!(
+                "--candidates blocks needs an index of equal blocks, and the plan of {index_path} is \
+                 `{}`: build it with --plan blocks",
+                manifest.plan
+            )));
+        }
+        let compares = settings.check.is_some_and(TextCheck::compares_texts);
+        let by_plan = settings.candidates == SearchCandidates::Plan;
+        let by_records = by_plan && !matches!(settings.check, Some(TextCheck::Sequences(..)));
+        if by_plan && !manifest.matching && job.reading.entries == IndexEntries::Documents {
+            return Err(Error::usage_error(format!(
+                "the index {index_path} stores only fingerprints, which find near texts but not all \
+                 texts at a threshold: build it again with `lookalike index build {index_path} IN \
+                 --force`, without --distance-only, or give --distance K with an index built with \
+                 --texts to compare only texts within that distance"
+            )));
+        }
+        if compares && !by_records && !manifest.texts {
+            return Err(Error::usage_error(format!(
+                "this measure compares texts, which the index {index_path} does not store: build it \
+                 with --texts, or leave --verify and --threshold out to get distances"
+            )));
+        }
+        if compares && job.reading.entries != IndexEntries::Documents {
+            return Err(Error::usage_error(
+                "similarities need texts, and the queries are bare fingerprints: give documents, \
+                 or leave --verify and --threshold out to get distances",
+            ));
+        }
+        Ok(Distance::new(distance, manifest.bits)?)
+    }
+
+    /// Returns the match plan, if it finds the candidates.
+    fn candidate_plan(&self, settings: &SearchSettings) -> Result<Option<MatchPlan>> {
+        let plan_settings = settings.check.and_then(TextCheck::plan_settings);
+        match (settings.candidates, plan_settings, &self.recipe) {
+            (SearchCandidates::Plan, Some(plan_settings), Some(recipe)) => {
+                let plan = MatchPlan::new(recipe, plan_settings)?;
+                let reach = plan.join_plan().map_or(0, |join| join.reach);
+                if reach > MOST_INDEXED {
+                    return Err(Error::usage_error(format!(
+                        "the threshold {} needs documents of {reach} features, but an index covers \
+                         those of up to {MOST_INDEXED}: give a higher threshold",
+                        plan_settings.threshold.get()
+                    )));
+                }
+                Ok(Some(plan))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn open_matcher(
+        &self,
+        index_path: &Path,
+        plan: Option<&MatchPlan>,
+    ) -> Result<Option<IndexMatcher>> {
+        let (Some(plan), Some(recipe)) = (plan, &self.recipe) else {
+            return Ok(None);
+        };
+        let parts = self.segments.iter().map(|(_, part)| (&part.entry, part));
+        IndexMatcher::open_buckets(index_path, recipe, plan, parts).map(Some)
+    }
+
+    fn check_recipe(&self, asked: &Recipe, index_path: &str) -> Result<()> {
+        let named = |recipe: &Recipe| format!("{} ({})", recipe.name, recipe.recipe_id());
+        match &self.recipe {
+            Some(own) if own.recipe_id() == asked.recipe_id() => Ok(()),
+            own => Err(Error::usage_error(format!(
+                "the index {index_path} has {}, the queries have the recipe {}: fingerprints of two \
+                 recipes never compare",
+                own.as_ref().map_or_else(
+                    || "fingerprints of an unknown recipe".to_owned(),
+                    |own| format!("the recipe {}", named(own))
+                ),
+                named(asked)
+            ))),
+        }
+    }
+
+    /// Returns the segment of a row, and the row's index in that segment.
+    fn locate_row(&self, position: u64) -> (usize, u64) {
+        let segment = self.bases.partition_point(|&base| base <= position) - 1;
+        (segment, position - self.bases[segment])
+    }
+}
+
+impl<C: FingerprintCode> BlockSearcher<'_, C> {
+    fn new_block_result(&self) -> SearchedBlock {
+        SearchedBlock {
+            rows: self.template.empty_like(),
+            bad: Vec::new(),
+            counts: SearchCounts::default(),
+        }
+    }
+
+    /// Searches for all queries of a block, in batches.
+    fn search_block(
+        &self,
+        worker: &mut SearchWorker<C>,
+        made: &mut SearchedBlock,
+        emit: &EmitPart<'_, SearchedBlock>,
+    ) -> Result<()> {
+        let (mut start, mut size) = (0, FIRST_QUERIES);
+        while start < worker.codes.len() {
+            let end = (start + size).min(worker.codes.len());
+            let found = match &self.matcher {
+                Some(matcher) => self.find_matches(matcher, worker, start..end)?,
+                None => {
+                    let found = self.find_candidates(worker, start, end);
+                    self.verify_candidates(worker)?;
+                    found
+                }
+            };
+            self.list_matches(worker, made, emit)?;
+            size = match found {
+                0..MATCHES_AT_ONCE => (size * 4).min(MOST_QUERIES),
+                _ => size,
+            };
+            let per_query = found.div_ceil(end - start).max(1);
+            size = size.min((MATCHES_AT_ONCE / per_query).max(1));
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Finds candidates of some queries by distance or blocks. Returns their number before
+    /// verification.
+    fn find_candidates(&self, worker: &mut SearchWorker<C>, start: usize, end: usize) -> usize {
+        let mut hits = std::mem::take(&mut worker.hits);
+        hits.clear();
+        let queries = &worker.codes[start..end];
+        let from = |query: usize| {
+            worker
+                .unfingerprinted
+                .partition_point(|&(of, _)| (of as usize) < query)
+        };
+        let unfingerprinted = &worker.unfingerprinted[from(start)..from(end)];
+        for ((index, part), &base) in self.opened.segments.iter().zip(&self.opened.bases) {
+            let all_count =
+                part.removed.count_removed() == 0 && part.unfingerprinted.row_count() == 0;
+            let counts =
+                |row| !part.removed.contains_row(row) && !part.unfingerprinted.contains_row(row);
+            index.search_queries(queries, &self.search, |query, found| {
+                let query = (start + query) as u32;
+                if (all_count || counts(found.row)) && !worker.is_unfingerprinted(query) {
+                    hits.push(QueryHit {
+                        query,
+                        rank: found.distance.into(),
+                        position: base + u64::from(found.row),
+                    });
+                }
+            });
+            for &(query, key) in unfingerprinted {
+                let equal = part.unfingerprinted.rows_with_key(key);
+                let there = equal.filter(|&row| !part.removed.contains_row(row));
+                hits.extend(there.map(|row| QueryHit {
+                    query,
+                    rank: 0,
+                    position: base + u64::from(row),
+                }));
+            }
+        }
+        worker.hits = hits;
+        worker.hits.len()
+    }
+
+    /// Finds the matches of some queries with the match plan. Returns their number.
+    fn find_matches(
+        &self,
+        matcher: &IndexMatcher,
+        worker: &mut SearchWorker<C>,
+        queries: std::ops::Range<usize>,
+    ) -> Result<usize> {
+        worker.hits.clear();
+        let segments = self.opened.segments.iter().zip(&self.opened.bases);
+        worker
+            .unpacked
+            .resize_with(self.opened.segments.len(), UnpackedFrame::default);
+        for (number, ((_, part), &base)) in segments.enumerate() {
+            for query in queries.clone() {
+                let segment = SearchedSegment {
+                    number,
+                    part,
+                    unpacked: &mut worker.unpacked[number],
+                };
+                let hits = &mut worker.hits;
+                let add = |row: u32, similarity: f64| {
+                    hits.push(QueryHit {
+                        query: query as u32,
+                        rank: QueryHit::similarity_rank(similarity),
+                        position: base + u64::from(row),
+                    });
+                };
+                let document = &worker.documents[query];
+                matcher.find_matches(document, segment, &mut worker.matching, add)?;
+            }
+        }
+        Ok(worker.hits.len())
+    }
+
+    /// Replaces distances with similarities and drops candidates below the threshold.
+    fn verify_candidates(&self, worker: &mut SearchWorker<C>) -> Result<()> {
+        let Some(check) = self.settings.check else {
+            return Ok(());
+        };
+        let bits = f64::from(self.opened.manifest.bits);
+        let mut hits = std::mem::take(&mut worker.hits);
+        if !check.compares_texts() {
+            for hit in &mut hits {
+                hit.rank = QueryHit::similarity_rank(1.0 - hit.rank as f64 / bits);
+            }
+            worker.hits = hits;
+            return Ok(());
+        }
+        let Some(analyzer) = &self.analyzer else {
+            worker.hits = hits;
+            return Ok(());
+        };
+        // Sorting by position decompresses each frame of stored texts only once.
+        hits.sort_unstable_by_key(|hit| (hit.position, hit.query));
+        worker
+            .unpacked
+            .resize_with(self.opened.segments.len(), UnpackedFrame::default);
+        let mut last = None;
+        let mut kept = Vec::with_capacity(hits.len());
+        for hit in hits {
+            if worker.is_unfingerprinted(hit.query) {
+                let rank = QueryHit::similarity_rank(1.0);
+                kept.push(QueryHit { rank, ..hit });
+                continue;
+            }
+            if last != Some(hit.position) {
+                last = Some(hit.position);
+                let (segment, row) = self.opened.locate_row(hit.position);
+                let Some(texts) = &self.opened.segments[segment].1.texts else {
+                    continue;
+                };
+                let text = texts.text_of_row(row, &mut worker.unpacked[segment])?;
+                worker.other.clear_inputs();
+                let analysis = analyzer.analyze_text(text, &mut worker.scratch);
+                worker.other.push_document(check, &analysis);
+            }
+            let query = (&worker.material, hit.query as usize);
+            if let Some(similarity) = check.similarity(query, (&worker.other, 0))? {
+                kept.push(QueryHit {
+                    rank: QueryHit::similarity_rank(similarity.get()),
+                    ..hit
+                });
+            }
+        }
+        worker.hits = kept;
+        Ok(())
+    }
+
+    /// Formats the matches as rows of the table.
+    fn list_matches(
+        &self,
+        worker: &mut SearchWorker<C>,
+        made: &mut SearchedBlock,
+        emit: &EmitPart<'_, SearchedBlock>,
+    ) -> Result<()> {
+        let mut hits = std::mem::take(&mut worker.hits);
+        hits.sort_unstable();
+        for found in hits.chunk_by_mut(|a, b| a.query == b.query) {
+            let wanted = match self.settings.which {
+                ListedMatches::All => &found[..],
+                ListedMatches::Nearest(count) => &found[..found.len().min(count)],
+                ListedMatches::First => {
+                    found.sort_unstable_by_key(|hit| hit.position);
+                    &found[..1]
+                }
+            };
+            let limit = self.settings.limit.unwrap_or(usize::MAX);
+            made.counts.matched += 1;
+            let is_truncated = wanted.len() > limit;
+            made.counts.truncated += u64::from(is_truncated);
+            for hit in &wanted[..wanted.len().min(limit)] {
+                let (segment, row) = self.opened.locate_row(hit.position);
+                let id = self.opened.segments[segment].1.names.id_of_row(row)?;
+                let value = match self.settings.check {
+                    None => TableCell::Integer(hit.rank),
+                    Some(_) => TableCell::Number(hit.similarity()),
+                };
+                let query = worker.query_id(hit.query as usize);
+                let cells = [
+                    TableCell::Text(query),
+                    TableCell::Text(&id),
+                    value,
+                    TableCell::Bool(is_truncated),
+                ];
+                let columns = cells.len() - usize::from(self.settings.limit.is_none());
+                made.rows.push_row(&cells[..columns])?;
+                made.counts.matches += 1;
+                if made.rows.approximate_bytes() >= PART_BYTES {
+                    emit(std::mem::replace(made, self.new_block_result()))?;
+                }
+            }
+        }
+        worker.hits = hits;
+        Ok(())
+    }
+}

@@ -1,0 +1,390 @@
+//! Match options as a user gives them: as options of a command, fields of a request or arguments of a
+//! call.
+//!
+//! All three have the same choices under the same names and refuse the same contradictions. Only the
+//! spelling in messages differs.
+
+use lookalike::Threshold;
+use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
+
+use crate::error::{Error, Result};
+
+/// Match options; `None` means the default.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MatchOptions {
+    /// The method by which candidates are found.
+    pub method: Option<MatchMethod>,
+    /// Smallest similarity of a match.
+    pub threshold: Option<Threshold>,
+    /// Largest Hamming distance between the fingerprints of candidates.
+    pub distance: Option<u32>,
+    /// The way to select candidates among fingerprints.
+    pub candidates: Option<CandidateRule>,
+    /// Number of longest sentences that stand for a document.
+    pub sentences: Option<usize>,
+    /// The measure of similarity.
+    pub measure: Option<SimilarityMeasure>,
+    /// The unit in which edits are counted.
+    pub unit: Option<EditUnit>,
+}
+
+/// All methods.
+pub const METHODS: [MatchMethod; 7] = [
+    MatchMethod::Auto,
+    MatchMethod::MinHash,
+    MatchMethod::SimHash,
+    MatchMethod::Exact,
+    MatchMethod::Join,
+    MatchMethod::Sentences,
+    MatchMethod::BottomK,
+];
+
+/// All measures.
+pub const MEASURES: [SimilarityMeasure; 7] = [
+    SimilarityMeasure::Jaccard,
+    SimilarityMeasure::Containment,
+    SimilarityMeasure::Cosine,
+    SimilarityMeasure::Levenshtein,
+    SimilarityMeasure::Indel,
+    SimilarityMeasure::Substring,
+    SimilarityMeasure::Sketch,
+];
+
+/// All units.
+pub const UNITS: [EditUnit; 2] = [EditUnit::Characters, EditUnit::Words];
+
+/// All ways to select candidates among fingerprints.
+pub const CANDIDATES: [CandidateRule; 2] = [CandidateRule::Distance, CandidateRule::Blocks];
+
+/// Returns the name of a method in options, requests, calls and reports.
+pub fn method_name(method: MatchMethod) -> &'static str {
+    match method {
+        MatchMethod::Auto => "auto",
+        MatchMethod::MinHash => "minhash",
+        MatchMethod::SimHash => "simhash",
+        MatchMethod::Exact => "exact",
+        MatchMethod::Join => "join",
+        MatchMethod::Sentences => "sentences",
+        MatchMethod::BottomK => "bottomk",
+    }
+}
+
+/// Returns the name of a measure in options, requests, calls and reports.
+pub fn measure_name(measure: SimilarityMeasure) -> &'static str {
+    match measure {
+        SimilarityMeasure::Jaccard => "jaccard",
+        SimilarityMeasure::Containment => "containment",
+        SimilarityMeasure::Cosine => "cosine",
+        SimilarityMeasure::Levenshtein => "levenshtein",
+        SimilarityMeasure::Indel => "indel",
+        SimilarityMeasure::Substring => "lcs",
+        SimilarityMeasure::Sketch => "none",
+    }
+}
+
+/// Returns the name of a unit in options, requests and calls.
+pub fn unit_name(unit: EditUnit) -> &'static str {
+    match unit {
+        EditUnit::Characters => "characters",
+        EditUnit::Words => "words",
+    }
+}
+
+/// Returns the name of a way to select candidates in options, requests and calls.
+pub fn candidates_name(candidates: CandidateRule) -> &'static str {
+    match candidates {
+        CandidateRule::Distance => "distance",
+        CandidateRule::Blocks => "blocks",
+    }
+}
+
+/// Returns the choice that has this name.
+///
+/// # Errors
+/// If no choice has this name; the message lists all names.
+pub fn choose_by_name<T: Copy>(
+    what: &str,
+    name: &str,
+    choices: &[T],
+    name_of: fn(T) -> &'static str,
+) -> Result<T> {
+    let chosen = choices.iter().copied().find(|&one| name_of(one) == name);
+    chosen.ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|&one| name_of(one)).collect();
+        Error::usage_error(format!(
+            "{what} is '{name}', which is not one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Returns a usage error with a formatted message from the calling function.
+macro_rules! refuse {
+    ($($text:tt)*) => {
+        return Err(Error::usage_error(format!($($text)*)))
+    };
+}
+
+/// The spelling of options in messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OptionSpelling {
+    /// `--match_method simhash`
+    #[default]
+    Options,
+    /// `"match_method": "simhash"`
+    Fields,
+    /// `match_method="simhash"`
+    Arguments,
+}
+
+impl OptionSpelling {
+    pub(crate) fn spell_option(self, option: &str) -> String {
+        match (self, option) {
+            (Self::Options, "measure") => "--verify".to_owned(),
+            (Self::Options, _) => format!("--{option}"),
+            (Self::Fields, _) => format!("\"{option}\""),
+            (Self::Arguments, "measure") => "verify".to_owned(),
+            (Self::Arguments, _) => option.to_owned(),
+        }
+    }
+
+    /// Spells an option with its value, which is a name or a number.
+    pub(crate) fn spell_choice(self, option: &str, value: &str) -> String {
+        let name = self.spell_option(option);
+        match self {
+            Self::Options => format!("{name} {value}"),
+            Self::Fields if value.parse::<u64>().is_ok() => format!("{name}: {value}"),
+            Self::Fields => format!("{name}: \"{value}\""),
+            Self::Arguments if value.parse::<u64>().is_ok() => format!("{name}={value}"),
+            Self::Arguments => format!("{name}=\"{value}\""),
+        }
+    }
+
+    /// Spells the option that makes row numbers the ids.
+    pub(crate) fn row_numbers(self) -> &'static str {
+        match self {
+            Self::Options => "--id-row",
+            Self::Fields | Self::Arguments => "id=False",
+        }
+    }
+
+    /// Spells a change of a recipe.
+    pub(crate) fn spell_change(self, change: &str) -> String {
+        match self {
+            Self::Options => format!("--set {change}"),
+            Self::Fields | Self::Arguments => change.to_owned(),
+        }
+    }
+}
+
+impl MatchOptions {
+    /// Converts the options into settings.
+    ///
+    /// # Errors
+    /// If an option contradicts the method or would have no effect.
+    pub fn to_settings(&self, spelling: OptionSpelling) -> Result<plan::MatchSettings> {
+        self.check_options(spelling)?;
+        let defaults = plan::MatchSettings::default();
+        Ok(plan::MatchSettings {
+            method: self.match_method(),
+            threshold: self.threshold.unwrap_or(defaults.threshold),
+            distance: self.distance.unwrap_or(defaults.distance),
+            measure: self.similarity_measure(),
+            unit: self.unit.unwrap_or_default(),
+            candidates: self.candidates.unwrap_or_default(),
+            sentences: self.sentences.unwrap_or(defaults.sentences),
+        })
+    }
+
+    /// Returns the options that result in these settings.
+    #[must_use]
+    pub fn from_settings(settings: &plan::MatchSettings) -> Self {
+        let plan::MatchSettings {
+            method, measure, ..
+        } = *settings;
+        let is = |one| method == one;
+        let checked = measure != SimilarityMeasure::Sketch;
+        let decided_by_sketch =
+            !checked && (is(MatchMethod::SimHash) || is(MatchMethod::Sentences));
+        Self {
+            method: Some(method),
+            threshold: (!is(MatchMethod::Exact) && !decided_by_sketch)
+                .then_some(settings.threshold),
+            distance: is(MatchMethod::SimHash).then_some(settings.distance),
+            candidates: is(MatchMethod::SimHash).then_some(settings.candidates),
+            sentences: is(MatchMethod::Sentences).then_some(settings.sentences),
+            measure: Some(measure),
+            unit: counts_edits(measure).then_some(settings.unit),
+        }
+    }
+
+    fn match_method(&self) -> MatchMethod {
+        self.method.unwrap_or_default()
+    }
+
+    fn similarity_measure(&self) -> SimilarityMeasure {
+        self.measure.unwrap_or_default()
+    }
+
+    /// Refuses options that have no effect with this method.
+    fn check_options(&self, spelling: OptionSpelling) -> Result<()> {
+        let (method, measure) = (self.match_method(), self.similarity_measure());
+        let name = |option| spelling.spell_option(option);
+        let with = |option, value| spelling.spell_choice(option, value);
+        let (simhash, unchecked) = (
+            method == MatchMethod::SimHash,
+            measure == SimilarityMeasure::Sketch,
+        );
+        if self.candidates.is_some() && !simhash {
+            refuse!(
+                "{} is for fingerprints: add {}, or leave it out",
+                name("candidates"),
+                with("method", "simhash")
+            );
+        }
+        if self.candidates == Some(CandidateRule::Blocks) && unchecked {
+            refuse!(
+                "{} selects fingerprints at any distance, and with {} all of them would match: \
+                 give a measure, such as {}",
+                with("candidates", "blocks"),
+                with("measure", "none"),
+                with("measure", "levenshtein")
+            );
+        }
+        if let Some(sentences) = self.sentences
+            && method != MatchMethod::Sentences
+        {
+            refuse!(
+                "{} is for {}: give both or neither",
+                with("sentences", &sentences.to_string()),
+                with("method", "sentences")
+            );
+        }
+        if method == MatchMethod::Sentences && unchecked && self.threshold.is_some() {
+            refuse!(
+                "{threshold} has no effect with {} {}, where only the sentences decide: leave \
+                 {threshold} out",
+                with("method", "sentences"),
+                with("measure", "none"),
+                threshold = name("threshold")
+            );
+        }
+        if let Some(distance) = self.distance
+            && !simhash
+        {
+            refuse!(
+                "{} is for fingerprints: add {}, or give a similarity with {}",
+                with("distance", &distance.to_string()),
+                with("method", "simhash"),
+                name("threshold")
+            );
+        }
+        let useless = [
+            ("threshold", self.threshold.is_some()),
+            ("measure", measure != SimilarityMeasure::Jaccard),
+        ];
+        for (option, given) in useless {
+            if method == MatchMethod::Exact && given {
+                refuse!(
+                    "{} has no effect with {}, which finds only equal texts: leave one of them out",
+                    name(option),
+                    with("method", "exact")
+                );
+            }
+        }
+        if simhash && unchecked && self.threshold.is_some() {
+            refuse!(
+                "{threshold} has no effect with {} {}, where only {} decides: leave {threshold} \
+                 out",
+                with("method", "simhash"),
+                with("measure", "none"),
+                name("distance"),
+                threshold = name("threshold")
+            );
+        }
+        check_unit(measure, self.unit, spelling)
+    }
+}
+
+/// Refuses a unit if the measure does not count in units.
+pub fn check_unit(
+    measure: SimilarityMeasure,
+    unit: Option<EditUnit>,
+    spelling: OptionSpelling,
+) -> Result<()> {
+    if unit.is_none() || counts_edits(measure) {
+        return Ok(());
+    }
+    refuse!(
+        "{} is for {}, indel and lcs, which count characters or words: leave it out, or use one of \
+         these",
+        spelling.spell_option("unit"),
+        spelling.spell_choice("measure", "levenshtein")
+    );
+}
+
+fn counts_edits(measure: SimilarityMeasure) -> bool {
+    matches!(
+        measure,
+        SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel | SimilarityMeasure::Substring
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(method: MatchMethod, measure: SimilarityMeasure) -> MatchOptions {
+        MatchOptions {
+            method: Some(method),
+            measure: Some(measure),
+            ..MatchOptions::default()
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_settings_asks_for_them() {
+        for method in METHODS {
+            for measure in MEASURES {
+                let Ok(settings) = some(method, measure).to_settings(OptionSpelling::Fields) else {
+                    continue;
+                };
+                let told = MatchOptions::from_settings(&settings);
+                assert_eq!(told.to_settings(OptionSpelling::Fields).unwrap(), settings);
+            }
+        }
+    }
+
+    #[test]
+    fn refusals_are_spelled_as_the_question_was() {
+        let asked = MatchOptions {
+            distance: Some(3),
+            ..MatchOptions::default()
+        };
+        for (spelling, said) in [
+            (
+                OptionSpelling::Options,
+                "--distance 3 is for fingerprints: add --method simhash",
+            ),
+            (
+                OptionSpelling::Fields,
+                "\"distance\": 3 is for fingerprints: add \"method\": \"simhash\"",
+            ),
+            (
+                OptionSpelling::Arguments,
+                "distance=3 is for fingerprints: add method=\"simhash\"",
+            ),
+        ] {
+            let error = asked.to_settings(spelling).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+        let exact = some(MatchMethod::Exact, SimilarityMeasure::Cosine)
+            .to_settings(OptionSpelling::Options);
+        assert!(
+            exact
+                .unwrap_err()
+                .to_string()
+                .starts_with("--verify has no effect")
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! The first reading: all threads convert rows to sketches; the results are in input order.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use lookalike::audit::SampleComparer;
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike::{DocumentSketcher, DocumentSketches};
+
+use super::audit::RunAudit;
+use super::documents::{ExtraFields, ReadDocuments};
+use super::forecast::RowSampling;
+use super::progress::{ProgressListener, begin_reading};
+use super::rejected::{RowTally, tell_bad_rows};
+use super::settings::RunSettings;
+use crate::error::{Error, Result};
+use crate::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
+
+/// Everything needed to convert a row to a sketch.
+pub(super) struct CorpusReader<'a> {
+    pub(super) settings: &'a RunSettings,
+    pub(super) analyzer: TextAnalyzer,
+    pub(super) sketcher: DocumentSketcher,
+    pub(super) extra: ExtraFields,
+    /// Receives all bad rows in order.
+    pub(super) reject: &'a RejectRows<'a>,
+    /// The audit of the run, with the size on disk of all inputs in bytes, if it is known.
+    pub(super) audit: Option<(&'a RunAudit, Option<u64>)>,
+    /// The selection of rows if not all are read. Bad rows are then only counted.
+    pub(super) sampling: Option<&'a RowSampling>,
+}
+
+/// Receives the bad rows of a block.
+pub(super) type RejectRows<'a> = dyn Fn(&InputSet, &[BadRow]) -> Result<()> + Sync + 'a;
+
+/// The buffers of one thread.
+#[derive(Default)]
+struct ReadWorker {
+    parse: ParseScratch,
+    scratch: AnalysisScratch,
+    /// The counter of the audit, if there is one.
+    counter: Option<SampleComparer>,
+}
+
+/// Number of features of short documents kept from the first reading; they take 96 MiB.
+const FEATURES_HELD: usize = 12 << 20;
+
+/// Analyses a row by its features if they are given, otherwise by its text.
+pub(crate) fn analyze_row<'s>(
+    analyzer: &TextAnalyzer,
+    row: &InputRow<'_>,
+    scratch: &'s mut AnalysisScratch,
+) -> TextAnalysis<'s> {
+    match &row.features {
+        Some(features) => analyzer.analyze_features(features.iter_weighted(), scratch),
+        None => analyzer.analyze_text(row.text, scratch),
+    }
+}
+
+/// The results so far; those of consecutive blocks are joined.
+struct JoinedParts {
+    documents: ReadDocuments,
+    next: u64,
+    waiting: BTreeMap<u64, ReadDocuments>,
+    bytes_on_disk: u64,
+    tally: RowTally,
+    failure: Option<Error>,
+}
+
+impl CorpusReader<'_> {
+    /// Creates an empty store of sketches.
+    pub(super) fn new_sketches(&self) -> DocumentSketches {
+        self.sketcher.new_sketches(FEATURES_HELD)
+    }
+
+    /// Reads all inputs and appends their documents to `documents`.
+    pub(super) fn read_inputs(
+        &self,
+        inputs: &InputSet,
+        documents: ReadDocuments,
+        progress: &dyn ProgressListener,
+    ) -> Result<ReadDocuments> {
+        begin_reading(progress, inputs);
+        let joined = Mutex::new(JoinedParts {
+            documents,
+            next: 0,
+            waiting: BTreeMap::new(),
+            bytes_on_disk: 0,
+            tally: RowTally::default(),
+            failure: None,
+        });
+        rayon::broadcast(|_| {
+            if let Err(error) = self.read_blocks(inputs, &joined, progress) {
+                lock_joined(&joined).failure.get_or_insert(error);
+            }
+        });
+        let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = joined.failure {
+            return Err(error);
+        }
+        if self.sampling.is_none() {
+            joined.tally.refuse_useless(inputs)?;
+        }
+        Ok(joined.documents)
+    }
+
+    fn read_blocks(
+        &self,
+        inputs: &InputSet,
+        joined: &Mutex<JoinedParts>,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
+        let mut worker = ReadWorker {
+            counter: self.audit.map(|(audit, _)| audit.new_comparer()),
+            ..ReadWorker::default()
+        };
+        let is_enough = || self.sampling.is_some_and(RowSampling::is_enough);
+        while lock_joined(joined).failure.is_none() && !is_enough() {
+            let Some(block) = inputs.next_block()? else {
+                break;
+            };
+            if let Some(sampling) = self.sampling {
+                sampling.begin_block(&block);
+            }
+            if let Some((audit, bytes)) = self.audit {
+                let buffers = (&mut worker.parse, &mut worker.scratch);
+                let inputs = (inputs, bytes);
+                audit
+                    .audit_drawing()
+                    .draw_from_block(inputs, &block, &self.analyzer, buffers)?;
+            }
+            let part = self.read_part(inputs, &block, &mut worker)?;
+            let (ordinal, bytes_on_disk) = (block.ordinal(), block.bytes_on_disk());
+            inputs.recycle_block(block);
+            let mut joined = lock_joined(joined);
+            joined.bytes_on_disk += bytes_on_disk;
+            joined.waiting.insert(ordinal, part);
+            self.join_parts(inputs, &mut joined, progress)?;
+            progress.advance_stage(joined.bytes_on_disk);
+        }
+        Ok(())
+    }
+
+    fn join_parts(
+        &self,
+        inputs: &InputSet,
+        joined: &mut JoinedParts,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
+        while let Some(mut part) = joined.waiting.remove(&joined.next) {
+            joined.next += 1;
+            if part.len() > 0 {
+                progress.rows_usable();
+            }
+            joined.tally.add_rows(part.len() as u64, &part.bad);
+            tell_bad_rows(&part.bad, progress, self.settings.strict, |rows| {
+                (self.reject)(inputs, rows)
+            })?;
+            joined.documents.append_documents(&mut part);
+            let limit = lookalike::DocId::LIMIT;
+            if joined.documents.len() >= limit {
+                return Err(Error::limit_error(format!(
+                    "a run holds at most {limit} documents"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_part(
+        &self,
+        inputs: &InputSet,
+        block: &InputBlock,
+        worker: &mut ReadWorker,
+    ) -> Result<ReadDocuments> {
+        let ReadWorker {
+            parse,
+            scratch,
+            counter,
+        } = worker;
+        let base = self
+            .audit
+            .map_or(0, |(audit, _)| audit.audit_drawing().row_number_base());
+        let mut part = ReadDocuments::with_sketches(self.new_sketches());
+        inputs.parse_block(block, parse, &mut |row| {
+            if let Some(sampling) = self.sampling {
+                let Ok(row) = row else {
+                    sampling.count_bad_row();
+                    return Ok(());
+                };
+                if sampling.takes_row(row.number) {
+                    let begun = Instant::now();
+                    match part.push_row(&row, &self.extra) {
+                        Ok(()) => self.sketcher.add_document(
+                            &analyze_row(&self.analyzer, &row, scratch),
+                            &mut part.sketches,
+                        ),
+                        Err(_) => sampling.count_bad_row(),
+                    }
+                    sampling.add_sketching(begun.elapsed());
+                }
+                return Ok(());
+            }
+            let bad = match row {
+                Ok(row) => {
+                    part.bytes += u64::from(row.place.byte_length());
+                    match part.push_row(&row, &self.extra) {
+                        Ok(()) => {
+                            let analysis = analyze_row(&self.analyzer, &row, scratch);
+                            let (Some((audit, _)), Some(counter)) = (self.audit, &mut *counter)
+                            else {
+                                self.sketcher.add_document(&analysis, &mut part.sketches);
+                                return Ok(());
+                            };
+                            counter.begin_document(&analysis);
+                            let sketches = &mut part.sketches;
+                            let see = &mut |features: &[u64]| counter.take_features(features);
+                            self.sketcher.add_showing_features(&analysis, sketches, see);
+                            audit.compare_with_drawn(base + row.number, &analysis, counter);
+                            return Ok(());
+                        }
+                        Err(reason) => make_bad_row(inputs, &row, reason),
+                    }
+                }
+                Err(bad) => {
+                    part.bytes += u64::from(bad.place.byte_length());
+                    bad
+                }
+            };
+            part.bad.push(bad);
+            Ok(())
+        })?;
+        Ok(part)
+    }
+}
+
+/// Creates the report of a valid row that this run cannot use.
+pub(crate) fn make_bad_row(inputs: &InputSet, row: &InputRow<'_>, reason: String) -> BadRow {
+    BadRow {
+        file: inputs.input_of(row.place).display_name().to_owned(),
+        line: row.line,
+        number: row.number,
+        reason,
+        place: row.place,
+    }
+}
+
+/// Returns the name of the input and the line of a row, given its place and its number.
+pub(super) fn row_position(inputs: &InputSet, place: RowPlace, number: u64) -> (&str, u64) {
+    let file = inputs.input_of(place);
+    let header = u64::from(file.header_row().is_some());
+    let line = number - file.first_number().unwrap_or(1) + 1 + header;
+    (file.display_name(), line)
+}
+
+fn lock_joined(joined: &Mutex<JoinedParts>) -> std::sync::MutexGuard<'_, JoinedParts> {
+    // A panic in another worker propagates at the end of the broadcast anyway.
+    joined.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,439 @@
+//! The part of reading that needs the input order and runs under one lock: choosing the next input,
+//! finding the ends of rows, counting rows, and interpreting headers.
+
+use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParquetBlock, TableBlock};
+use super::columnar::{ParquetPortions, PositionedFile, has_column, unreadable};
+use super::content::foreign_content;
+use super::decode::{bom_length, is_utf16};
+use super::delimited::DelimitedColumns;
+use super::file::InputStorage;
+use super::inputs::{InputSet, RowLayout};
+use super::json;
+use super::line_reader::{
+    CutSizes, LineCount, LineReader, ReadBuffer, RowEnds, count_rows, trim_line_end,
+};
+use super::{IdField, InputFormat};
+use crate::error::{Error, Result};
+
+/// Bytes from which an input's content is recognised.
+const PEEKED: usize = 64;
+
+/// Largest number of documents in a block, with one document per file.
+const MAX_DOCUMENTS: usize = 256;
+
+/// The progress of reading.
+pub(super) struct ReadProgress {
+    /// Index of the current or next input.
+    file: usize,
+    open: Option<OpenInput>,
+    /// Bytes on disk of the open input that are already attributed to blocks.
+    charged: u64,
+    ordinal: u64,
+    /// Rows handed out.
+    rows: u64,
+    /// The first input with columns; all others must have the same names.
+    first_columns: Option<usize>,
+    /// `true` if reading has ended with an error.
+    failed: bool,
+}
+
+enum OpenInput {
+    Lines(OpenLines),
+    Portions(ParquetPortions),
+    /// Rows of a table in memory that have been handed out.
+    Table(u64),
+}
+
+struct OpenLines {
+    reader: LineReader,
+    /// Lines read so far.
+    lines: u64,
+    /// `true` before the first row.
+    at_start: bool,
+}
+
+impl ReadProgress {
+    pub(super) fn new() -> Self {
+        Self {
+            file: 0,
+            open: None,
+            charged: 0,
+            ordinal: 0,
+            rows: 0,
+            first_columns: None,
+            failed: false,
+        }
+    }
+
+    /// Returns the next block. After an error it returns `None`, because one caller has received the
+    /// error.
+    pub(super) fn next_block(&mut self, inputs: &InputSet) -> Result<Option<InputBlock>> {
+        if self.failed {
+            return Ok(None);
+        }
+        let next = self.read_block(inputs);
+        self.failed = next.is_err();
+        next
+    }
+
+    /// Ends reading because a block could not be filled.
+    pub(super) fn stop_after_failure(&mut self) {
+        self.failed = true;
+    }
+
+    fn read_block(&mut self, inputs: &InputSet) -> Result<Option<InputBlock>> {
+        while let Some(file) = inputs.input_files().get(self.file) {
+            if file.input_format() == InputFormat::TextFile {
+                return Ok(Some(self.next_documents(inputs)));
+            }
+            let open = match self.open.take() {
+                Some(open) => open,
+                None => self.open_next_input(inputs)?,
+            };
+            file.first_number.get_or_init(|| self.rows + 1);
+            if let Some((body, position)) = self.read_open_input(inputs, open)? {
+                return Ok(Some(self.make_block(body, position)));
+            }
+            file.check_unchanged()?;
+            self.file += 1;
+            self.charged = 0;
+        }
+        Ok(None)
+    }
+
+    fn make_block(&mut self, body: BlockBody, position: u64) -> InputBlock {
+        let block = InputBlock {
+            ordinal: self.ordinal,
+            bytes_on_disk: position.saturating_sub(self.charged),
+            body,
+        };
+        self.ordinal += 1;
+        self.charged = self.charged.max(position);
+        block
+    }
+
+    fn open_next_input(&mut self, inputs: &InputSet) -> Result<OpenInput> {
+        let file = &inputs.input_files()[self.file];
+        if file.input_format() == InputFormat::Memory {
+            return Ok(OpenInput::Table(0));
+        }
+        if file.input_format() == InputFormat::Parquet {
+            return self.open_parquet(inputs).map(OpenInput::Portions);
+        }
+        let spool = inputs
+            .stream_spool()
+            .filter(|_| file.storage() == InputStorage::Stream);
+        if let Some(spool) = spool {
+            file.set_spooled_at(spool.end_offset());
+        }
+        let options = inputs.read_options();
+        let sizes = CutSizes {
+            block_bytes: options.block_bytes,
+            max_row_bytes: options.max_row_bytes,
+        };
+        let mut reader =
+            LineReader::new(file.open_stream()?, spool.is_some(), file.row_ends(), sizes);
+        let name = file.display_name();
+        if file.input_format() == InputFormat::Json && options.encoding != encoding_rs::UTF_8 {
+            return Err(Error::usage_error(format!(
+                "{name} is a JSON list, which is read in UTF-8 only: convert it first, for example with \
+                 `iconv -f {} -t utf-8`",
+                options.encoding.name()
+            )));
+        }
+        let start = reader.peek_start(PEEKED, spool)?;
+        if is_utf16(start, options.encoding) {
+            return Err(Error::input_error(format!(
+                "{name} looks like UTF-16, which --encoding cannot read row by row: convert it to UTF-8 \
+                 first, for example with `iconv -f utf-16 -t utf-8`"
+            )));
+        }
+        if let Some(what) = foreign_content(start) {
+            return Err(Error::input_error(format!("{name} is {what}")));
+        }
+        let bom = bom_length(start, options.encoding);
+        reader.skip_start(bom);
+        if file.input_format() == InputFormat::Text {
+            inputs.decide_layout(|| Ok(Some(false)))?;
+            inputs.field_census().mark_complete();
+        }
+        Ok(OpenInput::Lines(OpenLines {
+            reader,
+            lines: 0,
+            at_start: true,
+        }))
+    }
+
+    fn open_parquet(&mut self, inputs: &InputSet) -> Result<ParquetPortions> {
+        let file = &inputs.input_files()[self.file];
+        let handle = PositionedFile::new(file.open_again()?)
+            .map_err(|cause| Error::read_error("open", file.display_name(), cause))?;
+        let layout = inputs.decide_layout(|| {
+            has_column(&handle, "id").map(Some).map_err(|error| {
+                unreadable(file.display_name(), &error.to_string()).with_source(error)
+            })
+        })?;
+        // With a schema, `decide_layout` always returns a layout.
+        let layout = layout.ok_or_else(|| unreadable(file.display_name(), "it has no schema"))?;
+        let block_bytes = inputs.read_options().block_bytes;
+        let portions =
+            ParquetPortions::open_file(file.display_name(), handle, &layout.plan, block_bytes)?;
+        inputs.field_census().mark_complete();
+        Ok(portions)
+    }
+
+    /// Returns the next rows of the open input, and the position on disk after them.
+    fn read_open_input(
+        &mut self,
+        inputs: &InputSet,
+        open: OpenInput,
+    ) -> Result<Option<(BlockBody, u64)>> {
+        match open {
+            OpenInput::Lines(lines) => self.read_lines(inputs, lines),
+            OpenInput::Portions(portions) => Ok(self.next_portion(portions)),
+            OpenInput::Table(passed) => Ok(self.next_table_rows(inputs, passed)),
+        }
+    }
+
+    /// Returns the next rows of a table in memory.
+    fn next_table_rows(&mut self, inputs: &InputSet, passed: u64) -> Option<(BlockBody, u64)> {
+        let table = inputs.open_table()?;
+        let (rows, position) = table.next_block(passed, inputs.read_options().block_bytes)?;
+        self.rows = rows.end;
+        self.open = Some(OpenInput::Table(rows.end));
+        Some((BlockBody::Memory(TableBlock { rows }), position))
+    }
+
+    /// Returns the next portion of a Parquet file. It is decoded without the lock.
+    fn next_portion(&mut self, mut portions: ParquetPortions) -> Option<(BlockBody, u64)> {
+        let before = self.rows - portions.passed_rows();
+        let portion = portions.next()?;
+        self.rows += portion.row_count();
+        let position = portions.passed_bytes();
+        self.open = Some(OpenInput::Portions(portions));
+        let packed = ParquetBlock {
+            file: self.file,
+            portion,
+            number: before + 1,
+        };
+        Some((BlockBody::Packed(packed), position))
+    }
+
+    fn read_lines(
+        &mut self,
+        inputs: &InputSet,
+        mut open: OpenLines,
+    ) -> Result<Option<(BlockBody, u64)>> {
+        let file = &inputs.input_files()[self.file];
+        let mut buffer = inputs.take_buffer();
+        loop {
+            let offset = open.reader.read_next_rows(
+                file.display_name(),
+                &mut buffer,
+                inputs.stream_spool(),
+            )?;
+            let Some(offset) = offset else {
+                inputs.return_buffer(buffer);
+                return Ok(None);
+            };
+            let bytes = buffer.filled_bytes();
+            if bytes.last() != Some(&b'\n') {
+                file.open_end.get_or_init(|| offset + bytes.len() as u64);
+            }
+            let start = self.read_first_row(inputs, bytes, &mut open)?;
+            let LineCount { lines, rows } = count_rows(&bytes[start..], file.row_ends());
+            let (line, number) = (open.lines + 1, self.rows + 1);
+            open.lines += lines;
+            if rows == 0 {
+                continue;
+            }
+            self.rows += rows;
+            let position = open.reader.position_on_disk();
+            self.open = Some(OpenInput::Lines(open));
+            let (file, offset) = (self.file, offset + start as u64);
+            let lines = LineBlock {
+                file,
+                buffer,
+                start,
+                offset,
+                line,
+                number,
+                rows,
+            };
+            return Ok(Some((BlockBody::Lines(lines), position)));
+        }
+    }
+
+    /// Interprets the first row of an input. Returns the offset in `size_on_disk` at which the data begin.
+    fn read_first_row(
+        &mut self,
+        inputs: &InputSet,
+        bytes: &[u8],
+        open: &mut OpenLines,
+    ) -> Result<usize> {
+        let file = &inputs.input_files()[self.file];
+        let ends = file.row_ends();
+        match file.input_format() {
+            InputFormat::Jsonl | InputFormat::Json => {
+                if open.at_start {
+                    open.at_start = false;
+                    sample_fields(inputs, bytes);
+                }
+                inputs.decide_layout(|| Ok(json_has_id(inputs, bytes)))?;
+                Ok(0)
+            }
+            InputFormat::Csv { delimiter, quoting } if open.at_start => {
+                let Some((start, end)) = first_filled(bytes, ends) else {
+                    return Ok(0);
+                };
+                open.at_start = false;
+                let row = &bytes[start..end];
+                self.take_columns(inputs, row, delimiter, quoting)?;
+                if !inputs.read_options().header {
+                    return Ok(0);
+                }
+                file.header.get_or_init(|| row.to_vec());
+                open.lines += memchr::memchr_iter(b'\n', &bytes[..end]).count() as u64;
+                Ok(end)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Reads the names of the columns from the first row of a CSV input and compares them with those of
+    /// the inputs before it.
+    fn take_columns(
+        &mut self,
+        inputs: &InputSet,
+        row: &[u8],
+        delimiter: u8,
+        quoting: bool,
+    ) -> Result<()> {
+        let file = &inputs.input_files()[self.file];
+        let name = file.display_name();
+        let mut room = String::new();
+        let row = inputs
+            .row_decoding()
+            .decode_row(trim_line_end(row), &mut room)
+            .map_err(|reason| Error::input_error(format!("the first row of {name}: {reason}")))?;
+        let mut columns = match inputs.read_options().header {
+            true => DelimitedColumns::from_header(row, delimiter, quoting),
+            false => DelimitedColumns::number_columns(row, delimiter, quoting),
+        };
+        let first = *self.first_columns.get_or_insert(self.file);
+        if let Some(known) = inputs.input_files()[first]
+            .column_names()
+            .filter(|known| *known != columns.names)
+        {
+            return Err(Error::input_error(format!(
+                "{name} has the columns `{}` where {} has `{}`",
+                columns.names.join("`, `"),
+                inputs.input_files()[first].display_name(),
+                known.join("`, `")
+            )));
+        }
+        let has_id = inputs.read_options().header && columns.names.iter().any(|name| name == "id");
+        if let Some(layout) = inputs.decide_layout(|| Ok(Some(has_id)))? {
+            columns
+                .choose_columns(&layout.plan)
+                .map_err(|reason| Error::input_error(format!("{name}: {reason}")))?;
+            inputs.field_census().mark_complete();
+        }
+        file.columns.get_or_init(|| columns);
+        Ok(())
+    }
+
+    /// Returns a block of files that are one document each. They are read without the lock.
+    fn next_documents(&mut self, inputs: &InputSet) -> InputBlock {
+        let (mut count, mut bytes) = (0, 0);
+        for file in &inputs.input_files()[self.file..] {
+            let block_bytes = inputs.read_options().block_bytes as u64;
+            let whole = file.input_format() == InputFormat::TextFile && count < MAX_DOCUMENTS;
+            if count > 0
+                && (!whole || bytes + file.size_on_disk().unwrap_or(block_bytes) > block_bytes)
+            {
+                break;
+            }
+            bytes += file.size_on_disk().unwrap_or(0);
+            file.first_number
+                .get_or_init(|| self.rows + 1 + count as u64);
+            count += 1;
+        }
+        let documents = DocumentFiles {
+            file: self.file,
+            buffer: ReadBuffer::default(),
+            ends: vec![0; count],
+            number: self.rows + 1,
+        };
+        self.file += count;
+        self.rows += count as u64;
+        let block = self.make_block(BlockBody::Documents(documents), bytes);
+        self.charged = 0;
+        block
+    }
+}
+
+/// Returns the first row that is not blank.
+fn first_filled(bytes: &[u8], ends: RowEnds) -> Option<(usize, usize)> {
+    let mut start = 0;
+    while start < bytes.len() {
+        let end = ends.find_row_end(bytes, start);
+        if !trim_line_end(&bytes[start..end]).is_empty() {
+            return Some((start, end));
+        }
+        start = end;
+    }
+    None
+}
+
+/// Records the field names of the first rows.
+fn sample_fields(inputs: &InputSet, bytes: &[u8]) {
+    let rows = bytes.split(|&byte| byte == b'\n').filter_map(|row| {
+        let mut room = String::new();
+        let row = inputs
+            .row_decoding()
+            .decode_row(trim_line_end(row), &mut room)
+            .ok()?;
+        Some(row.to_owned())
+    });
+    inputs.field_census().sample_rows(rows);
+}
+
+/// Returns whether the first valid row has a field `id`, or `None` if no row is valid.
+fn json_has_id(inputs: &InputSet, bytes: &[u8]) -> Option<bool> {
+    let mut room = String::new();
+    bytes.split(|&byte| byte == b'\n').find_map(|row| {
+        let row = inputs
+            .row_decoding()
+            .decode_row(trim_line_end(row), &mut room)
+            .ok()?;
+        json::has_field(row, "id")
+    })
+}
+
+impl InputSet {
+    /// Returns the layout. The first input that shows if there is a field `id` decides it.
+    pub(super) fn decide_layout(
+        &self,
+        has_id: impl FnOnce() -> Result<Option<bool>>,
+    ) -> Result<Option<&RowLayout>> {
+        if let Some(layout) = self.layout_if_known() {
+            return Ok(Some(layout));
+        }
+        let fields = &self.read_options().fields;
+        let id = match &fields.id {
+            IdField::Named(name) => Some(name.as_str()),
+            IdField::RowNumber => None,
+            IdField::Default => match has_id()? {
+                Some(true) => Some("id"),
+                Some(false) => None,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(self.set_layout(RowLayout::new(
+            fields,
+            id,
+            self.field_census(),
+        ))))
+    }
+}

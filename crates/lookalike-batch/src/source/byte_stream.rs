@@ -1,0 +1,156 @@
+//! The decompressed bytes of one input, from start to end.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+use zstd::stream::read::Decoder as ZstdDecoder;
+
+use super::expand::{CompressionKind, compression_by_content};
+use super::json_list::ListRows;
+use crate::error::{Error, Result};
+
+/// Compressed bytes read at a time.
+const COMPRESSED_BUFFER: usize = 256 << 10;
+
+/// A sequential reader that knows its position in the file on disk.
+pub(super) struct ByteStream {
+    name: String,
+    reader: Box<dyn Read + Send>,
+    position: Arc<AtomicU64>,
+    compression: CompressionKind,
+    is_list: bool,
+}
+
+impl ByteStream {
+    /// Reads `file` without decompression.
+    pub(super) fn from_plain(name: &str, file: File) -> Self {
+        let position = Arc::new(AtomicU64::new(0));
+        let reader = Box::new(CountedFile {
+            file,
+            position: Arc::clone(&position),
+        });
+        Self {
+            name: name.to_owned(),
+            reader,
+            position,
+            compression: CompressionKind::None,
+            is_list: false,
+        }
+    }
+
+    /// Converts a JSON list into one line per element.
+    pub(super) fn into_list_rows(self) -> Self {
+        Self {
+            reader: Box::new(ListRows::new(self.reader)),
+            is_list: true,
+            ..self
+        }
+    }
+
+    /// Decompresses `file` according to its first bytes; `expected` is the compression that its name
+    /// indicates.
+    pub(super) fn from_sniffed(name: &str, file: File, expected: CompressionKind) -> Result<Self> {
+        let position = Arc::new(AtomicU64::new(0));
+        let counted = CountedFile {
+            file,
+            position: Arc::clone(&position),
+        };
+        let mut buffered = BufReader::with_capacity(COMPRESSED_BUFFER, counted);
+        let mut start = [0; 4];
+        let length = peek_magic(&mut buffered, &mut start)
+            .map_err(|cause| Error::read_error("read", name, cause))?;
+        let compression = compression_by_content(&start[..length]);
+        if expected != CompressionKind::None && compression != expected {
+            return Err(Error::input_error(format!(
+                "{name} is not compressed as its extension says: its first {length} bytes are \
+                 {:02X?}",
+                &start[..length]
+            )));
+        }
+        let whole = io::Cursor::new(start).take(length as u64).chain(buffered);
+        let reader: Box<dyn Read + Send> = match compression {
+            CompressionKind::None => Box::new(whole),
+            CompressionKind::Gzip => Box::new(MultiGzDecoder::new(whole)),
+            CompressionKind::Zstd => Box::new(
+                ZstdDecoder::with_buffer(whole)
+                    .map_err(|cause| Error::read_error("decompress", name, cause))?,
+            ),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            reader,
+            position,
+            compression,
+            is_list: false,
+        })
+    }
+
+    /// Returns the number of bytes read from the file on disk.
+    pub(super) fn position_on_disk(&self) -> u64 {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    /// Reads some bytes into `room` and returns their number; 0 at the end.
+    pub(super) fn read_bytes(&mut self, room: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.reader.read(room) {
+                Ok(length) => return Ok(length),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(self.unreadable(cause)),
+            }
+        }
+    }
+
+    fn unreadable(&self, cause: io::Error) -> Error {
+        let position = self.position_on_disk();
+        if self.is_list && cause.kind() == io::ErrorKind::InvalidData {
+            return Error::input_error(format!(
+                "cannot read {} as a JSON list: {cause}",
+                self.name
+            ));
+        }
+        if self.compression == CompressionKind::None {
+            let place = format!("{} at byte {position}", self.name);
+            return Error::read_error("read", place, cause);
+        }
+        let damage = match cause.kind() {
+            io::ErrorKind::UnexpectedEof => "the file is truncated".to_owned(),
+            _ => cause.to_string(),
+        };
+        let message = format!(
+            "cannot decompress {} near its byte {position}: {damage}",
+            self.name
+        );
+        Error::input_error(message).with_source(cause)
+    }
+}
+
+/// Reads up to four bytes from the front and returns their number.
+fn peek_magic(reader: &mut impl BufRead, start: &mut [u8; 4]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < start.len() {
+        match reader.read(&mut start[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(length)
+}
+
+struct CountedFile {
+    file: File,
+    position: Arc<AtomicU64>,
+}
+
+impl Read for CountedFile {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(room)?;
+        self.position.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}

@@ -1,0 +1,434 @@
+//! Rows that end at a line feed: finding their ends, counting them, and cutting a stream of bytes into
+//! blocks of whole rows.
+//!
+//! In CSV with quoting, a line feed between quotes does not end a row. A quote opens a field only at
+//! the start of the field, which the byte before it shows. Therefore row ends are found without
+//! parsing, by jumping from quote to quote. In all accepted encodings the bytes of line feed, quote,
+//! comma, tab and semicolon are never part of another character.
+
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
+
+use super::byte_stream::ByteStream;
+use crate::error::{Error, Result};
+use crate::spool::SpoolFile;
+
+/// The rule for the end of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowEnds {
+    /// A line feed.
+    LineFeed,
+    /// A line feed outside of quotes. A quote opens after this delimiter or at the start of a row.
+    OutsideQuotes(u8),
+}
+
+impl RowEnds {
+    /// Returns the end of the row that starts at `start`, its line feed included, or the end of `bytes`
+    /// if no line feed ends it.
+    pub(super) fn find_row_end(self, bytes: &[u8], start: usize) -> usize {
+        match self {
+            Self::LineFeed => find_line_end(bytes, start),
+            Self::OutsideQuotes(delimiter) => {
+                let end = find_line_end(bytes, start);
+                match memchr(b'"', &bytes[start..end]) {
+                    None => end,
+                    Some(_) => quoted_row_end(bytes, start, delimiter),
+                }
+            }
+        }
+    }
+}
+
+fn find_line_end(bytes: &[u8], start: usize) -> usize {
+    memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
+}
+
+fn quoted_row_end(bytes: &[u8], start: usize, delimiter: u8) -> usize {
+    let mut at = start;
+    while let Some(found) = memchr2(b'\n', b'"', &bytes[at..]) {
+        let found = at + found;
+        at = found + 1;
+        if bytes[found] == b'\n' {
+            return at;
+        }
+        if found == start || bytes[found - 1] == delimiter {
+            at = closing_quote(bytes, at);
+        }
+    }
+    bytes.len()
+}
+
+/// Returns the position after the quote that closes a quoted field, or the end of `bytes` if none does.
+/// The opening quote is before `at`.
+fn closing_quote(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = memchr(b'"', &bytes[at..]) {
+        at += found + 1;
+        if bytes.get(at) != Some(&b'"') {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Returns a row without its line end.
+pub(crate) fn trim_line_end(row: &[u8]) -> &[u8] {
+    let row = row.strip_suffix(b"\n").unwrap_or(row);
+    row.strip_suffix(b"\r").unwrap_or(row)
+}
+
+/// The numbers of line feeds and of rows in a piece of input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LineCount {
+    pub(super) lines: u64,
+    pub(super) rows: u64,
+}
+
+/// Counts the rows of `bytes`, which consists of whole rows.
+pub(super) fn count_rows(bytes: &[u8], ends: RowEnds) -> LineCount {
+    match ends {
+        RowEnds::OutsideQuotes(_) if memchr(b'"', bytes).is_some() => count_one_by_one(bytes, ends),
+        _ => count_lines(bytes),
+    }
+}
+
+fn count_one_by_one(bytes: &[u8], ends: RowEnds) -> LineCount {
+    let (mut count, mut at) = (LineCount::default(), 0);
+    while at < bytes.len() {
+        let end = ends.find_row_end(bytes, at);
+        count.lines += memchr_iter(b'\n', &bytes[at..end]).count() as u64;
+        count.rows += u64::from(!trim_line_end(&bytes[at..end]).is_empty());
+        at = end;
+    }
+    count
+}
+
+/// Counts line feeds and rows in one pass that the compiler vectorises.
+fn count_lines(bytes: &[u8]) -> LineCount {
+    let (mut lines, mut blank) = (0u64, 0u64);
+    let (one, two) = (bytes.get(1..).unwrap_or(&[]), bytes.get(2..).unwrap_or(&[]));
+    let stride = 128;
+    let whole = two.len() / stride * stride;
+    for start in (0..whole).step_by(stride) {
+        let part = start..start + stride;
+        let (mut ends, mut blanks) = (0u8, 0u8);
+        for ((&a, &b), &c) in bytes[part.clone()]
+            .iter()
+            .zip(&one[part.clone()])
+            .zip(&two[part])
+        {
+            let end = a == b'\n';
+            ends += u8::from(end);
+            blanks += u8::from(end & ((b == b'\n') | ((b == b'\r') & (c == b'\n'))));
+        }
+        lines += u64::from(ends);
+        blank += u64::from(blanks);
+    }
+    for at in whole..bytes.len() {
+        let end = bytes[at] == b'\n';
+        lines += u64::from(end);
+        blank += u64::from(end && starts_blank_line(&bytes[at + 1..]));
+    }
+    blank += u64::from(starts_blank_line(bytes));
+    let open_end = trim_line_end(&bytes[memrchr(b'\n', bytes).map_or(0, |at| at + 1)..]);
+    LineCount {
+        lines,
+        rows: lines - blank + u64::from(!open_end.is_empty()),
+    }
+}
+
+fn starts_blank_line(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\n") || bytes.starts_with(b"\r\n")
+}
+
+/// A buffer whose first `used` bytes are valid. The bytes after them are not cleared between uses.
+#[derive(Default)]
+pub(super) struct ReadBuffer {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl ReadBuffer {
+    pub(super) fn filled_bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    pub(super) fn capacity_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    fn truncate(&mut self, used: usize) {
+        self.used = self.used.min(used);
+    }
+
+    pub(super) fn extend_from(&mut self, bytes: &[u8]) {
+        self.grow_to(self.used + bytes.len());
+        self.bytes[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+    }
+
+    fn grow_to(&mut self, room: usize) {
+        if self.bytes.len() < room {
+            self.bytes.resize(room, 0);
+        }
+    }
+
+    /// Reads until the buffer holds `goal` bytes. Returns `true` if the stream ended before that.
+    pub(super) fn read_until_goal(
+        &mut self,
+        goal: usize,
+        stream: &mut ByteStream,
+        spool: Option<&SpoolFile>,
+    ) -> Result<bool> {
+        self.grow_to(goal);
+        let start = self.used;
+        let mut ended = false;
+        while self.used < goal && !ended {
+            let read = stream.read_bytes(&mut self.bytes[self.used..goal])?;
+            self.used += read;
+            ended = read == 0;
+        }
+        match spool {
+            Some(spool) if self.used > start => {
+                spool.append_bytes(&self.bytes[start..self.used])?;
+            }
+            _ => {}
+        }
+        Ok(ended)
+    }
+}
+
+/// Size limits of cutting.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CutSizes {
+    pub(super) block_bytes: usize,
+    pub(super) max_row_bytes: u32,
+}
+
+/// Cuts one input into blocks of whole rows.
+pub(super) struct LineReader {
+    stream: ByteStream,
+    spooled: bool,
+    ends: RowEnds,
+    sizes: CutSizes,
+    /// Bytes read beyond the last cut: the beginning of a row.
+    carry: Vec<u8>,
+    /// Offset of the carry in the decompressed input.
+    offset: u64,
+    ended: bool,
+}
+
+impl LineReader {
+    /// Creates a reader at the start of `byte_stream`. `spooled` decides whether the bytes read are also
+    /// copied to the spool.
+    pub(super) fn new(stream: ByteStream, spooled: bool, ends: RowEnds, sizes: CutSizes) -> Self {
+        Self {
+            stream,
+            spooled,
+            ends,
+            sizes,
+            carry: Vec::new(),
+            offset: 0,
+            ended: false,
+        }
+    }
+
+    /// Returns the position in the file on disk.
+    pub(super) fn position_on_disk(&self) -> u64 {
+        self.stream.position_on_disk()
+    }
+
+    /// Returns the first bytes of the input, at most `length`. They stay unread.
+    pub(super) fn peek_start(&mut self, length: usize, spool: Option<&SpoolFile>) -> Result<&[u8]> {
+        let mut buffer = ReadBuffer::default();
+        self.ended =
+            buffer.read_until_goal(length, &mut self.stream, spool.filter(|_| self.spooled))?;
+        self.carry.extend_from_slice(buffer.filled_bytes());
+        Ok(&self.carry)
+    }
+
+    /// Skips the first bytes of those that [`peek_start`](Self::peek_start) has returned.
+    pub(super) fn skip_start(&mut self, length: usize) {
+        self.carry.drain(..length);
+        self.offset += length as u64;
+    }
+
+    /// Fills `buffer` with the next rows and returns their offset in the decompressed input, or `None`
+    /// at the end.
+    pub(super) fn read_next_rows(
+        &mut self,
+        name: &str,
+        buffer: &mut ReadBuffer,
+        spool: Option<&SpoolFile>,
+    ) -> Result<Option<u64>> {
+        let spool = spool.filter(|_| self.spooled);
+        buffer.clear();
+        buffer.extend_from(&self.carry);
+        self.carry.clear();
+        let mut cutter = RowCutter::new(self.ends);
+        let mut goal = self.sizes.block_bytes.max(1);
+        let length = loop {
+            self.ended = self.ended || buffer.read_until_goal(goal, &mut self.stream, spool)?;
+            if self.ended {
+                break buffer.filled_bytes().len();
+            }
+            match cutter.last_row_end(buffer.filled_bytes()) {
+                0 => goal = self.larger_goal(name, buffer.filled_bytes().len())?,
+                length => break length,
+            }
+        };
+        self.carry
+            .extend_from_slice(&buffer.filled_bytes()[length..]);
+        buffer.truncate(length);
+        let offset = self.offset;
+        self.offset += length as u64;
+        Ok((length > 0).then_some(offset))
+    }
+
+    /// Returns the next size of the buffer, for a row that is longer than the present one.
+    fn larger_goal(&self, name: &str, length: usize) -> Result<usize> {
+        let most = self.sizes.max_row_bytes as usize;
+        if length <= most {
+            return Ok((length * 2).clamp(1, most + 1));
+        }
+        let hint = match self.ends {
+            RowEnds::LineFeed => "",
+            RowEnds::OutsideQuotes(_) => "; perhaps a quote in it is never closed",
+        };
+        Err(Error::limit_error(format!(
+            "the row at byte {} of {name} is longer than the limit of {most} bytes{hint}",
+            self.offset
+        )))
+    }
+}
+
+/// Finds the last row end in a growing buffer and examines each byte once.
+struct RowCutter {
+    ends: RowEnds,
+    at: usize,
+    quoted: bool,
+    last_end: usize,
+}
+
+impl RowCutter {
+    fn new(ends: RowEnds) -> Self {
+        Self {
+            ends,
+            at: 0,
+            quoted: false,
+            last_end: 0,
+        }
+    }
+
+    /// Returns the end of the last whole row in `bytes`, or 0 if there is none. More bytes may follow.
+    fn last_row_end(&mut self, bytes: &[u8]) -> usize {
+        match self.ends {
+            RowEnds::LineFeed => self.pass_unquoted(bytes, bytes.len()),
+            RowEnds::OutsideQuotes(delimiter) => while self.next_quote(bytes, delimiter) {},
+        }
+        self.last_end
+    }
+
+    /// Moves to `to` over bytes outside of quotes, and records the last row end among them.
+    fn pass_unquoted(&mut self, bytes: &[u8], to: usize) {
+        if let Some(found) = memrchr(b'\n', &bytes[self.at..to]) {
+            self.last_end = self.at + found + 1;
+        }
+        self.at = to;
+    }
+
+    /// Moves past the next quote. Returns `true` if there was one whose meaning more bytes cannot
+    /// change.
+    fn next_quote(&mut self, bytes: &[u8], delimiter: u8) -> bool {
+        let quote = memchr(b'"', &bytes[self.at..]).map(|found| self.at + found);
+        match (quote, self.quoted) {
+            (None, true) => self.at = bytes.len(),
+            (None, false) => self.pass_unquoted(bytes, bytes.len()),
+            (Some(quote), true) => match bytes.get(quote + 1) {
+                None => self.at = quote,
+                Some(b'"') => self.at = quote + 2,
+                Some(_) => (self.at, self.quoted) = (quote + 1, false),
+            },
+            (Some(quote), false) => {
+                self.pass_unquoted(bytes, quote);
+                self.quoted =
+                    quote == 0 || bytes[quote - 1] == delimiter || bytes[quote - 1] == b'\n';
+                self.at = quote + 1;
+            }
+        }
+        quote.is_some_and(|quote| self.at > quote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reference for row ends: examines the input byte by byte.
+    fn plain_ends(bytes: &[u8], ends: RowEnds) -> Vec<usize> {
+        let (mut found, mut quoted, mut at) = (Vec::new(), false, 0);
+        let mut field_start = true;
+        while at < bytes.len() {
+            let byte = bytes[at];
+            at += 1;
+            match (ends, quoted, byte) {
+                (RowEnds::OutsideQuotes(_), true, b'"') if bytes.get(at) == Some(&b'"') => at += 1,
+                (RowEnds::OutsideQuotes(_), true, b'"') => quoted = false,
+                (RowEnds::OutsideQuotes(_), true, _) => {}
+                (RowEnds::OutsideQuotes(_), false, b'"') if field_start => quoted = true,
+                (_, _, b'\n') => found.push(at),
+                _ => {}
+            }
+            field_start = match ends {
+                RowEnds::LineFeed => false,
+                RowEnds::OutsideQuotes(delimiter) => {
+                    !quoted && (byte == b'\n' || byte == delimiter)
+                }
+            };
+        }
+        found
+    }
+
+    fn input() -> impl Strategy<Value = Vec<u8>> {
+        let bytes = prop::sample::select(b"ab,\"\n\r".to_vec());
+        prop::collection::vec(bytes, 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn rows_end_where_the_plain_reader_says(bytes in input(), quoting: bool) {
+            let ends = if quoting { RowEnds::OutsideQuotes(b',') } else { RowEnds::LineFeed };
+            let (mut found, mut at) = (Vec::new(), 0);
+            while at < bytes.len() {
+                at = ends.find_row_end(&bytes, at);
+                found.push(at);
+            }
+            let mut expected = plain_ends(&bytes, ends);
+            if expected.last().copied().unwrap_or(0) < bytes.len() {
+                expected.push(bytes.len());
+            }
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(count_rows(&bytes, ends), count_one_by_one(&bytes, ends));
+        }
+
+        #[test]
+        fn cuts_fall_on_row_ends(
+            bytes in input(),
+            quoting: bool,
+            steps in prop::collection::vec(1usize..9, 1..200),
+        ) {
+            let ends = if quoting { RowEnds::OutsideQuotes(b',') } else { RowEnds::LineFeed };
+            let mut cutter = RowCutter::new(ends);
+            let mut length = 0;
+            for step in steps {
+                length = (length + step).min(bytes.len());
+                let expected = plain_ends(&bytes[..length], ends).last().copied().unwrap_or(0);
+                prop_assert_eq!(cutter.last_row_end(&bytes[..length]), expected);
+            }
+        }
+    }
+}

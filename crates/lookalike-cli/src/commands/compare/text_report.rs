@@ -1,0 +1,334 @@
+//! A comparison as text for a terminal.
+
+use std::fmt::Write as _;
+
+use lookalike::compare::{AnalysisSteps, FeatureVote, FigureKind};
+use lookalike::text::TextState;
+use unicode_width::UnicodeWidthStr;
+
+use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
+use crate::commands::recipe::describe_feature;
+use crate::comparison_report::{ComparisonCase, FingerprintShape, count_differing, format_number};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
+use crate::text_diff::{diff_passages, mark_passages};
+
+/// Tokens shown of a text.
+const TOKENS: usize = 40;
+
+/// Numbers per line.
+const IN_A_LINE: usize = 16;
+
+/// Number of bits up to which votes are written as numbers; beyond it only their signs are.
+const BITS_AS_NUMBERS: u32 = 16;
+
+pub(super) fn render_report(case: &ComparisonCase<'_>, printer: &OutputPrinter) -> String {
+    let mut sheet = TextReport {
+        case,
+        printer,
+        text: String::new(),
+    };
+    sheet.push_head();
+    sheet.push_texts();
+    sheet.push_tokens();
+    for (letter, _, steps) in case.labelled_sides() {
+        sheet.push_features(letter, steps);
+    }
+    sheet.push_sums();
+    sheet.push_bits();
+    sheet.push_slots();
+    sheet.push_smallest_hashes();
+    sheet.push_sentences();
+    sheet.push_figures();
+    sheet.push_verdict();
+    sheet.text
+}
+
+struct TextReport<'a> {
+    case: &'a ComparisonCase<'a>,
+    printer: &'a OutputPrinter,
+    text: String,
+}
+
+impl TextReport<'_> {
+    fn push_heading(&mut self, heading: &str) {
+        let heading = self.printer.paint_for_output(TextTone::Heading, heading);
+        let _ = writeln!(self.text, "\n{heading}");
+    }
+
+    fn push_line(&mut self, label: &str, value: &str) {
+        let _ = writeln!(self.text, "  {label:<3} {}", escape_control(value));
+    }
+
+    fn push_head(&mut self) {
+        let recipe = self.case.recipe;
+        let _ = writeln!(
+            self.text,
+            "recipe {} ({}): {}",
+            recipe.name,
+            recipe.recipe_id(),
+            describe_feature(recipe)
+        );
+        for (letter, side, _) in self.case.labelled_sides() {
+            self.push_line(letter, &side.place);
+        }
+    }
+
+    fn push_texts(&mut self) {
+        self.push_heading("Texts: [-only in A-] {+only in B+}");
+        let ComparisonCase { a, b, .. } = self.case;
+        let text = mark_passages(&diff_passages(&a.text, &b.text), false, self.printer);
+        for line in text.lines() {
+            let _ = writeln!(self.text, "  {line}");
+        }
+    }
+
+    fn push_tokens(&mut self) {
+        self.push_heading("Normalised");
+        for (letter, _, steps) in self.case.labelled_sides() {
+            self.push_line(letter, &shorten_text(&steps.normalized));
+        }
+        self.push_heading("Tokens");
+        for (letter, _, steps) in self.case.labelled_sides() {
+            let shown = &steps.tokens[..steps.tokens.len().min(TOKENS)];
+            let more = steps.tokens.len() - shown.len();
+            let more = if more > 0 {
+                format!(" … and {}", format_plural(more as u64, "other", "others"))
+            } else {
+                String::new()
+            };
+            self.push_line(letter, &format!("{}{more}", shown.join(" | ")));
+        }
+    }
+
+    fn push_features(&mut self, letter: &str, steps: &AnalysisSteps) {
+        let all = steps.features.len();
+        let shown = &steps.features[..all.min(self.case.top)];
+        match steps.state {
+            TextState::Fingerprintable => self.push_heading(&format!(
+                "Heaviest features of {letter} ({} of {all}): weight, hash, votes from the highest bit",
+                shown.len()
+            )),
+            TextState::TooShort => self.push_heading(&format!("{letter} has too few tokens for a feature")),
+            TextState::SymbolsOnly => self.push_heading(&format!("{letter} has no token")),
+            TextState::Empty => self.push_heading(&format!("{letter} is empty")),
+        }
+        let wide = shown
+            .iter()
+            .map(|feature| escape_control(&feature.text).width())
+            .max()
+            .unwrap_or(0);
+        for feature in shown {
+            let text = escape_control(&feature.text).into_owned();
+            let padding = " ".repeat(wide.saturating_sub(text.width()));
+            let _ = writeln!(
+                self.text,
+                "  {text}{padding}  {:>6}  {}  {}",
+                format_number(feature.weight),
+                self.case.fingerprint_shape().format_hex(feature.hash),
+                self.format_votes(feature)
+            );
+        }
+    }
+
+    fn format_votes(&self, feature: &FeatureVote) -> String {
+        let bits = self.case.fingerprint_shape().bits;
+        let votes = feature.signed_votes(bits);
+        if bits <= BITS_AS_NUMBERS {
+            let votes: Vec<_> = votes
+                .iter()
+                .map(|vote| format!("{:>4}", format_number(*vote)))
+                .collect();
+            return votes.concat();
+        }
+        votes
+            .iter()
+            .map(|vote| match vote.total_cmp(&0.0) {
+                std::cmp::Ordering::Greater => '+',
+                std::cmp::Ordering::Less if *vote < 0.0 => '-',
+                _ => '.',
+            })
+            .collect()
+    }
+
+    fn push_sums(&mut self) {
+        if self.case.fingerprints().is_none() {
+            return;
+        }
+        let rule = self.case.rule_of_sums();
+        self.push_heading(&format!("Sums of the votes, from the highest bit; {rule}"));
+        for (letter, _, steps) in self.case.labelled_sides() {
+            for (at, line) in steps.sums.chunks(IN_A_LINE).enumerate() {
+                let sums: Vec<_> = line
+                    .iter()
+                    .map(|sum| format!("{:>6}", format_number(*sum)))
+                    .collect();
+                let label = if at == 0 { letter } else { "" };
+                let _ = writeln!(self.text, "  {label:<3}{}", sums.concat());
+            }
+            let is_tied = steps.sums.contains(&0.0);
+            if let Some(feature) = steps.deciding_feature().filter(|_| is_tied) {
+                let hash = self.case.fingerprint_shape().format_hex(feature.hash);
+                let text = escape_control(&feature.text);
+                let _ = writeln!(self.text, "     ties fall as in {hash}, {text}");
+            }
+        }
+    }
+
+    fn push_bits(&mut self) {
+        if let Some(both) = self.case.fingerprints() {
+            let (heading, rows) = fingerprints(self.case.fingerprint_shape(), both);
+            self.push_heading(&heading);
+            self.text.push_str(&rows);
+        }
+    }
+
+    fn push_slots(&mut self) {
+        let Some(([a, b], equal)) = signatures(self.case) else {
+            return;
+        };
+        let (all, shown) = (a.len(), a.len().min(SLOTS));
+        self.push_heading(&format!(
+            "MinHash: the first {shown} of {all} slots; equal: {equal} of {all}"
+        ));
+        let row = |values: Vec<String>| -> String {
+            let cells = values.iter().map(|value| format!(" {value:>10}"));
+            cells.collect()
+        };
+        let numbers = |slots: &[u32]| slots[..shown].iter().map(u32::to_string).collect();
+        let marks = a.iter().zip(b).take(shown).map(|(a, b)| match a == b {
+            true => String::new(),
+            false => "^".repeat(a.max(b).to_string().len()),
+        });
+        let marks = row(marks.collect());
+        let _ = writeln!(self.text, "  A  {}", row(numbers(a)));
+        let _ = writeln!(self.text, "  B  {}", row(numbers(b)));
+        if !marks.trim().is_empty() {
+            let _ = writeln!(self.text, "     {}", marks.trim_end());
+        }
+    }
+
+    fn push_smallest_hashes(&mut self) {
+        let sample = sample_hashes(self.case);
+        if sample.is_empty() {
+            return;
+        }
+        let (all, shown) = (sample.len(), sample.len().min(self.case.top));
+        let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
+        self.push_heading(&format!(
+            "Bottom-k: smallest hashes of the union ({shown} of {all}); in both texts: {shared} of \
+             {all}"
+        ));
+        for one in &sample[..shown] {
+            let letter = |is_in, letter| if is_in { letter } else { ' ' };
+            let _ = writeln!(
+                self.text,
+                "  {} {}  {:>20}  {}",
+                letter(one.in_a, 'A'),
+                letter(one.in_b, 'B'),
+                one.hash,
+                escape_control(one.feature)
+            );
+        }
+    }
+
+    fn push_sentences(&mut self) {
+        let (a, b) = (&self.case.compared.a, &self.case.compared.b);
+        for (letter, own, other) in [("A", a, b), ("B", b, a)] {
+            let Some(chosen) = list_sentences(own, other) else {
+                return;
+            };
+            self.push_heading(&format!(
+                "Longest sentences of {letter}: characters, hash; = marks sentences that are in \
+                 both"
+            ));
+            for (sentence, shared) in chosen {
+                let _ = writeln!(
+                    self.text,
+                    "{} {:>4}  {:016x}  {}",
+                    if shared { '=' } else { ' ' },
+                    sentence.characters,
+                    sentence.hash,
+                    escape_control(&shorten_text(&sentence.text))
+                );
+            }
+        }
+    }
+
+    fn push_figures(&mut self) {
+        self.push_heading("Similarities");
+        let figures = &self.case.compared.figures;
+        let wide = figures.iter().map(|it| it.name.len()).max().unwrap_or(0);
+        for figure in figures {
+            let value = figure
+                .value
+                .map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"));
+            let kind = match figure.kind {
+                FigureKind::Similarity => "",
+                FigureKind::Distance => "distance ",
+                FigureKind::Estimate => "estimate ",
+                FigureKind::Biased => "biased estimate ",
+            };
+            let _ = writeln!(
+                self.text,
+                "  {:<wide$}  {value:>8}  {kind}{}",
+                figure.name, figure.detail
+            );
+        }
+    }
+
+    fn push_verdict(&mut self) {
+        let verdict = &self.case.compared.verdict;
+        let said = if verdict.matched.is_some() {
+            "They match"
+        } else {
+            "They do not match"
+        };
+        self.push_heading(&format!("{said}: {}.", verdict.why));
+    }
+}
+
+/// Returns two fingerprints block by block, and a heading.
+pub(super) fn fingerprints(shape: FingerprintShape, (a, b): (u128, u128)) -> (String, String) {
+    let blocks = shape.bit_blocks();
+    let heading = format!(
+        "Fingerprints in {}: distance {}",
+        format_plural(blocks.len() as u64, "block", "blocks"),
+        (a ^ b).count_ones()
+    );
+    let (in_a, in_b) = (shape.bit_digits(a), shape.bit_digits(b));
+    let parted = |digits: &str| {
+        let parts: Vec<_> = blocks.iter().map(|block| &digits[block.clone()]).collect();
+        parts.join(" ")
+    };
+    let marks: String = in_a
+        .bytes()
+        .zip(in_b.bytes())
+        .map(|(a, b)| if a == b { ' ' } else { '^' })
+        .collect();
+    let mut rows = format!("  A   {}  {}\n", parted(&in_a), shape.format_hex(a));
+    let _ = writeln!(rows, "  B   {}  {}", parted(&in_b), shape.format_hex(b));
+    if a != b {
+        let _ = writeln!(rows, "      {}", parted(&marks).trim_end());
+    }
+    let apart: Vec<_> = blocks
+        .iter()
+        .map(|block| {
+            let width = block.len();
+            format!(
+                "{:<width$}",
+                count_differing(&in_a[block.clone()], &in_b[block.clone()])
+            )
+        })
+        .collect();
+    let _ = writeln!(rows, "      {}", apart.join(" ").trim_end());
+    (heading, rows)
+}
+
+/// Returns the beginning of a long text.
+fn shorten_text(text: &str) -> String {
+    const MOST: usize = 400;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} …", &text[..at]),
+        None => text.to_owned(),
+    }
+}

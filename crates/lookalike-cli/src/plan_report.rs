@@ -1,0 +1,490 @@
+//! `--explain_plan-plan`: how candidates are found, their expected recall, the memory per document, and
+//! a forecast of a run over given inputs.
+
+use std::f64::consts::PI;
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use lookalike::Recipe;
+use lookalike::matching::SurveyKind;
+use lookalike::plan::{
+    BandPlan, BottomKPlan, EditUnit, LEAST_CANDIDATES, MatchPlan, SimilarityMeasure,
+};
+use lookalike_batch::run::{self, RunForecast, measure_name};
+use serde_json::{Value, json};
+
+use crate::CommandOutcome;
+use crate::commands::recipe::describe_feature;
+use crate::output::{
+    OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count, format_plural,
+};
+use crate::progress::ProgressReporter;
+use crate::settings::{self, ForecastOf};
+
+/// Similarities at which the recall is shown.
+const SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+
+/// Longest bar, in characters.
+const BAR: usize = 40;
+
+/// Recall below which no bar is shown, because it rounds to 0.
+const NEGLIGIBLE: f64 = 0.000_05;
+
+/// Memory per document in bytes: key 16, state 1, sizes and places of its sketches 12, place and number of
+/// its row 16.
+const DOCUMENT_BYTES: usize = 45;
+
+/// Memory per id in bytes, in addition to the id itself: its end, and a hash that finds repeated ids.
+const ID_BYTES: usize = 16;
+
+pub(crate) fn explain_plan(of: ForecastOf<'_>, printer: &OutputPrinter) -> Result<CommandOutcome> {
+    let (recipe, _, plan) = settings::recipe_and_plan(&of.matching.rule, of.reading)?;
+    let forecast = forecast_run(of, *printer)?;
+    let text = if of.running.json {
+        let mut json = plan_to_json(&recipe, &plan);
+        json["forecast"] = serde_json::to_value(&forecast)?;
+        format!("{json}\n")
+    } else {
+        let mut text = plan_in_words(&recipe, &plan, printer);
+        if let Some(forecast) = forecast {
+            text.push_str(&forecast_in_words(&forecast, of.followed, printer));
+        }
+        text
+    };
+    printer.write_data(&text)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the forecast of a run over the inputs, or `None` if there are none.
+fn forecast_run(of: ForecastOf<'_>, printer: OutputPrinter) -> Result<Option<RunForecast>> {
+    let Some((inputs, settings)) = settings::forecast_of(of)? else {
+        return Ok(None);
+    };
+    let reporter = ProgressReporter::new(printer, false);
+    let forecast = run::forecast_run(&inputs, &settings, of.followed, &reporter);
+    reporter.finish_progress("");
+    Ok(Some(forecast?))
+}
+
+fn forecast_in_words(
+    forecast: &RunForecast,
+    followed: SurveyKind,
+    printer: &OutputPrinter,
+) -> String {
+    let mut text = String::new();
+    let heading = format!(
+        "Prediction for {} documents, from a sample of {} with different texts",
+        format_count(forecast.documents),
+        format_count(forecast.sampled)
+    );
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "  {label:<8} {value}");
+    };
+    for route in &forecast.compared {
+        let compared = format!(
+            "{} pairs to compare, {} of them false candidates (the sample has {}, and {} of {} \
+             compared were false)",
+            round_to_two_digits(route.pairs),
+            round_to_two_digits(route.false_candidates),
+            format_count(route.sampled_pairs),
+            format_count(route.sampled_false),
+            format_count(route.verified_pairs)
+        );
+        line(route.route, &compared);
+    }
+    if forecast.compared.is_empty() {
+        line("pairs", "no pair was compared in the sample");
+    }
+    line(
+        "memory",
+        &format!("about {}, plus buffers", format_bytes(forecast.memory)),
+    );
+    let compare = match followed {
+        SurveyKind::Pairs => "compare all pairs",
+        SurveyKind::Verdicts => "decide",
+    };
+    let time = format!(
+        "about {:.1} s to read and {compare} with {} thread{}, without writing",
+        forecast.seconds,
+        forecast.threads,
+        if forecast.threads == 1 { "" } else { "s" }
+    );
+    line("time", &time);
+    if forecast.bad > 0 {
+        let bad = format_plural(forecast.bad, "row", "rows");
+        line(
+            "bad",
+            &format!("{bad} of the sample cannot be used: a run reports each with its reason"),
+        );
+    }
+    text
+}
+
+/// Formats a number with two significant digits.
+fn round_to_two_digits(number: f64) -> String {
+    let digits = number.max(1.0).log10().floor() as i32;
+    let step = 10f64.powi((digits - 1).max(0));
+    format_count(((number / step).round() * step) as u64)
+}
+
+/// Expected share of pairs that become candidates, as a function of similarity.
+#[derive(Debug, Clone, Copy)]
+struct RecallCurve {
+    kind: CurveKind,
+    threshold: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum CurveKind {
+    /// As a function of the Jaccard index.
+    Bands { bands: BandPlan, slots: usize },
+    /// As a function of the Jaccard index.
+    Smallest(BottomKPlan),
+    /// As a function of the cosine of the weighted features.
+    Distance { most: u32, bits: u32 },
+}
+
+impl RecallCurve {
+    fn from_plan(plan: &MatchPlan) -> Option<Self> {
+        let by_bands = plan.band_plan().map(|bands| CurveKind::Bands {
+            bands,
+            slots: plan.signature_slots(),
+        });
+        let by_smallest = plan.bottom_k_plan().map(CurveKind::Smallest);
+        // Documents that share a block can have any distance, so there is no curve.
+        let by_distance = plan.distance().filter(|_| plan.block_plan().is_none());
+        let bits = plan.fingerprint_bits();
+        let by_distance = by_distance.map(|distance| CurveKind::Distance {
+            most: distance.get(),
+            bits,
+        });
+        let threshold = plan.candidate_threshold().get();
+        by_bands
+            .or(by_smallest)
+            .or(by_distance)
+            .map(|kind| Self { kind, threshold })
+    }
+
+    fn axis_name(&self) -> &'static str {
+        match self.kind {
+            CurveKind::Bands { .. } | CurveKind::Smallest(_) => "Jaccard",
+            CurveKind::Distance { .. } => "cosine",
+        }
+    }
+
+    /// Returns the expected recall. With bands, a pair must share a band and have enough equal slots. The two
+    /// conditions are strongly correlated, so the smaller probability is taken.
+    fn recall_at(&self, similarity: f64) -> f64 {
+        match self.kind {
+            CurveKind::Bands { bands, slots } => {
+                let differing = (slots - bands.least_equal) as u32;
+                bands.expected_recall(similarity).min(binomial_at_most(
+                    differing,
+                    slots as u32,
+                    1.0 - similarity,
+                ))
+            }
+            CurveKind::Smallest(smallest) => {
+                let differing = (smallest.kept - smallest.least_equal) as u32;
+                let near = binomial_at_most(differing, smallest.kept as u32, 1.0 - similarity);
+                smallest.expected_recall(similarity).min(near)
+            }
+            CurveKind::Distance { most, bits } => {
+                binomial_at_most(most, bits, similarity.acos() / PI)
+            }
+        }
+    }
+
+    /// Returns the similarities to show, including the threshold, with their recall.
+    fn sample_points(&self) -> Vec<(f64, f64)> {
+        let mut at: Vec<f64> = SIMILARITIES.to_vec();
+        if matches!(self.kind, CurveKind::Distance { .. }) {
+            at.extend([0.98, 0.99]);
+        } else {
+            at.push(self.threshold);
+        }
+        at.push(1.0);
+        at.sort_by(f64::total_cmp);
+        at.dedup();
+        at.into_iter()
+            .map(|similarity| (similarity, self.recall_at(similarity)))
+            .collect()
+    }
+}
+
+/// Returns the probability of at most `most` successes in `trials` trials of the given probability.
+fn binomial_at_most(most: u32, trials: u32, probability: f64) -> f64 {
+    if probability <= 0.0 {
+        return 1.0;
+    }
+    if probability >= 1.0 {
+        return f64::from(u8::from(most >= trials));
+    }
+    let odds = probability / (1.0 - probability);
+    let mut term = (1.0 - probability).powi(trials as i32);
+    let mut sum = 0.0;
+    for successes in 0..=most.min(trials) {
+        sum += term;
+        term *= odds * f64::from(trials - successes) / f64::from(successes + 1);
+    }
+    sum.min(1.0)
+}
+
+fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "{label:<10} {value}");
+    };
+    let name = escape_control(&recipe.name);
+    line(
+        "recipe",
+        &format!(
+            "{name} ({}): features are {}",
+            recipe.recipe_id(),
+            describe_feature(recipe)
+        ),
+    );
+    line("matches", &describe_predicate(plan));
+    for (label, route) in describe_routes(plan) {
+        line(label, &route);
+    }
+    line("memory", &describe_memory(plan));
+    if let Some(curve) = RecallCurve::from_plan(plan) {
+        let heading = format!("Predicted recall of pairs, by {}", curve.axis_name());
+        let _ = writeln!(
+            text,
+            "{}",
+            printer.paint_for_output(TextTone::Heading, &heading)
+        );
+        for (similarity, recall) in curve.sample_points() {
+            let plot = format_bar(if recall < NEGLIGIBLE { 0.0 } else { recall }, BAR);
+            let here = similarity == curve.threshold && curve.axis_name() == "Jaccard";
+            let mark = if here { "  <- threshold" } else { "" };
+            let _ = writeln!(text, "  {similarity:.3}  {recall:.4}  {plot:<BAR$}{mark}");
+        }
+    }
+    // Bars shorter than the full width are padded with blanks, which are removed here.
+    text.lines()
+        .flat_map(|line| [line.trim_end(), "\n"])
+        .collect()
+}
+
+fn describe_predicate(plan: &MatchPlan) -> String {
+    let threshold = plan.threshold().get();
+    let measure = plan.match_settings().measure;
+    if !plan.finds_by_features() && plan.distance().is_none() && plan.sentence_count().is_none() {
+        return "texts that are equal after normalisation".to_owned();
+    }
+    if measure == SimilarityMeasure::Sketch {
+        return describe_unchecked(plan, threshold);
+    }
+    let similarity = match measure {
+        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => {
+            "Jaccard index of the sets of features"
+        }
+        SimilarityMeasure::Containment => "shared features / features of the smaller document",
+        SimilarityMeasure::Cosine => "cosine of the weighted features",
+        SimilarityMeasure::Levenshtein => "1 - edits / length of the longer text",
+        SimilarityMeasure::Indel => "1 - (insertions + deletions) / length of both texts",
+        SimilarityMeasure::Substring => "2 x longest common substring / length of both texts",
+    };
+    let unit = match (plan.of_sequences(), plan.match_settings().unit) {
+        (None, _) => "",
+        (Some(_), EditUnit::Characters) => ", in characters,",
+        (Some(_), EditUnit::Words) => ", in words,",
+    };
+    format!(
+        "{similarity}{unit} >= {threshold}{}",
+        describe_candidates(plan)
+    )
+}
+
+fn describe_unchecked(plan: &MatchPlan, threshold: f64) -> String {
+    let alone = match (plan.distance(), plan.sentence_count(), plan.bottom_k_plan()) {
+        (Some(_), ..) => return "the distance alone, without verification".to_owned(),
+        (_, Some(_), _) => return "the same longest sentences, without verification".to_owned(),
+        (.., Some(_)) => "estimate from the smallest hashes",
+        _ => "share of equal slots",
+    };
+    format!("{alone} >= {threshold}, without verification")
+}
+
+/// Describes the pairs for which a measure other than the Jaccard index is computed.
+fn describe_candidates(plan: &MatchPlan) -> String {
+    if plan.match_settings().measure == SimilarityMeasure::Jaccard || !plan.finds_by_features() {
+        return String::new();
+    }
+    let least = plan.candidate_threshold().get();
+    let floor = plan.of_sequences().is_some() && least <= LEAST_CANDIDATES;
+    let why = if floor {
+        ", the lowest that is searched for: edits can leave less"
+    } else {
+        ""
+    };
+    format!(", for pairs with a Jaccard index >= {least:.4}{why}")
+}
+
+fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
+    let mut routes = vec![(
+        "equal",
+        "texts that are equal after normalisation match".to_owned(),
+    )];
+    if let Some(join) = plan.join_plan() {
+        let who = if plan.band_plan().is_some() {
+            format!(
+                "documents of up to {} features with those of up to {}",
+                join.short, join.reach
+            )
+        } else {
+            "all documents".to_owned()
+        };
+        routes.push(("join", format!("{who}: every pair is found")));
+    }
+    if let Some(bands) = plan.band_plan() {
+        routes.push((
+            "MinHash",
+            format!(
+                "{}{} bands x {} rows of {} slots; pairs with fewer than {} equal slots are \
+                 skipped",
+                if plan.join_plan().is_some() {
+                    "longer documents: "
+                } else {
+                    ""
+                },
+                bands.bands,
+                bands.rows,
+                plan.signature_slots(),
+                bands.least_equal
+            ),
+        ));
+    }
+    if let Some(distance) = plan.distance() {
+        let route = match plan.block_plan() {
+            Some(blocks) => format!(
+                "fingerprints that share one of {} blocks of their {} bits, at any distance",
+                blocks.count,
+                plan.fingerprint_bits()
+            ),
+            None => format!(
+                "fingerprints that differ in at most {} of {} bits",
+                distance.get(),
+                plan.fingerprint_bits()
+            ),
+        };
+        routes.push(("SimHash", route));
+    }
+    if let Some(count) = plan.sentence_count() {
+        let route = match count {
+            1 => "documents with the same longest sentence".to_owned(),
+            count => format!("documents with the same {count} longest sentences"),
+        };
+        routes.push(("sentences", route));
+    }
+    if let Some(smallest) = plan.bottom_k_plan() {
+        let route = format!(
+            "documents that share one of their {} smallest hashes; of {} stored, pairs that share \
+             fewer than {} of the smallest of both are skipped",
+            smallest.meeting, smallest.kept, smallest.least_equal
+        );
+        routes.push(("bottom-k", route));
+    }
+    routes
+}
+
+fn describe_memory(plan: &MatchPlan) -> String {
+    let sketch = match (plan.sketch_bytes(), plan.join_plan()) {
+        (0, _) => String::new(),
+        (bytes, Some(join)) => {
+            format!(
+                ", {bytes} more per document with more than {} features",
+                join.short
+            )
+        }
+        (bytes, None) => format!(", {bytes} more per sketch"),
+    };
+    format!("{DOCUMENT_BYTES} bytes per document, {ID_BYTES} plus its length per id{sketch}")
+}
+
+fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
+    let settings = plan.match_settings();
+    let joins_all = plan.band_plan().is_none();
+    let curve = RecallCurve::from_plan(plan);
+    json!({
+        "recipe": recipe.name,
+        "recipe_id": recipe.recipe_id().to_string(),
+        "threshold": plan.threshold().get(),
+        "measure": measure_name(settings.measure),
+        "unit": plan.of_sequences().map(|_| match settings.unit {
+            EditUnit::Characters => "characters",
+            EditUnit::Words => "words",
+        }),
+        "candidate_threshold": plan.candidate_threshold().get(),
+        "join": plan.join_plan().map(|join| if joins_all {
+            json!({ "short": null, "reach": null })
+        } else {
+            json!({ "short": join.short, "reach": join.reach })
+        }),
+        "minhash": plan.band_plan().map(|bands| json!({
+            "bands": bands.bands,
+            "rows": bands.rows,
+            "slots": plan.signature_slots(),
+            "least_equal": bands.least_equal,
+        })),
+        "simhash": plan.distance().map(|distance| json!({
+            "distance": distance.get(),
+            "bits": plan.fingerprint_bits(),
+            "blocks": plan.block_plan().map(|blocks| blocks.count),
+        })),
+        "sentences": plan.sentence_count(),
+        "bottomk": plan.bottom_k_plan().map(|smallest| json!({
+            "meeting": smallest.meeting,
+            "kept": smallest.kept,
+            "least_equal": smallest.least_equal,
+        })),
+        "recall": curve.map(|curve| curve.sample_points().into_iter().map(|(similarity, recall)| json!({
+            "similarity": similarity,
+            "recall": recall,
+        })).collect::<Vec<_>>()),
+        "bytes_per_document": DOCUMENT_BYTES,
+        "bytes_per_sketch": plan.sketch_bytes(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binomial_sums() {
+        assert!((binomial_at_most(0, 3, 0.5) - 0.125).abs() < 1e-12);
+        assert!((binomial_at_most(1, 3, 0.5) - 0.5).abs() < 1e-12);
+        assert_eq!(
+            (
+                binomial_at_most(3, 64, 0.0),
+                binomial_at_most(3, 64, 1.0),
+                binomial_at_most(3, 3, 1.0)
+            ),
+            (1.0, 0.0, 1.0)
+        );
+        assert!((binomial_at_most(64, 64, 0.3) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_curve_rises_and_keeps_its_promise_at_the_threshold() {
+        let plan = MatchPlan::new(
+            &Recipe::default(),
+            lookalike::plan::MatchSettings::default(),
+        )
+        .unwrap();
+        let curve = RecallCurve::from_plan(&plan).unwrap();
+        let points = curve.sample_points();
+        assert!(points.is_sorted_by(|a, b| a.1 <= b.1), "{points:?}");
+        assert!(curve.recall_at(0.8) >= lookalike::plan::RECALL);
+        assert!(curve.recall_at(0.5) < 0.05);
+    }
+}

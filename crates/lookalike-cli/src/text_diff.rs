@@ -1,0 +1,188 @@
+//! Word-by-word differences of two texts, for people.
+//!
+//! Words are those of Unicode text segmentation; in Chinese every character is a word. Text that only the
+//! first has is in `[-…-]`, text that only the second has in `{+…+}`. Colours repeat that and add no meaning.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
+
+/// Longest time for finding the shortest difference. After it, a longer one is accepted.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Number of words above which a common passage is shortened to its ends.
+const LONG_PASSAGE: usize = 60;
+
+/// Words left at each end of a shortened passage.
+const CONTEXT: usize = 20;
+
+/// Texts that have a passage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PassageSide {
+    Both,
+    Kept,
+    Removed,
+}
+
+/// Consecutive words that have the same side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct DiffPassage<'a> {
+    pub(crate) side: PassageSide,
+    #[serde(serialize_with = "concatenated")]
+    pub(crate) words: Vec<&'a str>,
+}
+
+fn concatenated<S: serde::Serializer>(words: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&words.concat())
+}
+
+/// Splits both texts into passages, in order.
+pub(crate) fn diff_passages<'a>(kept: &'a str, removed: &'a str) -> Vec<DiffPassage<'a>> {
+    let deadline = Instant::now() + PATIENCE;
+    let diff = TextDiff::configure()
+        .deadline(deadline)
+        .diff_unicode_words(kept, removed);
+    let (mut kept, mut removed) = (TextCursor::new(kept), TextCursor::new(removed));
+    let mut passages: Vec<DiffPassage<'a>> = Vec::new();
+    for change in diff.iter_all_changes() {
+        let length = change.value().len();
+        let (side, word) = match change.tag() {
+            ChangeTag::Equal => {
+                removed.take_front(length);
+                (PassageSide::Both, kept.take_front(length))
+            }
+            ChangeTag::Delete => (PassageSide::Kept, kept.take_front(length)),
+            ChangeTag::Insert => (PassageSide::Removed, removed.take_front(length)),
+        };
+        match passages.last_mut().filter(|passage| passage.side == side) {
+            Some(passage) => passage.words.push(word),
+            None => passages.push(DiffPassage {
+                side,
+                words: vec![word],
+            }),
+        }
+    }
+    passages
+}
+
+/// Returns a text piece by piece; the pieces outlive the diff.
+struct TextCursor<'a>(&'a str);
+
+impl<'a> TextCursor<'a> {
+    fn new(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    fn take_front(&mut self, length: usize) -> &'a str {
+        let (piece, rest) = self.0.split_at(length);
+        self.0 = rest;
+        piece
+    }
+}
+
+/// Returns the passages as one text. `full` keeps long common passages unshortened.
+pub(crate) fn mark_passages(
+    passages: &[DiffPassage<'_>],
+    full: bool,
+    printer: &OutputPrinter,
+) -> String {
+    let mut text = String::new();
+    for passage in passages {
+        let piece = match passage.side {
+            PassageSide::Both if !full => shorten_passage(&passage.words),
+            _ => passage.words.concat(),
+        };
+        let piece = escape_control(&piece);
+        match passage.side {
+            PassageSide::Both => text.push_str(&piece),
+            PassageSide::Kept => {
+                text.push_str(&printer.paint_for_output(TextTone::Left, &format!("[-{piece}-]")));
+            }
+            PassageSide::Removed => {
+                text.push_str(
+                    &printer.paint_for_output(TextTone::Right, &format!("{{+{piece}+}}")),
+                );
+            }
+        }
+    }
+    text
+}
+
+fn shorten_passage(words: &[&str]) -> String {
+    let is_word = |word: &&&str| !word.trim().is_empty();
+    let hidden = match words.len().checked_sub(2 * CONTEXT) {
+        Some(_) if words.len() > LONG_PASSAGE => &words[CONTEXT..words.len() - CONTEXT],
+        _ => return words.concat(),
+    };
+    let number = format_count(hidden.iter().filter(is_word).count() as u64);
+    let (head, tail) = (&words[..CONTEXT], &words[words.len() - CONTEXT..]);
+    format!(
+        "{} … {number} words in common … {}",
+        head.concat().trim_end(),
+        tail.concat().trim_start()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(kept: &str, removed: &str) -> String {
+        let passages = diff_passages(kept, removed);
+        let side = |wanted: PassageSide| {
+            let on = passages
+                .iter()
+                .filter(|p| p.side == PassageSide::Both || p.side == wanted);
+            on.flat_map(|p| p.words.iter().copied()).collect::<String>()
+        };
+        assert_eq!(
+            (
+                &side(PassageSide::Kept)[..],
+                &side(PassageSide::Removed)[..]
+            ),
+            (kept, removed)
+        );
+        mark_passages(&passages, false, &OutputPrinter::new(true))
+    }
+
+    #[test]
+    fn differences_are_marked_word_by_word() {
+        assert_eq!(
+            shown("the old fox", "the new fox"),
+            "the [-old-]{+new+} fox"
+        );
+        assert_eq!(
+            shown("今天天气很好", "今天天气不好"),
+            "今天天气[-很-]{+不+}好"
+        );
+        assert_eq!(shown("", "a"), "{+a+}");
+        assert_eq!(shown("same", "same"), "same");
+    }
+
+    #[test]
+    fn long_common_passages_are_shortened_and_differences_never() {
+        let words: Vec<_> = (0..200).map(|n| format!("w{n}")).collect();
+        let common = words.join(" ");
+        let text = shown(&format!("{common} x"), &format!("{common} y"));
+        assert!(
+            text.contains("words in common") && text.contains("[-x-]{+y+}"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("w100") && text.starts_with("w0 ") && text.contains("w199"),
+            "{text}"
+        );
+        let whole = mark_passages(
+            &diff_passages(&common, &common),
+            true,
+            &OutputPrinter::new(true),
+        );
+        assert_eq!(whole, common);
+        let different = shown(&common, "");
+        assert!(different.contains("w100"), "{different}");
+    }
+}
