@@ -149,8 +149,8 @@ fn run_short_forms(only: &[String]) -> Result<()> {
         bail!("'{unknown}' has no short form: give some of {known}");
     }
     let is_asked = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
-    let asked = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
-    asked.map(|(_, run)| run()).collect()
+    let mut asked = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
+    asked.try_for_each(|(_, run)| run())
 }
 
 fn main() -> Result<()> {

@@ -98,19 +98,19 @@ fn wall_clock() -> Timestamp {
 /// A durable collection of documents that are checked and inserted one after another; see the [crate](crate).
 ///
 /// ```
-/// use std::sync_files::Arc;
+/// use std::sync::Arc;
 ///
 /// use lookalike::text::AnalysisScratch;
-/// use lookalike_store::{Collection, DocumentContent, NewDocument, DiskFolder, CollectionOptions, CollectionSettings, RowVerdict};
+/// use lookalike_store::{Collection, DocumentContent, NewDocument, DiskFolder, CollectionOptions, CollectionSettings, StoredVerdict};
 ///
 /// # let folder = tempfile::tempdir()?;
-/// let disk = Arc::new(DiskFolder::open_existing(folder.path())?);
+/// let disk = Arc::new(DiskFolder::open(folder.path())?);
 /// let collection = Collection::create_empty(disk.clone(), &CollectionSettings::default(), CollectionOptions::default())?;
 /// let (id, content) = ("a".to_owned(), DocumentContent::Text("A lamp burns by the harbour.".to_owned()));
 /// let document = NewDocument { id, content, time: None, meta: None };
 /// let document = collection.prepare_document(document, &mut AnalysisScratch::default())?;
 /// for answer in collection.insert_documents(&[document]) {
-///     assert_eq!(answer?.verdict, RowVerdict::Kept);
+///     assert_eq!(answer?.verdict, StoredVerdict::Kept);
 /// }
 /// drop(collection);
 ///

@@ -583,10 +583,10 @@ impl ExportLine {
                 None => Error::document_error(told),
             }
         })?;
-        line.to_document()
+        line.into_document()
     }
 
-    fn to_document(self) -> Result<NewDocument> {
+    fn into_document(self) -> Result<NewDocument> {
         let content = match (self.text, self.fingerprint) {
             (Some(text), None) => DocumentContent::Text(text),
             (None, Some(digits)) => {

@@ -96,7 +96,7 @@
 //!
 //! 1. [`recipe`]: everything that determines a fingerprint, as one value with an identity.
 //! 2. [`text`]: normalises a text, cuts it into tokens, and hashes n-grams of tokens to 64-bit features. A
-//!    text that is too short to have a feature has its own [`State`](text::State) and matches only equal
+//!    text that is too short to have a feature has its own [`TextState`](text::TextState) and matches only equal
 //!    texts. [`weight`] computes the weights of features; [`frequencies`] learns them from a corpus.
 //! 3. [`sketch`]: reduces many features to a few numbers (SimHash, MinHash, bottom-k). [`DocumentSketcher`] computes
 //!    the sketches that a plan needs, and [`DocumentSketches`] stores them.

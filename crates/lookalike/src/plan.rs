@@ -261,7 +261,7 @@ impl BottomKPlan {
 /// let bands = plan.band_plan().unwrap();
 /// assert_eq!(bands.rows, 6);
 /// assert!(bands.expected_recall(0.8) >= RECALL);
-/// // ShortMessage documents are joined exactly.
+/// // Short documents are joined exactly.
 /// assert_eq!(plan.join_plan().unwrap().short, 64);
 /// # Ok::<_, lookalike::Error>(())
 /// ```

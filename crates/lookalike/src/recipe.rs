@@ -218,9 +218,9 @@ pub enum WeightScheme {
     Frequency,
     /// Always 1.
     Binary,
-    /// A level from 1 to 5. A table `term<TAB>level` gives the level, and a term that is not in it has level
-    /// 1. With a table of document frequencies, the level is the quintile of the term's tf·idf among the
-    /// terms of the document.
+    /// A level from 1 to 5. A table `term<TAB>level` gives the level, which is 1 for a term that is not in it.
+    /// With a table of document frequencies, the level is the quintile of the term's tf·idf among the terms of
+    /// the document.
     Levels,
     /// The number of its occurrences times its inverse document frequency from the table. A term that is not
     /// in the table is taken to be as rare as the rarest term in it.
@@ -448,7 +448,7 @@ pub struct MinHashRecipe {
 ///
 /// let pairs_of_words = Recipe::built_in("default")?;
 /// let single_words = Recipe { ngram: 1, ..pairs_of_words.clone() }.validate()?;
-/// // FingerprintColumn of recipes with different identities are never compared.
+/// // Fingerprints of recipes with different identities are never compared.
 /// assert_ne!(single_words.recipe_id(), pairs_of_words.recipe_id());
 ///
 /// // The TOML form contains everything, so reading it gives the same recipe.

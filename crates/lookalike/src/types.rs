@@ -74,7 +74,7 @@ impl Threshold {
     /// Creates a threshold.
     ///
     /// # Errors
-    /// [`ErrorKind::EvaluatedSetting`](crate::ErrorKind::EvaluatedSetting) if the value is not above 0
+    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if the value is not above 0
     /// and at most 1.
     pub fn new(value: f64) -> Result<Self> {
         if value > 0.0 && value <= 1.0 {
@@ -148,7 +148,7 @@ impl Distance {
     /// Creates a Hamming distance for fingerprints of `bits` bits.
     ///
     /// # Errors
-    /// [`ErrorKind::EvaluatedSetting`](crate::ErrorKind::EvaluatedSetting) if the distance is not below
+    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if the distance is not below
     /// the number of bits.
     pub fn new(value: u32, bits: u32) -> Result<Self> {
         if value < bits {

@@ -32,7 +32,7 @@
 //! Adding and removing read all ids once.
 //!
 //! A text that is too short for a fingerprint, or has only symbols (see
-//! [`State`](lookalike::text::State)), is a row like any other and matches texts that are equal to it.
+//! [`TextState`](lookalike::text::TextState)), is a row like any other and matches texts that are equal to it.
 //! An empty text is left out and counted.
 //!
 //! An index has no notion of time; time windows are a feature of the service.
@@ -103,7 +103,7 @@ pub struct BuildSettings {
     pub bits: u32,
     /// Largest distance that a search can ask for.
     pub distance: u32,
-    /// The name of a Hamming plan, as [`FieldPlan::named`](lookalike::hamming::FieldPlan::named) defines it.
+    /// The name of a Hamming plan, as [`HammingPlan::from_name`](lookalike::hamming::HammingPlan::from_name) defines it.
     pub plan: String,
     /// Largest size of all Hamming indexes together, in bytes.
     pub memory: Option<u64>,

@@ -172,7 +172,7 @@ pub fn parse_goal(text: &str) -> Result<TuningGoal, String> {
 /// Finds the best setting for labelled texts.
 ///
 /// # Errors
-/// The errors of [`read_labelled`], labels that cannot be divided into halves, and a goal that no
+/// The errors of reading labels, labels that cannot be divided into halves, and a goal that no
 /// setting reaches.
 pub fn run_tuning(
     inputs: &LabelledInputs,

@@ -18,7 +18,7 @@ impl ByteWriter {
     /// # Errors
     /// If the output cannot be created.
     pub fn create_output(output: &OutputTarget) -> Result<Self> {
-        let target = OpenOutput::open_output(output, None)?;
+        let target = OpenOutput::open_target(output, None)?;
         Ok(Self {
             stream: OutputStream::new(output, target, 1)?,
             bytes: 0,

@@ -350,7 +350,7 @@ impl WriteJob<'_> {
     }
 
     fn write_part(&self, part: &OutputPart) -> Result<(OpenOutput, u64)> {
-        let target = OpenOutput::open_output(&part.output, Some(self.inputs))?;
+        let target = OpenOutput::open_target(&part.output, Some(self.inputs))?;
         let files = &self.inputs.input_files()[part.files.clone()];
         if files
             .first()

@@ -34,7 +34,7 @@ pub(super) enum OpenOutput {
 
 impl OpenOutput {
     /// Opens an output. A file that is one of `inputs` is refused.
-    pub(super) fn open_output(output: &OutputTarget, inputs: Option<&InputSet>) -> Result<Self> {
+    pub(super) fn open_target(output: &OutputTarget, inputs: Option<&InputSet>) -> Result<Self> {
         match output {
             OutputTarget::Path(path) => {
                 refuse_inputs(path, inputs)?;

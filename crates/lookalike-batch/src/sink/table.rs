@@ -176,7 +176,7 @@ impl TableWriter {
                 "{output} would be compressed twice"
             )));
         }
-        let target = OpenOutput::open_output(output, inputs)?;
+        let target = OpenOutput::open_target(output, inputs)?;
         let stream = OutputStream::new(output, target, 1)?;
         let mut pending = TableRows::new(columns, format);
         let sink = match &pending.encoded {

@@ -77,7 +77,7 @@ impl InputSet {
     /// Finds and opens the inputs: files, directories, globs, and `-` for standard input.
     ///
     /// A directory stands for all files of known formats in it and below it, sorted by name, except for
-    /// names that begin with `.` or `_`. Standard input is read as JSONL unless [`ReadOptions::input_format`]
+    /// names that begin with `.` or `_`. Standard input is read as JSONL unless [`ReadOptions::format`]
     /// is set.
     ///
     /// # Errors

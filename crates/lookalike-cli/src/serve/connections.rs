@@ -261,7 +261,7 @@ impl ClientConnection {
             let answer = router.call(request);
             async move {
                 let response = match refused {
-                    true => no_place_left().into_response(),
+                    true => no_place_left().to_response(),
                     false => answer.await?,
                 };
                 Ok::<_, Infallible>(close_if_unread(response, &unread))

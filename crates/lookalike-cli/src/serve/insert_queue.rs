@@ -86,10 +86,13 @@ struct WaitingInsert {
     answer: AnswerReceiver,
 }
 
+/// A document that is ready to be checked, or why it is refused.
+type PreparedDocument = Result<PendingInsert, RefusedDocument>;
+
 enum WaitingDocument {
     /// As it was sent.
     Sent(Bytes),
-    Prepared(Box<Result<PendingInsert, RefusedDocument>>),
+    Prepared(Box<PreparedDocument>),
 }
 
 impl WaitingDocument {
@@ -550,10 +553,7 @@ impl OpenCollection {
         &self,
         waiting: Vec<(ClientId, WaitingInsert)>,
         scratch: &mut AnalysisScratch,
-    ) -> (
-        Vec<Result<PendingInsert, RefusedDocument>>,
-        Vec<(ClientId, AnswerReceiver)>,
-    ) {
+    ) -> (Vec<PreparedDocument>, Vec<(ClientId, AnswerReceiver)>) {
         let (documents, receivers): (Vec<_>, Vec<_>) = waiting
             .into_iter()
             .map(|(client, one)| (one.document, (client, one.answer)))

@@ -216,7 +216,7 @@ impl ApiProblem {
         }
     }
 
-    pub(super) fn into_response(&self) -> Response<Body> {
+    pub(super) fn to_response(&self) -> Response<Body> {
         // Strings and numbers always serialise.
         let body = serde_json::to_vec(&self.to_json()).unwrap_or_default();
         let mut response = Response::new(Body::from(body));

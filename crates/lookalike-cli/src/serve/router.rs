@@ -213,7 +213,7 @@ pub(super) fn build_router(service: &Arc<ServiceState>) -> Router {
 struct UnmatchedRequest;
 
 fn unmatched_response(code: ProblemCode, detail: String) -> Response<Body> {
-    let mut response = ApiProblem::new(code, detail).into_response();
+    let mut response = ApiProblem::new(code, detail).to_response();
     response.extensions_mut().insert(UnmatchedRequest);
     response
 }
@@ -282,7 +282,7 @@ async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) ->
         Ok(api_request) => (call.answer)(api_request).await,
         Err(problem) => Err(problem),
     };
-    let response = answered.unwrap_or_else(|problem| problem.into_response());
+    let response = answered.unwrap_or_else(|problem| problem.to_response());
     if response.extensions().get::<GoesOn>().is_none() {
         timed.count_request(response.status().as_u16());
     }

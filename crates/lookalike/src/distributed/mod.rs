@@ -5,7 +5,7 @@
 //! exchange blocks of bytes.
 //!
 //! 1. [`DocumentScatterer`] sketches the documents of a portion. Every bucket key is sent, with a few bytes of
-//!    its document's sketch, to the part that receives all equal keys ([`spread`]). Features of short
+//!    its document's sketch, to the part that receives all equal keys (`shuffle`). Features of short
 //!    documents stay where they are until their frequencies are known ([`FeatureOrder`]). Then the
 //!    rarest ones become keys too.
 //! 2. [`BlockGatherer`] receives all blocks of a part. It links documents that share a key and that their

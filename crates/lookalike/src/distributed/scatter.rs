@@ -22,7 +22,7 @@ use crate::types::DocId;
 /// The kind of a shuffle block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShuffleBlockKind {
-    /// Keys, texts or ids, to be [spread](super::shuffle) over parts. Each part is received by one
+    /// Keys, texts or ids, to be spread over parts. Each part is received by one
     /// [`BlockGatherer`](super::BlockGatherer).
     Part,
     /// Features that become keys once their frequencies are known, for [`FeatureOrder`].

@@ -29,7 +29,7 @@ pub struct LabelledPair {
 /// use lookalike::evaluate::LabelledTexts;
 ///
 /// let texts = ["The boat left at dawn.", "The boat left at noon.", "Snow fell on the pass."];
-/// // The first two are one group. AllFeaturesKernel pairs across groups are not similar.
+/// // The first two are one group. All pairs across groups are not similar.
 /// let labelled = LabelledTexts::from_groups(texts.map(String::from).to_vec(), vec![0, 0, 1])?;
 /// assert_eq!((labelled.count_similar_pairs(), labelled.count_different_pairs()), (1, 2));
 /// # Ok::<_, lookalike::Error>(())

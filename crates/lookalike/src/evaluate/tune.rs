@@ -228,7 +228,7 @@ fn with_weights(recipe: &Recipe, weights: WeightScheme) -> Result<Recipe> {
 /// let options = TuneOptions { goal: TuningGoal::F1, bootstrap: BootstrapOptions::default() };
 /// let tuning = tune_settings(&labelled, &settings, &options, &|_| {})?;
 /// // In the half to choose by, one threshold finds all similar pairs and no others.
-/// assert_eq!(tuning.contenders[tuning.chosen].evaluate_counts, Some(1.0));
+/// assert_eq!(tuning.contenders[tuning.chosen].value, Some(1.0));
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 ///

@@ -196,7 +196,7 @@ impl<C: FingerprintCode> JoinBuffers<C> {
 ///
 /// let (codes, found) = ([0b0000_u64, 0b0111, 0b1111, 0b0000], Mutex::new(Vec::new()));
 /// let _ = visit_near_rows(&codes, 64, Distance::new(1, 64)?, EqualRows::Linked, &|pairs: &[NearPair]| {
-///     found.lock().unwrap().extend(pairs.iter().map(|pair| (pair.a, pair.b, pair.hamming_distance)));
+///     found.lock().unwrap().extend(pairs.iter().map(|pair| (pair.a, pair.b, pair.distance)));
 ///     ControlFlow::Continue(())
 /// })?;
 /// let mut found = found.into_inner().unwrap();

@@ -74,14 +74,14 @@ pub struct SequenceNumber(pub u64);
 ///
 /// ```
 /// use lookalike::Distance;
-/// use lookalike::hamming::count_live::LiveIndex;
+/// use lookalike::hamming::live::LiveIndex;
 ///
 /// let live = LiveIndex::<u64>::new(64, Distance::new(3, 64)?)?;
 /// let first = live.insert_code(0b1010, 7)?;
 /// let second = live.insert_code(0b1111_0000, 8)?;
 ///
 /// let mut found = Vec::new();
-/// live.search_within(0b1000, Distance::new(3, 64)?, |seq, distance| found.push_code((seq, distance)))?;
+/// live.search_within(0b1000, Distance::new(3, 64)?, |seq, distance| found.push((seq, distance)))?;
 /// assert_eq!(found, [(first, 1)]);
 ///
 /// live.expire_before(8);

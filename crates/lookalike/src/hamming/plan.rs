@@ -92,7 +92,7 @@ pub enum BucketLayout {
 /// assert_eq!(blocks.plan_shape().to_string(), "16,16,16,16; 0,0,0,0");
 /// // The chosen plan is predicted to be the fastest within the memory, up to a tenth.
 /// let chosen = HammingPlan::choose_plan(&request)?;
-/// println!("{}: {:.0} bytes", chosen.plan_shape(), chosen.predict_cost(request.count).size_in_bytes);
+/// println!("{}: {:.0} bytes", chosen.plan_shape(), chosen.predict_cost(request.count).bytes);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::types::{DocId, Similarity};
 /// those that do, in the order of the pairs.
 ///
 /// The answer for a pair is the one that [`find_pairs`](super::find_pairs) with
-/// [`CopyPairs::AllFeaturesKernel`](super::CopyPairs::AllFeaturesKernel) gives for a corpus that
+/// [`CopyPairs::All`](super::CopyPairs::All) gives for a corpus that
 /// contains both documents. Each pair costs one comparison, because no candidates are searched for.
 ///
 /// The plan of the corpus may have a higher threshold or a smaller distance than the plan that the

@@ -25,7 +25,7 @@ pub trait DocumentSource: Sync {
     fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()>;
 
     /// Appends the distinct features with their weights, ascending, as
-    /// [`weighted_features`](crate::text_error::TextAnalysis::weighted_features) does. Only
+    /// [`weighted_features`](crate::text::TextAnalysis::weighted_features) does. Only
     /// [`SimilarityMeasure::Cosine`](crate::plan::SimilarityMeasure::Cosine) needs them.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ pub trait DocumentSource: Sync {
         Err(only_features("weights"))
     }
 
-    /// Appends the normalised characters, as [`characters`](crate::text_error::TextAnalysis::characters)
+    /// Appends the normalised characters, as [`characters`](crate::text::TextAnalysis::characters)
     /// returns them. Only measures of sequences need them.
     ///
     /// # Errors

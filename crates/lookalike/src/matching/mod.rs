@@ -33,7 +33,7 @@
 //! struct AllFeatures(Vec<Vec<u64>>);
 //!
 //! impl DocumentSource for AllFeatures {
-//!     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+//!     fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
 //!         into.extend(&self.0[document.index()]);
 //!         Ok(())
 //!     }

@@ -103,7 +103,7 @@ impl KeptMatch {
 /// ```
 /// use lookalike::online::{StreamMatcher, DocumentSlot, StreamTexts, Timestamp};
 /// use lookalike::plan::{MatchPlan, MatchSettings};
-/// use lookalike::prepare_text::AnalysisScratch;
+/// use lookalike::text::AnalysisScratch;
 /// use lookalike::{Recipe, Result};
 ///
 /// let recipe = Recipe::built_in("default")?;
@@ -114,8 +114,8 @@ impl KeptMatch {
 /// struct Kept(Vec<&'static str>);
 ///
 /// impl StreamTexts for Kept {
-///     fn prepare_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
-///         visit_bucket(self.0[slot.index as usize]);
+///     fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+///         visit(self.0[slot.index as usize]);
 ///         Ok(())
 ///     }
 /// }
@@ -126,10 +126,10 @@ impl KeptMatch {
 ///     let document = matcher.document_preparer().prepare_text(text, &mut AnalysisScratch::default());
 ///     let arrival = matcher.resolve_arrival(None, Timestamp(order as i64));
 ///     match matcher.find_match(&document, &arrival, &kept)? {
-///         Some(found) => repeats.push_document((order, found.order_at, found.similarity.get())),
+///         Some(found) => repeats.push((order, found.order, found.similarity.get())),
 ///         None => {
-///             matcher.keep_document(&document, order as u64, arrival.time_at)?;
-///             kept.0.push_document(text);
+///             matcher.keep_document(&document, order as u64, arrival.time)?;
+///             kept.0.push(text);
 ///         }
 ///     }
 /// }

@@ -42,7 +42,7 @@ pub use stock::TextStock;
 /// What an edit does.
 ///
 /// ```
-/// use lookalike::plant_edits::EditKind;
+/// use lookalike::plant::EditKind;
 ///
 /// assert_eq!(EditKind::from_name("delete-words")?, EditKind::DeleteWords);
 /// assert!(EditKind::from_name("paraphrase").is_err());
@@ -180,7 +180,7 @@ impl EditKind {
 /// One edit: a kind and how much of a text it changes.
 ///
 /// ```
-/// use lookalike::plant_edits::PlantedEdit;
+/// use lookalike::plant::PlantedEdit;
 ///
 /// let edits = PlantedEdit::parse_edits("delete-words:10%")?;
 /// assert_eq!((edits.len(), edits[0].edit_strength()), (1, Some(0.1)));
@@ -265,7 +265,7 @@ impl fmt::Display for PlantedEdit {
 /// Plants edits that follow from a seed.
 ///
 /// ```
-/// use lookalike::plant_edits::{PlantedEdit, EditKind, EditPlanter, TextStock};
+/// use lookalike::plant::{PlantedEdit, EditKind, EditPlanter, TextStock};
 ///
 /// let planter = EditPlanter::new(7, TextStock::new(["One old lamp burns.", "Two boats left at dawn."]));
 /// let number = PlantedEdit::edits_of_kind(EditKind::ChangedNumber).next().unwrap();

@@ -45,7 +45,7 @@ impl PermutedFunctions {
     /// Creates functions from numbers that the caller has drawn.
     ///
     /// # Errors
-    /// [`ErrorKind::EvaluatedSetting`](crate::ErrorKind::EvaluatedSetting) if there are not as many
+    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if there are not as many
     /// factors as summands, if a number of affine32 has more than 32 bits, or if a factor of an affine
     /// scheme is even.
     pub fn new(scheme: PermutedScheme, factors: Vec<u64>, summands: Vec<u64>) -> Result<Self> {

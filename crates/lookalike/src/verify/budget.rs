@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// use lookalike::verify::{SequenceMeasure, StepBudget};
 ///
 /// let (text, mut budget) = (vec!['a'; 10_000], StepBudget::new(100));
-/// let measure = SequenceMeasure::LevenshteinCells;
+/// let measure = SequenceMeasure::Levenshtein;
 /// let refused = measure.similarity_within(&text, &text, Threshold::DEFAULT, &mut budget);
 /// assert_eq!(refused.unwrap_err().kind(), lookalike::ErrorKind::TooCostly);
 /// ```
