@@ -101,7 +101,7 @@ def test_dedup(arguments, said):
         (lambda: la.Idf.learn(TEXTS, min_documents=0), "min_documents is 0"),
         (lambda: la.Idf.learn(TEXTS, top=0), "top is 0"),
         (lambda: la.Idf.learn(TEXTS).merge(3), "3 is no table of document frequencies"),
-        (lambda: la.Idf.learn(TEXTS).merge(la.Idf.learn(TEXTS, recipe="default")), "which has other terms than jieba"),
+        (lambda: la.Idf.learn(TEXTS).merge(la.Idf.learn(TEXTS, recipe="default")), "which makes other terms than jieba"),
         (lambda: la.Idf.learn(TEXTS).save("/no/such/place.tsv"), "cannot write /no/such/place.tsv"),
         (lambda: la.Client("localhost"), "url is 'localhost': give one such as"),
         (lambda: la.MinHashLSH(num_perm=100_000), "above 4096, give params=(bands, rows)"),

@@ -192,7 +192,7 @@ def test_thresholds_are_inclusive():
         (
             {"method": "simhash", "verify": "none", "threshold": 0.9},
             la.SettingError,
-            'threshold has no effect with method="simhash" verify="none", where distance alone decides',
+            'threshold has no effect with method="simhash" verify="none", where only distance decides',
         ),
         ({"time": "at"}, la.SettingError, "time is for window"),
     ],

@@ -420,7 +420,7 @@ fn replacing_an_output_is_told() {
 #[test]
 fn every_command_tells_which_outputs_it_replaced() {
     let place = Place::new();
-    let corpus = Numbers::new(4).corpus(200);
+    let corpus = Numbers::new(4).corpus(60);
     place.write("in.jsonl", corpus_jsonl(&corpus));
     place.write(
         "bad.jsonl",
@@ -428,7 +428,7 @@ fn every_command_tells_which_outputs_it_replaced() {
     );
     for (line, outputs) in [
         (
-            "plant in.jsonl -o planted.jsonl --labels labels.tsv --documents 40",
+            "plant in.jsonl -o planted.jsonl --labels labels.tsv --documents 20",
             &["planted.jsonl", "labels.tsv"][..],
         ),
         (
@@ -436,7 +436,7 @@ fn every_command_tells_which_outputs_it_replaced() {
             &["points.csv", "curve.svg"],
         ),
         (
-            "tune labels.tsv --corpus planted.jsonl -o tuned.toml",
+            "tune labels.tsv --corpus planted.jsonl -o tuned.toml --resamples 10",
             &["tuned.toml"],
         ),
         ("compare --literal one two --html page.html", &["page.html"]),
