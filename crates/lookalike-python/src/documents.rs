@@ -61,11 +61,11 @@ impl DocumentReader {
         }
     }
 
-    /// Calls `visit_row` with every document of a batch. Returns the rows that cannot be used, without
+    /// Calls `visit` with every document of a batch. Returns the rows that cannot be used, without
     /// those that have no text or are given as known.
     ///
     /// # Errors
-    /// Returns an error if a row has no id or the batch lacks a column, and the errors of `visit_row`.
+    /// Returns an error if a row has no id or the batch lacks a column, and the errors of `visit`.
     pub(crate) fn visit_documents(
         &self,
         batch: RecordBatch,

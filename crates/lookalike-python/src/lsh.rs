@@ -122,7 +122,7 @@ impl BandTables {
         }
     }
 
-    /// Returns the numbers that share one of the first `band_plan` bands, each once, ascending.
+    /// Returns the numbers that share one of the first `bands` bands, each once, ascending.
     fn query_bands(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         for (table, hash) in self.tables.iter().zip(hashes).take(bands) {
@@ -296,7 +296,7 @@ impl LshTables {
         Ok(number)
     }
 
-    /// Returns the number of a key, which becomes `number_of_key` if the key has none.
+    /// Returns the number of a key, which becomes `number` if the key has none.
     fn claim_key(&self, key: &Bound<'_, PyAny>, number: u32) -> PyResult<u32> {
         let py = key.py();
         let numbers = self.lock_inner().numbers.clone_ref(py);

@@ -92,11 +92,11 @@ impl ProgressListener for RunWatch {
     }
 }
 
-/// Does work without the interpreter, and calls `current_progress` with the result of
+/// Does work without the interpreter, and calls `told` with the result of
 /// [`RunWatch::current_progress`].
 ///
 /// # Errors
-/// Returns the errors of the work, and what a signal handler or `current_progress` raised.
+/// Returns the errors of the work, and what a signal handler or `told` raised.
 pub(crate) fn run_watched<T: Send>(
     py: Python<'_>,
     watch: &RunWatch,

@@ -799,7 +799,7 @@ pub struct ClusterPage {
     pub next: Option<DocumentSlot>,
 }
 
-/// Checks that writing `memory_bytes` leaves the headroom. Four times as much is required, because the
+/// Checks that writing `bytes` leaves the headroom. Four times as much is required, because the
 /// database adds an amount of the same order.
 fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
     check_free(disk, headroom.saturating_add(bytes.saturating_mul(4)))

@@ -80,7 +80,7 @@ impl IdTable {
         }
     }
 
-    /// Calls `visit_candidates` with the number of every row whose id has this hash, and of few others.
+    /// Calls `visit` with the number of every row whose id has this hash, and of few others.
     /// Rows before `low` are ignored.
     pub(crate) fn visit_candidates(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {
         let (shard, wanted) = split_hash(hash);

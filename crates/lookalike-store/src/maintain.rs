@@ -428,7 +428,7 @@ struct ExportLine {
 }
 
 /// Writes every document of a collection as one JSON object per line, in the order of sequence numbers, with
-/// the fields `id`, `time_us`, `visit_text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
+/// the fields `id`, `time_us`, `text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
 /// `similarity`. If windows are refreshed, the time of a document may be that of its last duplicate. Returns
 /// the number of documents.
 ///
@@ -511,11 +511,11 @@ const LONGEST_LINE: usize = 6 * (LONGEST_TEXT + LONGEST_META + 2 * LONGEST_ID) +
 
 /// Reads the lines of an export and inserts their documents in order, with their times. Verdicts are
 /// decided again; they are the same if nothing was deleted or late and no document is past the window.
-/// Calls `reject_document` with the number of each line that is not part of an export or whose document
+/// Calls `reject` with the number of each line that is not part of an export or whose document
 /// is refused, and the reason.
 ///
 /// # Errors
-/// If the lines cannot be read or the collection accepts no more writes, and any error of `reject_document`.
+/// If the lines cannot be read or the collection accepts no more writes, and any error of `reject`.
 pub fn import_documents(
     collection: &Collection,
     lines: &mut dyn BufRead,

@@ -438,7 +438,7 @@ impl PartitionFiles {
         Err(missing())
     }
 
-    /// Returns blocks of about `size_in_bytes` bytes in total, starting with the first block at or after
+    /// Returns blocks of about `bytes` bytes in total, starting with the first block at or after
     /// row `from`, with the numbers of their first rows.
     pub(crate) fn blocks_from(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         self.note_read(self.try_blocks(from, bytes), FailedRead::Blocks(from))

@@ -1387,7 +1387,7 @@ impl CollectionState {
         partition.ok_or_else(|| Error::damaged_file("rows", format!("no partition {number:x}")))
     }
 
-    /// Calls `visit_candidates` with the record at a place in a partition.
+    /// Calls `visit` with the record at a place in a partition.
     pub(crate) fn with_record_at<T>(
         &self,
         partition: u64,

@@ -1,7 +1,7 @@
 //! The match plan: how candidates are found, and which of them match.
 //!
 //! A [`MatchPlan`] follows from recipe, method, threshold, measure and distance alone, and never from the
-//! size of a corpus. So a batch, a service and a cluster agree on every pair.
+//! size of a corpus. So batch, stream and shuffle agree on every pair.
 //!
 //! The method `auto` has one predicate, the similarity at the threshold, and two ways to find
 //! candidates:
@@ -530,7 +530,7 @@ impl BandPlan {
     }
 }
 
-/// Returns the largest number of equal slots below which a pair at the threshold falls with a
+/// Returns the largest cutoff c such that a pair at the threshold has fewer than c equal slots with a
 /// probability of at most [`CUTOFF_LOSS`].
 fn slot_cutoff(slots: usize, threshold: f64) -> usize {
     if threshold == 1.0 {

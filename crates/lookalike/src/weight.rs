@@ -71,7 +71,7 @@ pub(crate) struct WeightTable {
 }
 
 impl FrequencyTableHeader {
-    /// Creates the header of a table with `append_rows` terms, learned from `documents` documents under
+    /// Creates the header of a table with `rows` terms, learned from `documents` documents under
     /// a recipe.
     pub fn new(recipe: &Recipe, documents: u64, rows: usize) -> Self {
         Self {

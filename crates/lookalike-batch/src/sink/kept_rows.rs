@@ -625,7 +625,7 @@ impl ListElements {
     }
 }
 
-/// Moves the bytes of `run_until_stopped` to `to` and returns their new end.
+/// Moves the bytes of `run` to `to` and returns their new end.
 fn move_bytes(bytes: &mut [u8], run: &Range<usize>, to: usize) -> usize {
     if run.start != to {
         bytes.copy_within(run.clone(), to);

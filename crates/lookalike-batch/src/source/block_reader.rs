@@ -264,7 +264,7 @@ impl ReadProgress {
         }
     }
 
-    /// Interprets the first row of an input. Returns the offset in `size_on_disk` at which the data begin.
+    /// Interprets the first row of an input. Returns the offset in `bytes` at which the data begin.
     fn read_first_row(
         &mut self,
         inputs: &InputSet,

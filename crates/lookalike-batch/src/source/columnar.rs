@@ -744,7 +744,7 @@ impl WantedColumns {
         slots.map(|&slot| of_column(&plan.names[slot])).sum()
     }
 
-    /// Stores the values of a row in `row_values`, but does not copy the text if it is a single string
+    /// Stores the values of a row in `values`, but does not copy the text if it is a single string
     /// column. Returns the string to which slots outside of the arena refer.
     pub(super) fn parse_around_text(
         &self,
@@ -769,7 +769,7 @@ impl WantedColumns {
         Ok(whole)
     }
 
-    /// Stores copies of the values of a row in `row_values`.
+    /// Stores copies of the values of a row in `values`.
     pub(super) fn parse_row(
         &self,
         row: usize,

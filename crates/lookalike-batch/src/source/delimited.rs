@@ -68,7 +68,7 @@ impl DelimitedColumns {
         Ok(())
     }
 
-    /// Stores the wanted fields of a row in `row_values`, or returns the reason why the row is bad.
+    /// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.
     pub(super) fn parse_row(
         &self,
         row: &str,

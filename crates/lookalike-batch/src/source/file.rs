@@ -284,7 +284,7 @@ impl InputFile {
         self.spooled_at.get_or_init(|| start);
     }
 
-    /// Fills `size_on_disk` from the input's data, from offset `start`.
+    /// Fills `bytes` from the input's data, from offset `start`.
     pub(super) fn read_data_at(
         &self,
         bytes: &mut [u8],

@@ -289,12 +289,12 @@ impl InputSet {
         }
     }
 
-    /// Calls `visit_row` with each of the given rows of one Parquet file, complete with all columns, as a
+    /// Calls `visit` with each of the given rows of one Parquet file, complete with all columns, as a
     /// JSON object.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read again, and the first error that `visit_row` returns.
+    /// If the file cannot be read again, and the first error that `visit` returns.
     pub(crate) fn visit_whole_rows(
         &self,
         rows: &[BadRow],
@@ -403,11 +403,11 @@ impl InputSet {
         Ok(())
     }
 
-    /// Parses a block and calls `visit_row` for each of its rows, good or bad, in order.
+    /// Parses a block and calls `visit` for each of its rows, good or bad, in order.
     ///
     /// # Errors
     ///
-    /// The first error that `visit_row` returns, after which `visit_row` is not called again; also a row over
+    /// The first error that `visit` returns, after which `visit` is not called again; also a row over
     /// the limit, and a temporary file that cannot be written.
     pub fn parse_block(
         &self,
@@ -431,7 +431,7 @@ impl InputSet {
     ///
     /// # Errors
     ///
-    /// The first error that `visit_row` returns, and a row over the limit.
+    /// The first error that `visit` returns, and a row over the limit.
     pub(crate) fn parse_some(
         &self,
         block: &InputBlock,
@@ -629,7 +629,7 @@ impl InputSet {
         Ok(())
     }
 
-    /// Calls `visit_row` with a row in memory, given by its index in `visit_columns` and its index in
+    /// Calls `visit` with a row in memory, given by its index in `columns` and its index in
     /// the table.
     fn visit_held<R>(
         &self,
@@ -872,7 +872,7 @@ impl InputSet {
         }
     }
 
-    /// Reads the bytes of one row again into `size_on_disk`, with the line end if there is one. For Parquet
+    /// Reads the bytes of one row again into `bytes`, with the line end if there is one. For Parquet
     /// and tables in memory the bytes are the id and the text as one line of JSON.
     ///
     /// # Errors
@@ -902,7 +902,7 @@ impl InputSet {
         self.read_data(index, place.start_offset() - self.bases[index], bytes)
     }
 
-    /// Fills `size_on_disk` from the data of an input, from offset `start`.
+    /// Fills `bytes` from the data of an input, from offset `start`.
     pub(crate) fn read_data(&self, file: usize, start: u64, bytes: &mut [u8]) -> Result<()> {
         let file = &self.files[file];
         let records =

@@ -72,7 +72,7 @@ fn forget_earlier(node: &PathNode, values: &mut RowValues) {
     }
 }
 
-/// Stores the wanted fields of a row in `row_values`, or returns the reason why the row is bad.
+/// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.
 pub(super) fn parse_row(
     row: &str,
     plan: &FieldPlan,
@@ -307,7 +307,7 @@ fn parse_hex4(bytes: &[u8]) -> Option<u32> {
     })
 }
 
-/// Tries the fast scanner. If it returns `false`, `row_values` must be cleared and
+/// Tries the fast scanner. If it returns `false`, `values` must be cleared and
 /// [`parse_by_definition`] must parse the row.
 fn scan_row(row: &str, paths: &FieldPaths, values: &mut RowValues) -> bool {
     // Control characters are rare between values and invalid in strings. One test of the whole row is

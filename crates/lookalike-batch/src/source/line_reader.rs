@@ -222,7 +222,7 @@ pub(super) struct LineReader {
 }
 
 impl LineReader {
-    /// Creates a reader at the start of `byte_stream`. `spooled` decides whether the bytes read are also
+    /// Creates a reader at the start of `stream`. `spooled` decides whether the bytes read are also
     /// copied to the spool.
     pub(super) fn new(stream: ByteStream, spooled: bool, ends: RowEnds, sizes: CutSizes) -> Self {
         Self {

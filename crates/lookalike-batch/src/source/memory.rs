@@ -27,10 +27,10 @@ pub struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// Creates a table of these batches. Messages call it `display_name`.
+    /// Creates a table of these batches. Messages call it `name`.
     ///
     /// # Errors
-    /// If the columns of a batch differ from `table_schema`.
+    /// If the columns of a batch differ from `schema`.
     pub fn new(
         name: impl Into<String>,
         schema: SchemaRef,

@@ -280,7 +280,7 @@ pub struct RowPlace {
 }
 
 impl RowPlace {
-    /// Creates a place of `byte_length` bytes at `start_offset`.
+    /// Creates a place of `length` bytes at `offset`.
     pub fn new(offset: u64, length: u32) -> Self {
         Self { offset, length }
     }

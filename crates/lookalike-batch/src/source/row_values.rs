@@ -18,7 +18,7 @@ pub(super) struct FieldPlan {
 }
 
 impl FieldPlan {
-    /// Assigns a slot to each wanted field; `id_of_slot` is the field of the ids, if there is one.
+    /// Assigns a slot to each wanted field; `id` is the field of the ids, if there is one.
     pub(super) fn new(fields: &WantedFields, id: Option<&str>) -> Self {
         let mut names = Vec::new();
         let mut slot = |name: &str| {

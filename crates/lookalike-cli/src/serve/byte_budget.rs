@@ -68,7 +68,7 @@ impl ByteBudget {
         })
     }
 
-    /// Returns how many bytes of a budget of `total_bytes` bytes a single client may hold.
+    /// Returns how many bytes of a budget of `total` bytes a single client may hold.
     pub(super) fn client_share(total: usize) -> usize {
         total - total.div_ceil(SHARE + 1)
     }

@@ -629,7 +629,7 @@ fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
 /// Destination of the answers of a stream.
 struct AnswerSink {
     sender: mpsc::UnboundedSender<HeldAnswer>,
-    /// Budget for untaken answers of this request; `response_budget` is that of the whole service.
+    /// Budget for untaken answers of this request; `held` is that of the whole service.
     room: Arc<ByteBudget>,
     held: Arc<ByteBudget>,
     client: ClientId,

@@ -380,7 +380,7 @@ impl CollectionState {
         Ok(())
     }
 
-    /// Inserts the next row, without its id. `kept_document` is its prepared document, if that was kept.
+    /// Inserts the next row, without its id. `kept` is its prepared document, if that was kept.
     fn replay_row(&mut self, row: &PartitionRow, kept: Option<&KeptDocument>) -> Result<()> {
         let number = self.next;
         self.next = number.saturating_add(row.number_count());

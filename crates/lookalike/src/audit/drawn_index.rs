@@ -107,7 +107,7 @@ impl LookupRule {
         keys.into()
     }
 
-    /// Returns `true` if a document of `features_to_look_up` features, counted with repetitions, may be
+    /// Returns `true` if a document of `features` features, counted with repetitions, may be
     /// similar to a long text.
     fn may_have_many(&self, features: usize) -> bool {
         features as f64 >= self.floor.get() * self.most as f64
@@ -156,7 +156,7 @@ pub(super) struct DocumentProbe {
 }
 
 impl DocumentProbe {
-    /// Starts with a document of `features_to_look_up` features, counted with repetitions.
+    /// Starts with a document of `features` features, counted with repetitions.
     pub(super) fn begin_document(&mut self, rule: LookupRule, features: usize) {
         self.first.clear();
         self.keep = rule.reach.saturating_mul(2);
@@ -284,7 +284,7 @@ impl HashBins {
         })
     }
 
-    /// Appends a key for each non-empty one of `count_hits` bins, into which all bins are merged. No two
+    /// Appends a key for each non-empty one of `count` bins, into which all bins are merged. No two
     /// bins have a key in common.
     #[inline(always)]
     fn append_keys(&self, count: usize, keys: &mut Vec<u64>) {
@@ -310,7 +310,7 @@ impl HashBins {
 /// million.
 const OVERLOOKED: f64 = -13.8;
 
-/// Returns the largest number of `count_hits` bins in which a document with a Jaccard index at the floor
+/// Returns the largest number of `count` bins in which a document with a Jaccard index at the floor
 /// differs (Chernoff's bound), except with the probability of [`OVERLOOKED`]. Returns all but one if
 /// there is no such number.
 fn most_differing(count: usize, floor: Threshold) -> usize {
@@ -407,7 +407,7 @@ impl DrawnTextIndex {
         self.least[text as usize] = u32::MAX;
     }
 
-    /// Returns `true` if a document with `count_hits` of a text's keys may be similar to it.
+    /// Returns `true` if a document with `count` of a text's keys may be similar to it.
     #[inline(always)]
     pub(super) fn are_enough(&self, count: u32, text: u32) -> bool {
         count >= self.least[text as usize]
@@ -545,7 +545,7 @@ fn make_distinct(features: &mut [u64]) -> &[u64] {
     &features[..distinct]
 }
 
-/// Returns `true` if more than `count_hits` of the features are certainly distinct.
+/// Returns `true` if more than `count` of the features are certainly distinct.
 fn has_more_distinct(features: &[u64], count: usize) -> bool {
     let mut bits = [0u64; 64];
     let mut see = |features: &[u64]| {

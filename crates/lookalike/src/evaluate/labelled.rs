@@ -47,7 +47,7 @@ pub struct LabelledTexts {
 }
 
 impl LabelledTexts {
-    /// Creates labelled texts from pairs. `edit_kinds` holds the names of the kinds of edits.
+    /// Creates labelled texts from pairs. `kinds` holds the names of the kinds of edits.
     ///
     /// # Errors
     /// Fails if there are no pairs or all labels are the same, because precision and recall need both
@@ -72,7 +72,7 @@ impl LabelledTexts {
     }
 
     /// Creates labelled texts from groups: all pairs within a group are similar, and all others are
-    /// not. `text_groups` holds the group of every text.
+    /// not. `groups` holds the group of every text.
     ///
     /// # Errors
     /// Fails if no group has two texts, if there is only one group, or if the groups contain more than

@@ -177,7 +177,7 @@ impl BlockKey {
 
     /// Calls `visit` once with every bucket that can hold a fingerprint whose block differs from
     /// the query's in at most the radius, and with a lower bound of the number of differing bits.
-    /// `probe_deltas` sets the radius of a direct key; the radius of a covering key is 1.
+    /// `deltas` sets the radius of a direct key; the radius of a covering key is 1.
     #[inline(always)]
     pub(crate) fn visit_probes<C: FingerprintCode>(
         &self,

@@ -9,7 +9,7 @@ use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 use crate::types::Distance;
 
-/// Calls `visit` with the row and the distance of every fingerprint within `hamming_distance` of the query,
+/// Calls `visit` with the row and the distance of every fingerprint within `distance` of the query,
 /// in row order. Costs one comparison per fingerprint.
 ///
 /// ```
@@ -62,7 +62,7 @@ impl<C: FingerprintCode> Kernel for DistancesKernel<'_, C> {
     }
 }
 
-/// Calls `visit` with every fingerprint of `bits` bits within `hamming_distance` of a centre, the centre
+/// Calls `visit` with every fingerprint of `bits` bits within `distance` of a centre, the centre
 /// first. There are Σ C(bits, j) of them, for example 43,745 for 64 bits and distance 3.
 pub fn neighbourhood<C: FingerprintCode>(
     centre: C,
@@ -112,7 +112,7 @@ impl<C: FingerprintCode> ExpandedQueryIndex<C> {
         Self { rows, bits }
     }
 
-    /// Returns the rows within `hamming_distance` and their distances, sorted.
+    /// Returns the rows within `distance` and their distances, sorted.
     pub fn search_within(&self, query: C, distance: Distance) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         neighbourhood(query, self.bits, distance, |code| {
@@ -181,7 +181,7 @@ pub struct BlockInvertedIndex<C> {
 }
 
 impl<C: FingerprintCode> BlockInvertedIndex<C> {
-    /// Builds the index with `hamming_distance` + 1 blocks of about equal width.
+    /// Builds the index with `distance` + 1 blocks of about equal width.
     pub fn new(codes: &[C], bits: u32, distance: Distance) -> Self {
         let blocks = distance.get() + 1;
         let masks: Vec<C> = (0..blocks)

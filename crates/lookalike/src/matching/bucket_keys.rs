@@ -67,7 +67,7 @@ pub(super) fn build_buckets(
         let fingerprintable =
             ranks_where(&|document| sketches.sentence_signature(document).is_some());
         let keys = SketchKeys {
-            batch_sizes: 1,
+            batch_count: 1,
             most: 1,
             of: &|document, _, visit| {
                 sketches
@@ -158,7 +158,7 @@ fn add_band_buckets(
 ) -> Result<()> {
     let at_once = (verifier.batch_sizes.keys / signed.len().max(1)).clamp(1, bands.bands);
     let keys = SketchKeys {
-        batch_sizes: bands.bands.div_ceil(at_once),
+        batch_count: bands.bands.div_ceil(at_once),
         most: at_once,
         of: &|document, portion, visit| {
             let first = portion * at_once;
@@ -180,10 +180,10 @@ fn by_smallest(
     fingerprintable: &[DocumentRank],
     builder: &mut CandidateBucketsBuilder,
 ) -> Result<()> {
-    let batch_sizes = (fingerprintable.len() * meeting)
+    let batch_count = (fingerprintable.len() * meeting)
         .div_ceil(verifier.batch_sizes.keys.max(fingerprintable.len()).max(1));
     let keys = SketchKeys {
-        batch_sizes,
+        batch_count,
         most: meeting,
         of: &|document, portion, visit| {
             let hashes = corpus
@@ -192,7 +192,7 @@ fn by_smallest(
                 .unwrap_or_default();
             let meeting = hashes.iter().take(meeting).map(|&hash| smallest_key(hash));
             meeting
-                .filter(|key| (key >> 32) as usize % batch_sizes == portion)
+                .filter(|key| (key >> 32) as usize % batch_count == portion)
                 .for_each(visit);
         },
     };
@@ -206,7 +206,7 @@ pub(crate) fn smallest_key(hash: u64) -> u64 {
 
 /// The bucket keys of sketches, in batches. Equal keys are always in the same batch.
 struct SketchKeys<'a> {
-    batch_sizes: usize,
+    batch_count: usize,
     /// Largest number of keys of one document in one batch.
     most: usize,
     /// Calls back with the keys of a document in a batch.
@@ -224,7 +224,7 @@ fn by_sketches(
 ) -> Result<()> {
     let refines = corpus.plan.least_jaccard().is_some();
     let mut hot: Vec<Vec<DocumentRank>> = Vec::new();
-    for portion in 0..keys.batch_sizes {
+    for portion in 0..keys.batch_count {
         let ranked_keys = |ranks: &[DocumentRank]| {
             let mut ranked_keys = Vec::with_capacity(ranks.len() * keys.most);
             for &rank in ranks {
@@ -283,27 +283,27 @@ fn by_hot_groups(
 }
 
 /// Returns the keys of `ranks`, without most of those that only one document has, so that these need not
-/// be sorted. `bucket_keys` returns the keys of some of the ranks; there are about `count_documents`
-/// keys in all.
+/// be sorted. `keys` returns the keys of the given ranks, and `count` is the expected number of keys of all
+/// ranks.
 fn find_shared_keys(
     count: usize,
     ranks: &[DocumentRank],
     keys: impl Fn(&[DocumentRank]) -> Vec<RankedKey> + Sync,
 ) -> Vec<RankedKey> {
     let met = SeenTwiceFilter::new(count);
-    let mut batch_sizes: Vec<_> = ranks
+    let mut key_chunks: Vec<_> = ranks
         .par_chunks(512)
         .map(|ranks| {
             let keys = keys(ranks);
             keys.iter()
-                .for_each(|ranked_keys| met.record_key(ranked_keys.key));
+                .for_each(|ranked_key| met.record_key(ranked_key.key));
             keys
         })
         .collect();
-    batch_sizes
+    key_chunks
         .par_iter_mut()
-        .for_each(|portion| portion.retain(|ranked_keys| met.may_be_shared(ranked_keys.key)));
-    batch_sizes.concat()
+        .for_each(|chunk| chunk.retain(|ranked_key| met.may_be_shared(ranked_key.key)));
+    key_chunks.concat()
 }
 
 /// An approximate set that separates keys seen twice from most keys seen once, in 16 to 32 bits a key.
@@ -555,7 +555,7 @@ pub(crate) struct PrefixLengths {
 }
 
 impl PrefixLengths {
-    /// Returns the prefixes of a set of `kept_features` features, which must not be 0.
+    /// Returns the prefixes of a set of `features` features, which must not be 0.
     pub(crate) fn from_feature_count(features: usize, threshold: Threshold) -> Self {
         let all_but = |least: usize| features - least.max(1) + 1;
         Self {
@@ -698,8 +698,8 @@ impl FeatureCounters {
         &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
     }
 
-    /// Finds the features of a document that serve as its bucket keys. `select_rarest` is empty if so many
-    /// features occur only once that no other document can match.
+    /// Finds the features of a document that serve as its bucket keys. Leaves `rarest` empty if the document has
+    /// so many features of its own that it cannot match any other.
     pub(crate) fn select_rarest(
         &self,
         features: &[u64],
@@ -769,7 +769,7 @@ fn add_distance_buckets<C: FingerprintCode>(
 ) -> Result<bool> {
     let code = |&rank: &DocumentRank| {
         let fingerprint = corpus.sketches.fingerprint(corpus.document_at(rank));
-        C::narrow_from(fingerprint.expect("rich documents have fingerprints"))
+        C::narrow_from(fingerprint.expect("a fingerprintable document has a fingerprint"))
     };
     let codes: Vec<C> = fingerprintable.par_iter().map(code).collect();
     let values = DistinctCodes::new(&codes, corpus.plan.fingerprint_bits())?;

@@ -7,8 +7,8 @@
 //! Verdicts are found block by block:
 //!
 //! 1. Each document of the block is compared with all that were kept before the block, in parallel.
-//! 2. The candidate pairs among those documents of the block that may still be kept are collected, and
-//!    their features are made, in parallel.
+//! 2. For each document, the candidates before it in the block that may still be kept are collected, and
+//!    the features of these pairs are made, in parallel.
 //! 3. These pairs are compared, a few documents at a time, and the verdicts of these documents follow
 //!    in order.
 //!
@@ -642,7 +642,7 @@ impl<'a> Deduplicator<'a> {
     }
 
     /// Returns a document's place in a dense set and the positions to scan there, if scanning is less
-    /// work than visiting the `candidates_met` members of its dense buckets.
+    /// work than visiting the `met` members of its dense buckets.
     fn bucket_to_scan<'s>(
         &self,
         first: DocumentRank,

@@ -10,7 +10,7 @@
 //! equal keys form a bucket, and keys that only one document has are dropped (`buckets`). `deduplicator` goes
 //! through the documents in their total order, looks up the kept ones in their buckets, and verifies
 //! each candidate pair. `verifier` decides which pairs are candidates and which of these match. It looks
-//! at the two documents alone, so batch, stream and cluster agree on every pair.
+//! at the two documents alone, so batch, stream and shuffle agree on every pair.
 //!
 //! `bitmap_filter` holds the bitmap filter, which rules out most pairs of dense buckets before they are
 //! verified. `components` connects the documents of matching pairs. `comparison` compares documents with

@@ -123,7 +123,7 @@ impl StreamBuckets {
     }
 
     /// Looks up many keys as [`visit_bucket`](Self::visit_bucket) does, and also passes the key to
-    /// `visit_bucket`. Chains are followed at once, so that their memory reads overlap.
+    /// `visit`. Chains are followed at once, so that their memory reads overlap.
     #[inline]
     pub(super) fn visit_buckets<K: Copy>(
         &self,

@@ -170,7 +170,7 @@ impl StreamKeys {
         over
     }
 
-    /// Forgets orders of features that only documents before `lowest_number` were inserted under.
+    /// Forgets orders of features that only documents before `low` were inserted under.
     pub(super) fn forget_before(&mut self, low: u64) {
         if let Some(rarity) = &mut self.rarity {
             rarity.forget_before(low);

@@ -496,11 +496,10 @@ impl StreamMatcher {
 
     /// Returns the earliest kept document with the same text, if no other match can take precedence.
     ///
-    /// An earlier kept document with the same similarity of 1 would also match the equal document,
-    /// which would then not have been kept, unless the two were out of each other's reach. If the new
-    /// document is not older than the equal one, a document out of reach of the equal one is also out
-    /// of reach of the new one. This reasoning fails where times are refreshed, and with sentences,
-    /// where equal texts may match different documents.
+    /// Why nothing else takes precedence: let E be the kept document with this text. A kept document D before
+    /// E with similarity 1 would also match E, so E would not have been kept unless D was out of its reach.
+    /// Then D is out of reach of the new document too, if that is not older than E. This fails where times are
+    /// refreshed, and with sentences, where equal texts may match different documents.
     fn find_equal_text(
         &self,
         document: &SketchedDocument,
@@ -607,7 +606,7 @@ impl StreamMatcher {
         })
     }
 
-    /// Inserts a document as kept into the newest section. `order_at` is its place in the total order.
+    /// Inserts a document as kept into the newest section. `order` is its place in the total order.
     ///
     /// # Errors
     /// Fails if there is no section, or if the number of kept documents reaches its limit. Nothing has
@@ -661,7 +660,7 @@ impl StreamMatcher {
     }
 
     /// Fills the next place of the newest section for a document that is no longer there, so that later
-    /// documents keep their places. No check finds it. `order_at` is its place in the total order.
+    /// documents keep their places. No check finds it. `order` is its place in the total order.
     ///
     /// # Errors
     /// Fails as [`keep_document`](Self::keep_document) does.
@@ -683,7 +682,7 @@ impl StreamMatcher {
         self.partitions.note_time(time);
     }
 
-    /// Refreshes a kept document: its window now runs from `time_at`, that of a duplicate. Its section
+    /// Refreshes a kept document: its window now runs from `time`, that of a duplicate. Its section
     /// stays as long as the document does.
     pub fn refresh_document(&mut self, slot: DocumentSlot, time: Timestamp) {
         self.partitions.refresh_document(slot, time);
@@ -708,7 +707,7 @@ impl StreamMatcher {
         self.changes += 1;
     }
 
-    /// Makes a document visible again that was [set aside](Self::hide_document).
+    /// Makes a document visible again that was [hidden](Self::hide_document).
     pub fn unhide_document(&mut self, slot: DocumentSlot) {
         self.partitions.bring_back(slot);
         self.changes += 1;

@@ -37,7 +37,9 @@ pub(super) struct StreamInputs {
 
 impl std::fmt::Debug for StreamInputs {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Material").finish_non_exhaustive()
+        formatter
+            .debug_struct("StreamInputs")
+            .finish_non_exhaustive()
     }
 }
 

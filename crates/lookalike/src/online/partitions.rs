@@ -150,7 +150,7 @@ impl TimePartition {
         &mut self.chunks[last]
     }
 
-    /// Moves the base of the section's orders up if `order_at` would be too far from it.
+    /// Moves the base of the section's orders up if `order` would be too far from it.
     fn rebase_orders(&mut self, order: u64) {
         if order <= self.least_order || self.order_behind(order).is_some() {
             return;

@@ -1,9 +1,9 @@
 //! Prechecks: most of a check is done on any thread while others insert, and only what has changed in
 //! between is checked when the document's turn comes.
 //!
-//! Guarantee: the answer is that of a [`find_match`](StreamMatcher::find_match) at that moment.
-//! Insertions only add candidates, so it is enough to check the new ones. After any other change, or
-//! with another arrival time, the whole check is repeated.
+//! Guarantee: [`update_precheck`](StreamMatcher::update_precheck) returns what
+//! [`find_match`](StreamMatcher::find_match) would return at that moment. Insertions only add candidates, so
+//! only these are checked. After any other change, or with another arrival time, the whole check is repeated.
 
 use super::keys::{DocumentKeys, KeyExtractor};
 use super::pair_inputs::StreamTexts;
@@ -22,8 +22,7 @@ pub struct PrecheckResult {
     /// Steps of verification.
     steps: u64,
     arrival: ArrivalTime,
-    /// `true` if an equal text was found, over which no later insertion takes precedence. Keys were not
-    /// made.
+    /// `true` if an equal text was found. No later insertion can be a better match, so no keys were made.
     settled: bool,
     /// Bucket keys under which the document looks for others.
     probed: Vec<ProbeKey>,
@@ -132,7 +131,8 @@ impl StreamMatcher {
         Ok(precheck)
     }
 
-    /// Calls `visit_bucket` with all documents that were inserted since the check and share a key.
+    /// Calls `visit` with the number of every candidate that was inserted since the precheck: documents under a
+    /// probed key, and near fingerprints.
     fn visit_added(
         &self,
         document: &SketchedDocument,
@@ -169,9 +169,8 @@ impl StreamMatcher {
         }
     }
 
-    /// Checks that a document may be kept after its check: one that takes more than half of the
-    /// [allowed](Self::set_step_limit) steps may not, because it makes the checks of all later ones like it
-    /// more costly.
+    /// Refuses a document whose precheck took more than half of the [allowed](Self::set_step_limit) steps,
+    /// because keeping it would make the checks of later similar documents more costly.
     ///
     /// # Errors
     /// [`ErrorKind::TooCostly`] if it may not.

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(near, Some(1.0));
     }
 
-    /// Returns two texts of `symbol_count` different symbols that share only their first `shared` symbols.
+    /// Returns two texts of `length` different symbols that share only their first `shared` symbols.
     fn sequences(length: usize, shared: usize) -> [Vec<u32>; 2] {
         let own = |from: u32| (0..shared as u32).chain(from..from + (length - shared) as u32);
         [own(10_000).collect(), own(20_000).collect()]

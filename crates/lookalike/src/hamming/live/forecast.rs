@@ -32,7 +32,7 @@ pub struct LivePlan {
 }
 
 impl LivePlan {
-    /// Creates the plan for fingerprints of `bits` bits and searches within up to `covered_distance`.
+    /// Creates the plan for fingerprints of `bits` bits and searches within up to `distance`.
     ///
     /// # Errors
     /// Returns an error if the bits are not 1–128, or if the distance is not below them or is above

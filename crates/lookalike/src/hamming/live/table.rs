@@ -480,7 +480,7 @@ impl LiveTable {
         }
     }
 
-    /// Calls `visit` with the live items among the entries in `block_mask`, each with a number by which
+    /// Calls `visit` with the live items among the entries in `mask`, each with a number by which
     /// its code can be read.
     #[inline(always)]
     pub(super) fn visit_items<C: FingerprintCode>(

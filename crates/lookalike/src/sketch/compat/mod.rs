@@ -2,7 +2,7 @@
 //!
 //! A recipe with a [`CompatScheme`] takes every step from a text to its features and their hashes from
 //! another tool. The results are then used like other features: sets of them have Jaccard indexes, and a
-//! text without features has no match.
+//! text without features matches at most equal texts.
 //! [`SimHasher::original_fingerprint`](super::SimHasher::original_fingerprint) and
 //! [`MinHasher::original_signature`](super::MinHasher::original_signature) return what the tool itself
 //! prints, also for texts without features.

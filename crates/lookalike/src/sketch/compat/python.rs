@@ -118,7 +118,7 @@ impl LowerCaseTable {
     }
 }
 
-/// Calls `visit_character` with the characters of a text in lower case, and whether `\w` matches each.
+/// Calls `visit` with the characters of a text in lower case, and whether `\w` matches each.
 pub(super) fn each_lowered(text: &str, mut visit: impl FnMut(char, bool)) {
     let (lower, mut at) = (lower_case_table(), 0);
     while let Some(character) = text[at..].chars().next() {
