@@ -39,7 +39,7 @@ pub struct CollectionOptions {
     pub headroom: u64,
     /// Conditions under which [`Collection::run_maintenance`] compacts a partition.
     pub compaction: CompactionTrigger,
-    /// Work of verification of a document, and of a turn.
+    /// Limits of verification, for a document and for a turn.
     pub verification: VerificationLimits,
 }
 
@@ -78,7 +78,7 @@ impl Default for CollectionOptions {
 
 impl fmt::Debug for CollectionOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = formatter.debug_struct("Options");
+        let mut shown = formatter.debug_struct("CollectionOptions");
         shown
             .field("headroom", &self.headroom)
             .field("compaction", &self.compaction)
@@ -141,7 +141,7 @@ impl fmt::Debug for Collection {
     }
 }
 
-/// Documents that are admitted under one lock, before readers get a turn.
+/// Largest number of documents that are admitted under one lock; their work can end it earlier.
 const PORTION: usize = 512;
 
 /// Distance, in documents, between the prefetch of a document's memory and its insertion.
@@ -318,7 +318,7 @@ impl Collection {
         self.admit_turns(documents, 1)
     }
 
-    /// Admits until so many turns have ended because of their work.
+    /// Admits documents until `turns` turns have used up their steps.
     fn admit_turns(&self, documents: &[PendingInsert], turns: usize) -> AdmittedDocuments {
         let refused = |error: Error| AdmittedDocuments {
             answers: vec![Err(error); documents.len()],
@@ -396,8 +396,8 @@ impl Collection {
         Ok(true)
     }
 
-    /// Answers for documents that were checked, until what is left of checking exceeds a turn. Returns for
-    /// how many: at least one.
+    /// Admits prechecked documents under the exclusive lock, until the remaining verification has taken more
+    /// steps than a turn. Returns how many it admitted: at least one.
     fn admit_checked(
         &self,
         documents: &[PendingInsert],
@@ -761,8 +761,8 @@ impl Collection {
         }
     }
 
-    /// Why a read fails that the disk has refused before: it is made again now. `None` if no read was
-    /// refused, or those that were succeed again. Of each partition the last refused read is remembered.
+    /// Repeats the last read that the disk refused in each partition. Returns the error of one that fails
+    /// again, or `None`.
     ///
     /// # Errors
     /// If a thread has panicked.

@@ -1,8 +1,8 @@
 //! Searching an index: the matches of many queries, in the order of the queries.
 //!
-//! One thread parses a block of the input, searches for its queries and formats the result. The results
-//! are written in order. The queries of a block are searched in batches, which become smaller if
-//! queries have many matches, so that memory stays bounded.
+//! Each block of the input is parsed, searched and formatted by one thread; many blocks are in work at once.
+//! Results are written in input order. The queries of a block are searched in batches, which become smaller
+//! if queries have many matches, so that memory stays bounded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -68,7 +68,7 @@ pub enum SearchCandidates {
 /// The verification of candidates by their texts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TextCheck {
-    /// The Jaccard index of the sets of features, with the smallest similarity of a match.
+    /// The Jaccard index of the sets of features; the value is the threshold, as in the variants below.
     Jaccard(Threshold),
     /// The share of the smaller text's features that the other text also has.
     Containment(Threshold),

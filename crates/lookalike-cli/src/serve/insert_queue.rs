@@ -180,7 +180,7 @@ impl OpenCollection {
         )
     }
 
-    /// Refuses all further portions, so that everyone who uses the collection finishes.
+    /// Ends the bulk requests of the collection, so that it can be deleted.
     pub(super) fn begin_closing(&self) {
         self.closing.send_replace(true);
     }
@@ -223,7 +223,7 @@ impl OpenCollection {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` while reads of its files fail: one that the disk has refused is made again.
+    /// Repeats a read that the disk has refused. Returns `true` if it still fails.
     pub(super) fn is_unreadable(&self) -> bool {
         if !self.unreadable.load(Ordering::Relaxed) {
             return false;
@@ -413,7 +413,7 @@ impl OpenCollection {
         }
     }
 
-    /// Whoever asks how the collection is tries again what the disk has refused.
+    /// Marks the collection as unreadable. `is_unreadable` repeats the refused read and clears the mark.
     fn take_note_of_refusal(&self, why: &str) {
         if !self.unreadable.swap(true, Ordering::Relaxed) {
             tracing::error!(collection = self.name, error = why, "the disk refuses");

@@ -73,10 +73,10 @@ impl SequenceMeasure {
         self.similarity_within(a, b, threshold, &mut StepBudget::unlimited())
     }
 
-    /// As [`similarity`](Self::similarity), by taking the steps from a budget.
+    /// As [`similarity`](Self::similarity), but takes its steps from a budget.
     ///
     /// # Errors
-    /// Also if the budget does not have them: [`ErrorKind::TooCostly`](crate::ErrorKind::TooCostly).
+    /// Also [`ErrorKind::TooCostly`](crate::ErrorKind::TooCostly) if the budget runs out.
     pub fn similarity_within<S: SequenceSymbol>(
         self,
         a: &[S],
@@ -136,7 +136,7 @@ impl SequenceMeasure {
     }
 }
 
-/// Returns the similarity of two sets if it passes the check of the plan, for measures of sets.
+/// Returns the Jaccard index or containment of two sets, whichever the plan uses, if they match.
 pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Similarity> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let threshold = plan.threshold();
@@ -161,7 +161,8 @@ fn jaccard_if_reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Opti
     Some(Similarity::from_ratio(shared, both - shared))
 }
 
-/// Returns `true` if two sets are similar enough to be a candidate pair of a measure that is not on sets.
+/// Returns `true` if the Jaccard index of two sets reaches the candidate threshold. For measures that do not
+/// compare sets.
 pub(crate) fn are_near_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> bool {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     jaccard_if_reaching(less, more, plan.candidate_threshold()).is_some()
