@@ -2,8 +2,8 @@
 //!
 //! Rows are sampled by their numbers, so the sample of an input is always the same. It passes through
 //! the reading and matching of a run within limits of documents, bytes of text, candidate pairs and steps of
-//! comparing ([`SurveyLimits`]). So a forecast takes about a second beside the reading of the inputs, however
-//! large they are and whatever the measure. Counts of documents are scaled by the sampled share, and counts
+//! comparing ([`SurveyLimits`]). So the time of a forecast, beside the reading of the inputs, is bounded
+//! however large they are and whatever the measure. Counts of documents are scaled by the sampled share, and counts
 //! of pairs by its square; if documents are compared only with kept ones, by the power that the sample
 //! shows. All counts are the same at any number of threads, and times are measured.
 
