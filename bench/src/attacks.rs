@@ -45,7 +45,7 @@ const COLLECTION: &str = "/v1/collections/a";
 /// The longest that the service may take to end before it is killed.
 const LONGEST_END: Duration = Duration::from_secs(60);
 
-/// What is measured.
+/// The measurements.
 #[derive(clap::Args)]
 pub struct AttackOptions {
     /// Seconds that each attack lasts before the service is told to stop.
@@ -56,7 +56,7 @@ pub struct AttackOptions {
     only: Option<String>,
 }
 
-/// How large an attack is.
+/// Size of an attack.
 struct AttackSize {
     lasts: Duration,
     /// Requests a second of the honest client.

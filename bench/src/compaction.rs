@@ -30,7 +30,7 @@ struct Row {
     unit: &'static str,
 }
 
-/// How much is measured.
+/// Sizes of the measurements.
 struct Sizes {
     /// Documents of the collection before anything is measured; half of them are replaced then.
     filled: usize,
@@ -39,7 +39,7 @@ struct Sizes {
     seconds: u32,
     /// Documents in bulk.
     bulk: usize,
-    /// How often bulk is measured.
+    /// Repetitions of the measurement in bulk.
     repeats: usize,
     /// Ids that are replaced, and how often.
     replaced: (usize, usize),
@@ -60,7 +60,7 @@ const CLIENTS: u32 = 64;
 /// Documents of the larger inserts.
 const TOGETHER: u32 = 100;
 
-/// What is measured.
+/// The measurements.
 #[derive(clap::Args)]
 pub struct CompactionOptions {
     /// With a tenth of the documents and half of the time, to look at; nothing is written.
@@ -95,7 +95,7 @@ pub fn run(options: &CompactionOptions) -> Result<()> {
     machine::write("compaction", rows)
 }
 
-/// The same with few, as a test.
+/// Measures few documents, as a test.
 pub fn smoke() -> Result<()> {
     let sizes = Sizes {
         filled: 4000,

@@ -61,7 +61,7 @@ impl Row {
     }
 }
 
-/// What is measured.
+/// The measurements.
 #[derive(clap::Args)]
 pub struct Selection {
     /// A billion fingerprints, which takes 18 GB of memory, and nothing else.

@@ -69,13 +69,13 @@ const WINDOW: &str = "180d";
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
-/// What is measured.
+/// The measurements.
 #[derive(clap::Args)]
 pub struct Selection {
     /// Nothing but many titles in the window; takes 20 GB of disk.
     #[arg(long)]
     large: bool,
-    /// How many.
+    /// Number of titles.
     #[arg(long, default_value_t = 20_000_000, requires = "large")]
     many: usize,
 }

@@ -57,7 +57,7 @@ const SECONDS: u32 = 10;
 /// Number of threads that wait for the answers to these.
 const CLIENTS: u32 = 16;
 
-/// What is measured.
+/// The measurements.
 #[derive(clap::Args)]
 pub struct Selection {
     /// Documents that are made for the large window.

@@ -13,7 +13,7 @@ use super::{ADMIN_KEY, COLLECTION, HONEST, PROBER};
 
 pub(super) const NDJSON: &str = "application/x-ndjson";
 
-/// How long an answer is waited for.
+/// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time between two probes.
@@ -128,7 +128,7 @@ pub(super) fn head_of(method: &str, path: &str, headers: &[(&str, &str)], length
 pub(super) struct ClientLog {
     /// From the moment a request was due to its answer, of requests before the signal to stop.
     pub(super) times: Vec<Duration>,
-    /// Those of them without the answer that was due.
+    /// Requests among them without the answer that was due.
     pub(super) refused: usize,
     /// Documents as they were sent, and their answers as they came.
     pub(super) acknowledged: Vec<(String, String)>,

@@ -43,7 +43,7 @@ pub struct CollectionOptions {
     pub verification: VerificationLimits,
 }
 
-/// How much verification may take, in steps of 64 cells of an edit distance, a few nanoseconds each.
+/// Limits of verification, in steps of 64 cells of an edit distance, a few nanoseconds each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationLimits {
     /// The most steps of a document, where documents are compared as sequences. One that takes more is

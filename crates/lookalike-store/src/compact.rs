@@ -92,7 +92,7 @@ pub struct MaintenancePace {
     worked_since: Instant,
 }
 
-/// How many times as long as it has worked it rests, and how long at most.
+/// Length of a rest as a multiple of the work before it, and the longest rest.
 const REST: u32 = 3;
 const LONGEST_REST: Duration = Duration::from_millis(300);
 

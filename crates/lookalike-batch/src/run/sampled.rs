@@ -25,7 +25,7 @@ pub(super) struct CorpusSampler {
     cut: AtomicU64,
 }
 
-/// What has been drawn so far.
+/// The documents drawn so far.
 #[derive(Debug, Default)]
 pub(super) struct DrawnDocuments {
     /// Hash and number of the row, and the text; the largest hash on top.

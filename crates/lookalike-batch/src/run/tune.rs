@@ -66,7 +66,7 @@ pub struct TuneSummary {
     pub untuned_held_back: SettingPrice,
     /// The documents that settings were tried on, to see how many each removes.
     pub tried_on: TriedDocuments,
-    /// What the untuned recipe removes of them.
+    /// Documents among them that the untuned recipe removes.
     pub untuned_removed: Option<RemovedShare>,
     /// Warnings about the labels, each a sentence.
     pub warnings: Vec<String>,
@@ -113,7 +113,7 @@ pub struct TunedSummary {
     pub is_judged: bool,
     /// Where the labels reach.
     pub reach: LabelReach,
-    /// What it removes of the documents; none of settings that are far from the best.
+    /// Documents that it removes; `None` for a setting that is far from the best.
     pub removed: Option<RemovedShare>,
 }
 
@@ -128,8 +128,8 @@ pub struct TriedDocuments {
     pub are_of_corpus: bool,
 }
 
-/// What a setting removes of some documents. Of a sample it removes less than of all, because the similar
-/// document may not be in it.
+/// The documents that a setting removes from some documents. Of a sample it removes less than of all, because
+/// the similar document may not be in it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RemovedShare {
     /// Documents that are removed.

@@ -79,7 +79,7 @@ pub enum TableCell<'a> {
     Bool(bool),
     /// A list of whole numbers: separated by spaces in delimited tables, a list in JSON and Parquet.
     Numbers(&'a [u32]),
-    /// The same for 64-bit numbers.
+    /// A list of 64-bit numbers, in the same form.
     LongNumbers(&'a [u64]),
 }
 

@@ -259,7 +259,7 @@ fn topics() -> Vec<(String, String)> {
     ids.zip(texts).collect()
 }
 
-/// What tuning on a planted corpus recommends removes the planted copies and little else, because
+/// The setting that tuning recommends on a planted corpus removes the planted copies and little else, because
 /// negatives of every similarity have labels.
 #[test]
 fn tuning_on_a_planted_corpus_removes_what_was_planted() {

@@ -257,7 +257,7 @@ fn rows_that_cannot_be_read_are_told_by_readiness() {
     assert_eq!(service.get(&format!("{documents}/399")).status, 200);
 }
 
-/// What is restored and imported holds texts, as what the service writes: only its owner reads it.
+/// Restored and imported files hold texts, so only their owner can read them.
 #[cfg(unix)]
 #[test]
 fn restored_and_imported_files_are_private() {

@@ -87,7 +87,7 @@ impl PrecisionRecallCurve {
         self.best_from(goal, f64::NEG_INFINITY)
     }
 
-    /// The same among the points whose cut is at least `floor`.
+    /// Searches only the points whose cut is at least `floor`.
     pub fn best_from(&self, goal: TuningGoal, floor: f64) -> Option<usize> {
         let mut best = None;
         let allowed = self.points.iter().take_while(|point| point.cut >= floor);

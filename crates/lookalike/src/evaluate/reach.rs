@@ -1,4 +1,4 @@
-//! How far labels reach: at which similarities they can say what a threshold finds wrongly or misses.
+//! The reach of labels: the similarities at which they show the errors of a threshold.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! How many documents of a corpus a setting removes.
+//! The number of documents of a corpus that a setting removes.
 
 use super::scored::{EvaluatedSetting, sketch_texts, with_corpus};
 use crate::error::Result;

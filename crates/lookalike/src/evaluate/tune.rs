@@ -31,12 +31,12 @@ const MOST_DISTANCE: u32 = 20;
 /// A setting is clearly better if it is so in this share of resamples.
 const CLEARLY: f64 = 0.95;
 
-/// What is asked of a tuning.
+/// Options of a tuning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuneOptions {
-    /// What settings are chosen by.
+    /// Goal by which settings are chosen.
     pub goal: TuningGoal,
-    /// How intervals are made; its seed also parts the labels.
+    /// Resampling for the intervals; its seed also divides the labels.
     pub bootstrap: BootstrapOptions,
 }
 
@@ -45,16 +45,16 @@ pub struct TuneOptions {
 pub struct TunedContender {
     /// The setting, whose threshold or distance is now the best.
     pub setting: EvaluatedSetting,
-    /// What its method finds with it.
+    /// Counts of the pairs that its method finds with it.
     pub counts: ConfusionCounts,
-    /// How it does by the goal: F1, or recall; none where the goal is missed, or where the labels cannot
+    /// Value by the goal: F1, or recall; `None` where the goal is missed, or where the labels cannot
     /// judge it.
     pub value: Option<f64>,
     /// `false` if a goal of precision is kept at every cut, so that the labels cannot judge it.
     pub is_judged: bool,
     /// Where the labels reach.
     pub reach: LabelReach,
-    /// Whether the best is not clearly better.
+    /// `true` if the best setting is not clearly better.
     pub as_good: bool,
     /// Which pairs it finds.
     observations: Vec<PairObservation>,
@@ -393,7 +393,7 @@ impl EvaluatedSetting {
         Ok(setting)
     }
 
-    /// How the setting does on labelled texts with the threshold or distance it has.
+    /// Measures the setting on labelled texts with the threshold or distance it has.
     ///
     /// # Errors
     /// A setting without a plan; texts too long for the measure.

@@ -21,7 +21,7 @@ pub(crate) type BucketNumber = u32;
 /// Largest number of buckets that a covering key visits.
 pub(crate) const COVERING_PROBES: usize = 16;
 
-/// How a table maps its block to a bucket.
+/// The mapping of the block of a table to a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKey {
     /// The upper `bits` bits of the segments of a block, first segment uppermost.

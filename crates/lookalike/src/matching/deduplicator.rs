@@ -1136,7 +1136,7 @@ impl<'a> PairFinder<'a> {
         start as DocumentRank..stop as DocumentRank
     }
 
-    /// What decides on pairs.
+    /// Verifier of the pairs.
     pub(super) fn judge(&self) -> &PairVerifier<'a> {
         &self.verifier
     }

@@ -94,7 +94,7 @@ pub struct PlantedReport {
     pub copies: u64,
     /// The share that the method finds of the copies at or above the threshold.
     pub recall: EstimatedShare,
-    /// The same for each kind and strength of edit.
+    /// The figures for each kind and strength of edit.
     pub by_edit: Vec<ByEdit>,
 }
 
