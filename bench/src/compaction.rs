@@ -16,19 +16,9 @@ use lookalike_store::{
     Collection, CollectionOptions, CollectionSettings, CompactionTrigger, DocumentContent,
     MaintenancePace, NewDocument, OnConflict, ReadFolder, verify_collection,
 };
-use serde::Serialize;
 
 use crate::machine;
-use crate::serve::{Place, insert};
-
-#[derive(Serialize)]
-struct Row {
-    what: String,
-    documents: u64,
-    #[serde(serialize_with = "machine::rounded")]
-    figure: f64,
-    unit: &'static str,
-}
+use crate::serve::{Place, Row, insert};
 
 /// Sizes of the measurements.
 struct Sizes {

@@ -21,22 +21,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use lookalike_oracle::generate::{self, CorpusKind};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::corpora::Corpus;
 use crate::machine;
-use crate::serve::Titles;
-
-#[derive(Serialize)]
-struct Row {
-    what: String,
-    documents: u64,
-    #[serde(serialize_with = "machine::rounded")]
-    figure: f64,
-    unit: &'static str,
-}
+use crate::serve::{Row, Titles};
 
 /// Number of connections that send single documents.
 const CONNECTIONS: usize = 64;

@@ -27,13 +27,14 @@ use serde::Serialize;
 use crate::corpora::Corpus;
 use crate::machine;
 
+/// A figure of the service, as the results file has it.
 #[derive(Serialize)]
-struct Row {
-    what: String,
-    documents: u64,
+pub(crate) struct Row {
+    pub(crate) what: String,
+    pub(crate) documents: u64,
     #[serde(serialize_with = "machine::rounded")]
-    figure: f64,
-    unit: &'static str,
+    pub(crate) figure: f64,
+    pub(crate) unit: &'static str,
 }
 
 /// Number of documents that are synced to disk while the next ones are inserted.
