@@ -10,6 +10,7 @@ pub mod run;
 pub mod sink;
 pub mod source;
 mod spool;
+pub mod units;
 
 pub use error::{Error, ErrorKind, Result};
 pub use fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};

@@ -7,26 +7,20 @@ mod allocator;
 mod args;
 mod commands;
 mod comparison_report;
-mod match_options;
 mod output;
-mod plan_report;
 mod progress;
-mod reference;
 mod serve;
-mod settings;
 mod signals;
 mod snapshots;
-mod summary;
 mod text_diff;
 
 use std::io;
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser;
 use lookalike_batch::ErrorKind;
 
-use args::{Command, CommandLine};
+use commands::{Command, CommandLine};
 use output::OutputPrinter;
 
 /// Result of a command that did not fail.
@@ -61,7 +55,7 @@ fn main() -> ExitCode {
     };
     let result = prepared
         .map_err(Into::into)
-        .and_then(|()| run_command(&cli));
+        .and_then(|()| cli.command.run_command());
     match result {
         Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
         Ok(CommandOutcome::RowsSkipped) => ExitCode::from(1),
@@ -70,29 +64,6 @@ fn main() -> ExitCode {
             OutputPrinter::new(false).print_failure(&error, error_hint(&error));
             ExitCode::from(2)
         }
-    }
-}
-
-fn run_command(cli: &CommandLine) -> Result<CommandOutcome> {
-    match &cli.command {
-        Command::Dedup(args) => commands::dedup::run_dedup(args),
-        Command::Pairs(args) => commands::pairs::run_pairs(args),
-        Command::Compare(args) => commands::compare::run_compare(args),
-        Command::Explain(args) => commands::explain::run_explain(args),
-        Command::Fingerprint(args) => commands::fingerprint::run_fingerprint(args),
-        Command::Segment(args) => commands::segment::run_segment(args),
-        Command::Idf(args) => commands::idf::run_idf(args),
-        Command::Plant(args) => commands::plant::run_plant(args),
-        Command::Index(args) => commands::index::run_index(args),
-        Command::Search(args) => commands::search::run_search(args),
-        Command::Eval(args) => commands::eval::run_evaluation(args),
-        Command::Tune(args) => commands::tune::run_tune(args),
-        Command::Serve(args) => serve::run_serve(args),
-        Command::Store(args) => commands::store::run_store(args),
-        Command::Recipe(args) => commands::recipe::run_recipe(args),
-        Command::Completions { shell } => commands::generate::completions(*shell),
-        Command::Man => commands::generate::print_manual(),
-        Command::Reference => commands::generate::print_reference(),
     }
 }
 

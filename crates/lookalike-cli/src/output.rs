@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Writes to standard output and standard error.
 #[derive(Debug, Clone, Copy)]
@@ -118,17 +118,16 @@ pub(crate) struct ReplacedFiles(Vec<PathBuf>);
 
 impl ReplacedFiles {
     /// Finds the outputs that are non-empty files.
-    pub(crate) fn find_existing<'a>(places: impl IntoIterator<Item = Option<&'a PathBuf>>) -> Self {
-        let is_there = |place: &&PathBuf| {
+    pub(crate) fn find_existing<'a>(places: impl IntoIterator<Item = &'a Path>) -> Self {
+        let is_there = |place: &&Path| {
             let metadata = place.metadata();
             metadata.is_ok_and(|it| it.is_file() && it.len() > 0)
         };
         Self(
             places
                 .into_iter()
-                .flatten()
                 .filter(is_there)
-                .cloned()
+                .map(Path::to_path_buf)
                 .collect(),
         )
     }

@@ -56,7 +56,7 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    pub(crate) fn new(printer: OutputPrinter, strict: bool) -> Self {
+    fn new(printer: OutputPrinter, strict: bool) -> Self {
         let bar = Arc::new(ProgressBar::with_draw_target(
             None,
             ProgressDrawTarget::hidden(),
@@ -80,6 +80,19 @@ impl ProgressReporter {
         }
     }
 
+    /// Runs `work` with a reporter. `hint` says where bad rows are that were not shown.
+    pub(crate) fn watch_run<T, E>(
+        printer: OutputPrinter,
+        strict: bool,
+        hint: &str,
+        work: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let reporter = Self::new(printer, strict);
+        let result = work(&reporter);
+        reporter.finish_progress(hint);
+        result
+    }
+
     /// Reports a bad row by its file and line.
     pub(crate) fn report_bad_line(&self, file: &str, line: u64, reason: &str) {
         let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
@@ -96,8 +109,8 @@ impl ProgressReporter {
             .suspend(|| self.printer.print_warning(escape_control(&line)));
     }
 
-    /// Removes the bar and reports how many bad rows were not shown. `hint` says where they are.
-    pub(crate) fn finish_progress(mut self, hint: &str) {
+    /// Removes the bar and reports how many bad rows were not shown.
+    fn finish_progress(mut self, hint: &str) {
         self.take_bar_away();
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = self.bad_rows.load(Ordering::Relaxed);

@@ -6,8 +6,9 @@ use lookalike_batch::match_options::{
     CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
     choose_by_name, measure_name, method_name, unit_name,
 };
-use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow, parse_duration, parse_keep};
+use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow, parse_keep};
 use lookalike_batch::source::{IdField, ReadOptions, WantedFields};
+use lookalike_batch::units::parse_duration;
 use pyo3::prelude::*;
 
 use crate::error::{SettingError, engine_error_to_py, run_error_to_py};

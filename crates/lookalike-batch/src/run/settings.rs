@@ -146,52 +146,9 @@ pub fn parse_keep(text: &str) -> Result<KeepOrder, String> {
     }
 }
 
-/// Parses a duration, a number with the unit s, m, h, d or w, and returns it in seconds.
-///
-/// # Errors
-/// If the text is not such a duration. The message is a phrase that can follow the text.
-pub fn parse_duration(text: &str) -> Result<f64, String> {
-    let wrong = || "give a number with a unit: 90s, 15m, 36h, 2d or 1w".to_owned();
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let seconds = match unit {
-        's' => 1.0,
-        'm' => 60.0,
-        'h' => 3600.0,
-        'd' => 86_400.0,
-        'w' => 604_800.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = text[..text.len() - unit.len_utf8()]
-        .parse()
-        .map_err(|_| wrong())?;
-    Some(number * seconds)
-        .filter(|total| total.is_finite() && *total >= 0.0)
-        .ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_a_unit_and_are_seconds() {
-        let cases = [
-            ("90s", 90.0),
-            ("15m", 900.0),
-            ("36h", 129_600.0),
-            ("2d", 172_800.0),
-            ("1w", 604_800.0),
-        ];
-        for (text, seconds) in cases {
-            assert_eq!(parse_duration(text), Ok(seconds), "{text}");
-        }
-        assert_eq!(parse_duration("1.5h"), Ok(5400.0));
-        for text in [
-            "", "d", "2", "2x", "-1d", "infd", "NaNs", "2 days", "1e400s", "2日",
-        ] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn keep_rules() {

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lookalike_batch::units::{parse_period, parse_size};
 use serde::Deserialize;
 
-use crate::settings;
+use crate::commands::shared::running::{parse_limit, parse_threads};
 use crate::snapshots::SnapshotPlace;
 
 /// Run the HTTP service: collections that check and insert documents
@@ -72,7 +73,7 @@ pub(crate) struct ServeArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = settings::parse_threads,
+        value_parser = parse_threads,
         env = "LOOKALIKE_THREADS",
         hide_env = true
     )]
@@ -127,7 +128,7 @@ pub(crate) struct ServeArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = settings::parse_limit,
+        value_parser = parse_limit,
         env = "LOOKALIKE_CONNECTIONS",
         hide_env = true,
         help_heading = "Limits"
@@ -440,7 +441,7 @@ impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        settings::parse_size(text).map(Self)
+        parse_size(text).map(Self)
     }
 }
 
@@ -461,11 +462,7 @@ impl FromStr for PeriodArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let seconds = settings::parse_duration(text)?;
-        let period = Duration::try_from_secs_f64(seconds);
-        period
-            .map(Self)
-            .map_err(|_| format!("'{text}' is too long to wait for: give 30s, 5m or 2d"))
+        parse_period(text).map(Self)
     }
 }
 

@@ -1,42 +1,196 @@
 //! `lookalike fingerprint`.
 
-use anyhow::Result;
-use lookalike_batch::run;
+use std::path::PathBuf;
 
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use lookalike::Recipe;
+use lookalike::plan::SENTENCES;
+use lookalike_batch::run::{self, FingerprintSettings, FingerprintSummary, SketchKind};
+
+use super::shared::fingerprints::{NotationArg, notation_from_arg};
+use super::shared::inputs::{ReadingArgs, check_has_text, read_options};
+use super::shared::outputs::{RejectedArgs, TableOutputs};
+use super::shared::recipes::{RecipeChangeArgs, load_recipe};
+use super::shared::running::{RowsRun, RunningArgs, parse_limit, thread_count};
+use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
-use crate::args::FingerprintArgs;
-use crate::output::{OutputPrinter, ReplacedFiles};
-use crate::progress::ProgressReporter;
-use crate::settings::FingerprintRun;
-use crate::summary;
+use crate::output::format_count;
 
-pub(crate) fn run_fingerprint(args: &FingerprintArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.running.quiet);
-    let FingerprintRun {
-        settings,
-        output,
-        rejected,
-    } = FingerprintRun::new(args)?;
-    let replaced = ReplacedFiles::find_existing([args.output.as_ref(), args.rejected.as_ref()]);
-    let reporter = ProgressReporter::new(printer, args.running.strict);
-    let (inputs, to) = (&args.inputs, rejected.as_ref());
-    let result = run::fingerprint(inputs, &settings, &output, to, &reporter);
-    reporter.finish_progress(rejected_hint(rejected.is_some()));
-    let done = result?;
-    replaced.report_replaced(&printer);
-    if args.running.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::fingerprints(&done, args));
-    }
-    Ok(CommandOutcome::from_rejected(done.rejected))
+/// Print one fingerprint or signature for every document
+///
+/// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint has the
+/// number of bits that the recipe sets (64 by default) and is written in hexadecimal digits. A signature is a
+/// list of numbers; the signature of sentences is 64 bits in hexadecimal digits. A text that is too short for
+/// either gets `-`, except with the recipes of other tools, which give every text a value. Ids are copied
+/// unchanged.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike fingerprint articles.jsonl > fingerprints.tsv
+  lookalike fingerprint posts.csv --text title,body --digits decimal -o fingerprints.parquet
+  lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst
+  lookalike fingerprint articles.jsonl --recipe 1e0ng --digits decimal
+  lookalike fingerprint tokens.jsonl --recipe datasketch-affine32 --features tokens")]
+pub(crate) struct FingerprintArgs {
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Table to write (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV on
+    /// standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Notation of a fingerprint
+    ///
+    /// Default: hex.
+    #[arg(long, value_enum, value_name = "DIGITS", help_heading = "Output")]
+    pub(crate) digits: Option<NotationArg>,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    /// Kind of sketch
+    ///
+    /// Default: simhash; minhash with the recipes of datasketch.
+    #[arg(long, value_enum, value_name = "METHOD", help_heading = "Fingerprints")]
+    pub(crate) method: Option<SketchMethod>,
+
+    /// Number of longest sentences that represent a document; for --method sentences
+    ///
+    /// Default: 3.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) sentences: Option<usize>,
+
+    /// Recipe that turns texts into features and sets the number of bits or slots: a name (see `lookalike
+    /// recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
 }
 
-/// Returns the hint where to find bad rows that were not shown.
-pub(crate) fn rejected_hint(written: bool) -> &'static str {
-    if written {
-        ""
-    } else {
-        "; --rejected FILE writes them all"
+/// Kind of sketch that is made of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SketchMethod {
+    /// A SimHash fingerprint: similar texts differ in few bits
+    Simhash,
+    /// A MinHash signature: the share of equal numbers estimates the Jaccard index
+    Minhash,
+    /// A bottom-k sketch: the smallest hashes of the features, as many as the recipe has slots
+    Bottomk,
+    /// A 64-bit hash of the longest sentences
+    Sentences,
+}
+
+impl SketchMethod {
+    /// Returns the default sketch of a recipe.
+    pub(crate) fn default_for(recipe: &Recipe) -> Self {
+        let scheme = recipe.scheme;
+        let signs = scheme.is_some_and(|scheme| scheme.minhash_family().is_some());
+        if signs { Self::Minhash } else { Self::Simhash }
     }
+}
+
+pub(crate) fn run_fingerprint(args: &FingerprintArgs) -> Result<CommandOutcome> {
+    let named = ("the table", args.output.as_deref());
+    let recipe = Some(&*args.recipe);
+    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let settings = fingerprint_settings(args)?;
+    let run = RowsRun::with_table(&args.running, &outputs);
+    let TableOutputs { table, rejected } = &outputs;
+    let done = run.watch_work(|reporter| {
+        run::fingerprint(&args.inputs, &settings, table, rejected.as_ref(), reporter)
+    })?;
+    run.finish_run(&done, done.rejected, || describe_fingerprints(&done, args))
+}
+
+fn fingerprint_settings(args: &FingerprintArgs) -> Result<FingerprintSettings> {
+    let recipe = load_recipe(&args.recipe, &args.changes)?;
+    let sketch = sketch_kind(args, &recipe)?;
+    Ok(FingerprintSettings {
+        recipe,
+        sketch,
+        read: read_options(&args.reading)?,
+        threads: thread_count(args.running.threads),
+        strict: args.running.strict,
+    })
+}
+
+/// Returns the kind of sketch. Refuses options of other kinds.
+fn sketch_kind(args: &FingerprintArgs, recipe: &Recipe) -> Result<SketchKind> {
+    let method = args
+        .method
+        .unwrap_or_else(|| SketchMethod::default_for(recipe));
+    let sketch = match (method, args.digits) {
+        (SketchMethod::Simhash, notation) => SketchKind::SimHash(notation_from_arg(notation)),
+        (method, Some(_)) => bail!(
+            "--digits is for SimHash fingerprints; --method {method}, here {how}, has only one \
+                 notation: leave one of them out",
+            method = match method {
+                SketchMethod::Bottomk => "bottomk",
+                SketchMethod::Sentences => "sentences",
+                _ => "minhash",
+            },
+            how = if args.method.is_some() {
+                "given"
+            } else {
+                "the default of the recipe"
+            }
+        ),
+        (SketchMethod::Minhash, None) => SketchKind::MinHash,
+        (SketchMethod::Bottomk, None) => SketchKind::BottomK,
+        (SketchMethod::Sentences, None) => {
+            check_has_text(&args.reading, "--method sentences")?;
+            SketchKind::Sentences(args.sentences.unwrap_or(SENTENCES))
+        }
+    };
+    if let Some(sentences) = args.sentences
+        && args.method != Some(SketchMethod::Sentences)
+    {
+        bail!("--sentences {sentences} is for --method sentences: give both or neither");
+    }
+    Ok(sketch)
+}
+
+/// Returns the summary for people.
+fn describe_fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    if done.without > 0 {
+        let without = format_count(done.without);
+        text.add_line(
+            "texts too short",
+            format_args!("{without} too short for a fingerprint"),
+        );
+    }
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    let size = done.size;
+    let sketch = match done.method {
+        "simhash" => format!("SimHash of {size} bits"),
+        "bottomk" => format!("at most {size} smallest hashes"),
+        "sentences" => format!("hashes of the {size} longest sentences"),
+        _ => format!("MinHash of {size} slots"),
+    };
+    let recipe = format_recipe(&done.recipe, &done.recipe_id);
+    text.add_line("sketch", format_args!("{sketch}, recipe {recipe}"));
+    text.add_output(args.output.as_deref());
+    text.into_text()
 }

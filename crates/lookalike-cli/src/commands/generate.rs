@@ -3,10 +3,9 @@
 use anyhow::Result;
 use clap::{Command, CommandFactory};
 
+use super::{CommandLine, reference};
 use crate::CommandOutcome;
-use crate::args::CommandLine;
 use crate::output::OutputPrinter;
-use crate::reference;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<CommandOutcome> {
     let mut script = Vec::new();

@@ -1,39 +1,127 @@
-//! `lookalike write_frequencies`.
+//! `lookalike idf`.
+
+use std::path::PathBuf;
 
 use anyhow::Result;
-use lookalike_batch::run;
+use clap::Args;
+use lookalike_batch::recipes::SEGMENTING;
+use lookalike_batch::run::{self, IdfSettings, IdfSummary};
 
-use super::fingerprint::rejected_hint;
+use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
+use super::shared::outputs::{RejectedArgs, TableOutputs};
+use super::shared::recipes::{RecipeChangeArgs, load_recipe};
+use super::shared::running::{RowsRun, RunningArgs, parse_limit, thread_count};
+use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
-use crate::args::IdfArgs;
-use crate::output::{OutputPrinter, ReplacedFiles};
-use crate::progress::ProgressReporter;
-use crate::settings::IdfRun;
-use crate::summary;
+use crate::output::{format_count, format_plural};
+
+/// Learn a table of term weights (document frequencies) from documents
+///
+/// Writes a table with the columns term, documents and idf, the most frequent terms first. `documents` is the
+/// number of documents that contain the term; `idf` is ln((1 + all documents) / (1 + documents with the
+/// term)) + 1. Documents without any term do not count. A term is a feature of the recipe, for example a word
+/// or three characters. The table is for recipes with the same terms: --set simhash.weights=tfidf --set
+/// simhash.table=TABLE. Memory grows with the vocabulary: some tens of bytes for each distinct term.
+#[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
+#[command(after_help = "\
+Examples:
+  lookalike idf articles.jsonl --recipe jieba -o idf.tsv --min-documents 2
+  lookalike idf today.jsonl --recipe jieba -o new.tsv --merge idf.tsv
+  lookalike fingerprint articles.jsonl --recipe jieba --set simhash.weights=tfidf \\
+    --set simhash.table=idf.tsv --set simhash.top=20")]
+pub(crate) struct IdfArgs {
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    #[arg(value_name = "IN", required_unless_present = "merge")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Table to write (.tsv); without it, standard output
+    #[arg(short, long, value_name = "TABLE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Minimum number of documents that contain a term; rarer terms are left out
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Output"
+    )]
+    pub(crate) min_documents: u64,
+
+    /// Maximum number of terms: keeps the most frequent ones; of equally frequent terms, the first in byte
+    /// order
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        help_heading = "Output"
+    )]
+    pub(crate) top: Option<usize>,
+
+    /// Tables learned under the same recipe, whose counts are added. Terms that they left out are not
+    /// counted. Give them after IN, or before another option
+    #[arg(long, value_name = "TABLE", num_args = 1.., help_heading = "Input")]
+    pub(crate) merge: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    /// Recipe that turns texts into terms: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = SEGMENTING,
+        help_heading = "Recipe"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
 
 pub(crate) fn run_idf(args: &IdfArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.running.quiet);
-    let IdfRun {
-        settings,
-        output,
-        rejected,
-    } = IdfRun::new(args)?;
-    let replaced = ReplacedFiles::find_existing([args.output.as_ref(), args.rejected.as_ref()]);
-    let reporter = ProgressReporter::new(printer, args.running.strict);
-    let result = run::write_frequencies(
-        &args.inputs.clone().into(),
-        &settings,
-        &output,
-        rejected.as_ref(),
-        &reporter,
-    );
-    reporter.finish_progress(rejected_hint(rejected.is_some()));
-    let done = result?;
-    replaced.report_replaced(&printer);
-    if args.running.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::frequencies(&done, args));
-    }
-    Ok(CommandOutcome::from_rejected(done.rejected))
+    let named = ("the table", args.output.as_deref());
+    let recipe = Some(&*args.recipe);
+    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let settings = idf_settings(args)?;
+    let run = RowsRun::with_table(&args.running, &outputs);
+    let TableOutputs { table, rejected } = &outputs;
+    let inputs = args.inputs.clone().into();
+    let done = run.watch_work(|reporter| {
+        run::write_frequencies(&inputs, &settings, table, rejected.as_ref(), reporter)
+    })?;
+    run.finish_run(&done, done.rejected, || describe_frequencies(&done, args))
+}
+
+fn idf_settings(args: &IdfArgs) -> Result<IdfSettings> {
+    refuse_features(&args.reading)?;
+    Ok(IdfSettings {
+        recipe: load_recipe(&args.recipe, &args.changes)?,
+        least_documents: args.min_documents,
+        top: args.top,
+        merge: args.merge.clone(),
+        read: read_options(&args.reading)?,
+        threads: thread_count(args.running.threads),
+        strict: args.running.strict,
+    })
+}
+
+/// Returns the summary for people.
+fn describe_frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    let documents = format_plural(done.counted, "document", "documents");
+    let terms = format_count(done.terms);
+    text.add_line("terms", format_args!("{terms} of {documents}"));
+    let terms = format!("terms {}", done.terms_id);
+    text.add_line("recipe", format_recipe(&done.recipe, terms));
+    text.add_output(args.output.as_deref());
+    text.into_text()
 }

@@ -1,18 +1,143 @@
-//! The commands, one module each.
+//! The command line: one module for each command, with its arguments, their conversion to validated settings,
+//! the run, and the report for people. [`shared`] has what several commands have in common.
+//!
+//! Help, manual page, completions and `docs/reference.md` are generated from the arguments. Contradictory
+//! options, and options that would have no effect, are refused. Nothing is clamped or ignored.
 
-pub(crate) mod compare;
-pub(crate) mod dedup;
-mod documents;
-pub(crate) mod eval;
-pub(crate) mod explain;
+mod compare;
+mod dedup;
+mod eval;
+mod explain;
 pub(crate) mod fingerprint;
-pub(crate) mod generate;
-pub(crate) mod idf;
-pub(crate) mod index;
-pub(crate) mod pairs;
-pub(crate) mod plant;
-pub(crate) mod recipe;
-pub(crate) mod search;
-pub(crate) mod segment;
-pub(crate) mod store;
-pub(crate) mod tune;
+mod generate;
+mod idf;
+mod index;
+mod pairs;
+mod plant;
+mod recipe;
+mod reference;
+mod search;
+mod segment;
+pub(crate) mod shared;
+mod store;
+mod tune;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::CommandOutcome;
+use crate::args::ServeArgs;
+use crate::serve;
+use compare::CompareArgs;
+use dedup::DedupArgs;
+use eval::EvalArgs;
+use explain::ExplainArgs;
+use fingerprint::FingerprintArgs;
+use idf::IdfArgs;
+use index::IndexArgs;
+use pairs::PairsArgs;
+use plant::PlantArgs;
+use recipe::RecipeArgs;
+use search::SearchArgs;
+use segment::SegmentArgs;
+use store::StoreArgs;
+use tune::TuneArgs;
+
+const ABOUT: &str = "Finds near-duplicates in collections of text";
+
+const LONG_ABOUT: &str = "\
+Finds near-duplicates in collections of text, in Chinese and English alike. Reads JSONL, CSV, TSV, \
+Parquet and plain text, also compressed with gzip or zstd.
+
+Two documents match if their similarity is at least the threshold. By default, similarity is the \
+Jaccard index of their pairs of neighbouring words, after normalisation has removed differences of \
+case, width, punctuation, spacing and traditional or simplified characters.";
+
+const EXAMPLE: &str = "\
+Example:
+  lookalike dedup articles.jsonl -o unique.jsonl --removed removed.tsv
+  lookalike explain removed.tsv 1234 articles.jsonl";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  done, but rows were skipped as bad
+  2  refused or failed
+
+Standard output is data; messages and progress go to standard error. A reader that closes standard \
+output early is not a failure. NO_COLOR turns colours off.";
+
+/// Everything that can be typed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lookalike",
+    version,
+    about = ABOUT,
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLE,
+    after_long_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"),
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Commands of the program.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Dedup(Box<DedupArgs>),
+    Pairs(Box<PairsArgs>),
+    Explain(Box<ExplainArgs>),
+    Compare(Box<CompareArgs>),
+    Fingerprint(Box<FingerprintArgs>),
+    Segment(Box<SegmentArgs>),
+    Idf(Box<IdfArgs>),
+    Plant(Box<PlantArgs>),
+    Index(IndexArgs),
+    Search(Box<SearchArgs>),
+    Eval(Box<EvalArgs>),
+    Tune(Box<TuneArgs>),
+    Serve(Box<ServeArgs>),
+    Store(StoreArgs),
+    Recipe(RecipeArgs),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions {
+        /// Shell that reads the script
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+impl Command {
+    pub(crate) fn run_command(&self) -> Result<CommandOutcome> {
+        match self {
+            Self::Dedup(args) => dedup::run_dedup(args),
+            Self::Pairs(args) => pairs::run_pairs(args),
+            Self::Compare(args) => compare::run_compare(args),
+            Self::Explain(args) => explain::run_explain(args),
+            Self::Fingerprint(args) => fingerprint::run_fingerprint(args),
+            Self::Segment(args) => segment::run_segment(args),
+            Self::Idf(args) => idf::run_idf(args),
+            Self::Plant(args) => plant::run_plant(args),
+            Self::Index(args) => index::run_index(args),
+            Self::Search(args) => search::run_search(args),
+            Self::Eval(args) => eval::run_evaluation(args),
+            Self::Tune(args) => tune::run_tune(args),
+            Self::Serve(args) => serve::run_serve(args),
+            Self::Store(args) => store::run_store(args),
+            Self::Recipe(args) => recipe::run_recipe(args),
+            Self::Completions { shell } => generate::completions(*shell),
+            Self::Man => generate::print_manual(),
+            Self::Reference => generate::print_reference(),
+        }
+    }
+}

@@ -1,48 +1,130 @@
 //! `lookalike pairs`.
 
-use anyhow::Result;
-use lookalike::matching::SurveyKind;
-use lookalike_batch::run::{self, KeepOrder};
+use std::path::PathBuf;
 
+use anyhow::Result;
+use clap::Args;
+use lookalike::matching::{CopyPairs, SurveyKind};
+use lookalike_batch::run::{self, KeepOrder, PairsOutputs, PairsSummary};
+
+use super::shared::matching_runs::MatchingRunArgs;
+use super::shared::outputs::{RejectedArgs, TableOutputs};
+use super::shared::plan_report::{PlannedRun, explain_plan};
+use super::shared::running::RowsRun;
+use super::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
 use crate::CommandOutcome;
-use crate::args::PairsArgs;
-use crate::commands::fingerprint::rejected_hint;
-use crate::output::{OutputPrinter, ReplacedFiles};
-use crate::progress::ProgressReporter;
-use crate::settings::{ForecastOf, PairsRun};
-use crate::{plan_report, summary};
+use crate::output::{OutputPrinter, format_count, format_plural};
+
+/// List every pair of near-duplicates with its similarity
+///
+/// Writes a table with the columns a, b, similarity, a_source, a_row, b_source and b_row, sorted by
+/// position, a before b; rows count from 1 within their source. Of equal texts, each copy is paired
+/// with the earliest within reach of --window and --within, with similarity 1, and further pairs name
+/// the earliest.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike pairs articles.jsonl --threshold 0.9 > pairs.tsv
+  lookalike pairs titles.txt -o pairs.parquet --all
+  lookalike pairs essays/ --against sources/ --document-per-file")]
+pub(crate) struct PairsArgs {
+    /// Reference documents: lists only pairs of one of these (a) and one of IN (b). Give them after IN, or
+    /// before another option
+    #[arg(
+        long,
+        value_name = "IN",
+        num_args = 1..,
+        help_heading = "Input"
+    )]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// Table of pairs (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it, TSV on standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// List every combination of equal texts, both with each other and with similar texts. --against implies
+    /// it unless --distinct is given
+    #[arg(long, help_heading = "Output", conflicts_with = "distinct")]
+    pub(crate) all: bool,
+
+    /// Leave equal texts out: every pair has two different texts and names the earliest document of each
+    #[arg(long, help_heading = "Output")]
+    pub(crate) distinct: bool,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) run: MatchingRunArgs,
+}
+
+impl PairsArgs {
+    /// Returns the pairs of equal texts that are listed.
+    fn copy_pairs(&self) -> CopyPairs {
+        match (self.all, self.distinct) {
+            (true, _) => CopyPairs::All,
+            (_, true) => CopyPairs::None,
+            _ => CopyPairs::WithEarliest,
+        }
+    }
+}
 
 pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.running.quiet);
-    if args.matching.explain_plan {
-        let of = ForecastOf {
-            sources: &args.sources,
+    let running = &args.run.running;
+    if args.run.matching.explain_plan {
+        let of = PlannedRun {
+            args: &args.run,
             against: &args.against,
-            matching: &args.matching,
-            input_format: &args.input_format,
-            reading: &args.reading,
-            running: &args.running,
             keep: &KeepOrder::First,
-            followed: SurveyKind::Pairs,
+            purpose: SurveyKind::Pairs,
         };
-        return plan_report::explain_plan(of, &printer);
+        return explain_plan(of, &OutputPrinter::new(running.quiet));
     }
-    let PairsRun {
-        inputs,
-        settings,
-        outputs,
-    } = PairsRun::new(args)?;
-    let replaced = ReplacedFiles::find_existing([args.output.as_ref(), args.rejected.as_ref()]);
-    let reporter = ProgressReporter::new(printer, args.running.strict);
-    let result = run::find_pairs(&inputs, &settings, &outputs, &reporter);
-    let told = args.rejected.is_some();
-    reporter.finish_progress(rejected_hint(told));
-    let done = result?;
-    replaced.report_replaced(&printer);
-    if args.running.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::describe_pairs(&done, args, &printer));
+    let settings = args.run.to_settings(&KeepOrder::First)?;
+    let named = ("pairs", args.output.as_deref());
+    let recipe = Some(&*args.run.matching.rule.recipe);
+    let outputs = TableOutputs::new(named, &args.bad_rows, running.json, recipe)?;
+    let run = RowsRun::with_table(running, &outputs);
+    let outputs = PairsOutputs {
+        pairs: outputs.table,
+        copies: args.copy_pairs(),
+        rejected: outputs.rejected,
+    };
+    let inputs = args.run.run_inputs(&args.against);
+    let done =
+        run.watch_work(|reporter| run::find_pairs(&inputs, &settings, &outputs, reporter))?;
+    run.finish_run(&done, done.rejected, || {
+        describe_pairs(&done, args, &run.printer)
+    })
+}
+
+/// Returns the summary for people.
+fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter) -> String {
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    text.add_line("pairs", format_count(done.pairs));
+    if done.equal > 0 {
+        let documents = format_plural(done.equal, "document", "documents");
+        let treatment = match args.distinct {
+            true => " and are left out",
+            false => ", with which each is paired; --all lists every combination",
+        };
+        text.add_line(
+            "equal texts",
+            format_args!("{documents} have the text of an earlier one{treatment}"),
+        );
     }
-    Ok(CommandOutcome::from_rejected(done.rejected))
+    let by_similarity = (&done.histogram, done.threshold);
+    text.add_histogram(by_similarity, "Similarity of the pairs", printer);
+    text.add_audit(done.audit.as_ref(), "pairs", printer);
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    text.add_matching(MatchDescription {
+        method: done.method,
+        measure: done.measure,
+        threshold: done.threshold,
+        candidates_from: done.candidates_from,
+        recipe: &done.recipe,
+        recipe_id: &done.recipe_id,
+    });
+    text.add_output(args.output.as_deref());
+    text.into_text()
 }

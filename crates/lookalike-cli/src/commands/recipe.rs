@@ -1,13 +1,31 @@
 //! `lookalike recipe`.
 
 use anyhow::{Result, bail};
+use clap::Args;
 use lookalike::Recipe;
 use lookalike::recipe::{CompatScheme, SegmentationMode, TokenKind};
 
+use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use crate::CommandOutcome;
-use crate::args::RecipeArgs;
 use crate::output::OutputPrinter;
-use crate::settings::load_recipe;
+
+/// Print a recipe: everything that determines how texts compare
+///
+/// Without an argument, lists the built-in recipes. The printed TOML can be changed and given to --recipe.
+/// Recipes with different ids never compare.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike recipe words-3 > mine.toml
+  lookalike dedup articles.jsonl -o unique.jsonl --recipe mine.toml")]
+pub(crate) struct RecipeArgs {
+    /// Name of a recipe, or a TOML file
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+}
 
 pub(crate) fn run_recipe(args: &RecipeArgs) -> Result<CommandOutcome> {
     let text = match &args.recipe {

@@ -1,41 +1,271 @@
 //! `lookalike search`.
 
-use anyhow::Result;
-use lookalike_batch::index;
+use std::fmt::Write as _;
+use std::path::PathBuf;
 
-use super::fingerprint::rejected_hint;
+use anyhow::{Result, bail};
+use clap::Args;
+use lookalike::Threshold;
+use lookalike::plan::MatchSettings;
+use lookalike_batch::index::{
+    self, IndexEntries, ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck,
+};
+
+use super::shared::fingerprints::{BareFingerprintArgs, field_option, index_read_options};
+use super::shared::inputs::ReadingArgs;
+use super::shared::matching::{
+    CandidatesArg, MeasureArg, UnitArg, edit_unit, of_sequences, parse_threshold,
+};
+use super::shared::outputs::{RejectedArgs, TableOutputs};
+use super::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
+use super::shared::running::{RowsRun, RunningArgs, parse_limit};
+use super::shared::summary::{SummaryText, format_optional_recipe};
 use crate::CommandOutcome;
-use crate::args::SearchArgs;
-use crate::output::{OutputPrinter, ReplacedFiles};
-use crate::progress::ProgressReporter;
-use crate::settings::SearchRun;
-use crate::summary;
+use crate::output::{format_count, format_duration, format_plural};
+
+/// Number of queries from which the time per query is meaningful.
+const MANY_QUERIES: u64 = 10_000;
+
+/// Find all entries of an index that are near a document or fingerprint
+///
+/// Writes a table with the columns query, match and distance, ordered by query, then by distance, then by row
+/// of the index. Queries are documents, or bare fingerprints with --fingerprints. With --verify or
+/// --threshold, the matches are those that `pairs` finds at that threshold, and the last column is
+/// similarity, the highest first. A document that is too short for a fingerprint matches only equal texts, at
+/// distance 0.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike search news.lib incoming.jsonl > matches.tsv
+  lookalike search news.lib incoming.jsonl --threshold 0.8 --nearest 1 -o matches.parquet
+  lookalike search pages.lib - --fingerprints < fingerprints.tsv")]
+pub(crate) struct SearchArgs {
+    /// Index directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// Queries: files, directories, globs, or - for standard input
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Table of matches (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV
+    /// on standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    /// Maximum number of differing bits (≤), at most that of the index
+    ///
+    /// Default: the distance that the index was built for. With --threshold or --verify, only documents
+    /// within this distance are compared; without --distance, all matches are found.
+    #[arg(long, value_name = "K", help_heading = "Matching")]
+    pub(crate) distance: Option<u32>,
+
+    /// Number of nearest matches listed for each query; ties go to the earlier rows
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        help_heading = "Matching"
+    )]
+    pub(crate) nearest: Option<usize>,
+
+    /// List only the match that was added first, for each query
+    #[arg(long, conflicts_with_all = ["nearest", "limit"], help_heading = "Matching")]
+    pub(crate) first: bool,
+
+    /// Maximum number of matches listed for each query, the nearest first. Adds a fourth column, truncated,
+    /// which is true for a query with more matches; the summary counts these queries
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        conflicts_with = "nearest",
+        help_heading = "Matching"
+    )]
+    pub(crate) limit: Option<usize>,
+
+    /// Fingerprints that are compared with a query
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        default_value_t = CandidatesArg::Distance,
+        help_heading = "Matching"
+    )]
+    pub(crate) candidates: CandidatesArg,
+
+    /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
+    ///
+    /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
+    /// texts.
+    #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
+    pub(crate) verify: Option<MeasureArg>,
+
+    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
+    ///
+    /// Default: characters.
+    #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
+    pub(crate) unit: Option<UnitArg>,
+
+    /// Minimum similarity of a match (≥), above 0 and at most 1
+    ///
+    /// Default with --verify: 0.75.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = parse_threshold,
+        help_heading = "Matching"
+    )]
+    pub(crate) threshold: Option<Threshold>,
+
+    /// Recipe of the queries: a name (see `lookalike recipe`) or a TOML file; a recipe other than that of the
+    /// index is refused
+    ///
+    /// Default: the recipe of the index.
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Matching")]
+    pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    #[command(flatten)]
+    pub(crate) bare: BareFingerprintArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
 
 pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.running.quiet);
-    let SearchRun {
-        settings,
-        reading,
-        output,
-        rejected,
-    } = SearchRun::new(args)?;
-    let replaced = ReplacedFiles::find_existing([args.output.as_ref(), args.rejected.as_ref()]);
-    let reporter = ProgressReporter::new(printer, args.running.strict);
-    let result = index::search_index(
-        &args.library,
-        &args.inputs,
-        &settings,
-        &reading,
-        (&output, rejected.as_ref()),
-        &reporter,
-    );
-    reporter.finish_progress(rejected_hint(rejected.is_some()));
-    let done = result?;
-    replaced.report_replaced(&printer);
-    if args.running.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::describe_search(&done, args, &reading.entries));
+    let named = ("the table", args.output.as_deref());
+    let recipe = args.recipe.as_deref();
+    let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
+    let settings = search_settings(args)?;
+    let reading = index_read_options(&args.inputs, &args.bare, &args.reading, &args.running)?;
+    let run = RowsRun::with_table(&args.running, &outputs);
+    let done = run.watch_work(|reporter| {
+        index::search_index(
+            &args.library,
+            &args.inputs,
+            &settings,
+            &reading,
+            (&outputs.table, outputs.rejected.as_ref()),
+            reporter,
+        )
+    })?;
+    run.finish_run(&done, done.rejected, || {
+        describe_search(&done, args, &reading.entries)
+    })
+}
+
+fn search_settings(args: &SearchArgs) -> Result<SearchSettings> {
+    let check = text_check(args)?;
+    if let (Some(distance), CandidatesArg::Blocks) = (args.distance, args.candidates) {
+        bail!(
+            "--distance {distance} has no effect with --candidates blocks, which selects all \
+             fingerprints that share a block: leave one of them out"
+        );
     }
-    Ok(CommandOutcome::from_rejected(done.rejected))
+    let recipe = match &args.recipe {
+        Some(name) => Some(load_recipe(name, &args.changes)?),
+        None => {
+            refuse_changes(&args.changes)?;
+            None
+        }
+    };
+    // If a distance is given, it chooses the candidates, as with `pairs --method simhash`.
+    let compares = check.is_some_and(|check| check.measure_and_threshold().is_some());
+    let by_plan = compares && args.distance.is_none();
+    Ok(SearchSettings {
+        distance: args.distance,
+        which: match (args.nearest, args.first) {
+            (Some(count), _) => ListedMatches::Nearest(count),
+            (None, true) => ListedMatches::First,
+            (None, false) => ListedMatches::All,
+        },
+        limit: args.limit,
+        candidates: match args.candidates {
+            CandidatesArg::Distance if by_plan => SearchCandidates::Plan,
+            CandidatesArg::Distance => SearchCandidates::Distance,
+            CandidatesArg::Blocks => SearchCandidates::Blocks,
+        },
+        check,
+        recipe,
+    })
+}
+
+/// Returns how the texts of candidates are compared, if they are.
+fn text_check(args: &SearchArgs) -> Result<Option<TextCheck>> {
+    let default = MatchSettings::default().threshold;
+    let threshold = args.threshold.unwrap_or(default);
+    let verify = args.verify.unwrap_or(MeasureArg::Jaccard);
+    let unit = edit_unit(verify, args.unit, &args.reading)?;
+    Ok(match (args.verify, args.threshold) {
+        (None, None) => None,
+        (None | Some(MeasureArg::Jaccard), _) => Some(TextCheck::Jaccard(threshold)),
+        (Some(MeasureArg::Containment), _) => Some(TextCheck::Containment(threshold)),
+        (Some(MeasureArg::Cosine), _) => Some(TextCheck::Cosine(threshold)),
+        (Some(MeasureArg::Levenshtein | MeasureArg::Indel | MeasureArg::Lcs), _) => {
+            of_sequences(verify).map(|of| TextCheck::Sequences(of, unit, threshold))
+        }
+        (Some(MeasureArg::None), None) => Some(TextCheck::None),
+        (Some(MeasureArg::None), Some(_)) => bail!(
+            "--threshold has no effect with --verify none, where --distance alone decides: leave \
+             --threshold out"
+        ),
+    })
+}
+
+/// Returns the summary for people.
+fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntries) -> String {
+    let mut text = SummaryText::default();
+    text.add_text(describe_speed(done));
+    let queries = format_plural(done.queries, "query", "queries");
+    let (matches, matched) = (format_count(done.matches), format_count(done.matched));
+    text.add_line(
+        "matches",
+        format_args!("{matches} for {matched} of {queries}"),
+    );
+    if done.truncated > 0 {
+        let queries = format_plural(done.truncated, "query has", "queries have");
+        let listed = args.limit.unwrap_or_default();
+        text.add_line(
+            "truncated",
+            format_args!("{queries} more matches than the {listed} listed"),
+        );
+    }
+    text.add_unfingerprinted(done.poor);
+    text.add_empty_rows(done.without, "match nothing");
+    text.add_rejected(done.rejected, done.queries, field_option(entries));
+    let recipe = format_optional_recipe(done.recipe.as_deref(), done.recipe_id.as_deref());
+    let candidates = &done.candidates;
+    let by = match (done.measure, done.threshold) {
+        (Some(measure), Some(threshold)) => {
+            format!("{measure} at least {threshold}, candidates by {candidates}")
+        }
+        _ => candidates.to_string(),
+    };
+    text.add_line("matched by", format_args!("{by}, recipe {recipe}"));
+    text.add_output(args.output.as_deref());
+    text.into_text()
+}
+
+fn describe_speed(done: &SearchSummary) -> String {
+    let mut text = format!(
+        "{} in {} against {}",
+        format_plural(done.queries, "query", "queries"),
+        format_duration(done.seconds),
+        format_plural(done.fingerprints, "row", "rows"),
+    );
+    if done.queries >= MANY_QUERIES {
+        let each = (done.seconds - done.opening) * 1e6 / done.queries as f64;
+        let opening = format_duration(done.opening);
+        let _ = write!(text, " ({opening} to open, then {each:.2} µs per query)");
+    }
+    text
 }

@@ -13,8 +13,8 @@ use lookalike_store::VerificationLimits;
 use super::access::AccessKeys;
 use super::byte_budget::ByteBudget;
 use crate::args::{ByteSize, LogFormat, LogLevel, PeriodArg, ServeArgs};
+use crate::commands::shared::running::thread_count;
 use crate::output::with_context;
-use crate::settings;
 use crate::snapshots::SnapshotPlace;
 
 /// Configuration of a service.
@@ -105,7 +105,7 @@ impl ServiceConfig {
             data,
             listen,
             snapshots: args.snapshots.clone(),
-            threads: settings::thread_count(args.threads),
+            threads: thread_count(args.threads),
             keys,
             tls,
             limits: ClientLimits::new(&args)?,

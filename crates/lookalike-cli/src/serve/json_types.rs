@@ -32,7 +32,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::problem::{ApiProblem, ProblemCode};
-use crate::args::{CandidatesArg, MeasureArg, MethodArg, PeriodArg, UnitArg};
+use crate::args::PeriodArg;
+use crate::commands::shared::matching::{CandidatesArg, MeasureArg, MethodArg, UnitArg};
 
 /// Parses JSON that is a whole body, or part of one.
 ///

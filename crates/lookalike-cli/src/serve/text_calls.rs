@@ -15,9 +15,9 @@ use super::json_types::{JsonFields, JsonObject};
 use super::problem::{ApiProblem, ProblemCode};
 use super::responses;
 use super::router::{ApiRequest, ApiResult};
-use crate::args::{NotationArg, SketchMethod};
+use crate::commands::fingerprint::SketchMethod;
+use crate::commands::shared::fingerprints::{NotationArg, notation_from_arg};
 use crate::comparison_report::{ComparedSide, ComparisonCase};
-use crate::settings::notation_from_arg;
 
 /// Largest number of texts in a request.
 const TEXTS: usize = 10_000;

@@ -4,12 +4,11 @@ use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
 use serde_json::json;
 
-use super::text_report;
+use super::{CompareArgs, text_report};
 use crate::CommandOutcome;
-use crate::args::{CompareArgs, NotationArg};
+use crate::commands::shared::fingerprints::{NotationArg, notation_from_arg};
 use crate::comparison_report::FingerprintShape;
 use crate::output::{OutputPrinter, TextTone, format_plural};
-use crate::settings;
 
 pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome> {
     let bits = common_bits(args)?;
@@ -24,7 +23,7 @@ pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome>
             shape.distance
         );
     }
-    let digits = settings::notation_from_arg(args.digits);
+    let digits = notation_from_arg(args.digits);
     let read = |text: &str| {
         let read = digits
             .parse_fingerprint(text, bits)

@@ -1,5 +1,6 @@
 //! `lookalike compare`: two texts through every step.
 
+mod args;
 mod fingerprints;
 mod html_page;
 mod sketches;
@@ -12,22 +13,24 @@ use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
 use lookalike_batch::source::{InputFormat, ReadOptions};
 
-use super::documents::{
+pub(crate) use self::args::CompareArgs;
+use super::shared::documents::{
     DescribedDocuments, DocumentDescription, FoundDocument, lock_ignoring_poison,
     look_up_documents, parse_place, unless_known, visit_rows,
 };
+use super::shared::inputs::read_options;
+use super::shared::matching::recipe_and_plan;
+use super::shared::running::thread_count;
 use crate::CommandOutcome;
-use crate::args::CompareArgs;
 use crate::comparison_report::{ComparedSide, ComparisonCase};
 use crate::output::{OutputPrinter, ReplacedFiles, escape_control};
-use crate::settings;
 
 pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     if args.fingerprints {
         return fingerprints::compare_fingerprints(args);
     }
-    let (recipe, chosen, _) = settings::recipe_and_plan(&args.rule, &args.reading)?;
-    let options = settings::read_options(args.input_format.format, &args.reading)?;
+    let (recipe, chosen, _) = recipe_and_plan(&args.rule, &args.reading)?;
+    let options = read_options(&args.reading)?;
     if options.fields.features.is_some() {
         bail!("compare shows texts, and --features has no texts: leave it out");
     }
@@ -42,7 +45,7 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
         top: args.top,
         distance: chosen.distance,
     };
-    let replaced = ReplacedFiles::find_existing([args.html.as_ref()]);
+    let replaced = ReplacedFiles::find_existing(args.html.as_deref());
     if let Some(path) = &args.html {
         std::fs::write(path, html_page::render_page(&case))
             .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
@@ -109,21 +112,17 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     let inputs = lookalike_batch::source::InputSet::open_paths(&[PathBuf::from(path)], &options)?;
     let found = std::sync::Mutex::new(Vec::new());
     let bad = std::sync::Mutex::new(None);
-    visit_rows(
-        &inputs,
-        settings::thread_count(args.threads),
-        &|row| match row {
-            Ok(row) => {
-                let mut found = lock_ignoring_poison(&found);
-                found.push(FoundDocument::new(row, &inputs));
-                found.len() < 2
-            }
-            Err(reason) => {
-                lock_ignoring_poison(&bad).get_or_insert(reason);
-                false
-            }
-        },
-    )?;
+    visit_rows(&inputs, thread_count(args.threads), &|row| match row {
+        Ok(row) => {
+            let mut found = lock_ignoring_poison(&found);
+            found.push(FoundDocument::new(row, &inputs));
+            found.len() < 2
+        }
+        Err(reason) => {
+            lock_ignoring_poison(&bad).get_or_insert(reason);
+            false
+        }
+    })?;
     let found = std::mem::take(&mut *lock_ignoring_poison(&found));
     if let Some(reason) = lock_ignoring_poison(&bad).take() {
         bail!("the text cannot be read: {reason}");
@@ -180,11 +179,6 @@ fn document_of(
         ..options.clone()
     };
     let paths = [PathBuf::from(file)];
-    let found = look_up_documents(
-        &paths,
-        &options,
-        settings::thread_count(args.threads),
-        &[is_wanted],
-    )?;
+    let found = look_up_documents(&paths, &options, thread_count(args.threads), &[is_wanted])?;
     Ok(found.into_iter().next().unwrap_or_default())
 }

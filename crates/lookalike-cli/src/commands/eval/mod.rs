@@ -1,24 +1,25 @@
 //! `lookalike eval`.
 
+mod args;
 mod chart;
 mod points;
 pub(super) mod report;
 
 use anyhow::Result;
 use lookalike::evaluate::SweptParameter;
-use lookalike_batch::run::{self, LabelSummary, SettingSummary};
+use lookalike_batch::run::{self, ClusterFiles, LabelSummary, SettingSummary};
 
+pub(crate) use self::args::EvalArgs;
+use self::args::{EvalRun, cluster_files};
 use crate::CommandOutcome;
-use crate::args::EvalArgs;
 use crate::output::{OutputPrinter, ReplacedFiles, format_duration};
 use crate::progress::ProgressReporter;
-use crate::settings::{ClustersRun, EvalRun};
 
 pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(args.quiet);
     if let Some(predicted) = &args.clusters {
-        let run = ClustersRun::new(predicted.clone(), args)?;
-        return compare_clusters(&run, args.json, printer);
+        let files = cluster_files(predicted.clone(), args)?;
+        return compare_clusters(&files, args.json, printer);
     }
     let EvalRun {
         inputs,
@@ -26,11 +27,11 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
         table,
         chart,
     } = EvalRun::new(args)?;
-    let replaced = ReplacedFiles::find_existing([args.csv.as_ref(), args.svg.as_ref()]);
-    let reporter = ProgressReporter::new(printer, true);
-    let result = run::run_evaluation(&inputs, &settings, &reporter);
-    reporter.finish_progress("");
-    let done = result?;
+    let files = [args.csv.as_deref(), args.svg.as_deref()];
+    let replaced = ReplacedFiles::find_existing(files.into_iter().flatten());
+    let done = ProgressReporter::watch_run(printer, true, "", |reporter| {
+        run::run_evaluation(&inputs, &settings, reporter)
+    })?;
     if let Some(table) = &table {
         points::write_points(&done, table)?;
     }
@@ -60,14 +61,13 @@ pub(super) fn warn_of_ids(labelled: &LabelSummary, printer: OutputPrinter) {
 }
 
 fn compare_clusters(
-    run: &ClustersRun,
+    files: &ClusterFiles,
     json: bool,
     printer: OutputPrinter,
 ) -> Result<CommandOutcome> {
-    let reporter = ProgressReporter::new(printer, true);
-    let result = run::evaluate_clusters(&run.files, &reporter);
-    reporter.finish_progress("");
-    let done = result?;
+    let done = ProgressReporter::watch_run(printer, true, "", |reporter| {
+        run::evaluate_clusters(files, reporter)
+    })?;
     let text = if json {
         format!("{}\n", serde_json::to_string(&done)?)
     } else {

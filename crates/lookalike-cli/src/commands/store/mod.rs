@@ -1,5 +1,7 @@
 //! `lookalike store`.
 
+mod args;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,11 +16,13 @@ use lookalike_store::{
 };
 use serde_json::{Value, json};
 
-use crate::CommandOutcome;
-use crate::args::{
-    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
-    StoreTelling, StoreVerifyArgs,
+pub(crate) use self::args::StoreArgs;
+use self::args::{
+    StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
+    StoreVerifyArgs,
 };
+use super::shared::running::{self, SummaryArgs};
+use crate::CommandOutcome;
 use crate::output::{OutputPrinter, escape_control, format_count, format_plural, with_context};
 use crate::progress::ProgressReporter;
 use crate::serve::{make_files_private, read_settings, write_settings};
@@ -70,11 +74,7 @@ fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
     verify_disk(&disk, &args.directory, &args.telling)
 }
 
-fn verify_disk(
-    disk: &dyn Disk,
-    directory: &Path,
-    telling: &StoreTelling,
-) -> Result<CommandOutcome> {
+fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &SummaryArgs) -> Result<CommandOutcome> {
     let report = store::verify_collection(disk)?;
     tell_findings(&report);
     let words = format!("{}: whole\n", describe_report(&report));
@@ -236,18 +236,18 @@ fn import_lines(
     name: &str,
     strict: bool,
 ) -> Result<ImportCounts> {
-    let reporter = ProgressReporter::new(OutputPrinter::new(true), strict);
     let mut refused = None;
-    let imported = store::import_documents(collection, lines, &mut |line, error| {
-        let reason = error.to_string();
-        if strict {
-            refused = Some(format!("{name}:{line}: {reason}"));
-            return Err(error.clone());
-        }
-        reporter.report_bad_line(name, line, &reason);
-        Ok(())
+    let imported = ProgressReporter::watch_run(OutputPrinter::new(true), strict, "", |reporter| {
+        store::import_documents(collection, lines, &mut |line, error| {
+            let reason = error.to_string();
+            if strict {
+                refused = Some(format!("{name}:{line}: {reason}"));
+                return Err(error.clone());
+            }
+            reporter.report_bad_line(name, line, &reason);
+            Ok(())
+        })
     });
-    reporter.finish_progress("");
     match (imported, refused) {
         (Err(_), Some(refused)) => bail!(refused),
         (imported, _) => imported.map_err(with_context(name)),
@@ -421,12 +421,9 @@ fn report_as_json(report: &VerifyReport) -> Value {
     })
 }
 
-fn print_summary(telling: &StoreTelling, summary: Value, words: Option<String>) -> Result<()> {
+fn print_summary(telling: &SummaryArgs, summary: Value, words: Option<String>) -> Result<()> {
     let printer = OutputPrinter::new(telling.quiet);
-    if telling.json {
-        printer.write_data(&format!("{summary}\n"))?;
-    } else if let Some(words) = words {
-        printer.print_note(&words);
-    }
-    Ok(())
+    running::print_summary(&printer, telling.json, &summary, || {
+        words.unwrap_or_default()
+    })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::commands::shared::running::SummaryArgs;
 use crate::snapshots::SnapshotPlace;
 
 /// Maintain a collection of the service: check, repair, export, import
@@ -43,7 +44,7 @@ pub(crate) struct StoreVerifyArgs {
     pub(crate) directory: PathBuf,
 
     #[command(flatten)]
-    pub(crate) telling: StoreTelling,
+    pub(crate) telling: SummaryArgs,
 }
 
 /// Make a new collection from the readable parts of a damaged one
@@ -71,7 +72,7 @@ pub(crate) struct StoreRepairArgs {
     pub(crate) settings: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) telling: StoreTelling,
+    pub(crate) telling: SummaryArgs,
 }
 
 /// Restore a snapshot as a collection
@@ -93,7 +94,7 @@ pub(crate) struct StoreRestoreArgs {
     pub(crate) directory: PathBuf,
 
     #[command(flatten)]
-    pub(crate) telling: StoreTelling,
+    pub(crate) telling: SummaryArgs,
 }
 
 /// Write every document of a collection as JSONL
@@ -119,7 +120,7 @@ pub(crate) struct StoreExportArgs {
     pub(crate) settings: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) telling: StoreTelling,
+    pub(crate) telling: SummaryArgs,
 }
 
 /// Insert the documents of an export into a collection
@@ -152,18 +153,5 @@ pub(crate) struct StoreImportArgs {
     pub(crate) strict: bool,
 
     #[command(flatten)]
-    pub(crate) telling: StoreTelling,
-}
-
-/// Options for the output of a command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Running")]
-pub(crate) struct StoreTelling {
-    /// Print the summary as one JSON object on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Print only errors and warnings on standard error, no summary
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub(crate) telling: SummaryArgs,
 }

@@ -3,6 +3,8 @@
 //! The record of a removal contains the result of the run. Both texts are read again and their similarity is
 //! computed again, so the answer is about the present texts, and says whether the record still fits them.
 
+mod args;
+
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -16,17 +18,18 @@ use lookalike_batch::source::{
 };
 use serde_json::json;
 
-use crate::CommandOutcome;
-use crate::args::{ExplainArgs, MeasureArg};
-use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
-use crate::settings;
-use crate::settings::load_recipe;
-use crate::text_diff::{diff_passages, mark_passages};
-
-use super::documents::{
+pub(crate) use self::args::ExplainArgs;
+use super::shared::documents::{
     DocumentAddress, DocumentDescription, FoundDocument, ambiguous_id_message,
     lock_ignoring_poison, look_up_documents, unless_known, visit_rows,
 };
+use super::shared::inputs::read_options;
+use super::shared::matching::{self, MeasureArg};
+use super::shared::recipes::load_recipe;
+use super::shared::running::thread_count;
+use crate::CommandOutcome;
+use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
+use crate::text_diff::{diff_passages, mark_passages};
 
 /// Number of removed duplicates of a kept document that are named.
 const NAMED: usize = 5;
@@ -37,12 +40,12 @@ const SAME: f64 = 1e-12;
 pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
     let recipe = load_recipe(&args.recipe, &args.changes)?;
-    settings::edit_unit(
+    matching::edit_unit(
         args.verify.unwrap_or(MeasureArg::Jaccard),
         args.unit,
         &args.reading,
     )?;
-    let options = settings::read_options(args.input_format.format, &args.reading)?;
+    let options = read_options(&args.reading)?;
     let table = RemovalTable::read_table(args)?;
     let text = match table.removal_of(DocumentAddress::parse_address(&args.document))? {
         Some(removal) => {
@@ -136,34 +139,30 @@ impl RemovalTable {
         let wanted = escape_id(&args.document, escaped);
         let removals = Mutex::new(Vec::new());
         let bad = Mutex::new(None);
-        visit_rows(
-            &inputs,
-            settings::thread_count(args.threads),
-            &|row| match row {
-                Ok(row) => {
-                    let id = row.id.unwrap_or_default();
-                    let removal = parse_removal(row);
-                    let is_place = |place: &Option<SourceRow>| {
-                        let place = place.as_ref();
-                        place.is_some_and(|it| address.is_place(&it.source, it.row))
-                    };
-                    if id == args.document
-                        || id == wanted
-                        || row.text == args.document
-                        || row.text == wanted
-                        || is_place(&removal.place)
-                        || is_place(&removal.kept_place)
-                    {
-                        lock_ignoring_poison(&removals).push((row.number, removal));
-                    }
-                    true
+        visit_rows(&inputs, thread_count(args.threads), &|row| match row {
+            Ok(row) => {
+                let id = row.id.unwrap_or_default();
+                let removal = parse_removal(row);
+                let is_place = |place: &Option<SourceRow>| {
+                    let place = place.as_ref();
+                    place.is_some_and(|it| address.is_place(&it.source, it.row))
+                };
+                if id == args.document
+                    || id == wanted
+                    || row.text == args.document
+                    || row.text == wanted
+                    || is_place(&removal.place)
+                    || is_place(&removal.kept_place)
+                {
+                    lock_ignoring_poison(&removals).push((row.number, removal));
                 }
-                Err(reason) => {
-                    lock_ignoring_poison(&bad).get_or_insert(reason);
-                    true
-                }
-            },
-        )?;
+                true
+            }
+            Err(reason) => {
+                lock_ignoring_poison(&bad).get_or_insert(reason);
+                true
+            }
+        })?;
         if let Some(reason) = bad.into_inner().unwrap_or_else(PoisonError::into_inner) {
             bail!(
                 "this is not a table of removed documents as `dedup --removed` writes it: {reason}"
@@ -263,7 +262,7 @@ impl<'a> ExplainedRemoval<'a> {
         table: &RemovalTable,
         removal: &'a RemovalRow,
     ) -> Result<Self> {
-        let threads = settings::thread_count(args.threads);
+        let threads = thread_count(args.threads);
         let address = DocumentAddress::parse_address(&args.document);
         let removed_place = removal.place.as_ref();
         let by_place = removed_place.filter(|it| address.is_place(&it.source, it.row));
@@ -493,7 +492,7 @@ impl CurrentComparison {
         let (in_a, weighted_a, smallest_a) = listed(&a);
         let (in_b, weighted_b, smallest_b) = listed(&b);
         let measure = args.verify.unwrap_or(MeasureArg::Jaccard);
-        let unit = settings::edit_unit(measure, args.unit, &args.reading)?;
+        let unit = matching::edit_unit(measure, args.unit, &args.reading)?;
         let mut comparison = Self {
             measure,
             equal: a.state != TextState::Empty && a.key == b.key,
@@ -572,7 +571,7 @@ fn of_sequences(
     removal: &RemovalRow,
     (a, b): (&TextAnalysis<'_>, &TextAnalysis<'_>),
 ) -> Result<Option<f64>> {
-    let Some(of) = settings::of_sequences(measure) else {
+    let Some(of) = matching::of_sequences(measure) else {
         return Ok(None);
     };
     let Some(threshold) = removal.threshold else {
@@ -612,7 +611,7 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) 
     let found = look_up_documents(
         &args.inputs,
         options,
-        settings::thread_count(args.threads),
+        thread_count(args.threads),
         &[&is_wanted],
     )?;
     let found = found.into_iter().next().unwrap_or_default();

@@ -1,8 +1,9 @@
-//! `--explain_plan-plan`: how candidates are found, their expected recall, the memory per document, and
+//! `--explain-plan`: how candidates are found, their expected recall, the memory per document, and
 //! a forecast of a run over given inputs.
 
 use std::f64::consts::PI;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use lookalike::Recipe;
@@ -10,16 +11,17 @@ use lookalike::matching::SurveyKind;
 use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LEAST_CANDIDATES, MatchPlan, SimilarityMeasure,
 };
-use lookalike_batch::run::{self, RunForecast, measure_name};
+use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings, measure_name};
 use serde_json::{Value, json};
 
+use super::matching::recipe_and_plan;
+use super::matching_runs::MatchingRunArgs;
 use crate::CommandOutcome;
 use crate::commands::recipe::describe_feature;
 use crate::output::{
     OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count, format_plural,
 };
 use crate::progress::ProgressReporter;
-use crate::settings::{self, ForecastOf};
 
 /// Similarities at which the recall is shown.
 const SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
@@ -37,17 +39,27 @@ const DOCUMENT_BYTES: usize = 45;
 /// Memory per id in bytes, in addition to the id itself: its end, and a hash that finds repeated ids.
 const ID_BYTES: usize = 16;
 
-pub(crate) fn explain_plan(of: ForecastOf<'_>, printer: &OutputPrinter) -> Result<CommandOutcome> {
-    let (recipe, _, plan) = settings::recipe_and_plan(&of.matching.rule, of.reading)?;
+/// Run whose plan is explained.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannedRun<'a> {
+    pub(crate) args: &'a MatchingRunArgs,
+    pub(crate) against: &'a [PathBuf],
+    pub(crate) keep: &'a KeepOrder,
+    /// Purpose for which the run compares documents.
+    pub(crate) purpose: SurveyKind,
+}
+
+pub(crate) fn explain_plan(of: PlannedRun<'_>, printer: &OutputPrinter) -> Result<CommandOutcome> {
+    let (recipe, _, plan) = recipe_and_plan(&of.args.matching.rule, &of.args.reading)?;
     let forecast = forecast_run(of, *printer)?;
-    let text = if of.running.json {
+    let text = if of.args.running.json {
         let mut json = plan_to_json(&recipe, &plan);
         json["forecast"] = serde_json::to_value(&forecast)?;
         format!("{json}\n")
     } else {
         let mut text = plan_in_words(&recipe, &plan, printer);
         if let Some(forecast) = forecast {
-            text.push_str(&forecast_in_words(&forecast, of.followed, printer));
+            text.push_str(&forecast_in_words(&forecast, of.purpose, printer));
         }
         text
     };
@@ -56,19 +68,24 @@ pub(crate) fn explain_plan(of: ForecastOf<'_>, printer: &OutputPrinter) -> Resul
 }
 
 /// Returns the forecast of a run over the inputs, or `None` if there are none.
-fn forecast_run(of: ForecastOf<'_>, printer: OutputPrinter) -> Result<Option<RunForecast>> {
-    let Some((inputs, settings)) = settings::forecast_of(of)? else {
+fn forecast_run(of: PlannedRun<'_>, printer: OutputPrinter) -> Result<Option<RunForecast>> {
+    if of.args.inputs.is_empty() {
         return Ok(None);
+    }
+    let settings = RunSettings {
+        audit: None,
+        ..of.args.to_settings(of.keep)?
     };
-    let reporter = ProgressReporter::new(printer, false);
-    let forecast = run::forecast_run(&inputs, &settings, of.followed, &reporter);
-    reporter.finish_progress("");
-    Ok(Some(forecast?))
+    let inputs = of.args.run_inputs(of.against);
+    let forecast = ProgressReporter::watch_run(printer, false, "", |reporter| {
+        run::forecast_run(&inputs, &settings, of.purpose, reporter)
+    })?;
+    Ok(Some(forecast))
 }
 
 fn forecast_in_words(
     forecast: &RunForecast,
-    followed: SurveyKind,
+    purpose: SurveyKind,
     printer: &OutputPrinter,
 ) -> String {
     let mut text = String::new();
@@ -104,7 +121,7 @@ fn forecast_in_words(
         "memory",
         &format!("about {}, plus buffers", format_bytes(forecast.memory)),
     );
-    let compare = match followed {
+    let compare = match purpose {
         SurveyKind::Pairs => "compare all pairs",
         SurveyKind::Verdicts => "decide",
     };

@@ -12,7 +12,7 @@ use crate::output::escape_control;
 
 /// Returns the format `usual` for a file whose name does not tell its format. Returns `None` if the name, or
 /// the content of a directory, decides.
-pub(super) fn unless_known(path: &Path, usual: InputFormat) -> Option<InputFormat> {
+pub(crate) fn unless_known(path: &Path, usual: InputFormat) -> Option<InputFormat> {
     let lower = path.to_string_lossy().to_lowercase();
     let plain = [".gz", ".gzip", ".zst", ".zstd"]
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn unless_known(path: &Path, usual: InputFormat) -> Option<InputForma
 
 /// Calls `visit` for every row, in any order and from several threads, until it returns `false`. A bad row is
 /// passed as a message.
-pub(super) fn visit_rows(
+pub(crate) fn visit_rows(
     inputs: &InputSet,
     threads: usize,
     visit: &(dyn Fn(Result<&InputRow<'_>, String>) -> bool + Sync),
@@ -65,52 +65,52 @@ pub(super) fn visit_rows(
     })
 }
 
-pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A document of the inputs.
 #[derive(Debug, Clone)]
-pub(super) struct FoundDocument {
-    pub(super) text: String,
+pub(crate) struct FoundDocument {
+    pub(crate) text: String,
     features: Option<Vec<(String, f64)>>,
-    pub(super) file: String,
+    pub(crate) file: String,
     /// Number of the row in its file, from 1.
-    pub(super) row: u64,
+    pub(crate) row: u64,
     /// Number of the row over all inputs, from 1.
-    pub(super) number: u64,
+    pub(crate) number: u64,
 }
 
 /// The address of a document as a user types it: an id, or `source:row`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DocumentAddress<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct DocumentAddress<'a> {
+    pub(crate) text: &'a str,
     /// Source and row, if the text can be read as such.
     place: Option<(&'a str, u64)>,
 }
 
 impl<'a> DocumentAddress<'a> {
-    pub(super) fn parse_address(text: &'a str) -> Self {
+    pub(crate) fn parse_address(text: &'a str) -> Self {
         Self {
             text,
             place: parse_place(text),
         }
     }
 
-    pub(super) fn is_place(&self, source: &str, row: u64) -> bool {
+    pub(crate) fn is_place(&self, source: &str, row: u64) -> bool {
         self.place == Some((source, row))
     }
 }
 
 /// Parses `source:row`.
-pub(super) fn parse_place(text: &str) -> Option<(&str, u64)> {
+pub(crate) fn parse_place(text: &str) -> Option<(&str, u64)> {
     let (source, row) = text.rsplit_once(':')?;
     let row = row.parse().ok().filter(|&row| row > 0)?;
     (!source.is_empty()).then_some((source, row))
 }
 
 impl FoundDocument {
-    pub(super) fn new(row: &InputRow<'_>, inputs: &InputSet) -> Self {
+    pub(crate) fn new(row: &InputRow<'_>, inputs: &InputSet) -> Self {
         let features = |features: lookalike_batch::source::RowFeatures<'_>| {
             features
                 .iter_weighted()
@@ -127,7 +127,7 @@ impl FoundDocument {
         }
     }
 
-    pub(super) fn analyze_document<'s>(
+    pub(crate) fn analyze_document<'s>(
         &self,
         analyzer: &TextAnalyzer,
         scratch: &'s mut AnalysisScratch,
@@ -144,7 +144,7 @@ impl FoundDocument {
     }
 
     /// Returns the text as it is shown.
-    pub(super) fn display_text(&self) -> String {
+    pub(crate) fn display_text(&self) -> String {
         match &self.features {
             Some(features) if self.text.is_empty() => {
                 let features: Vec<_> = features.iter().map(|(feature, _)| &feature[..]).collect();
@@ -154,14 +154,14 @@ impl FoundDocument {
         }
     }
 
-    pub(super) fn display_place(&self) -> String {
+    pub(crate) fn display_place(&self) -> String {
         format!("{}, row {}", self.file, self.row)
     }
 }
 
 /// Documents that fit one description: the first few in input order, and their number.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DescribedDocuments {
+pub(crate) struct DescribedDocuments {
     first: Vec<FoundDocument>,
     count: u64,
 }
@@ -178,12 +178,12 @@ impl DescribedDocuments {
     }
 
     /// Returns the first document in input order.
-    pub(super) fn into_first(self) -> Option<FoundDocument> {
+    pub(crate) fn into_first(self) -> Option<FoundDocument> {
         self.first.into_iter().next()
     }
 
     /// Returns the only document, if there is one; refuses several.
-    pub(super) fn into_only_document(self, id: &str) -> Result<Option<FoundDocument>> {
+    pub(crate) fn into_only_document(self, id: &str) -> Result<Option<FoundDocument>> {
         if self.count > 1 {
             let places = self
                 .first
@@ -197,7 +197,7 @@ impl DescribedDocuments {
 }
 
 /// Returns the message for an id that several documents have.
-pub(super) fn ambiguous_id_message(id: &str, count: u64, places: &[String]) -> String {
+pub(crate) fn ambiguous_id_message(id: &str, count: u64, places: &[String]) -> String {
     let more = if count as usize > places.len() {
         ", …"
     } else {
@@ -213,10 +213,10 @@ pub(super) fn ambiguous_id_message(id: &str, count: u64, places: &[String]) -> S
 }
 
 /// A predicate on the id, the source and the row of a document.
-pub(super) type DocumentDescription<'a> = &'a (dyn Fn(&str, &str, u64) -> bool + Sync);
+pub(crate) type DocumentDescription<'a> = &'a (dyn Fn(&str, &str, u64) -> bool + Sync);
 
 /// Finds the documents that fit each of several descriptions.
-pub(super) fn look_up_documents(
+pub(crate) fn look_up_documents(
     paths: &[PathBuf],
     options: &ReadOptions,
     threads: usize,

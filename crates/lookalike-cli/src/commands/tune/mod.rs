@@ -1,4 +1,6 @@
-//! `lookalike run_tuning`.
+//! `lookalike tune`.
+
+mod args;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,16 +15,16 @@ use lookalike_batch::run::{
 use lookalike_batch::sink::{ByteWriter, OutputTarget};
 use serde_json::json;
 
+pub(crate) use self::args::TuneArgs;
+use self::args::TuneRun;
 use super::eval::report::{FIGURE, describe_labels, format_cut, format_figure};
 use super::eval::{axis_name, evaluated_method_name, warn_of_ids};
 use crate::CommandOutcome;
-use crate::args::TuneArgs;
 use crate::output::{
     OutputPrinter, ReplacedFiles, TextTone, escape_control, format_count, format_duration,
     format_plural,
 };
 use crate::progress::ProgressReporter;
-use crate::settings::TuneRun;
 
 /// Number of settings shown; the JSON has all of them.
 const SHOWN: usize = 8;
@@ -37,11 +39,10 @@ const NAME: usize = 44;
 pub(crate) fn run_tune(args: &TuneArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(args.quiet);
     let TuneRun { inputs, settings } = TuneRun::new(args)?;
-    let reporter = ProgressReporter::new(printer, true);
-    let result = run::run_tuning(&inputs, &settings, &reporter);
-    reporter.finish_progress("");
-    let mut done = result?;
-    let replaced = ReplacedFiles::find_existing([args.output.as_ref()]);
+    let mut done = ProgressReporter::watch_run(printer, true, "", |reporter| {
+        run::run_tuning(&inputs, &settings, reporter)
+    })?;
+    let replaced = ReplacedFiles::find_existing(args.output.as_deref());
     if let Some(place) = &args.output {
         done.recipe = as_seen_from(place, done.recipe);
     }

@@ -1,172 +1,88 @@
-//! `lookalike index`.
+//! `lookalike index plan`: the plans for a search and their cost.
 
 use std::fmt::Write as _;
-use std::io;
-use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
+use clap::Args;
 use lookalike::Distance;
 use lookalike::hamming::live::LivePlan;
 use lookalike::hamming::{CostPrediction, HammingPlan, PlanRequest, TablePermutation};
-use lookalike_batch::index::{self, AddSummary};
+use lookalike_batch::units::parse_size;
 use serde_json::{Value, json};
 
-use super::fingerprint::rejected_hint;
 use crate::CommandOutcome;
-use crate::args::{
-    IndexAddArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexPlanArgs,
-    IndexRemoveArgs, IndexVerifyArgs, RunningArgs,
-};
-use crate::output::{
-    OutputPrinter, ReplacedFiles, TextTone, escape_control, format_bytes, format_count,
-};
-use crate::progress::ProgressReporter;
-use crate::settings::{self, AddRun};
-use crate::summary;
+use crate::output::{OutputPrinter, TextTone, format_bytes, format_count};
 
-/// Number of missing ids that are shown.
-const TOLD_IDS: usize = 10;
+/// Show the plans for a search and their cost
+///
+/// Predicts the cost for evenly distributed fingerprints and a search with many queries on one thread. Real
+/// fingerprints are skewed, so a prediction is a lower bound.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index plan --count 50M --distance 3 --memory 1Gi
+  lookalike index plan --count 50M --plan \"22,21,21; 1,0,0\"
+  lookalike index plan --count 50M --live")]
+pub(crate) struct IndexPlanArgs {
+    /// Number of fingerprints, also with the unit K, M or G
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Index")]
+    pub(crate) count: u64,
 
-pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
-    match &args.command {
-        IndexCommand::Build(args) => run_build(args),
-        IndexCommand::Add(args) => run_add(args),
-        IndexCommand::Remove(args) => run_remove(args),
-        IndexCommand::Info(args) => run_info(args),
-        IndexCommand::Verify(args) => run_verify(args),
-        IndexCommand::Plan(args) => run_plan(args),
-    }
+    /// Bits of a fingerprint, 8 to 128
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(8..=128),
+        help_heading = "Index"
+    )]
+    pub(crate) bits: u32,
+
+    /// Largest distance that can be searched (≤), in bits, at most 16
+    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Index")]
+    pub(crate) distance: u32,
+
+    /// Maximum memory of the search tables: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    ///
+    /// Default: three times the size of the fingerprints, and at least 64 MiB.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        help_heading = "Index"
+    )]
+    pub(crate) memory: Option<u64>,
+
+    /// Plan to show first: auto, blocks, 4x16, permuted or scan, or a plan as it is shown, such as "22,21,21;
+    /// 1,0,0"
+    #[arg(
+        long,
+        value_name = "PLAN",
+        default_value = "auto",
+        help_heading = "Index"
+    )]
+    pub(crate) plan: String,
+
+    /// Show the plan of a live index, which the service uses for a window that changes while it is searched;
+    /// it has one plan only
+    #[arg(long, conflicts_with = "plan", help_heading = "Index")]
+    pub(crate) live: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
-fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
-    let settings = settings::build_settings(args)?;
-    let run = AddRun::new(
-        &args.inputs,
-        &args.bare,
-        &args.input_format,
-        &args.reading,
-        (&args.running, args.rejected.as_deref()),
-    )?;
-    let replaced = ReplacedFiles::find_existing([args.rejected.as_ref()]);
-    run_insertion(&run, (&args.running, &replaced), |reporter| {
-        index::build_index(
-            &args.library,
-            &args.inputs,
-            &settings,
-            &run.reading,
-            run.rejected.as_ref(),
-            reporter,
-        )
-    })
+/// Parses `--count`.
+fn parse_count(text: &str) -> Result<u64, String> {
+    let number = text.replace([',', '_'], "");
+    parse_size(&number)
+        .ok()
+        .filter(|_| !text.contains(['i', 'b', 'B']))
+        .ok_or_else(|| "give a number of at least 1, such as 1000000, 50M or 1G".to_owned())
 }
 
-fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
-    let run = AddRun::new(
-        &args.inputs,
-        &args.bare,
-        &args.input_format,
-        &args.reading,
-        (&args.running, args.rejected.as_deref()),
-    )?;
-    let replaced = ReplacedFiles::find_existing([args.rejected.as_ref()]);
-    run_insertion(&run, (&args.running, &replaced), |reporter| {
-        index::add_to_index(
-            &args.library,
-            &args.inputs,
-            &run.reading,
-            run.rejected.as_ref(),
-            reporter,
-        )
-    })
-}
-
-fn run_insertion(
-    run: &AddRun,
-    (running, replaced): (&RunningArgs, &ReplacedFiles),
-    work: impl FnOnce(&ProgressReporter) -> lookalike_batch::Result<AddSummary>,
-) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(running.quiet);
-    let reporter = ProgressReporter::new(printer, running.strict);
-    let result = work(&reporter);
-    reporter.finish_progress(rejected_hint(run.rejected.is_some()));
-    let done = result?;
-    replaced.report_replaced(&printer);
-    if running.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::describe_added(&done, &run.reading.entries));
-    }
-    Ok(CommandOutcome::from_rejected(done.rejected))
-}
-
-fn run_remove(args: &IndexRemoveArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.telling.quiet);
-    let mut ids = args.id.clone();
-    if let Some(file) = &args.ids {
-        let text = read_ids_from(file)
-            .map_err(|cause| anyhow!("cannot read the ids in {}: {cause}", file.display()))?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        ids.extend(text.lines().filter(|id| !id.is_empty()).map(str::to_owned));
-    }
-    let threads = settings::thread_count(args.telling.threads);
-    let reporter = ProgressReporter::new(printer, false);
-    let result = index::remove_from_index(&args.library, &ids, threads, &reporter);
-    reporter.finish_progress("");
-    let done = result?;
-    for id in done.missing.iter().take(TOLD_IDS) {
-        let text = format!("the id '{id}' is not in {}", args.library.display());
-        printer.print_warning(escape_control(&text));
-    }
-    let more = done.missing.len().saturating_sub(TOLD_IDS);
-    if more > 0 {
-        let all = "; --json lists them all";
-        printer.print_warning(format!(
-            "{} more ids are not in the index{all}",
-            format_count(more as u64)
-        ));
-    }
-    if args.telling.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::describe_index_removal(&done));
-    }
-    Ok(CommandOutcome::from_rejected(done.missing.len() as u64))
-}
-
-fn read_ids_from(file: &Path) -> io::Result<String> {
-    if file.as_os_str() == "-" {
-        return io::read_to_string(io::stdin());
-    }
-    std::fs::read_to_string(file)
-}
-
-fn run_info(args: &IndexInfoArgs) -> Result<CommandOutcome> {
-    let info = index::index_info(&args.library)?;
-    let text = if args.json {
-        format!("{}\n", serde_json::to_string(&info)?)
-    } else {
-        summary::describe_index(&info)
-    };
-    OutputPrinter::new(false).write_data(&text)?;
-    Ok(CommandOutcome::Done)
-}
-
-fn run_verify(args: &IndexVerifyArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.telling.quiet);
-    let threads = settings::thread_count(args.telling.threads);
-    let reporter = ProgressReporter::new(printer, false);
-    let result = index::verify_index(&args.library, threads, &reporter);
-    reporter.finish_progress("");
-    let done = result?;
-    if args.telling.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.print_note(&summary::describe_verified(&done));
-    }
-    Ok(CommandOutcome::Done)
-}
-
-fn run_plan(args: &IndexPlanArgs) -> Result<CommandOutcome> {
+pub(super) fn run_plan(args: &IndexPlanArgs) -> Result<CommandOutcome> {
     let request = PlanRequest {
         count: args.count,
         bits: args.bits,

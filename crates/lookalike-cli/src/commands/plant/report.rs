@@ -1,44 +1,61 @@
-//! `lookalike run_plant`.
+//! Results of `plant` for people: the summary, and the table of the effects of edits.
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
-use lookalike_batch::run::{self, EditEffect, PlantSummary, RemainingSimilarity};
+use lookalike_batch::run::{PlantSummary, RemainingSimilarity};
 
-use super::fingerprint::rejected_hint;
-use crate::CommandOutcome;
-use crate::args::PlantArgs;
-use crate::output::{OutputPrinter, ReplacedFiles, TextTone};
-use crate::progress::ProgressReporter;
-use crate::settings::PlantRun;
-use crate::summary;
+use super::args::PlantArgs;
+use crate::commands::shared::audit_report::format_edit;
+use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
+use crate::output::{OutputPrinter, TextTone, format_plural};
 
-pub(crate) fn run_plant(args: &PlantArgs) -> Result<CommandOutcome> {
-    let printer = OutputPrinter::new(args.running.quiet);
-    let PlantRun { settings, outputs } = PlantRun::new(args)?;
-    let outputs_given = [
-        Some(&args.output),
-        Some(&args.labels),
-        args.rejected.as_ref(),
-    ];
-    let replaced = ReplacedFiles::find_existing(outputs_given);
-    let reporter = ProgressReporter::new(printer, args.running.strict);
-    let result = run::run_plant(&args.inputs, &settings, &outputs, &reporter);
-    reporter.finish_progress(rejected_hint(args.rejected.is_some()));
-    let done = result?;
-    replaced.report_replaced(&printer);
-    if args.running.json {
-        printer.write_data(&format!("{}\n", serde_json::to_string(&done)?))?;
-    } else {
-        printer.write_data(&describe_effects(&done, &printer))?;
-        printer.print_note(&summary::describe_planted(&done, args));
-    }
-    Ok(CommandOutcome::from_rejected(done.rejected))
+/// Returns the summary.
+pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String {
+    let pairs = |number| format_plural(number, "pair", "pairs");
+    let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    text.add_line(
+        "planted",
+        format_args!(
+            "{} of {}, with ids that end in {} and a number",
+            format_plural(done.copies, "edited copy", "edited copies"),
+            format_plural(done.drawn, "document", "documents"),
+            done.mark
+        ),
+    );
+    let natural = pairs(done.natural);
+    text.add_line(
+        "natural",
+        format_args!("{natural} of documents that were similar before planting"),
+    );
+    let near = pairs(done.near_misses);
+    text.add_line(
+        "near misses",
+        format_args!("{near} a little below the threshold"),
+    );
+    let (siblings, unrelated) = (pairs(done.siblings), pairs(done.unrelated));
+    text.add_line(
+        "others",
+        format_args!(
+            "{siblings} of one topic or template, {unrelated} that have hardly anything in common"
+        ),
+    );
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    let recipe = format_recipe(&done.recipe, &done.recipe_id);
+    text.add_line(
+        "measured by",
+        format_args!(
+            "threshold {}, recipe {recipe}, seed {}",
+            done.threshold, done.seed
+        ),
+    );
+    text.add_line("corpus", args.output.display());
+    text.add_line("labels", args.labels.display());
+    text.into_text()
 }
 
 /// Returns a line for every edit: the effect on all copies, and the share that reaches the threshold by
 /// length.
-fn describe_effects(done: &PlantSummary, printer: &OutputPrinter) -> String {
+pub(super) fn describe_effects(done: &PlantSummary, printer: &OutputPrinter) -> String {
     let heading = format!(
         "Similarity after each edit (lengths in tokens; above: at {} or more)",
         done.threshold
@@ -61,7 +78,7 @@ fn describe_effects(done: &PlantSummary, printer: &OutputPrinter) -> String {
         let _ = write!(
             text,
             "{:<24} {:>7} {:>7} {:>6} {:>6} {:>6}",
-            effect_name(effect),
+            format_edit(effect.kind, effect.strength),
             effect.all.copies,
             effect.not_applicable,
             format_figure(&effect.all, effect.all.mean),
@@ -93,13 +110,6 @@ fn length_classes(done: &PlantSummary) -> Vec<&'static str> {
     };
     lengths.sort_by_key(least);
     lengths
-}
-
-fn effect_name(effect: &EditEffect) -> String {
-    match effect.strength {
-        None => effect.kind.to_owned(),
-        Some(strength) => format!("{} {} %", effect.kind, (strength * 1000.0).round() / 10.0),
-    }
 }
 
 fn format_figure(left: &RemainingSimilarity, value: f64) -> String {

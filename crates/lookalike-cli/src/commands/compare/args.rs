@@ -1,0 +1,89 @@
+//! Arguments of `compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::commands::shared::fingerprints::NotationArg;
+use crate::commands::shared::inputs::{ReadingArgs, without_features};
+use crate::commands::shared::matching::MatchRuleArgs;
+use crate::commands::shared::running::parse_threads;
+
+/// Compare two texts and show every step and every similarity
+///
+/// Prints the normalised texts, the tokens, the heaviest features with their hashes and signed votes, the
+/// sums, the bits, the positions in which the fingerprints differ, the estimates of MinHash, every
+/// similarity, and the verdict with its reason.
+#[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
+#[command(after_help = "\
+Examples:
+  lookalike compare --literal 'the cat sat on the mat' 'the cat sat on a mat'
+  lookalike compare essay.txt source.txt --html essay.html
+  lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json
+  lookalike compare --fingerprints --digits binary 10101 00110")]
+pub(crate) struct CompareArgs {
+    /// First text: a file with one document, or FILE#ID or FILE:ROW for a document of a file
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+
+    /// Second text, given in the same way
+    #[arg(value_name = "B", allow_hyphen_values = true)]
+    pub(crate) b: String,
+
+    /// Take A and B as the texts themselves
+    #[arg(long, help_heading = "Input")]
+    pub(crate) literal: bool,
+
+    /// Take A and B as fingerprints; shows their distance and the blocks of bits in which they differ
+    #[arg(
+        long,
+        help_heading = "Input",
+        conflicts_with_all = [
+            "literal", "html", "top", "method", "threshold", "candidates", "sentences", "recipe", "set",
+            "verify", "unit", "format", "no_header", "encoding", "lossy", "document_per_file", "text",
+            "id", "id_row", "max_row", "scratch", "threads"
+        ]
+    )]
+    pub(crate) fingerprints: bool,
+
+    /// Notation of the fingerprints
+    ///
+    /// Default: hex. The width follows from the digits of the longer fingerprint; in decimal it is 64 or 128
+    /// bits.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "DIGITS",
+        requires = "fingerprints",
+        help_heading = "Input"
+    )]
+    pub(crate) digits: Option<NotationArg>,
+
+    /// Number of heaviest features that are shown with their votes
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Output")]
+    pub(crate) top: usize,
+
+    /// Print one JSON object instead of text, with all features and the votes of the 1,000 heaviest
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// Also write an HTML page with the comparison
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) rule: MatchRuleArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    /// Number of reader threads. Default: one per core
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_threads,
+        help_heading = "Running"
+    )]
+    pub(crate) threads: Option<usize>,
+}

@@ -1,0 +1,40 @@
+//! `lookalike dedup`.
+
+mod args;
+mod report;
+
+use anyhow::Result;
+use lookalike::matching::SurveyKind;
+use lookalike_batch::run;
+
+pub(crate) use self::args::DedupArgs;
+use self::args::DedupRun;
+use super::shared::plan_report::{PlannedRun, explain_plan};
+use super::shared::running::RowsRun;
+use crate::CommandOutcome;
+use crate::output::OutputPrinter;
+
+pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
+    let running = &args.run.running;
+    if args.run.matching.explain_plan {
+        let of = PlannedRun {
+            args: &args.run,
+            against: &args.against,
+            keep: &args.keep,
+            purpose: SurveyKind::Verdicts,
+        };
+        return explain_plan(of, &OutputPrinter::new(running.quiet));
+    }
+    let DedupRun {
+        inputs,
+        settings,
+        outputs,
+        written,
+    } = DedupRun::new(args)?;
+    let replaced = written.iter().map(|(_, place)| *place);
+    let run = RowsRun::new(running, replaced, outputs.rejected.is_some());
+    let done = run.watch_work(|reporter| run::run_dedup(&inputs, &settings, &outputs, reporter))?;
+    run.finish_run(&done, done.rejected, || {
+        report::describe_dedup(&done, args, &written, &run.printer)
+    })
+}

@@ -1,0 +1,94 @@
+//! Arguments of `explain`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lookalike::plan::SENTENCES;
+
+use crate::commands::shared::inputs::ReadingArgs;
+use crate::commands::shared::matching::{MeasureArg, UnitArg};
+use crate::commands::shared::recipes::RecipeChangeArgs;
+use crate::commands::shared::running::{parse_limit, parse_threads};
+
+/// Explain why a document was removed
+///
+/// Looks the document up in the table that `dedup --removed` wrote and finds it and its representative (the
+/// document that was kept instead) in the inputs. Then computes their similarity again and shows both texts
+/// with their differences marked: [-only in the kept text-] and {+only in the removed text+}.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike explain removed.tsv 1234 articles.jsonl
+  lookalike explain removed.parquet post-7 today.csv --against yesterday.csv --json")]
+pub(crate) struct ExplainArgs {
+    /// Table of removed documents that `dedup --removed` wrote (.tsv, .csv, .jsonl or .parquet, also .gz and
+    /// .zst)
+    #[arg(value_name = "REMOVED")]
+    pub(crate) removed: PathBuf,
+
+    /// Id of the document; or SOURCE:ROW as in the table, if several documents have the id
+    #[arg(value_name = "ID")]
+    pub(crate) document: String,
+
+    /// Inputs of the dedup run: files, directories, globs
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Inputs that the dedup run had as --against
+    #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// Recipe of the dedup run: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Matching"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    /// Measure of the dedup run
+    ///
+    /// Default: jaccard or none, depending on which fits the record.
+    #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
+    pub(crate) verify: Option<MeasureArg>,
+
+    /// Unit of edits and lengths in the dedup run; for --verify levenshtein, indel and lcs
+    ///
+    /// Default: characters.
+    #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
+    pub(crate) unit: Option<UnitArg>,
+
+    /// Number of longest sentences that represented a document in the dedup run; for --method sentences
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = SENTENCES,
+        value_parser = parse_limit,
+        help_heading = "Matching"
+    )]
+    pub(crate) sentences: usize,
+
+    /// Print the whole texts, also long passages that both have in common
+    #[arg(long, help_heading = "Output")]
+    pub(crate) full: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    /// Number of reader threads. Default: one per core
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_threads,
+        help_heading = "Running"
+    )]
+    pub(crate) threads: Option<usize>,
+}

@@ -1,0 +1,286 @@
+//! Arguments of `index`, and the settings of an index.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use lookalike_batch::index::{BuildSettings, IndexReadOptions};
+use lookalike_batch::sink::OutputTarget;
+use lookalike_batch::units::parse_size;
+
+use super::plan::IndexPlanArgs;
+use crate::commands::shared::fingerprints::{
+    BareFingerprintArgs, index_read_options, reads_bare_fingerprints,
+};
+use crate::commands::shared::inputs::ReadingArgs;
+use crate::commands::shared::outputs::{RejectedArgs, check_standard_output};
+use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
+use crate::commands::shared::running::{ReportingArgs, RunningArgs};
+
+/// Build and maintain an index of fingerprints for searching
+///
+/// An index is a directory. It holds fingerprints, in which `lookalike search` finds every one within a
+/// Hamming distance, and features and signatures, by which it finds every document that is similar enough. An
+/// index stores its recipe and refuses fingerprints of another one. A change is complete and on disk, or has
+/// not happened. One process at a time changes an index; any number may search it meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index build news.lib articles.jsonl --texts
+  lookalike index add news.lib today.jsonl
+  lookalike search news.lib incoming.jsonl > matches.tsv")]
+pub(crate) struct IndexArgs {
+    #[command(subcommand)]
+    pub(crate) command: IndexCommand,
+}
+
+/// Commands on an index.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IndexCommand {
+    Build(Box<IndexBuildArgs>),
+    Add(Box<IndexAddArgs>),
+    Remove(IndexRemoveArgs),
+    Info(IndexInfoArgs),
+    Verify(IndexVerifyArgs),
+    Plan(IndexPlanArgs),
+}
+
+/// Build an index of documents or fingerprints
+///
+/// Documents get fingerprints under a recipe; bare fingerprints are stored as they are. A document that is
+/// too short for a fingerprint matches only equal texts; an empty document is left out.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index build news.lib articles.jsonl --texts
+  lookalike index build pages.lib fingerprints.tsv --fingerprints --distance 3
+  lookalike index build wide.lib codes.parquet --fingerprint code --bits 128 --distance 7")]
+pub(crate) struct IndexBuildArgs {
+    /// Directory to create
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// Inputs: files, directories, globs, or - for standard input
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Recipe that turns texts into features and fingerprints: a name (see `lookalike recipe`) or a TOML
+    /// file. For bare fingerprints, the recipe that made them
+    ///
+    /// Default for documents: default.
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Index")]
+    pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    /// Largest distance that can be searched (≤), in bits, at most 16
+    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Index")]
+    pub(crate) distance: u32,
+
+    /// Bits of a bare fingerprint, 8 to 128; for documents, the recipe sets them
+    ///
+    /// Default: 64.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(8..=128),
+        help_heading = "Index"
+    )]
+    pub(crate) bits: Option<u32>,
+
+    /// Plan for the search: auto, blocks (distance + 1 equal blocks), 4x16, permuted (sorted tables for
+    /// choices of blocks) or scan; or a plan as "index plan" shows it, such as "22,21,21; 1,0,0". All plans
+    /// find the same fingerprints
+    #[arg(
+        long,
+        value_name = "PLAN",
+        default_value = "auto",
+        help_heading = "Index"
+    )]
+    pub(crate) plan: String,
+
+    /// Maximum memory of the search tables: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    ///
+    /// Default: three times the size of the fingerprints, and at least 64 MiB.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        help_heading = "Index"
+    )]
+    pub(crate) memory: Option<u64>,
+
+    /// Also store the texts, compressed, so that a search can compare their characters or words
+    #[arg(long, help_heading = "Index")]
+    pub(crate) texts: bool,
+
+    /// Store only fingerprints: the index is smaller and answers with distances only
+    ///
+    /// Without this option, an index of documents also stores their features and MinHash signatures, from
+    /// which `search --threshold` finds all matches at any threshold from 0.5.
+    #[arg(long, help_heading = "Index")]
+    pub(crate) distance_only: bool,
+
+    /// Replace an existing index
+    #[arg(long, help_heading = "Index")]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) bare: BareFingerprintArgs,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// Add documents or fingerprints to an index
+///
+/// The recipe is that of the index. An id that the index already has is refused, and then nothing is added.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index add news.lib today.jsonl")]
+pub(crate) struct IndexAddArgs {
+    /// Index directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// Inputs: files, directories, globs, or - for standard input
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) bare: BareFingerprintArgs,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// Remove documents or fingerprints from an index
+///
+/// Removed documents are not found any more. Their space on disk is freed when more than half of a segment is
+/// removed, or when the segment is merged with added documents. Ids that are not in the index are reported,
+/// and the exit code is then 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index remove news.lib a-17 a-18
+  lookalike index remove news.lib --ids gone.txt")]
+pub(crate) struct IndexRemoveArgs {
+    /// Index directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// Ids to remove; row numbers if the rows are numbered
+    #[arg(value_name = "ID", required_unless_present = "ids")]
+    pub(crate) id: Vec<String>,
+
+    /// File with one id per line, or - for standard input
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) ids: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) telling: ReportingArgs,
+}
+
+/// Show the contents and settings of an index
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index info news.lib --json")]
+pub(crate) struct IndexInfoArgs {
+    /// Index directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// Check an index: all files against their checksums, and fingerprints against stored texts
+///
+/// Reads every file. Where texts are stored, computes the fingerprints of about 1,000 of them again and
+/// compares them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index verify news.lib")]
+pub(crate) struct IndexVerifyArgs {
+    /// Index directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) telling: ReportingArgs,
+}
+
+/// Settings of building an index or adding to one.
+pub(super) struct AddRun {
+    pub(super) reading: IndexReadOptions,
+    pub(super) rejected: Option<OutputTarget>,
+}
+
+impl AddRun {
+    pub(super) fn new(
+        inputs: &[PathBuf],
+        bare: &BareFingerprintArgs,
+        reading: &ReadingArgs,
+        running: &RunningArgs,
+        rejected: &RejectedArgs,
+    ) -> Result<Self> {
+        let named = rejected.rejected.as_deref().map(|it| ("rejected rows", it));
+        check_standard_output(named.as_slice(), running.json)?;
+        Ok(Self {
+            reading: index_read_options(inputs, bare, reading, running)?,
+            rejected: rejected.target(),
+        })
+    }
+}
+
+/// Returns the settings of a new index.
+pub(super) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
+    let bare = reads_bare_fingerprints(&args.bare);
+    let recipe = match (&args.recipe, bare) {
+        (Some(name), _) => Some(load_recipe(name, &args.changes)?),
+        (None, true) => {
+            refuse_changes(&args.changes)?;
+            None
+        }
+        (None, false) => Some(load_recipe("default", &args.changes)?),
+    };
+    if let (Some(recipe), Some(bits)) = (&recipe, args.bits)
+        && recipe.simhash.bits != bits
+    {
+        bail!(
+            "--bits {bits} contradicts the recipe {}, whose fingerprints have {} bits: give a \
+             recipe with simhash.bits = {bits} (`lookalike recipe {} > mine.toml`)",
+            recipe.name,
+            recipe.simhash.bits,
+            recipe.name
+        );
+    }
+    let bits = recipe.as_ref().map(|recipe| recipe.simhash.bits);
+    Ok(BuildSettings {
+        bits: bits.or(args.bits).unwrap_or(64),
+        recipe,
+        distance: args.distance,
+        plan: args.plan.clone(),
+        memory: args.memory,
+        texts: args.texts,
+        distance_only: args.distance_only,
+        replace: args.force,
+    })
+}

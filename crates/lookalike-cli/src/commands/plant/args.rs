@@ -1,0 +1,221 @@
+//! Arguments of `plant`, and the settings of its run.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use lookalike::Threshold;
+use lookalike::plan::MatchSettings;
+use lookalike::plant::PlantedEdit;
+use lookalike_batch::run::{PlantOutputs, PlantSettings};
+
+use crate::commands::shared::inputs::{ReadingArgs, check_has_text, read_options};
+use crate::commands::shared::matching::parse_threshold;
+use crate::commands::shared::outputs::{
+    RejectedArgs, check_separate_outputs, is_standard, output_target,
+};
+use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe};
+use crate::commands::shared::running::{RunningArgs, parse_limit, thread_count};
+
+/// Make a labelled corpus from your own documents by planting edits
+///
+/// Writes all documents, edited copies of some of them, and a table of labelled pairs. The pairs are
+/// copies with their originals; near-duplicates that were in the inputs already, found by an exact join;
+/// and, as negatives, all pairs just below the threshold and a sample of less similar ones, over the
+/// whole range of similarity. Prints the similarity that each kind and strength of edit leaves. The same
+/// inputs and seed give the same files for any number of threads.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv
+  lookalike plant posts/ --text title,body -o planted.parquet --labels labels.csv --documents 200
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%")]
+pub(crate) struct PlantArgs {
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Planted corpus: all documents and the edited copies, as id and text (.jsonl, .csv or .parquet). The id
+    /// of a copy is the id of its document, more # signs than any id has in a row, and a number
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: PathBuf,
+
+    /// Labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv, .jsonl or
+    /// .parquet)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) labels: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    /// Number of documents that are sampled and edited; all of them if there are fewer
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        value_parser = parse_limit,
+        help_heading = "Planting"
+    )]
+    pub(crate) documents: usize,
+
+    /// Number of copies with one edit for each sampled document; fewer if fewer edits apply
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Planting")]
+    pub(crate) copies: usize,
+
+    /// Number of copies with two edits for each sampled document, and the number with three
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Planting")]
+    pub(crate) combined: usize,
+
+    /// Edits to choose from: kinds (typos) or kinds with a strength (typos:2%), separated by commas
+    ///
+    /// Default: all, which are truncate-head, truncate-tail (10, 30 and 50 %), boilerplate-before,
+    /// boilerplate-after, shuffle-paragraphs, shuffle-sentences, delete-sentences, insert-sentences,
+    /// replace-sentences, delete-words, insert-words, replace-words (1, 5, 10 and 20 %), traditional,
+    /// simplified, full-width, half-width, punctuation, spacing, zero-width, nfc, nfd, upper-case,
+    /// lower-case, typos (0.5, 1, 2 and 5 %), html, markdown, changed-number.
+    #[arg(
+        long,
+        value_name = "EDIT",
+        value_delimiter = ',',
+        value_parser = parse_edits,
+        help_heading = "Planting"
+    )]
+    pub(crate) edits: Vec<Vec<PlantedEdit>>,
+
+    /// Seed of the random choice of documents, edits and pairs
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 1,
+        help_heading = "Planting"
+    )]
+    pub(crate) seed: u64,
+
+    /// Similarity from which (≥) documents of the inputs are labelled as near-duplicates of one another
+    ///
+    /// Default: 0.75.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = parse_threshold,
+        help_heading = "Planting"
+    )]
+    pub(crate) threshold: Option<Threshold>,
+
+    /// Similarity from which (≥) all pairs below the threshold are labelled as negatives; of less similar
+    /// ones, a sample over the whole range
+    ///
+    /// The sample has as many pairs of every twentieth of similarity as there are, about five for every
+    /// drawn document together: siblings, which share a topic or a template, and unrelated ones. Pairs of
+    /// which one text is contained in the other have no label, because it may be a copy of a part.
+    /// Default: three quarters of the threshold.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = parse_threshold,
+        help_heading = "Planting"
+    )]
+    pub(crate) near: Option<Threshold>,
+
+    /// Maximum number of pairs of each kind that are not planted (natural, near misses, and siblings with
+    /// unrelated ones); if there are more, a random sample of this size
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = parse_limit,
+        help_heading = "Planting"
+    )]
+    pub(crate) pairs: usize,
+
+    /// Recipe that turns texts into features: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Planting"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// Settings of a planting run.
+pub(super) struct PlantRun {
+    pub(super) settings: PlantSettings,
+    pub(super) outputs: PlantOutputs,
+}
+
+impl PlantRun {
+    pub(super) fn new(args: &PlantArgs) -> Result<Self> {
+        check_outputs(args)?;
+        check_has_text(&args.reading, "lookalike plant")?;
+        let threshold = args.threshold.unwrap_or(MatchSettings::default().threshold);
+        let near = match args.near {
+            Some(near) => near,
+            None => Threshold::new(0.75 * threshold.get())?,
+        };
+        let mut edits: Vec<_> = args.edits.iter().flatten().copied().collect();
+        edits.sort_unstable();
+        edits.dedup();
+        if edits.is_empty() {
+            edits = PlantedEdit::all_edits();
+        }
+        Ok(Self {
+            settings: PlantSettings {
+                recipe: load_recipe(&args.recipe, &args.changes)?,
+                threshold,
+                near,
+                documents: args.documents,
+                copies: args.copies,
+                combined: args.combined,
+                edits,
+                pairs: args.pairs,
+                seed: args.seed,
+                read: read_options(&args.reading)?,
+                threads: thread_count(args.running.threads),
+                strict: args.running.strict,
+            },
+            outputs: PlantOutputs {
+                corpus: output_target(&args.output),
+                labels: output_target(&args.labels),
+                rejected: args.bad_rows.target(),
+            },
+        })
+    }
+}
+
+impl PlantArgs {
+    /// Returns the outputs with their names in messages.
+    pub(super) fn named_outputs(&self) -> Vec<(&'static str, &Path)> {
+        let mut named = vec![("the corpus", &*self.output), ("the labels", &*self.labels)];
+        named.extend(
+            self.bad_rows
+                .rejected
+                .as_deref()
+                .map(|it| ("rejected rows", it)),
+        );
+        named
+    }
+}
+
+/// Checks the outputs. Standard output receives the table of effects, so nothing else may go there.
+fn check_outputs(args: &PlantArgs) -> Result<()> {
+    let named = args.named_outputs();
+    if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
+        bail!("{what} cannot go to standard output, because it receives the table of effects");
+    }
+    check_separate_outputs(&named, [&*args.recipe])
+}
+
+/// Parses `--edits`.
+pub(crate) fn parse_edits(text: &str) -> Result<Vec<PlantedEdit>> {
+    Ok(PlantedEdit::parse_edits(text)?)
+}

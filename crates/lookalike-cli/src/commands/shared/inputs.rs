@@ -1,0 +1,215 @@
+//! Options for reading the inputs.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Arg, Args, ValueEnum};
+use lookalike_batch::source::{IdField, InputFormat, InvalidText, ReadOptions, WantedFields};
+use lookalike_batch::units::parse_size;
+
+/// Options for reading the inputs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct ReadingArgs {
+    /// Format of the inputs; overrides their extensions
+    #[arg(long, alias = "input-format", value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<FormatArg>,
+
+    /// Read CSV and TSV without a header row; columns have the names 1, 2, …
+    #[arg(long)]
+    pub(crate) no_header: bool,
+
+    /// Encoding of text formats, such as gb18030, big5 or shift_jis
+    #[arg(
+        long,
+        value_name = "LABEL",
+        default_value = "utf-8",
+        value_parser = parse_encoding
+    )]
+    pub(crate) encoding: &'static encoding_rs::Encoding,
+
+    /// Read malformed text with a replacement character instead of rejecting the row
+    #[arg(long)]
+    pub(crate) lossy: bool,
+
+    /// Read each plain text file as one document, not each line
+    #[arg(long)]
+    pub(crate) document_per_file: bool,
+
+    /// Field with the text; several are joined by a line feed; a.b reaches into b of a
+    ///
+    /// Default: `text`. Plain text needs none. With several fields, `dedup` and `pairs` refuse a field that
+    /// no document has.
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    pub(crate) text: Vec<String>,
+
+    /// Field with the id of a document
+    ///
+    /// Default: `id` if the first row has it, else the row number, counted from 1 over all inputs. Bad rows
+    /// are counted; empty lines are not rows. Two ids are equal if their text is equal, where a number has
+    /// its shortest digits: 1, 1.0 and "1" are one id, "1.0" is another.
+    #[arg(long, value_name = "FIELD", conflicts_with = "id_row")]
+    pub(crate) id: Option<String>,
+
+    /// Use the row number as the id, for example if ids repeat
+    #[arg(long)]
+    pub(crate) id_row: bool,
+
+    /// Field with ready-made features: a list of strings, or words separated by spaces
+    ///
+    /// With weights: an object of numbers, {"cat": 2, "mat": 1}, or a list with pairs, [["cat", 2], "mat"].
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) features: Option<String>,
+
+    /// Maximum size of a row: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1Gi",
+        value_parser = parse_row_size
+    )]
+    pub(crate) max_row: u32,
+
+    /// Directory for temporary files; compressed input, standard input and Parquet take up their size there.
+    /// Default: the system's directory for temporary files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+}
+
+/// A format of inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// One JSON object per line
+    Jsonl,
+    /// JSON list of objects, as in .json files that begin with [
+    Json,
+    /// Comma-separated values with quoting
+    Csv,
+    /// Tab-separated values without quoting
+    Tsv,
+    /// Apache Parquet
+    Parquet,
+    /// Plain text, one document per line
+    Text,
+}
+
+/// Hides `--features` in the help of commands that work on texts. These refuse the option and say why.
+pub(crate) fn without_features(features: Arg) -> Arg {
+    features.hide(true)
+}
+
+/// Returns how inputs are read.
+pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
+    let format = reading.format.map(|format| match format {
+        FormatArg::Jsonl => InputFormat::Jsonl,
+        FormatArg::Json => InputFormat::Json,
+        FormatArg::Csv => InputFormat::CSV,
+        FormatArg::Tsv => InputFormat::TSV,
+        FormatArg::Parquet => InputFormat::Parquet,
+        FormatArg::Text => InputFormat::Text,
+    });
+    if reading.no_header && !matches!(format, None | Some(InputFormat::Csv { .. })) {
+        bail!("--no-header is for CSV and TSV only");
+    }
+    let defaults = ReadOptions::default();
+    let id = match &reading.id {
+        Some(field) => IdField::Named(field.clone()),
+        None if reading.id_row => IdField::RowNumber,
+        None => IdField::Default,
+    };
+    let text = match &reading.text[..] {
+        [] => defaults.fields.text,
+        fields => fields.iter().map(|it| it.trim().to_owned()).collect(),
+    };
+    if text.iter().any(String::is_empty) {
+        bail!("--text names an empty field: give names separated by commas, such as title,body");
+    }
+    Ok(ReadOptions {
+        format,
+        header: !reading.no_header,
+        encoding: reading.encoding,
+        invalid_text: if reading.lossy {
+            InvalidText::Lossy
+        } else {
+            InvalidText::Reject
+        },
+        document_per_file: reading.document_per_file,
+        fields: WantedFields {
+            text,
+            id,
+            features: reading.features.clone(),
+            ..WantedFields::default()
+        },
+        max_row_bytes: reading.max_row,
+        scratch: reading.scratch.clone(),
+        ..defaults
+    })
+}
+
+pub(crate) fn check_has_text(reading: &ReadingArgs, option: &str) -> Result<()> {
+    if reading.features.is_some() {
+        bail!("{option} needs texts, and --features has no texts: leave one of them out");
+    }
+    Ok(())
+}
+
+/// Refuses ready-made features for a command that makes them itself.
+pub(crate) fn refuse_features(reading: &ReadingArgs) -> Result<()> {
+    match &reading.features {
+        None => Ok(()),
+        Some(field) => bail!(
+            "--features {field} has ready-made features, and this command computes them from \
+             texts: leave it out"
+        ),
+    }
+}
+
+/// Parses `--max-row`, in bytes.
+fn parse_row_size(text: &str) -> Result<u32, String> {
+    let bytes = parse_size(text)
+        .ok()
+        .and_then(|bytes| u32::try_from(bytes).ok());
+    bytes.ok_or_else(|| "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned())
+}
+
+/// Parses `--encoding`.
+fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encoding, String> {
+    encoding_rs::Encoding::for_label(label.as_bytes()).ok_or_else(|| {
+        "no encoding has this label: give one of the Encoding Standard, such as utf-8, gb18030, \
+         big5, shift_jis, euc-kr or windows-1252"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_sizes_fit_into_32_bits() {
+        let cases = [
+            ("1", 1),
+            ("64K", 64_000),
+            ("1Ki", 1024),
+            ("1MiB", 1 << 20),
+            ("2GB", 2_000_000_000),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(parse_row_size(text), Ok(bytes), "{text}");
+        }
+        assert_eq!(parse_row_size("4294967295"), Ok(u32::MAX));
+        for text in [
+            "",
+            "0",
+            "4Gi",
+            "5G",
+            "-1",
+            "1.5M",
+            "1X",
+            "M",
+            "99999999999999999999",
+        ] {
+            assert!(parse_row_size(text).is_err(), "{text}");
+        }
+    }
+}

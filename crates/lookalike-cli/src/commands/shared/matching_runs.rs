@@ -1,0 +1,152 @@
+//! Options of `dedup` and `pairs`, which compare all documents.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use lookalike_batch::match_options::OptionSpelling;
+use lookalike_batch::run::{AuditSettings, KeepOrder, RunInputs, RunSettings, RunWindow};
+use lookalike_batch::units::parse_duration;
+
+use super::inputs::{ReadingArgs, read_options};
+use super::matching::{MatchRuleArgs, recipe_and_plan};
+use super::running::{RunningArgs, parse_limit, thread_count};
+
+/// Options of a run that compares all documents.
+#[derive(Debug, Args)]
+pub(crate) struct MatchingRunArgs {
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    ///
+    /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and .text, all but
+    /// Parquet also with .gz or .zst. In directories, files with other extensions are skipped and reported;
+    /// hidden files and those that begin with an underscore are skipped.
+    #[arg(value_name = "IN", required_unless_present = "explain_plan")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) matching: MatchingArgs,
+
+    #[command(flatten)]
+    pub(crate) audit: AuditArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// Options that decide which documents of a run match.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Matching")]
+pub(crate) struct MatchingArgs {
+    #[command(flatten)]
+    pub(crate) rule: MatchRuleArgs,
+
+    /// Match only documents with equal values of this field
+    ///
+    /// Rows in which the field is missing or null are compared with one another. Values are equal as ids are:
+    /// 1, 1.0 and "1" are one value, "1.0" is another.
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) within: Option<String>,
+
+    /// Maximum time between two documents that match: a number with the unit s, m, h, d or w, such as 90s,
+    /// 15m, 36h, 2d, 1w; needs --time
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = parse_duration,
+        allow_hyphen_values = true,
+        requires = "time"
+    )]
+    pub(crate) window: Option<f64>,
+
+    /// Field with the time for --window: seconds since 1970 or an ISO 8601 date or date and time
+    #[arg(long, value_name = "FIELD", requires = "window")]
+    pub(crate) time: Option<String>,
+
+    /// Print the match plan, the predicted recall and the memory for each document, then stop. Given inputs,
+    /// also predicts the number of compared pairs, the number of false candidates among them, and the memory
+    /// and time of the run, from a sample of the rows (of at most a gigabyte)
+    #[arg(long)]
+    pub(crate) explain_plan: bool,
+}
+
+/// Options of the audit of a run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct AuditArgs {
+    /// Estimate the recall and precision of the run, with 95 % intervals: compares N sampled documents
+    /// exactly with all documents read after them, and puts edited copies of some through the same plan
+    ///
+    /// Without a number, samples about one document in 80, from 500 to 1,000, or 1,000 if the size of the
+    /// input is unknown. More documents give narrower intervals and a longer run. May sample fewer on
+    /// compressed input, because its content is not known before it is read; the report says so.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        value_parser = parse_limit
+    )]
+    #[expect(
+        clippy::option_option,
+        reason = "not asked for, asked for, asked for with a number"
+    )]
+    pub(crate) audit: Option<Option<usize>>,
+
+    /// Seed of the audit's sample
+    ///
+    /// Default: 1.
+    #[arg(long, value_name = "NUMBER", requires = "audit")]
+    pub(crate) audit_seed: Option<u64>,
+}
+
+impl MatchingRunArgs {
+    /// Returns the validated settings.
+    pub(crate) fn to_settings(&self, keep: &KeepOrder) -> Result<RunSettings> {
+        let Self {
+            matching,
+            audit,
+            reading,
+            running,
+            ..
+        } = self;
+        let (recipe, chosen, _) = recipe_and_plan(&matching.rule, reading)?;
+        let window = match (matching.window, &matching.time) {
+            (Some(seconds), Some(field)) => Some(RunWindow {
+                seconds,
+                field: field.clone(),
+            }),
+            _ => None,
+        };
+        Ok(RunSettings {
+            recipe,
+            matching: chosen,
+            read: read_options(reading)?,
+            keep: keep.clone(),
+            within: matching.within.clone(),
+            window,
+            threads: thread_count(running.threads),
+            strict: running.strict,
+            audit: audit_settings(audit),
+            spelling: OptionSpelling::Options,
+        })
+    }
+
+    /// Returns the inputs with the reference documents of `--against`.
+    pub(crate) fn run_inputs(&self, against: &[PathBuf]) -> RunInputs {
+        RunInputs {
+            documents: self.inputs.clone().into(),
+            against: against.to_vec().into(),
+        }
+    }
+}
+
+/// Returns the settings of the audit, if one was requested.
+fn audit_settings(args: &AuditArgs) -> Option<AuditSettings> {
+    args.audit.map(|documents| AuditSettings {
+        documents,
+        seed: args.audit_seed.unwrap_or(1),
+    })
+}

@@ -1,0 +1,133 @@
+//! Outputs of a command. They go to different places, and none overwrites a recipe.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use lookalike_batch::sink::OutputTarget;
+
+/// Output for rows that cannot be used.
+#[derive(Debug, Args)]
+pub(crate) struct RejectedArgs {
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+}
+
+impl RejectedArgs {
+    pub(crate) fn target(&self) -> Option<OutputTarget> {
+        self.rejected.as_deref().map(output_target)
+    }
+}
+
+/// Outputs of a command that writes one table.
+pub(crate) struct TableOutputs {
+    pub(crate) table: OutputTarget,
+    pub(crate) rejected: Option<OutputTarget>,
+}
+
+impl TableOutputs {
+    /// Checks the outputs of a command. Without a place, the table, which messages call `name`, goes to
+    /// standard output.
+    pub(crate) fn new(
+        (name, place): (&str, Option<&Path>),
+        rejected: &RejectedArgs,
+        json: bool,
+        recipe: Option<&str>,
+    ) -> Result<Self> {
+        let place = place.unwrap_or(Path::new("-"));
+        let mut named = vec![(name, place)];
+        named.extend(rejected.rejected.as_deref().map(|it| ("rejected rows", it)));
+        check_standard_output(&named, json)?;
+        check_separate_outputs(&named, recipe)?;
+        Ok(Self {
+            table: output_target(place),
+            rejected: rejected.target(),
+        })
+    }
+}
+
+/// Checks that standard output receives only one thing.
+pub(crate) fn check_standard_output(named: &[(&str, &Path)], json: bool) -> Result<()> {
+    let outputs = named.iter().filter(|(_, place)| is_standard(place)).count();
+    if outputs > 1 {
+        bail!("only one output can go to standard output (-)");
+    }
+    if outputs == 1 && json {
+        bail!(
+            "--json needs standard output for the summary: write the rows to a file (-o FILE) or \
+             leave --json out"
+        );
+    }
+    Ok(())
+}
+
+/// Checks that outputs, which are named in messages, go to different places, and do not overwrite a recipe of
+/// the command line.
+pub(crate) fn check_separate_outputs<'a>(
+    named: &[(&str, &Path)],
+    recipes: impl IntoIterator<Item = &'a str>,
+) -> Result<()> {
+    for recipe in recipes.into_iter().map(Path::new) {
+        let is_recipe =
+            |place| recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place);
+        if let Some((what, place)) = named.iter().find(|(_, place)| is_recipe(place)) {
+            bail!(
+                "{} is the recipe of --recipe, and {what} would overwrite it: name another file",
+                place.display()
+            );
+        }
+    }
+    for (index, (what, place)) in named.iter().enumerate() {
+        let mut before = named[..index].iter();
+        if let Some((other, _)) = before.find(|(_, earlier)| is_one_file(earlier, place)) {
+            bail!(
+                "{other} and {what} cannot both be written to {}",
+                place.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if two paths name the same file, which need not exist. A terminal may show several outputs.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let shows_several = |path: &Path| {
+        let metadata = path.metadata();
+        is_standard(path) || metadata.is_ok_and(|it| it.file_type().is_char_device())
+    };
+    if one != other && (shows_several(one) || shows_several(other)) {
+        return false;
+    }
+    let absolute = |path: &Path| -> Option<PathBuf> {
+        if let Ok(path) = path.canonicalize() {
+            return Some(path);
+        }
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    };
+    let (one, other) = (absolute(one), absolute(other));
+    one.is_some() && one == other
+}
+
+pub(crate) fn is_standard(place: &Path) -> bool {
+    place.as_os_str() == "-"
+}
+
+pub(crate) fn output_target(place: &Path) -> OutputTarget {
+    if is_standard(place) {
+        OutputTarget::Stdout
+    } else {
+        OutputTarget::Path(place.to_path_buf())
+    }
+}
+
+/// Returns the file of an output, if it is one.
+pub(crate) fn output_file(output: &OutputTarget) -> Option<&Path> {
+    match output {
+        OutputTarget::Path(path) => Some(path),
+        OutputTarget::Stdout | OutputTarget::Memory(_) => None,
+    }
+}

@@ -1,0 +1,36 @@
+//! The recipe of a command, with the changes of `--set`.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use lookalike::Recipe;
+use lookalike_batch::match_options::OptionSpelling;
+use lookalike_batch::recipes;
+
+/// Fields of the recipe that are other than it says.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RecipeChangeArgs {
+    /// Change a field of the recipe, named as in its TOML, such as ngram=3, simhash.weights=tfidf or
+    /// filter.stopwords=zh. Lists and numbers are written as in TOML; file paths are relative to the current
+    /// directory. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Recipe")]
+    pub(crate) set: Vec<String>,
+}
+
+/// Loads a recipe by its name or file, with the changes of `--set`.
+pub(crate) fn load_recipe(name: &str, changes: &RecipeChangeArgs) -> Result<Recipe> {
+    Ok(recipes::load_recipe(
+        name,
+        &changes.set,
+        OptionSpelling::Options,
+    )?)
+}
+
+/// Refuses changes to a recipe if none is named.
+pub(crate) fn refuse_changes(changes: &RecipeChangeArgs) -> Result<()> {
+    match changes.set.first() {
+        None => Ok(()),
+        Some(change) => bail!(
+            "--set {change} changes the recipe of --recipe, which is missing: give both or neither"
+        ),
+    }
+}
