@@ -81,7 +81,7 @@ def measure_lookalike(binary, folder, codes, rows, queries):
         done = subprocess.run([*command, "--threads", "1", "--json", "--quiet"],
                               stdout=subprocess.PIPE, check=True)
         report = json.loads(done.stdout)
-        seconds = report["seconds"] - report["opening"]
+        seconds = report["seconds"] - report["opening_seconds"]
         best = min(seconds, best or seconds)
     matches = [set() for _ in queries]
     with open(found) as table:

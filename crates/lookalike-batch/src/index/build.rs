@@ -325,12 +325,12 @@ fn add_rows<C: FingerprintCode>(
     directory::replace_manifest(index_path, &manifest)?;
     Ok(AddSummary {
         added,
-        poor: unfingerprinted,
-        without,
+        unfingerprinted,
+        empty: without,
         rejected,
         bytes,
         seconds: 0.0,
-        library: inspect::info_from_manifest(index_path, &manifest),
+        index: inspect::info_from_manifest(index_path, &manifest),
     })
 }
 

@@ -30,7 +30,7 @@ pub struct IndexInfo {
     /// Rows that can be found, with or without a fingerprint.
     pub fingerprints: u64,
     /// Removed rows that still occupy space.
-    pub removed: u64,
+    pub tombstones: u64,
     /// Bits of a fingerprint.
     pub bits: u32,
     /// Largest distance that a search can ask for.
@@ -38,19 +38,19 @@ pub struct IndexInfo {
     /// The name of the Hamming plan.
     pub plan: String,
     /// Largest size of all Hamming indexes together in bytes, if it is limited.
-    pub memory: Option<u64>,
+    pub max_memory_bytes: Option<u64>,
     /// Name of the recipe, if it is known.
     pub recipe: Option<String>,
     /// Identity of the recipe, if it is known.
     pub recipe_id: Option<String>,
     /// Rows without a fingerprint, which match only equal texts.
-    pub poor: u64,
+    pub unfingerprinted: u64,
     /// `true` if rows have ids, `false` if they are numbered, `None` while there are no rows.
-    pub ids: Option<bool>,
+    pub has_ids: Option<bool>,
     /// `true` if the texts are stored.
-    pub texts: bool,
+    pub has_texts: bool,
     /// `true` if the index can be searched by thresholds and measures, `false` if only by distances.
-    pub matching: bool,
+    pub has_features: bool,
     /// Bytes on disk.
     pub bytes: u64,
     /// The segments, in the order of their rows.
@@ -63,7 +63,7 @@ pub struct SegmentInfo {
     /// Rows, including removed ones.
     pub rows: u64,
     /// Removed rows.
-    pub removed: u64,
+    pub tombstones: u64,
     /// Bytes of the Hamming index on disk and in memory.
     pub bytes: u64,
     /// The tables of the Hamming index, if it was opened.
@@ -124,7 +124,7 @@ pub(super) fn info_from_manifest(index_path: &Path, manifest: &IndexManifest) ->
     IndexInfo {
         path: index_path.display().to_string(),
         fingerprints: manifest.count_live_rows(),
-        removed: manifest
+        tombstones: manifest
             .segments
             .iter()
             .map(|entry| entry.rows - entry.count_live_rows())
@@ -132,24 +132,24 @@ pub(super) fn info_from_manifest(index_path: &Path, manifest: &IndexManifest) ->
         bits: manifest.bits,
         distance: manifest.distance,
         plan: manifest.plan.clone(),
-        memory: manifest.memory,
+        max_memory_bytes: manifest.memory,
         recipe: recipe.as_ref().map(|recipe| recipe.name.clone()),
         recipe_id: recipe.as_ref().map(|recipe| recipe.recipe_id().to_string()),
-        poor: manifest
+        unfingerprinted: manifest
             .segments
             .iter()
             .map(SegmentEntry::count_unfingerprinted)
             .sum(),
-        ids: manifest.ids,
-        texts: manifest.texts,
-        matching: manifest.matching,
+        has_ids: manifest.ids,
+        has_texts: manifest.texts,
+        has_features: manifest.matching,
         bytes: sizes.map(size).sum(),
         segments: manifest
             .segments
             .iter()
             .map(|entry| SegmentInfo {
                 rows: entry.rows,
-                removed: entry.rows - entry.count_live_rows(),
+                tombstones: entry.rows - entry.count_live_rows(),
                 bytes: entry.bytes,
                 plan: None,
             })

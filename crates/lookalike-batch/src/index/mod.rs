@@ -122,9 +122,9 @@ pub struct AddSummary {
     /// Rows added.
     pub added: u64,
     /// Added rows without a fingerprint, which match only equal texts.
-    pub poor: u64,
+    pub unfingerprinted: u64,
     /// Rows left out because their text is empty or no fingerprint is given.
-    pub without: u64,
+    pub empty: u64,
     /// Rows that could not be used.
     pub rejected: u64,
     /// Bytes of input, after decompression.
@@ -132,7 +132,7 @@ pub struct AddSummary {
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// The index after the change.
-    pub library: IndexInfo,
+    pub index: IndexInfo,
 }
 
 /// Calls a function that is generic over the integer type of a fingerprint.

@@ -25,7 +25,7 @@ pub struct RemoveSummary {
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// The index after the change.
-    pub library: IndexInfo,
+    pub index: IndexInfo,
 }
 
 /// Removes the rows with these ids. A segment in which fewer than half of the rows remain is rewritten
@@ -98,7 +98,7 @@ fn remove_rows<C: FingerprintCode>(
         removed,
         missing: missing.cloned().collect(),
         seconds: 0.0,
-        library: inspect::info_from_manifest(index_path, &manifest),
+        index: inspect::info_from_manifest(index_path, &manifest),
     })
 }
 

@@ -235,9 +235,9 @@ pub struct SearchSummary {
     /// Queries read.
     pub queries: u64,
     /// Queries without a fingerprint, which match only equal texts.
-    pub poor: u64,
+    pub unfingerprinted: u64,
     /// Queries without text or fingerprint, which match nothing.
-    pub without: u64,
+    pub empty: u64,
     /// Queries with at least one match.
     pub matched: u64,
     /// Matches listed.
@@ -251,7 +251,7 @@ pub struct SearchSummary {
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// Seconds for opening the index; included in `seconds`.
-    pub opening: f64,
+    pub opening_seconds: f64,
     /// Rows in the index.
     pub fingerprints: u64,
     /// Largest distance, if candidates are found by distance.
@@ -610,15 +610,15 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     table.finish_table()?;
     Ok(SearchSummary {
         queries: counts.queries,
-        poor: counts.unfingerprinted,
-        without: counts.without,
+        unfingerprinted: counts.unfingerprinted,
+        empty: counts.without,
         matched: counts.matched,
         matches: counts.matches,
         truncated: counts.truncated,
         rejected: rejected.finish_output()?,
         bytes: counts.bytes,
         seconds: 0.0,
-        opening,
+        opening_seconds: opening,
         fingerprints: opened.manifest.count_live_rows(),
         distance: (settings.candidates == SearchCandidates::Distance).then_some(distance.get()),
         threshold: settings.threshold_value(),

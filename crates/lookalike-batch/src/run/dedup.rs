@@ -167,7 +167,7 @@ impl<'a> DedupSession<'a> {
             bytes: corpus.documents.bytes,
             method: method_name(self.plan.match_settings().method),
             measure: measure_name(self.plan.match_settings().measure),
-            candidates_from: self.plan.candidates_from().map(Threshold::get),
+            candidate_threshold: self.plan.candidates_from().map(Threshold::get),
             threshold: self.plan.threshold().get(),
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),
@@ -572,8 +572,8 @@ fn count_text_states(corpus: &ReadCorpus<'_>) -> TextStateCounts {
     for at in corpus.known_count()..corpus.len() {
         match corpus.sketches.text_state(DocId(at as u32)) {
             TextState::Fingerprintable => {}
-            TextState::TooShort => states.poor += 1,
-            TextState::SymbolsOnly => states.blank += 1,
+            TextState::TooShort => states.too_short += 1,
+            TextState::SymbolsOnly => states.symbols_only += 1,
             TextState::Empty => states.empty += 1,
         }
     }

@@ -49,7 +49,7 @@ pub struct LabelSummary {
     /// Resampling units: texts that belong together and are always resampled together.
     pub units: u64,
     /// `true` if every text is a single ASCII word, which suggests that ids were read as texts.
-    pub like_ids: bool,
+    pub look_like_ids: bool,
 }
 
 impl LabelSummary {
@@ -63,7 +63,7 @@ impl LabelSummary {
             repeated: read.repeated,
             contradictory: read.contradictory,
             units: labelled.unit_count() as u64,
-            like_ids: labelled.texts().iter().all(|text| is_like_id(text)),
+            look_like_ids: labelled.texts().iter().all(|text| is_like_id(text)),
         }
     }
 }

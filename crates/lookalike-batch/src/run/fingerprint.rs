@@ -54,7 +54,7 @@ pub struct FingerprintSummary {
     /// Documents read.
     pub documents: u64,
     /// Documents without a fingerprint, for example because they are too short.
-    pub without: u64,
+    pub unfingerprinted: u64,
     /// Rows that could not be used.
     pub rejected: u64,
     /// Bytes of input, after decompression.
@@ -238,7 +238,7 @@ fn run_fingerprint(
     table.finish_table()?;
     Ok(FingerprintSummary {
         documents: total.documents,
-        without: total.without,
+        unfingerprinted: total.without,
         rejected: rejected.finish_output()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),

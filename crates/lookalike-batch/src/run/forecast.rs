@@ -38,18 +38,18 @@ pub struct RunForecast {
     /// Documents in the sample.
     pub sampled: u64,
     /// Rows read that cannot be used. The run will reject them, and possibly more among rows not read.
-    pub bad: u64,
+    pub bad_rows: u64,
     /// The share of all rows in the sample.
-    pub share: f64,
+    pub sampled_share: f64,
     /// Steps of comparing that the sample took: a feature, symbol or weight that was read, or a column of an
     /// edit distance.
-    pub steps: u64,
+    pub sampled_steps: u64,
     /// All documents: counted if the whole input was read, otherwise estimated.
     pub documents: u64,
     /// Expected comparisons, by route.
     pub compared: Vec<ForecastPairs>,
     /// Bytes of memory at the end of reading, without buffers and the memory for finding candidates.
-    pub memory: u64,
+    pub memory_bytes: u64,
     /// Seconds of reading, finding candidates and verifying, without writing.
     pub seconds: f64,
     /// Number of threads that the forecast assumes.
@@ -241,14 +241,14 @@ impl ForecastScale<'_> {
         let by_route = survey.by_route.iter();
         RunForecast {
             sampled: corpus.len() as u64,
-            bad,
-            share,
-            steps: survey.steps,
+            bad_rows: bad,
+            sampled_share: share,
+            sampled_steps: survey.steps,
             documents: documents.round() as u64,
             compared: by_route
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))
                 .collect(),
-            memory: (corpus.memory_bytes() as f64 * of_documents) as u64,
+            memory_bytes: (corpus.memory_bytes() as f64 * of_documents) as u64,
             seconds: self.scale_reading(reading) + finding * of_documents + comparing * of_pairs,
             threads: self.threads,
         }

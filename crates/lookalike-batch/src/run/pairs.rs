@@ -108,7 +108,7 @@ fn run_pairs(
     Ok(PairsSummary {
         documents: corpus.documents.len() as u64,
         pairs: written,
-        equal: equal as u64,
+        equal_texts: equal as u64,
         repeated_ids: corpus.repeated_ids(),
         rejected,
         bytes: corpus.documents.bytes,
@@ -117,7 +117,7 @@ fn run_pairs(
         seconds: started.elapsed().as_secs_f64(),
         method: method_name(plan.match_settings().method),
         measure: measure_name(plan.match_settings().measure),
-        candidates_from: plan.candidates_from().map(Threshold::get),
+        candidate_threshold: plan.candidates_from().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),

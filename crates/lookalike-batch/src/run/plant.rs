@@ -77,7 +77,7 @@ pub struct PlantSummary {
     /// Documents read.
     pub documents: u64,
     /// Documents of which copies were made.
-    pub drawn: u64,
+    pub sampled: u64,
     /// Edited copies written.
     pub copies: u64,
     /// Labelled pairs of documents that were already similar.
@@ -196,7 +196,7 @@ fn plant_corpus(
     let planted = field.write_corpus(labels, outputs, progress)?;
     Ok(PlantSummary {
         documents: corpus.documents.len() as u64,
-        drawn: field.drawn.len() as u64,
+        sampled: field.drawn.len() as u64,
         copies: planted.copies,
         natural: planted.natural,
         near_misses: planted.near_misses,

@@ -54,7 +54,7 @@ pub struct DedupSummary {
     pub measure: &'static str,
     /// Smallest Jaccard index for which candidates were found, if another measure decided.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub candidates_from: Option<f64>,
+    pub candidate_threshold: Option<f64>,
     /// Smallest similarity of a match.
     pub threshold: f64,
     /// Name of the recipe.
@@ -103,9 +103,9 @@ pub struct ByRoute {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct TextStateCounts {
     /// Fewer tokens than an n-gram needs.
-    pub poor: u64,
+    pub too_short: u64,
     /// No tokens, but some text.
-    pub blank: u64,
+    pub symbols_only: u64,
     /// No text; matches nothing.
     pub empty: u64,
 }
@@ -179,7 +179,7 @@ pub struct PairsSummary {
     pub pairs: u64,
     /// Documents whose text equals that of an earlier document within reach; 0 if all pairs of equal
     /// texts are listed.
-    pub equal: u64,
+    pub equal_texts: u64,
     /// Documents that have the id of an earlier document.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_ids: u64,
@@ -195,7 +195,7 @@ pub struct PairsSummary {
     pub measure: &'static str,
     /// Smallest Jaccard index for which candidates were found, if another measure decided.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub candidates_from: Option<f64>,
+    pub candidate_threshold: Option<f64>,
     /// Smallest similarity of a match.
     pub threshold: f64,
     /// Name of the recipe.

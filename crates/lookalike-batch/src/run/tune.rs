@@ -108,7 +108,7 @@ pub struct TunedSummary {
     /// The F1, or the recall if the goal is precision; `None` if the setting misses the goal.
     pub value: Option<f64>,
     /// `true` if the best setting is not clearly better.
-    pub as_good: bool,
+    pub is_as_good: bool,
     /// `false` if the labels cannot judge whether the goal is reached.
     pub is_judged: bool,
     /// Where the labels reach.
@@ -123,9 +123,9 @@ pub struct TriedDocuments {
     /// Documents that are tried: all, or a sample.
     pub documents: u64,
     /// Documents there are.
-    pub of: u64,
+    pub total: u64,
     /// They are those of the corpus that the labels name, or else the labelled texts.
-    pub are_of_corpus: bool,
+    pub is_corpus: bool,
 }
 
 /// The documents that a setting removes from some documents. Of a sample it removes less than of all, because
@@ -216,8 +216,8 @@ fn tune_and_price(
     Ok(TuneSummary {
         tried_on: TriedDocuments {
             documents: documents.texts.len() as u64,
-            of: documents.documents,
-            are_of_corpus: read.sample.is_some(),
+            total: documents.documents,
+            is_corpus: read.sample.is_some(),
         },
         untuned_removed: RemovedShare::new(&untuned, &documents),
         warnings: summaries[tuning.chosen].warnings(),
@@ -342,7 +342,7 @@ impl TunedSummary {
             },
             counts: contender.counts,
             value: contender.value,
-            as_good: contender.as_good,
+            is_as_good: contender.as_good,
             is_judged: contender.is_judged,
             reach: contender.reach.clone(),
             removed: None,

@@ -174,8 +174,8 @@ fn sketch_kind(args: &FingerprintArgs, recipe: &Recipe) -> Result<SketchKind> {
 /// Returns the summary for people.
 fn describe_fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
-    if done.without > 0 {
-        let without = format_count(done.without);
+    if done.unfingerprinted > 0 {
+        let without = format_count(done.unfingerprinted);
         text.add_line(
             "texts too short",
             format_args!("{without} too short for a fingerprint"),

@@ -102,8 +102,8 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
 fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
     text.add_line("pairs", format_count(done.pairs));
-    if done.equal > 0 {
-        let documents = format_plural(done.equal, "document", "documents");
+    if done.equal_texts > 0 {
+        let documents = format_plural(done.equal_texts, "document", "documents");
         let treatment = match args.distinct {
             true => " and are left out",
             false => ", with which each is paired; --all lists every combination",
@@ -121,7 +121,7 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
         method: done.method,
         measure: done.measure,
         threshold: done.threshold,
-        candidates_from: done.candidates_from,
+        candidate_threshold: done.candidate_threshold,
         recipe: &done.recipe,
         recipe_id: &done.recipe_id,
     });

@@ -239,8 +239,8 @@ fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntri
             format_args!("{queries} more matches than the {listed} listed"),
         );
     }
-    text.add_unfingerprinted(done.poor);
-    text.add_empty_rows(done.without, "match nothing");
+    text.add_unfingerprinted(done.unfingerprinted);
+    text.add_empty_rows(done.empty, "match nothing");
     text.add_rejected(done.rejected, done.queries, field_option(entries));
     let recipe = format_optional_recipe(done.recipe.as_deref(), done.recipe_id.as_deref());
     let candidates = &done.candidates;
@@ -263,8 +263,8 @@ fn describe_speed(done: &SearchSummary) -> String {
         format_plural(done.fingerprints, "row", "rows"),
     );
     if done.queries >= MANY_QUERIES {
-        let each = (done.seconds - done.opening) * 1e6 / done.queries as f64;
-        let opening = format_duration(done.opening);
+        let each = (done.seconds - done.opening_seconds) * 1e6 / done.queries as f64;
+        let opening = format_duration(done.opening_seconds);
         let _ = write!(text, " ({opening} to open, then {each:.2} µs per query)");
     }
     text

@@ -68,13 +68,13 @@ fn an_audit_of_all_documents_is_the_truth() {
     let summary = place.summary(&format!("pairs in.jsonl -o p.tsv {BROKEN} --audit=600"));
     let audit = &summary["audit"];
     assert_eq!(
-        (&audit["drawn"], &audit["seed"]),
+        (&audit["sampled"], &audit["seed"]),
         (&600u64.into(), &1u64.into())
     );
     assert_eq!(audit["recall"]["cases"], similar.len());
     assert!(near(&audit["recall"]["share"], recall), "{audit} {recall}");
     assert_eq!(audit["precision"]["share"], 1.0);
-    assert!(audit.get("left").is_none());
+    assert!(audit.get("left_together").is_none());
     // Of the duplicates, those count whose earlier document and own row both remain.
     let summary = place.summary(&format!(
         "dedup in.jsonl -o kept.jsonl {BROKEN} --audit=600"
@@ -83,7 +83,10 @@ fn an_audit_of_all_documents_is_the_truth() {
     let left = mean(&similar, |a, b| kept.contains(&a) && kept.contains(&b));
     assert!(left > 0.05, "the damage is too small to see: {left}");
     let audit = &summary["audit"];
-    assert!(near(&audit["left"]["share"], left), "{audit} {left}");
+    assert!(
+        near(&audit["left_together"]["share"], left),
+        "{audit} {left}"
+    );
     assert!(near(&audit["recall"]["share"], recall));
     let lengths = audit["by_length"].as_array().unwrap();
     let cases: u64 = lengths
@@ -153,7 +156,7 @@ fn ninety_intervals_in_a_hundred_hold_the_truth() {
             ));
             let estimate = &summary["audit"]["recall"];
             let end = |name: &str| estimate[name].as_f64().unwrap();
-            assert_eq!(summary["audit"]["drawn"], 100);
+            assert_eq!(summary["audit"]["sampled"], 100);
             end("low") <= recall && recall <= end("high")
         });
         let covered = holds.count();
@@ -193,7 +196,7 @@ fn an_audit_changes_no_output_and_depends_on_no_threads() {
         let mut audit = summary["audit"].as_object().unwrap().clone();
         if input == "in.jsonl.gz" {
             // A compressed file cannot be examined in advance, so more documents are held for a while.
-            audit["memory"] = audits.first().unwrap()["memory"].clone();
+            audit["memory_bytes"] = audits.first().unwrap()["memory_bytes"].clone();
         }
         audits.push(audit);
     }
@@ -289,13 +292,16 @@ fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
     place.write("in.jsonl", corpus_jsonl(&documents));
     for (asked, drawn) in [(1, 1), (300, 300), (7_499, 7_499), (9_000, 7_500)] {
         let summary = place.summary(&format!("dedup in.jsonl --dry-run --audit={asked}"));
-        assert_eq!(summary["audit"]["drawn"], drawn, "{asked}");
-        assert_eq!(summary["audit"]["wanted"], drawn, "{asked}");
+        assert_eq!(summary["audit"]["sampled"], drawn, "{asked}");
+        assert_eq!(summary["audit"]["requested"], drawn, "{asked}");
     }
     // An input that cannot be examined in advance may yield a smaller sample, and the report says so.
     place.write("in.jsonl.gz", gzip(corpus_jsonl(&documents).as_bytes()));
     let audit = place.summary("dedup in.jsonl.gz --dry-run --audit=2000")["audit"].clone();
-    let (drawn, wanted) = (audit["drawn"].as_u64().unwrap(), audit["wanted"].as_u64());
+    let (drawn, wanted) = (
+        audit["sampled"].as_u64().unwrap(),
+        audit["requested"].as_u64(),
+    );
     assert_eq!(wanted, Some(2000));
     let text = place.ok("dedup in.jsonl.gz --dry-run --audit=2000").err;
     assert_eq!(

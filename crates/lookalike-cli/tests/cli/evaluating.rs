@@ -598,7 +598,7 @@ fn tuning_makes_a_recipe_that_runs() {
     let tuned: Value = serde_json::from_slice(&place.ok(line).out).unwrap();
     let settings = tuned["settings"].as_array().unwrap();
     let chosen = &settings[tuned["chosen"].as_u64().unwrap() as usize];
-    assert_eq!(chosen["as_good"], true);
+    assert_eq!(chosen["is_as_good"], true);
     assert!(chosen["counts"]["false_positives"].as_u64() <= Some(1));
     assert!(settings.len() > 40 && tuned["goal"] == "precision>=0.99");
     assert!(tuned["held_back"]["megabytes_per_second"].as_f64().unwrap() > 0.0);

@@ -69,7 +69,7 @@ fn the_same_as_json_and_from_every_format_of_the_table() {
             (&"join".into(), &"a".into())
         );
         assert_eq!(
-            (&said["now"]["fits"], &said["now"]["shared_features"]),
+            (&said["now"]["fits_record"], &said["now"]["shared_features"]),
             (&true.into(), &28.into())
         );
         assert_eq!(said["kept_document"]["row"], 1);
@@ -99,7 +99,7 @@ fn documents_that_were_not_removed() {
     let said = place.ok("explain r.tsv a in.jsonl --json");
     let said: Value = serde_json::from_slice(&said.out).unwrap();
     assert_eq!(
-        (&said["removed"], &said["removed_for_it"]),
+        (&said["removed"], &said["duplicates"]),
         (&false.into(), &serde_json::json!(["b"]))
     );
     place.refused("explain r.tsv nobody in.jsonl", &["nobody", "r.tsv"]);
@@ -121,7 +121,7 @@ fn texts_that_have_changed_since_are_admitted() {
         ran.text()
     );
     let ran = place.ok("explain r.tsv b out.jsonl in.jsonl --recipe words-1 --json");
-    assert!(ran.text().contains("\"fits\":false"), "{}", ran.text());
+    assert!(ran.text().contains("\"fits_record\":false"), "{}", ran.text());
     place.write("in.jsonl", jsonl([("b", "only this is left")]));
     place.refused(
         "explain r.tsv b in.jsonl",
@@ -228,7 +228,7 @@ fn every_removal_of_a_corpus_can_be_explained() {
         let ran = place.ok(&format!("explain r.tsv {} in.jsonl --json", row[0]));
         let said: Value = serde_json::from_slice(&ran.out).unwrap();
         assert_eq!(
-            (&said["kept"], &said["now"]["fits"]),
+            (&said["kept"], &said["now"]["fits_record"]),
             (&row[1][..].into(), &true.into())
         );
     }

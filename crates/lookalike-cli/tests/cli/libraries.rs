@@ -205,7 +205,7 @@ fn fingerprints_come_in_lines_and_fields() {
         .map(|row| vec![number(&row[0]), number(&row[1]), row[2].clone()])
         .collect();
     assert_eq!(rows(found.text()), numbered);
-    assert_eq!(info(&place, "alone")["ids"], false);
+    assert_eq!(info(&place, "alone")["has_ids"], false);
 }
 
 #[test]
@@ -559,7 +559,7 @@ fn thresholds_find_all_that_pairs_find() {
     place.ok("index verify lib");
     // Merging drops removed rows and renumbers the others.
     place.ok("index add lib third.jsonl");
-    assert_eq!(info(&place, "lib")["matching"], true);
+    assert_eq!(info(&place, "lib")["has_features"], true);
     check(corpus.len(), "lib", "--threshold 0.6");
     place.ok("index verify lib");
     place.write("held.jsonl", corpus_jsonl(&corpus));
@@ -580,7 +580,7 @@ fn libraries_of_distances_refuse_thresholds() {
         jsonl([("a", "one two three"), ("b", "four five six")]),
     );
     place.ok("index build lib in.jsonl --distance-only --texts");
-    assert_eq!(info(&place, "lib")["matching"], false);
+    assert_eq!(info(&place, "lib")["has_features"], false);
     let words = ["lib", "index build lib IN --force", "--distance-only"];
     place.refused("search lib in.jsonl --threshold 0.5", &words);
     place.ok("search lib in.jsonl --threshold 0.5 --distance 3");
@@ -729,7 +729,7 @@ fn bad_rows_are_told() {
     let ran = place.run("search lib codes.tsv --fingerprints --json -o out.tsv");
     assert_eq!(ran.code, Some(1));
     let summary: Value = serde_json::from_slice(&ran.out).unwrap();
-    let counts = ["queries", "without", "rejected"].map(|name| summary[name].as_u64().unwrap());
+    let counts = ["queries", "empty", "rejected"].map(|name| summary[name].as_u64().unwrap());
     assert_eq!(counts, [3, 1, 2]);
     let ran = place.run("index build strict codes.tsv --fingerprints --strict");
     assert_eq!((ran.code, place.has("strict")), (Some(2), false));
@@ -816,7 +816,7 @@ fn poor_texts_match_what_is_equal() {
         assert_eq!(found("--nearest 1")[0], "one p 0");
         let summary: Value =
             serde_json::from_slice(&place.ok("search lib q.jsonl --json -o out.tsv").out).unwrap();
-        let counts = ["queries", "poor", "without", "matched"];
+        let counts = ["queries", "unfingerprinted", "empty", "matched"];
         assert_eq!(counts.map(|it| summary[it].as_u64().unwrap()), [6, 4, 1, 4]);
         // Rows change their positions when others are removed and segments are merged.
         place.ok("index verify lib");
@@ -825,7 +825,7 @@ fn poor_texts_match_what_is_equal() {
         place.ok("index add lib more.jsonl");
         let info = info(&place, "lib");
         assert_eq!(
-            (&info["fingerprints"], &info["poor"]),
+            (&info["fingerprints"], &info["unfingerprinted"]),
             (&6.into(), &4.into())
         );
         assert_eq!(info["segments"].as_array().unwrap().len(), 1);
@@ -833,7 +833,7 @@ fn poor_texts_match_what_is_equal() {
         assert_eq!(found("--distance 0"), expected);
         place.ok("index verify lib");
         place.ok("index remove lib s");
-        assert_eq!(self::info(&place, "lib")["poor"], 3);
+        assert_eq!(self::info(&place, "lib")["unfingerprinted"], 3);
         place.ok("index remove lib t v w");
         assert_eq!(found("--distance 0"), ["rich r 0"]);
         place.ok("index verify lib");

@@ -298,7 +298,7 @@ fn where_candidates_begin_is_told() {
             let line = format!("{command} {options}");
             let told = place.ok(&line).err.contains("no others were compared");
             let summary = place.summary(&line);
-            let number = summary.get("candidates_from").and_then(Value::as_f64);
+            let number = summary.get("candidate_threshold").and_then(Value::as_f64);
             assert_eq!((told, number.is_some()), (from, from), "{line}");
             assert!(number.is_none_or(|it| it > 0.0 && it <= 1.0));
         }
@@ -538,7 +538,10 @@ fn poor_texts_match_what_is_equal_and_empty_ones_nothing() {
         );
     }
     let states = &place.summary("dedup in.jsonl --dry-run")["states"];
-    assert_eq!((&states["poor"], &states["empty"]), (&3.into(), &3.into()));
+    assert_eq!(
+        (&states["too_short"], &states["empty"]),
+        (&3.into(), &3.into())
+    );
 }
 
 /// On a mixed corpus, methods that find all pairs remove exactly what the rule says, with its evidence. The
@@ -719,7 +722,7 @@ fn a_repeated_id_addresses_no_document() {
         (&said["removed"], &said["document"]["row"]),
         (&false.into(), &1.into())
     );
-    assert_eq!(said["removed_for_it"], serde_json::json!(["x"]));
+    assert_eq!(said["duplicates"], serde_json::json!(["x"]));
 
     place.refused("compare in.jsonl#x in.jsonl#y", words);
     let said = place.ok("compare in.jsonl:3 in.jsonl#y");
@@ -798,7 +801,7 @@ fn a_prediction_from_nothing_or_of_bad_rows_is_one() {
     let ran = place.ok("dedup bad.jsonl --explain-plan --json");
     let json: serde_json::Value = serde_json::from_slice(&ran.out).unwrap();
     assert_eq!(json["forecast"]["documents"], 1, "{json}");
-    assert_eq!(json["forecast"]["bad"], 2);
+    assert_eq!(json["forecast"]["bad_rows"], 2);
     let text = place.ok("dedup bad.jsonl --explain-plan").text().to_owned();
     assert!(
         text.contains("2 rows of the sample cannot be used"),

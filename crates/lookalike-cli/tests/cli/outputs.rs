@@ -108,7 +108,7 @@ fn the_table_of_pairs_in_every_format() {
     );
     let summary = place.summary("pairs in.jsonl -o p.tsv");
     assert_eq!(
-        (&summary["pairs"], &summary["equal"]),
+        (&summary["pairs"], &summary["equal_texts"]),
         (&2.into(), &2.into())
     );
 }
@@ -411,14 +411,14 @@ fn a_plan_predicts_what_a_run_will_compare() {
     );
     assert_eq!(pairs["pairs"], 300);
     assert_eq!(sum("verified_pairs"), sum("sampled_pairs"));
-    assert!(forecast["steps"].as_u64().unwrap() > 0);
+    assert!(forecast["sampled_steps"].as_u64().unwrap() > 0);
 
     // Of many rows a sample is taken. Each text is in three rows that are far apart.
     place.write("many.jsonl", rows(0, 60_000));
     let plan = place.summary("pairs many.jsonl --explain-plan");
     let forecast = &plan["forecast"];
     assert_eq!(forecast["documents"], 60_000);
-    let share = forecast["share"].as_f64().unwrap();
+    let share = forecast["sampled_share"].as_f64().unwrap();
     assert!((0.1..0.25).contains(&share), "{share}");
     let compared = forecast["compared"].as_array().unwrap();
     let pairs: f64 = compared
@@ -426,7 +426,7 @@ fn a_plan_predicts_what_a_run_will_compare() {
         .map(|it| it["pairs"].as_f64().unwrap())
         .sum();
     assert!((45_000.0..75_000.0).contains(&pairs), "{pairs}");
-    assert!(forecast["memory"].as_u64().unwrap() > 60_000 * 45);
+    assert!(forecast["memory_bytes"].as_u64().unwrap() > 60_000 * 45);
 
     // A run that keeps few documents compares each one with these, not with everything that matches it.
     let alike = |to: u32| -> String {

@@ -143,7 +143,7 @@ fn the_table_counts_copies_and_edits_that_had_nothing_to_change() {
     place.write("in.jsonl", jsonl(texts));
     let line = "plant in.jsonl -o out.jsonl --labels l.tsv --combined 0 --edits changed-number";
     let summary = place.summary(line);
-    let counts = ["documents", "drawn", "copies"].map(|name| summary[name].as_u64());
+    let counts = ["documents", "sampled", "copies"].map(|name| summary[name].as_u64());
     assert_eq!(counts, [Some(3), Some(2), Some(1)]);
     assert_eq!(summary["mark"], "##");
     let effect = &summary["effects"][0];
@@ -281,8 +281,8 @@ fn tuning_on_a_planted_corpus_removes_what_was_planted() {
     let tuned: Value = serde_json::from_slice(&ran.out).unwrap();
     let documents = 412.0 + copies;
     let tried = &tuned["tried_on"];
-    assert_eq!(tried["are_of_corpus"], true);
-    for of in ["documents", "of"] {
+    assert_eq!(tried["is_corpus"], true);
+    for of in ["documents", "total"] {
         assert_eq!(tried[of].as_f64(), Some(documents), "{of}");
     }
     let chosen = &tuned["settings"][tuned["chosen"].as_u64().unwrap() as usize];
@@ -359,8 +359,8 @@ fn labels_that_do_not_reach_are_told() {
         ran.err
     );
     // Each text of a pair, because no corpus was named.
-    assert_eq!(tuned["tried_on"]["of"], 360);
-    assert_eq!(tuned["tried_on"]["are_of_corpus"], false);
+    assert_eq!(tuned["tried_on"]["total"], 360);
+    assert_eq!(tuned["tried_on"]["is_corpus"], false);
     assert!(
         ran.text()
             .contains("removes: the share of 360 labelled texts"),

@@ -142,7 +142,7 @@ fn bad_rows_of_an_import_are_told_and_skipped() {
     let summary: Value = serde_json::from_slice(&ran.out).unwrap();
     assert_eq!(
         summary,
-        json!({ "documents": 2, "new": 0, "there": 2, "rejected": 3 })
+        json!({ "documents": 2, "new": 0, "existing": 2, "rejected": 3 })
     );
     assert_eq!(place.ok("store export new").text().lines().count(), 2);
 }

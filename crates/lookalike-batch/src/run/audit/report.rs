@@ -20,10 +20,10 @@ use crate::source::ParseScratch;
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditReport {
     /// Sampled documents.
-    pub drawn: u64,
+    pub sampled: u64,
     /// Documents that were to be sampled, or all documents if there are fewer. It exceeds `drawn` if
     /// the number of rows was overestimated.
-    pub wanted: u64,
+    pub requested: u64,
     /// Seed of the sample.
     pub seed: u64,
     /// Smallest Jaccard index of a pair that counts; `None` if only the threshold decides.
@@ -41,7 +41,7 @@ pub struct AuditReport {
     /// The share of the later documents similar to a document that remains in the output together with
     /// it. Only for runs that remove documents.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left: Option<EstimatedShare>,
+    pub left_together: Option<EstimatedShare>,
     /// Precision: the share of reported pairs at or above the threshold; in a dedup run, of pairs of a
     /// removed and a kept document.
     pub precision: EstimatedShare,
@@ -49,7 +49,7 @@ pub struct AuditReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedReport>,
     /// Approximate bytes of memory of the sample.
-    pub memory: u64,
+    pub memory_bytes: u64,
 }
 
 /// A share with its 95 % confidence interval (Wilson).
@@ -211,17 +211,17 @@ impl RunAudit {
             })
         });
         Ok(AuditReport {
-            drawn: rows.len() as u64,
-            wanted: self.drawing.wanted_count().min(corpus.len() as u64),
+            sampled: rows.len() as u64,
+            requested: self.drawing.wanted_count().min(corpus.len() as u64),
             least_jaccard: least_jaccard(corpus.plan),
             seed: self.settings.seed,
             pairs: found.pairs,
             recall: found.recall.to_share(),
             by_length: classes.collect(),
-            left: kept.map(|_| found.left.to_share()),
+            left_together: kept.map(|_| found.left.to_share()),
             precision: precision.to_share(),
             planted: self.report_planted(corpus, &rows)?,
-            memory: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
+            memory_bytes: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
         })
     }
 

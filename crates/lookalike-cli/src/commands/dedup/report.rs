@@ -35,7 +35,7 @@ pub(super) fn describe_dedup(
         method: done.method,
         measure: done.measure,
         threshold: done.threshold,
-        candidates_from: done.candidates_from,
+        candidate_threshold: done.candidate_threshold,
         recipe: &done.recipe,
         recipe_id: &done.recipe_id,
     });
@@ -123,11 +123,11 @@ fn shorten_id(id: &str) -> String {
 fn add_short_texts(text: &mut SummaryText, done: &DedupSummary) {
     let states = [
         (
-            done.states.poor,
+            done.states.too_short,
             "too short for a feature: compared as a whole",
         ),
         (
-            done.states.blank,
+            done.states.symbols_only,
             "of punctuation and symbols only: compared as they are",
         ),
         (done.states.empty, "empty: kept, because they match nothing"),
@@ -219,7 +219,7 @@ mod tests {
             seconds: 0.5,
             method: "auto",
             measure: "jaccard",
-            candidates_from: None,
+            candidate_threshold: None,
             threshold: 0.8,
             recipe: "default-1".into(),
             recipe_id: "00ff".into(),
@@ -232,8 +232,8 @@ mod tests {
                 bottomk: 0,
             },
             states: TextStateCounts {
-                poor: 3,
-                blank: 0,
+                too_short: 3,
+                symbols_only: 0,
                 empty: 1,
             },
             largest: vec![LargeCluster {
@@ -315,8 +315,8 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
         };
         let audited = DedupSummary {
             audit: Some(AuditReport {
-                drawn: 1000,
-                wanted: 1000,
+                sampled: 1000,
+                requested: 1000,
                 seed: 4,
                 least_jaccard: None,
                 pairs: 70,
@@ -326,7 +326,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                     recall: share(Some(0.975), 0.9, 0.99, 40),
                     precision: share(Some(1.0), 0.93, 1.0, 50),
                 }],
-                left: Some(share(Some(0.0), 0.0, 0.05, 40)),
+                left_together: Some(share(Some(0.0), 0.0, 0.05, 40)),
                 precision: share(Some(1.0), 0.93, 1.0, 50),
                 planted: Some(PlantedReport {
                     copies: 6,
@@ -337,7 +337,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                         edit("html", None, share(None, 0.0, 1.0, 0)),
                     ],
                 }),
-                memory: 1 << 20,
+                memory_bytes: 1 << 20,
             }),
             ..run()
         };

@@ -52,7 +52,7 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
 
 /// Warns that the labels may name documents of a missing `--corpus` by their ids.
 pub(super) fn warn_of_ids(labelled: &LabelSummary, printer: OutputPrinter) {
-    if labelled.like_ids {
+    if labelled.look_like_ids {
         printer.print_warning(
             "every text is one word, as ids are: if these are ids, give the documents with \
              --corpus FILE",

@@ -426,11 +426,11 @@ impl<'a> ExplainedRemoval<'a> {
                 "jaccard": now.jaccard,
                 "containment": now.containment,
                 "cosine": now.cosine,
-                "of_sequences": now.sequences,
+                "sequence_similarity": now.sequences,
                 "shared_features": now.shared,
                 "kept_features": now.kept,
                 "removed_features": now.removed,
-                "fits": now.fitting_measure(removal).is_some(),
+                "fits_record": now.fitting_measure(removal).is_some(),
             },
             "kept_document": document(kept, &kept_text),
             "removed_document": document(removed, &removed_text),
@@ -632,7 +632,7 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) 
         let object = json!({
             "id": args.document,
             "removed": false,
-            "removed_for_it": for_it,
+            "duplicates": for_it,
             "document": { "file": found.file, "row": found.row, "text": found.display_text() },
         });
         return Ok(format!("{object}\n"));

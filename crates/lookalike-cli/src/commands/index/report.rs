@@ -8,13 +8,13 @@ use crate::output::{escape_control, format_bytes, format_count, format_duration,
 
 /// Returns the summary of building an index or adding to one.
 pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> String {
-    let read = done.added + done.without;
+    let read = done.added + done.empty;
     let mut text = SummaryText::from_speed(read, done.bytes, done.seconds);
     text.add_line("added", format_count(done.added));
-    text.add_unfingerprinted(done.poor);
-    text.add_empty_rows(done.without, "left out");
+    text.add_unfingerprinted(done.unfingerprinted);
+    text.add_empty_rows(done.empty, "left out");
     text.add_rejected(done.rejected, read, field_option(entries));
-    add_index(&mut text, &done.library);
+    add_index(&mut text, &done.index);
     text.into_text()
 }
 
@@ -27,7 +27,7 @@ pub(super) fn describe_removal(done: &RemoveSummary) -> String {
     if !done.missing.is_empty() {
         text.add_line("not found", format_count(done.missing.len() as u64));
     }
-    add_index(&mut text, &done.library);
+    add_index(&mut text, &done.index);
     text.into_text()
 }
 
@@ -52,15 +52,15 @@ pub(super) fn describe_index(info: &IndexInfo) -> String {
         "fingerprints",
         format_args!("{count} of {} bits", info.bits),
     );
-    if info.poor > 0 {
-        let short = format_count(info.poor);
+    if info.unfingerprinted > 0 {
+        let short = format_count(info.unfingerprinted);
         text.add_line(
             "texts too short",
             format_args!("{short} of these rows have no fingerprint"),
         );
     }
-    if info.removed > 0 {
-        let removed = format_count(info.removed);
+    if info.tombstones > 0 {
+        let removed = format_count(info.tombstones);
         text.add_line(
             "removed",
             format_args!("{removed} that still use disk space"),
@@ -71,7 +71,7 @@ pub(super) fn describe_index(info: &IndexInfo) -> String {
     text.add_line("recipe", recipe);
     add_contents(&mut text, info);
     text.add_line("plan", &info.plan);
-    if let Some(memory) = info.memory {
+    if let Some(memory) = info.max_memory_bytes {
         text.add_line("memory", format_args!("at most {}", format_bytes(memory)));
     }
     text.add_line("on disk", format_bytes(info.bytes));
@@ -87,15 +87,19 @@ pub(super) fn describe_index(info: &IndexInfo) -> String {
 
 /// Adds what an index stores, and how it can be searched.
 fn add_contents(text: &mut SummaryText, info: &IndexInfo) {
-    let ids = match info.ids {
+    let ids = match info.has_ids {
         None => "not known until rows are added",
         Some(true) => "stored",
         Some(false) => "row numbers",
     };
     text.add_line("ids", ids);
-    let texts = if info.texts { "stored" } else { "not stored" };
+    let texts = if info.has_texts {
+        "stored"
+    } else {
+        "not stored"
+    };
     text.add_line("texts", texts);
-    let searched = match info.matching {
+    let searched = match info.has_features {
         true => "by distance, threshold and measure",
         false => "by distance",
     };

@@ -18,7 +18,7 @@ pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String 
         format_args!(
             "{} of {}, with ids that end in {} and a number",
             format_plural(done.copies, "edited copy", "edited copies"),
-            format_plural(done.drawn, "document", "documents"),
+            format_plural(done.sampled, "document", "documents"),
             done.mark
         ),
     );

@@ -41,7 +41,7 @@ impl SummaryText {
             ),
         );
         self.add_by_length(audit, |one| &one.recall, format_sampled);
-        if let Some(left) = &audit.left {
+        if let Some(left) = &audit.left_together {
             let left = format_share(left);
             let stay = "of these matches stay in the output together with the document";
             self.add_line("left together", format_args!("{left} {stay}"));
@@ -105,14 +105,14 @@ impl SummaryText {
 }
 
 fn describe_sample(audit: &AuditReport) -> String {
-    let wanted = match audit.wanted > audit.drawn {
-        true => format!(" of the {} requested", format_count(audit.wanted)),
+    let wanted = match audit.requested > audit.sampled {
+        true => format!(" of the {} requested", format_count(audit.requested)),
         false => String::new(),
     };
     format!(
         "Audit: {}{wanted} sampled (seed {}) and compared exactly with all documents read after \
          them",
-        format_plural(audit.drawn, "document", "documents"),
+        format_plural(audit.sampled, "document", "documents"),
         audit.seed
     )
 }

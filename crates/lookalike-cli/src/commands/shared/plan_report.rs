@@ -119,7 +119,10 @@ fn forecast_in_words(
     }
     line(
         "memory",
-        &format!("about {}, plus buffers", format_bytes(forecast.memory)),
+        &format!(
+            "about {}, plus buffers",
+            format_bytes(forecast.memory_bytes)
+        ),
     );
     let compare = match purpose {
         SurveyKind::Pairs => "compare all pairs",
@@ -132,8 +135,8 @@ fn forecast_in_words(
         if forecast.threads == 1 { "" } else { "s" }
     );
     line("time", &time);
-    if forecast.bad > 0 {
-        let bad = format_plural(forecast.bad, "row", "rows");
+    if forecast.bad_rows > 0 {
+        let bad = format_plural(forecast.bad_rows, "row", "rows");
         line(
             "bad",
             &format!("{bad} of the sample cannot be used: a run reports each with its reason"),
@@ -442,15 +445,15 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         }),
         "candidate_threshold": plan.candidate_threshold().get(),
         "join": plan.join_plan().map(|join| if joins_all {
-            json!({ "short": null, "reach": null })
+            json!({ "max_features": null, "max_partner_features": null })
         } else {
-            json!({ "short": join.short, "reach": join.reach })
+            json!({ "max_features": join.short, "max_partner_features": join.reach })
         }),
         "minhash": plan.band_plan().map(|bands| json!({
             "bands": bands.bands,
             "rows": bands.rows,
             "slots": plan.signature_slots(),
-            "least_equal": bands.least_equal,
+            "min_equal_slots": bands.least_equal,
         })),
         "simhash": plan.distance().map(|distance| json!({
             "distance": distance.get(),
@@ -459,9 +462,9 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         })),
         "sentences": plan.sentence_count(),
         "bottomk": plan.bottom_k_plan().map(|smallest| json!({
-            "meeting": smallest.meeting,
-            "kept": smallest.kept,
-            "least_equal": smallest.least_equal,
+            "bucket_keys": smallest.meeting,
+            "hashes": smallest.kept,
+            "min_shared_hashes": smallest.least_equal,
         })),
         "recall": curve.map(|curve| curve.sample_points().into_iter().map(|(similarity, recall)| json!({
             "similarity": similarity,

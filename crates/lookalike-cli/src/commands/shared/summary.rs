@@ -85,7 +85,7 @@ impl SummaryText {
                 format_recipe(matched.recipe, matched.recipe_id)
             ),
         );
-        if let Some(from) = matched.candidates_from {
+        if let Some(from) = matched.candidate_threshold {
             let from = round_to_four_digits(from);
             let only = "or more; no others were compared";
             self.add_line(
@@ -163,7 +163,7 @@ pub(crate) struct MatchDescription<'a> {
     pub(crate) measure: &'a str,
     pub(crate) threshold: f64,
     /// Least Jaccard index of candidates, if another measure decides.
-    pub(crate) candidates_from: Option<f64>,
+    pub(crate) candidate_threshold: Option<f64>,
     pub(crate) recipe: &'a str,
     pub(crate) recipe_id: &'a str,
 }

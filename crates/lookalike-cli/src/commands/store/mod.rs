@@ -223,7 +223,7 @@ fn run_import(args: &StoreImportArgs) -> Result<CommandOutcome> {
     let summary = json!({
         "documents": imported.new + imported.again,
         "new": imported.new,
-        "there": imported.again,
+        "existing": imported.again,
         "rejected": imported.rejected,
     });
     print_summary(&args.telling, summary, Some(words))?;
@@ -417,7 +417,7 @@ fn report_as_json(report: &VerifyReport) -> Value {
         "rows": report.rows,
         "documents": report.documents,
         "findings": report.findings,
-        "remade": report.remade,
+        "damaged_sketches": report.remade,
     })
 }
 

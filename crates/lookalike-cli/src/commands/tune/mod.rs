@@ -265,15 +265,15 @@ fn removed(removed: Option<RemovedShare>) -> String {
 /// The documents of which settings remove a share.
 fn tried_on(text: &mut String, done: &TuneSummary) {
     let tried = &done.tried_on;
-    let documents = match tried.are_of_corpus {
+    let documents = match tried.is_corpus {
         true => format_plural(
-            tried.of,
+            tried.total,
             "document of the corpus",
             "documents of the corpus",
         ),
-        false => format_plural(tried.of, "labelled text", "labelled texts"),
+        false => format_plural(tried.total, "labelled text", "labelled texts"),
     };
-    let _ = if tried.documents == tried.of {
+    let _ = if tried.documents == tried.total {
         writeln!(
             text,
             "removes: the share of {documents} that dedup removes with the setting."
@@ -302,7 +302,7 @@ fn describe_cut(setting: &TunedSummary) -> String {
 
 /// Appends the reason for the choice.
 fn append_reason(text: &mut String, done: &TuneSummary) {
-    let as_good = done.settings.iter().filter(|it| it.as_good).count();
+    let as_good = done.settings.iter().filter(|it| it.is_as_good).count();
     let reason = if done.resamples == 0 {
         "The chosen setting is the best; without resamples, settings that are as good are unknown."
             .to_owned()
