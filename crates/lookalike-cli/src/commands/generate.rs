@@ -7,7 +7,7 @@ use super::{CommandLine, reference};
 use crate::CommandOutcome;
 use crate::output::OutputPrinter;
 
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<CommandOutcome> {
+pub(crate) fn print_completions(shell: clap_complete::Shell) -> Result<CommandOutcome> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut CommandLine::command(), "lookalike", &mut script);
     print_bytes(&script)

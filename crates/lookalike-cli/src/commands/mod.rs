@@ -135,7 +135,7 @@ impl Command {
             Self::Serve(args) => serve::run_serve(args),
             Self::Store(args) => store::run_store(args),
             Self::Recipe(args) => recipe::run_recipe(args),
-            Self::Completions { shell } => generate::completions(*shell),
+            Self::Completions { shell } => generate::print_completions(*shell),
             Self::Man => generate::print_manual(),
             Self::Reference => generate::print_reference(),
         }

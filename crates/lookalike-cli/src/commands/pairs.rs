@@ -72,13 +72,13 @@ impl PairsArgs {
 pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
     let running = &args.run.running;
     if args.run.matching.explain_plan {
-        let of = PlannedRun {
+        let planned = PlannedRun {
             args: &args.run,
             against: &args.against,
             keep: &KeepOrder::First,
             purpose: SurveyKind::Pairs,
         };
-        return explain_plan(of, &OutputPrinter::new(running.quiet));
+        return explain_plan(planned, &OutputPrinter::new(running.quiet));
     }
     let settings = args.run.to_settings(&KeepOrder::First)?;
     let named = ("pairs", args.output.as_deref());

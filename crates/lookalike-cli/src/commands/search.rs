@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Threshold;
-use lookalike::plan::MatchSettings;
+use lookalike::plan::{CandidateRule, EditUnit, MatchSettings, SimilarityMeasure};
 use lookalike_batch::index::{
     self, IndexEntries, ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck,
 };
@@ -14,7 +14,7 @@ use lookalike_batch::index::{
 use super::shared::fingerprints::{BareFingerprintArgs, field_option, index_read_options};
 use super::shared::inputs::ReadingArgs;
 use super::shared::matching::{
-    CandidatesArg, MeasureArg, UnitArg, edit_unit, of_sequences, parse_threshold,
+    candidates_parser, edit_unit, measure_parser, of_sequences, parse_threshold, unit_parser,
 };
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
@@ -90,25 +90,25 @@ pub(crate) struct SearchArgs {
     /// Fingerprints that are compared with a query
     #[arg(
         long,
-        value_enum,
         value_name = "WHICH",
-        default_value_t = CandidatesArg::Distance,
+        value_parser = candidates_parser(),
+        default_value = "distance",
         help_heading = "Matching"
     )]
-    pub(crate) candidates: CandidatesArg,
+    pub(crate) candidates: CandidateRule,
 
     /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
     ///
     /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
     /// texts.
-    #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
-    pub(crate) verify: Option<MeasureArg>,
+    #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), help_heading = "Matching")]
+    pub(crate) verify: Option<SimilarityMeasure>,
 
     /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
-    #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
-    pub(crate) unit: Option<UnitArg>,
+    #[arg(long, value_name = "UNIT", value_parser = unit_parser(), help_heading = "Matching")]
+    pub(crate) unit: Option<EditUnit>,
 
     /// Minimum similarity of a match (≥), above 0 and at most 1
     ///
@@ -165,7 +165,7 @@ pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
 
 fn search_settings(args: &SearchArgs) -> Result<SearchSettings> {
     let check = text_check(args)?;
-    if let (Some(distance), CandidatesArg::Blocks) = (args.distance, args.candidates) {
+    if let (Some(distance), CandidateRule::Blocks) = (args.distance, args.candidates) {
         bail!(
             "--distance {distance} has no effect with --candidates blocks, which selects all \
              fingerprints that share a block: leave one of them out"
@@ -190,9 +190,9 @@ fn search_settings(args: &SearchArgs) -> Result<SearchSettings> {
         },
         limit: args.limit,
         candidates: match args.candidates {
-            CandidatesArg::Distance if by_plan => SearchCandidates::Plan,
-            CandidatesArg::Distance => SearchCandidates::Distance,
-            CandidatesArg::Blocks => SearchCandidates::Blocks,
+            CandidateRule::Distance if by_plan => SearchCandidates::Plan,
+            CandidateRule::Distance => SearchCandidates::Distance,
+            CandidateRule::Blocks => SearchCandidates::Blocks,
         },
         check,
         recipe,
@@ -203,18 +203,23 @@ fn search_settings(args: &SearchArgs) -> Result<SearchSettings> {
 fn text_check(args: &SearchArgs) -> Result<Option<TextCheck>> {
     let default = MatchSettings::default().threshold;
     let threshold = args.threshold.unwrap_or(default);
-    let verify = args.verify.unwrap_or(MeasureArg::Jaccard);
+    let verify = args.verify.unwrap_or(SimilarityMeasure::Jaccard);
     let unit = edit_unit(verify, args.unit, &args.reading)?;
     Ok(match (args.verify, args.threshold) {
         (None, None) => None,
-        (None | Some(MeasureArg::Jaccard), _) => Some(TextCheck::Jaccard(threshold)),
-        (Some(MeasureArg::Containment), _) => Some(TextCheck::Containment(threshold)),
-        (Some(MeasureArg::Cosine), _) => Some(TextCheck::Cosine(threshold)),
-        (Some(MeasureArg::Levenshtein | MeasureArg::Indel | MeasureArg::Lcs), _) => {
-            of_sequences(verify).map(|of| TextCheck::Sequences(of, unit, threshold))
-        }
-        (Some(MeasureArg::None), None) => Some(TextCheck::None),
-        (Some(MeasureArg::None), Some(_)) => bail!(
+        (None | Some(SimilarityMeasure::Jaccard), _) => Some(TextCheck::Jaccard(threshold)),
+        (Some(SimilarityMeasure::Containment), _) => Some(TextCheck::Containment(threshold)),
+        (Some(SimilarityMeasure::Cosine), _) => Some(TextCheck::Cosine(threshold)),
+        (
+            Some(
+                SimilarityMeasure::Levenshtein
+                | SimilarityMeasure::Indel
+                | SimilarityMeasure::Substring,
+            ),
+            _,
+        ) => of_sequences(verify).map(|of| TextCheck::Sequences(of, unit, threshold)),
+        (Some(SimilarityMeasure::Sketch), None) => Some(TextCheck::None),
+        (Some(SimilarityMeasure::Sketch), Some(_)) => bail!(
             "--threshold has no effect with --verify none, where --distance alone decides: leave \
              --threshold out"
         ),

@@ -18,7 +18,8 @@ use lookalike::plan;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::match_options::{
-    MatchOptions, OptionSpelling, candidates_name, measure_name, method_name, unit_name,
+    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
+    measure_name, method_name, unit_name,
 };
 use lookalike_batch::run::parse_time;
 use lookalike_store::{
@@ -33,7 +34,6 @@ use serde_json::{Map, Value};
 
 use super::problem::{ApiProblem, ProblemCode};
 use crate::args::PeriodArg;
-use crate::commands::shared::matching::{CandidatesArg, MeasureArg, MethodArg, UnitArg};
 
 /// Parses JSON that is a whole body, or part of one.
 ///
@@ -574,14 +574,37 @@ impl JsonFields {
         &mut self,
         name: &str,
     ) -> Result<Option<T>, ApiProblem> {
+        let variants = T::value_variants().iter();
+        let named = variants.filter_map(|one| Some((one.clone(), one.to_possible_value()?)));
+        let named: Vec<_> = named.collect();
+        let choices = named.iter().map(|(one, value)| (one, value.get_name()));
+        Ok(self.choose_one(name, choices)?.cloned())
+    }
+
+    /// Takes a field whose value is the name of one of these choices.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    fn choose_named<T: Copy>(
+        &mut self,
+        name: &str,
+        choices: &[T],
+        name_of: fn(T) -> &'static str,
+    ) -> Result<Option<T>, ApiProblem> {
+        self.choose_one(name, choices.iter().map(|&one| (one, name_of(one))))
+    }
+
+    fn choose_one<'n, T>(
+        &mut self,
+        name: &str,
+        choices: impl Iterator<Item = (T, &'n str)> + Clone,
+    ) -> Result<Option<T>, ApiProblem> {
         let Some(chosen) = self.take_field::<String>(name)? else {
             return Ok(None);
         };
-        let found = T::from_str(&chosen, false).map(Some);
-        found.map_err(|_| {
-            let names = T::value_variants().iter();
-            let names: Vec<_> = names.filter_map(ValueEnum::to_possible_value).collect();
-            let names: Vec<_> = names.iter().map(|it| it.get_name()).collect();
+        let found = choices.clone().find(|(_, name)| *name == chosen);
+        found.map(|(one, _)| Some(one)).ok_or_else(|| {
+            let names: Vec<_> = choices.map(|(_, name)| name).collect();
             bad_settings(format!(
                 "the field `{name}` is '{}', which is not one of {}",
                 shorten_text(&chosen),
@@ -642,17 +665,15 @@ impl JsonFields {
             .map(Threshold::new)
             .transpose();
         Ok(MatchOptions {
-            method: self.choose_field::<MethodArg>("method")?.map(Into::into),
+            method: self.choose_named("method", &METHODS, method_name)?,
             threshold: threshold.map_err(bad_settings)?,
             distance: self.take_field("distance")?,
-            candidates: self
-                .choose_field::<CandidatesArg>("candidates")?
-                .map(Into::into),
+            candidates: self.choose_named("candidates", &CANDIDATES, candidates_name)?,
             sentences: self
                 .take_field::<NonZeroUsize>("sentences")?
                 .map(NonZeroUsize::get),
-            measure: self.choose_field::<MeasureArg>("measure")?.map(Into::into),
-            unit: self.choose_field::<UnitArg>("unit")?.map(Into::into),
+            measure: self.choose_named("measure", &MEASURES, measure_name)?,
+            unit: self.choose_named("unit", &UNITS, unit_name)?,
         })
     }
 

@@ -17,13 +17,13 @@ use crate::output::OutputPrinter;
 pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
     let running = &args.run.running;
     if args.run.matching.explain_plan {
-        let of = PlannedRun {
+        let planned = PlannedRun {
             args: &args.run,
             against: &args.against,
             keep: &args.keep,
             purpose: SurveyKind::Verdicts,
         };
-        return explain_plan(of, &OutputPrinter::new(running.quiet));
+        return explain_plan(planned, &OutputPrinter::new(running.quiet));
     }
     let DedupRun {
         inputs,

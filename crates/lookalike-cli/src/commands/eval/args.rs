@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Threshold;
 use lookalike::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
-use lookalike::plan::SimilarityMeasure;
+use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, options_to_measure,
@@ -19,7 +19,7 @@ use crate::commands::shared::labels::{
     LabelArgs, ResamplingArgs, bootstrap_options, labelled_inputs, lowest_threshold_or_default,
 };
 use crate::commands::shared::matching::{
-    CandidatesArg, MeasureArg, MethodArg, UnitArg, of_sequences, parse_threshold,
+    candidates_parser, measure_parser, method_parser, of_sequences, parse_threshold, unit_parser,
 };
 use crate::commands::shared::outputs::{check_separate_outputs, is_standard, output_target};
 use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe};
@@ -129,25 +129,25 @@ pub(crate) struct EvaluatedMethodArgs {
     /// Method that finds candidate pairs; several, separated by commas, are measured one after the other
     #[arg(
         long,
-        value_enum,
         value_name = "METHOD",
+        value_parser = method_parser(),
         value_delimiter = ',',
         default_value = "auto"
     )]
-    pub(crate) method: Vec<MethodArg>,
+    pub(crate) method: Vec<MatchMethod>,
 
     /// Measure of similarity; several, separated by commas, are measured with every method
     ///
     /// Default: jaccard; none with --method simhash and sentences, which means every distance of
     /// fingerprints, or the sentences alone.
-    #[arg(long, value_enum, value_name = "MEASURE", value_delimiter = ',')]
-    pub(crate) verify: Vec<MeasureArg>,
+    #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), value_delimiter = ',')]
+    pub(crate) verify: Vec<SimilarityMeasure>,
 
     /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
-    #[arg(long, value_enum, value_name = "UNIT")]
-    pub(crate) unit: Option<UnitArg>,
+    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    pub(crate) unit: Option<EditUnit>,
 
     /// Lowest threshold that is evaluated; the others follow in steps of 0.05
     ///
@@ -165,8 +165,8 @@ pub(crate) struct EvaluatedMethodArgs {
     /// Rule for candidate fingerprints; for --method simhash with a measure
     ///
     /// Default: distance.
-    #[arg(long, value_enum, value_name = "WHICH")]
-    pub(crate) candidates: Option<CandidatesArg>,
+    #[arg(long, value_name = "WHICH", value_parser = candidates_parser())]
+    pub(crate) candidates: Option<CandidateRule>,
 
     /// Number of longest sentences that represent a document; for --method sentences
     ///
@@ -269,7 +269,7 @@ fn evaluated_settings(
     let mut settings = Vec::new();
     for recipe in &ways.recipe {
         for &method in &ways.method {
-            let measures: Vec<Option<MeasureArg>> = match &ways.verify[..] {
+            let measures: Vec<Option<SimilarityMeasure>> = match &ways.verify[..] {
                 [] => vec![None],
                 asked => asked.iter().copied().map(Some).collect(),
             };
@@ -295,22 +295,23 @@ fn evaluated_settings(
 fn evaluated_setting(
     ways: &EvaluatedMethodArgs,
     recipe: &str,
-    (method, verify): (MethodArg, Option<MeasureArg>),
+    (method, verify): (MatchMethod, Option<SimilarityMeasure>),
     lowest: Threshold,
 ) -> Result<EvaluatedSetting> {
     let asked = MatchOptions {
-        method: Some(method.into()),
+        method: Some(method),
         distance: ways.distance,
         sentences: ways.sentences,
-        measure: verify.map(Into::into),
-        unit: ways.unit.map(Into::into),
+        measure: verify,
+        unit: ways.unit,
         ..MatchOptions::default()
     };
     let asked = options_to_measure(&asked, lowest);
     let checked = asked.measure != Some(SimilarityMeasure::Sketch);
-    let candidates = ways.candidates.map(Into::into);
     let asked = MatchOptions {
-        candidates: candidates.filter(|_| method == MethodArg::Simhash && checked),
+        candidates: ways
+            .candidates
+            .filter(|_| method == MatchMethod::SimHash && checked),
         ..asked
     };
     Ok(EvaluatedSetting {
@@ -323,19 +324,22 @@ fn evaluated_setting(
 fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
     let has = |method| ways.method.contains(&method);
     if let Some(distance) = ways.distance
-        && !has(MethodArg::Simhash)
+        && !has(MatchMethod::SimHash)
     {
         bail!("--distance {distance} is for fingerprints: add --method simhash");
     }
-    let checked = ways.verify.iter().any(|&it| it != MeasureArg::None);
-    if ways.candidates.is_some() && !(has(MethodArg::Simhash) && checked) {
+    let checked = ways
+        .verify
+        .iter()
+        .any(|&it| it != SimilarityMeasure::Sketch);
+    if ways.candidates.is_some() && !(has(MatchMethod::SimHash) && checked) {
         bail!(
             "--candidates is for fingerprints that are verified: add --method simhash and a \
              measure, such as --verify levenshtein"
         );
     }
     if let Some(sentences) = ways.sentences
-        && !has(MethodArg::Sentences)
+        && !has(MatchMethod::Sentences)
     {
         bail!("--sentences {sentences} is for --method sentences: give both or neither");
     }

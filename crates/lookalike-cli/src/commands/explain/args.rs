@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lookalike::plan::SENTENCES;
+use lookalike::plan::{EditUnit, SENTENCES, SimilarityMeasure};
 
 use crate::commands::shared::inputs::ReadingArgs;
-use crate::commands::shared::matching::{MeasureArg, UnitArg};
+use crate::commands::shared::matching::{measure_parser, unit_parser};
 use crate::commands::shared::recipes::RecipeChangeArgs;
 use crate::commands::shared::running::{parse_limit, parse_threads};
 
@@ -53,14 +53,14 @@ pub(crate) struct ExplainArgs {
     /// Measure of the dedup run
     ///
     /// Default: jaccard or none, depending on which fits the record.
-    #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
-    pub(crate) verify: Option<MeasureArg>,
+    #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), help_heading = "Matching")]
+    pub(crate) verify: Option<SimilarityMeasure>,
 
     /// Unit of edits and lengths in the dedup run; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
-    #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
-    pub(crate) unit: Option<UnitArg>,
+    #[arg(long, value_name = "UNIT", value_parser = unit_parser(), help_heading = "Matching")]
+    pub(crate) unit: Option<EditUnit>,
 
     /// Number of longest sentences that represented a document in the dedup run; for --method sentences
     #[arg(

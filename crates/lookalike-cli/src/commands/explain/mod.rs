@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use lookalike::plan::EditUnit;
+use lookalike::plan::{EditUnit, SimilarityMeasure};
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, verify};
@@ -24,7 +24,7 @@ use super::shared::documents::{
     lock_ignoring_poison, look_up_documents, unless_known, visit_rows,
 };
 use super::shared::inputs::read_options;
-use super::shared::matching::{self, MeasureArg};
+use super::shared::matching;
 use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
@@ -41,7 +41,7 @@ pub(crate) fn run_explain(args: &ExplainArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
     let recipe = load_recipe(&args.recipe, &args.changes)?;
     matching::edit_unit(
-        args.verify.unwrap_or(MeasureArg::Jaccard),
+        args.verify.unwrap_or(SimilarityMeasure::Jaccard),
         args.unit,
         &args.reading,
     )?;
@@ -444,7 +444,7 @@ impl<'a> ExplainedRemoval<'a> {
 #[derive(Debug)]
 struct CurrentComparison {
     /// Measure to which the recorded similarity is attributed.
-    measure: MeasureArg,
+    measure: SimilarityMeasure,
     /// `true` if the texts are equal after normalisation.
     equal: bool,
     /// Distinct features of each document, and shared ones.
@@ -491,7 +491,7 @@ impl CurrentComparison {
         };
         let (in_a, weighted_a, smallest_a) = listed(&a);
         let (in_b, weighted_b, smallest_b) = listed(&b);
-        let measure = args.verify.unwrap_or(MeasureArg::Jaccard);
+        let measure = args.verify.unwrap_or(SimilarityMeasure::Jaccard);
         let unit = matching::edit_unit(measure, args.unit, &args.reading)?;
         let mut comparison = Self {
             measure,
@@ -512,7 +512,7 @@ impl CurrentComparison {
         };
         // A run without a check of the features can be recognised only by its numbers.
         if args.verify.is_none() && comparison.fitting_measure(removal).is_none() {
-            comparison.measure = MeasureArg::None;
+            comparison.measure = SimilarityMeasure::Sketch;
         }
         Ok(comparison)
     }
@@ -523,21 +523,29 @@ impl CurrentComparison {
             (f64::from(u8::from(self.equal)), "equal after normalisation")
         } else {
             match (self.measure, &removal.method[..]) {
-                (MeasureArg::Containment, _) => (self.containment, "containment"),
-                (MeasureArg::Cosine, _) => (self.cosine, "cosine"),
-                (MeasureArg::Levenshtein, _) => (self.sequences?, "Levenshtein similarity"),
-                (MeasureArg::Indel, _) => (self.sequences?, "Indel similarity"),
-                (MeasureArg::Lcs, _) => (self.sequences?, "share of the longest common substring"),
-                (MeasureArg::None, "minhash") => (self.slots?, "share of equal MinHash slots"),
-                (MeasureArg::None, "simhash") => (self.bits?, "share of equal SimHash bits"),
-                (MeasureArg::None, "bottomk") => {
+                (SimilarityMeasure::Containment, _) => (self.containment, "containment"),
+                (SimilarityMeasure::Cosine, _) => (self.cosine, "cosine"),
+                (SimilarityMeasure::Levenshtein, _) => (self.sequences?, "Levenshtein similarity"),
+                (SimilarityMeasure::Indel, _) => (self.sequences?, "Indel similarity"),
+                (SimilarityMeasure::Substring, _) => {
+                    (self.sequences?, "share of the longest common substring")
+                }
+                (SimilarityMeasure::Sketch, "minhash") => {
+                    (self.slots?, "share of equal MinHash slots")
+                }
+                (SimilarityMeasure::Sketch, "simhash") => {
+                    (self.bits?, "share of equal SimHash bits")
+                }
+                (SimilarityMeasure::Sketch, "bottomk") => {
                     (self.smallest, "estimate from the smallest hashes")
                 }
-                (MeasureArg::None, "sentences") => {
+                (SimilarityMeasure::Sketch, "sentences") => {
                     let same = f64::from(u8::from(self.same_sentences));
                     (same, "same longest sentences")
                 }
-                (MeasureArg::Jaccard | MeasureArg::None, _) => (self.jaccard, "Jaccard index"),
+                (SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch, _) => {
+                    (self.jaccard, "Jaccard index")
+                }
             }
         };
         ((value - removal.similarity?).abs() <= SAME).then_some(name)
@@ -567,7 +575,7 @@ impl CurrentComparison {
 /// Returns the similarity of sequences, if the measure is one and the similarity reaches the recorded
 /// threshold.
 fn of_sequences(
-    (measure, unit): (MeasureArg, EditUnit),
+    (measure, unit): (SimilarityMeasure, EditUnit),
     removal: &RemovalRow,
     (a, b): (&TextAnalysis<'_>, &TextAnalysis<'_>),
 ) -> Result<Option<f64>> {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use lookalike_batch::index::{BuildSettings, IndexReadOptions};
-use lookalike_batch::sink::OutputTarget;
 use lookalike_batch::units::parse_size;
 
 use super::plan::IndexPlanArgs;
@@ -59,10 +58,6 @@ pub(crate) struct IndexBuildArgs {
     /// Directory to create
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
-
-    /// Inputs: files, directories, globs, or - for standard input
-    #[arg(value_name = "IN", required = true)]
-    pub(crate) inputs: Vec<PathBuf>,
 
     /// Recipe that turns texts into features and fingerprints: a name (see `lookalike recipe`) or a TOML
     /// file. For bare fingerprints, the recipe that made them
@@ -127,16 +122,7 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) force: bool,
 
     #[command(flatten)]
-    pub(crate) bare: BareFingerprintArgs,
-
-    #[command(flatten)]
-    pub(crate) bad_rows: RejectedArgs,
-
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
-
-    #[command(flatten)]
-    pub(crate) running: RunningArgs,
+    pub(crate) rows: IndexRowsArgs,
 }
 
 /// Add documents or fingerprints to an index
@@ -151,6 +137,13 @@ pub(crate) struct IndexAddArgs {
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
+    #[command(flatten)]
+    pub(crate) rows: IndexRowsArgs,
+}
+
+/// Rows that become entries of an index.
+#[derive(Debug, Args)]
+pub(crate) struct IndexRowsArgs {
     /// Inputs: files, directories, globs, or - for standard input
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
@@ -166,6 +159,16 @@ pub(crate) struct IndexAddArgs {
 
     #[command(flatten)]
     pub(crate) running: RunningArgs,
+}
+
+impl IndexRowsArgs {
+    /// Returns how the rows are read. Checks the outputs first.
+    pub(super) fn read_options(&self) -> Result<IndexReadOptions> {
+        let rejected = self.bad_rows.rejected.as_deref();
+        let named = rejected.map(|place| ("rejected rows", place));
+        check_standard_output(named.as_slice(), self.running.json)?;
+        index_read_options(&self.inputs, &self.bare, &self.reading, &self.running)
+    }
 }
 
 /// Remove documents or fingerprints from an index
@@ -192,7 +195,7 @@ pub(crate) struct IndexRemoveArgs {
     pub(crate) ids: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) telling: ReportingArgs,
+    pub(crate) reporting: ReportingArgs,
 }
 
 /// Show the contents and settings of an index
@@ -224,35 +227,12 @@ pub(crate) struct IndexVerifyArgs {
     pub(crate) library: PathBuf,
 
     #[command(flatten)]
-    pub(crate) telling: ReportingArgs,
-}
-
-/// Settings of building an index or adding to one.
-pub(super) struct AddRun {
-    pub(super) reading: IndexReadOptions,
-    pub(super) rejected: Option<OutputTarget>,
-}
-
-impl AddRun {
-    pub(super) fn new(
-        inputs: &[PathBuf],
-        bare: &BareFingerprintArgs,
-        reading: &ReadingArgs,
-        running: &RunningArgs,
-        rejected: &RejectedArgs,
-    ) -> Result<Self> {
-        let named = rejected.rejected.as_deref().map(|it| ("rejected rows", it));
-        check_standard_output(named.as_slice(), running.json)?;
-        Ok(Self {
-            reading: index_read_options(inputs, bare, reading, running)?,
-            rejected: rejected.target(),
-        })
-    }
+    pub(crate) reporting: ReportingArgs,
 }
 
 /// Returns the settings of a new index.
 pub(super) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
-    let bare = reads_bare_fingerprints(&args.bare);
+    let bare = reads_bare_fingerprints(&args.rows.bare);
     let recipe = match (&args.recipe, bare) {
         (Some(name), _) => Some(load_recipe(name, &args.changes)?),
         (None, true) => {

@@ -8,21 +8,21 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use lookalike_batch::index::{self, AddSummary};
+use lookalike_batch::index::{self, AddSummary, IndexReadOptions};
+use lookalike_batch::sink::OutputTarget;
 
 pub(crate) use self::args::IndexArgs;
 use self::args::{
-    AddRun, IndexAddArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexRemoveArgs,
+    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexRemoveArgs, IndexRowsArgs,
     IndexVerifyArgs, build_settings,
 };
-use super::shared::outputs::RejectedArgs;
-use super::shared::running::{RowsRun, RunningArgs, print_summary, thread_count};
+use super::shared::running::{RowsRun, print_summary, thread_count};
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, escape_control, format_count};
 use crate::progress::ProgressReporter;
 
 /// Number of missing ids that are shown.
-const TOLD_IDS: usize = 10;
+const SHOWN_IDS: usize = 10;
 
 pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
     match &args.command {
@@ -37,47 +37,48 @@ pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
 
 fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
     let settings = build_settings(args)?;
-    let (running, rejected) = (&args.running, &args.bad_rows);
-    let run = AddRun::new(&args.inputs, &args.bare, &args.reading, running, rejected)?;
-    run_insertion(&run, running, rejected, |reporter| {
-        let to = run.rejected.as_ref();
-        index::build_index(
+    insert_rows(&args.rows, |reading, rejected, reporter| {
+        let (index, inputs) = (&args.library, &args.rows.inputs);
+        index::build_index(index, inputs, &settings, reading, rejected, reporter)
+    })
+}
+
+fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
+    insert_rows(&args.rows, |reading, rejected, reporter| {
+        index::add_to_index(
             &args.library,
-            &args.inputs,
-            &settings,
-            &run.reading,
-            to,
+            &args.rows.inputs,
+            reading,
+            rejected,
             reporter,
         )
     })
 }
 
-fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
-    let (running, rejected) = (&args.running, &args.bad_rows);
-    let run = AddRun::new(&args.inputs, &args.bare, &args.reading, running, rejected)?;
-    run_insertion(&run, running, rejected, |reporter| {
-        let to = run.rejected.as_ref();
-        index::add_to_index(&args.library, &args.inputs, &run.reading, to, reporter)
-    })
-}
-
-fn run_insertion(
-    run: &AddRun,
-    running: &RunningArgs,
-    rejected: &RejectedArgs,
-    work: impl FnOnce(&ProgressReporter) -> lookalike_batch::Result<AddSummary>,
+fn insert_rows(
+    args: &IndexRowsArgs,
+    insert: impl FnOnce(
+        &IndexReadOptions,
+        Option<&OutputTarget>,
+        &ProgressReporter,
+    ) -> lookalike_batch::Result<AddSummary>,
 ) -> Result<CommandOutcome> {
-    let files = rejected.rejected.as_deref();
-    let rows = RowsRun::new(running, files, files.is_some());
-    let done = rows.watch_work(work)?;
-    rows.finish_run(&done, done.rejected, || {
-        report::describe_added(&done, &run.reading.entries)
+    let reading = args.read_options()?;
+    let rejected = args.bad_rows.target();
+    let run = RowsRun::new(
+        &args.running,
+        args.bad_rows.rejected.as_deref(),
+        rejected.is_some(),
+    );
+    let done = run.watch_work(|reporter| insert(&reading, rejected.as_ref(), reporter))?;
+    run.finish_run(&done, done.rejected, || {
+        report::describe_added(&done, &reading.entries)
     })
 }
 
 fn run_remove(args: &IndexRemoveArgs) -> Result<CommandOutcome> {
-    let telling = &args.telling.summary;
-    let printer = OutputPrinter::new(telling.quiet);
+    let summary = &args.reporting.summary;
+    let printer = OutputPrinter::new(summary.quiet);
     let mut ids = args.id.clone();
     if let Some(file) = &args.ids {
         let text = read_ids_from(file)
@@ -85,15 +86,15 @@ fn run_remove(args: &IndexRemoveArgs) -> Result<CommandOutcome> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         ids.extend(text.lines().filter(|id| !id.is_empty()).map(str::to_owned));
     }
-    let threads = thread_count(args.telling.threads);
+    let threads = thread_count(args.reporting.threads);
     let done = ProgressReporter::watch_run(printer, false, "", |reporter| {
         index::remove_from_index(&args.library, &ids, threads, reporter)
     })?;
-    for id in done.missing.iter().take(TOLD_IDS) {
+    for id in done.missing.iter().take(SHOWN_IDS) {
         let text = format!("the id '{id}' is not in {}", args.library.display());
         printer.print_warning(escape_control(&text));
     }
-    let more = done.missing.len().saturating_sub(TOLD_IDS);
+    let more = done.missing.len().saturating_sub(SHOWN_IDS);
     if more > 0 {
         let all = "; --json lists them all";
         printer.print_warning(format!(
@@ -101,7 +102,7 @@ fn run_remove(args: &IndexRemoveArgs) -> Result<CommandOutcome> {
             format_count(more as u64)
         ));
     }
-    print_summary(&printer, telling.json, &done, || {
+    print_summary(&printer, summary.json, &done, || {
         report::describe_removal(&done)
     })?;
     Ok(CommandOutcome::from_rejected(done.missing.len() as u64))
@@ -126,13 +127,13 @@ fn run_info(args: &IndexInfoArgs) -> Result<CommandOutcome> {
 }
 
 fn run_verify(args: &IndexVerifyArgs) -> Result<CommandOutcome> {
-    let telling = &args.telling.summary;
-    let printer = OutputPrinter::new(telling.quiet);
-    let threads = thread_count(args.telling.threads);
+    let summary = &args.reporting.summary;
+    let printer = OutputPrinter::new(summary.quiet);
+    let threads = thread_count(args.reporting.threads);
     let done = ProgressReporter::watch_run(printer, false, "", |reporter| {
         index::verify_index(&args.library, threads, reporter)
     })?;
-    print_summary(&printer, telling.json, &done, || {
+    print_summary(&printer, summary.json, &done, || {
         report::describe_verified(&done)
     })?;
     Ok(CommandOutcome::Done)

@@ -3,11 +3,17 @@
 //! The choices are those of [`lookalike_batch::match_options`]; the arguments add the help texts.
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
-use lookalike::plan::{self, MatchPlan, SimilarityMeasure};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use lookalike::plan::{
+    CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
+};
 use lookalike::verify::SequenceMeasure;
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{MatchOptions, OptionSpelling, check_unit};
+use lookalike_batch::match_options::{
+    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
+    check_unit, measure_name, method_name, unit_name,
+};
 
 use super::inputs::{ReadingArgs, check_has_text};
 use super::recipes::{RecipeChangeArgs, load_recipe};
@@ -18,8 +24,8 @@ use super::running::parse_limit;
 #[command(next_help_heading = "Matching")]
 pub(crate) struct MatchRuleArgs {
     /// Method that finds candidate pairs
-    #[arg(long, value_enum, value_name = "METHOD", default_value_t = MethodArg::Auto)]
-    pub(crate) method: MethodArg,
+    #[arg(long, value_name = "METHOD", value_parser = method_parser(), default_value = "auto")]
+    pub(crate) method: MatchMethod,
 
     /// Minimum similarity of a match (≥), above 0 and at most 1
     ///
@@ -42,8 +48,8 @@ pub(crate) struct MatchRuleArgs {
     /// Rule for candidate fingerprints; for --method simhash
     ///
     /// Default: distance.
-    #[arg(long, value_enum, value_name = "WHICH")]
-    pub(crate) candidates: Option<CandidatesArg>,
+    #[arg(long, value_name = "WHICH", value_parser = candidates_parser())]
+    pub(crate) candidates: Option<CandidateRule>,
 
     /// Number of longest sentences that represent a document; for --method sentences
     ///
@@ -62,164 +68,138 @@ pub(crate) struct MatchRuleArgs {
     ///
     /// Candidates share features. Therefore pairs that are similar by edits, substrings, cosine or
     /// containment are not compared if their Jaccard index is below a bound, which --explain-plan prints.
-    #[arg(long, value_enum, value_name = "MEASURE", default_value_t = MeasureArg::Jaccard)]
-    pub(crate) verify: MeasureArg,
+    #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), default_value = "jaccard")]
+    pub(crate) verify: SimilarityMeasure,
 
     /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
     /// Default: characters.
-    #[arg(long, value_enum, value_name = "UNIT")]
-    pub(crate) unit: Option<UnitArg>,
-}
-
-/// Method that finds candidate pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodArg {
-    /// Exact join for short documents, MinHash for all others
-    Auto,
-    /// MinHash bands for all documents
-    Minhash,
-    /// SimHash fingerprints that differ in few bits
-    Simhash,
-    /// Equality of the texts after normalisation
-    Exact,
-    /// Exact join of all documents, on all threads: finds every pair that shares enough features for the
-    /// measure (--explain-plan prints how many); slow for long texts
-    Join,
-    /// Equality of the longest sentences
-    Sentences,
-    /// Bottom-k sketches that share one of the smallest feature hashes
-    Bottomk,
-}
-
-/// Measure of similarity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MeasureArg {
-    /// Shared features ÷ all features of both
-    Jaccard,
-    /// Shared features ÷ features of the smaller document
-    Containment,
-    /// Cosine of the features, weighted by frequency or by given weights
-    Cosine,
-    /// 1 − (insertions, deletions and substitutions) ÷ length of the longer text
-    Levenshtein,
-    /// 1 − (insertions and deletions) ÷ length of both texts
-    Indel,
-    /// Twice the length of the longest common substring ÷ length of both texts
-    Lcs,
-    /// No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits (SimHash), the
-    /// estimate of the smallest hashes (bottomk), or 1 for the same longest sentences
-    None,
-}
-
-/// Unit of edits and lengths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UnitArg {
-    /// Characters of the normalised text
-    Characters,
-    /// Tokens of the recipe: words, and characters of scripts written without spaces
-    Words,
-}
-
-/// Rule for candidate fingerprints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CandidatesArg {
-    /// Fingerprints within the distance
-    Distance,
-    /// All fingerprints that share one of distance + 1 equal blocks of bits, at any distance: for a check of
-    /// the texts. An index must be built with --plan blocks
-    Blocks,
+    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    pub(crate) unit: Option<EditUnit>,
 }
 
 impl From<&MatchRuleArgs> for MatchOptions {
     fn from(rule: &MatchRuleArgs) -> Self {
         Self {
-            method: Some(rule.method.into()),
+            method: Some(rule.method),
             threshold: rule.threshold,
             distance: rule.distance,
-            candidates: rule.candidates.map(Into::into),
+            candidates: rule.candidates,
             sentences: rule.sentences,
-            measure: Some(rule.verify.into()),
-            unit: rule.unit.map(Into::into),
+            measure: Some(rule.verify),
+            unit: rule.unit,
         }
     }
 }
 
-impl From<MethodArg> for plan::MatchMethod {
-    fn from(method: MethodArg) -> Self {
-        match method {
-            MethodArg::Auto => Self::Auto,
-            MethodArg::Minhash => Self::MinHash,
-            MethodArg::Simhash => Self::SimHash,
-            MethodArg::Exact => Self::Exact,
-            MethodArg::Join => Self::Join,
-            MethodArg::Sentences => Self::Sentences,
-            MethodArg::Bottomk => Self::BottomK,
+/// Returns the parser of a method, which has a help text for each.
+pub(crate) fn method_parser() -> impl TypedValueParser<Value = MatchMethod> {
+    choice_parser(&METHODS, method_name, |method| match method {
+        MatchMethod::Auto => "Exact join for short documents, MinHash for all others",
+        MatchMethod::MinHash => "MinHash bands for all documents",
+        MatchMethod::SimHash => "SimHash fingerprints that differ in few bits",
+        MatchMethod::Exact => "Equality of the texts after normalisation",
+        MatchMethod::Join => {
+            "Exact join of all documents, on all threads: finds every pair that shares enough features \
+             for the measure (--explain-plan prints how many); slow for long texts"
         }
-    }
+        MatchMethod::Sentences => "Equality of the longest sentences",
+        MatchMethod::BottomK => "Bottom-k sketches that share one of the smallest feature hashes",
+    })
 }
 
-impl From<MeasureArg> for SimilarityMeasure {
-    fn from(verify: MeasureArg) -> Self {
-        match verify {
-            MeasureArg::Jaccard => Self::Jaccard,
-            MeasureArg::Containment => Self::Containment,
-            MeasureArg::Cosine => Self::Cosine,
-            MeasureArg::Levenshtein => Self::Levenshtein,
-            MeasureArg::Indel => Self::Indel,
-            MeasureArg::Lcs => Self::Substring,
-            MeasureArg::None => Self::Sketch,
+/// Returns the parser of a measure.
+pub(crate) fn measure_parser() -> impl TypedValueParser<Value = SimilarityMeasure> {
+    choice_parser(&MEASURES, measure_name, |measure| match measure {
+        SimilarityMeasure::Jaccard => "Shared features ÷ all features of both",
+        SimilarityMeasure::Containment => "Shared features ÷ features of the smaller document",
+        SimilarityMeasure::Cosine => {
+            "Cosine of the features, weighted by frequency or by given weights"
         }
-    }
+        SimilarityMeasure::Levenshtein => {
+            "1 − (insertions, deletions and substitutions) ÷ length of the longer text"
+        }
+        SimilarityMeasure::Indel => "1 − (insertions and deletions) ÷ length of both texts",
+        SimilarityMeasure::Substring => {
+            "Twice the length of the longest common substring ÷ length of both texts"
+        }
+        SimilarityMeasure::Sketch => {
+            "No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits \
+             (SimHash), the estimate of the smallest hashes (bottomk), or 1 for the same longest sentences"
+        }
+    })
 }
 
-impl From<UnitArg> for plan::EditUnit {
-    fn from(unit: UnitArg) -> Self {
-        match unit {
-            UnitArg::Characters => Self::Characters,
-            UnitArg::Words => Self::Words,
+/// Returns the parser of a unit of edits and lengths.
+pub(crate) fn unit_parser() -> impl TypedValueParser<Value = EditUnit> {
+    choice_parser(&UNITS, unit_name, |unit| match unit {
+        EditUnit::Characters => "Characters of the normalised text",
+        EditUnit::Words => {
+            "Tokens of the recipe: words, and characters of scripts written without spaces"
         }
-    }
+    })
 }
 
-impl From<CandidatesArg> for plan::CandidateRule {
-    fn from(candidates: CandidatesArg) -> Self {
-        match candidates {
-            CandidatesArg::Distance => Self::Distance,
-            CandidatesArg::Blocks => Self::Blocks,
-        }
-    }
+/// Returns the parser of a rule for candidate fingerprints.
+pub(crate) fn candidates_parser() -> impl TypedValueParser<Value = CandidateRule> {
+    choice_parser(
+        &CANDIDATES,
+        candidates_name,
+        |candidates| match candidates {
+            CandidateRule::Distance => "Fingerprints within the distance",
+            CandidateRule::Blocks => {
+                "All fingerprints that share one of distance + 1 equal blocks of bits, at any distance: for \
+             a check of the texts. An index must be built with --plan blocks"
+            }
+        },
+    )
+}
+
+fn choice_parser<T: Copy + Send + Sync + 'static>(
+    choices: &'static [T],
+    name_of: fn(T) -> &'static str,
+    help_of: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let choices = choices.iter().copied();
+    let values = choices
+        .clone()
+        .map(move |one| PossibleValue::new(name_of(one)).help(help_of(one)));
+    PossibleValuesParser::new(values).map(move |name| {
+        let chosen = choices.clone().find(|&one| name_of(one) == name);
+        chosen.expect("the parser accepts no other name")
+    })
 }
 
 /// Returns the similarity of sequences that an option names, if it names one.
-pub(crate) fn of_sequences(verify: MeasureArg) -> Option<SequenceMeasure> {
+pub(crate) fn of_sequences(verify: SimilarityMeasure) -> Option<SequenceMeasure> {
     match verify {
-        MeasureArg::Levenshtein => Some(SequenceMeasure::Levenshtein),
-        MeasureArg::Indel => Some(SequenceMeasure::Indel),
-        MeasureArg::Lcs => Some(SequenceMeasure::Substring),
-        MeasureArg::Jaccard | MeasureArg::Containment | MeasureArg::Cosine | MeasureArg::None => {
-            None
-        }
+        SimilarityMeasure::Levenshtein => Some(SequenceMeasure::Levenshtein),
+        SimilarityMeasure::Indel => Some(SequenceMeasure::Indel),
+        SimilarityMeasure::Substring => Some(SequenceMeasure::Substring),
+        SimilarityMeasure::Jaccard
+        | SimilarityMeasure::Containment
+        | SimilarityMeasure::Cosine
+        | SimilarityMeasure::Sketch => None,
     }
 }
 
 /// Returns the unit of edits. Refuses a unit that has no effect, and characters where there are none.
 pub(crate) fn edit_unit(
-    verify: MeasureArg,
-    unit: Option<UnitArg>,
+    verify: SimilarityMeasure,
+    unit: Option<EditUnit>,
     reading: &ReadingArgs,
-) -> Result<plan::EditUnit> {
-    check_unit(verify.into(), unit.map(Into::into), OptionSpelling::Options)?;
+) -> Result<EditUnit> {
+    check_unit(verify, unit, OptionSpelling::Options)?;
     match unit {
-        Some(UnitArg::Words) => Ok(plan::EditUnit::Words),
-        None | Some(UnitArg::Characters) => {
+        Some(EditUnit::Words) => Ok(EditUnit::Words),
+        None | Some(EditUnit::Characters) => {
             if of_sequences(verify).is_some() && reading.features.is_some() {
                 bail!(
                     "--features has no characters to count: add --unit words, which counts every \
                      feature as a word"
                 );
             }
-            Ok(plan::EditUnit::Characters)
+            Ok(EditUnit::Characters)
         }
     }
 }
@@ -228,23 +208,15 @@ pub(crate) fn edit_unit(
 pub(crate) fn recipe_and_plan(
     rule: &MatchRuleArgs,
     reading: &ReadingArgs,
-) -> Result<(Recipe, plan::MatchSettings, MatchPlan)> {
-    let (recipe, chosen) = chosen_options(rule, reading)?;
-    let plan = MatchPlan::new(&recipe, chosen)?;
-    Ok((recipe, chosen, plan))
-}
-
-/// Returns the recipe and the match options.
-fn chosen_options(
-    rule: &MatchRuleArgs,
-    reading: &ReadingArgs,
-) -> Result<(Recipe, plan::MatchSettings)> {
+) -> Result<(Recipe, MatchSettings, MatchPlan)> {
     let chosen = MatchOptions::from(rule).to_settings(OptionSpelling::Options)?;
     edit_unit(rule.verify, rule.unit, reading)?;
-    if rule.method == MethodArg::Sentences {
+    if rule.method == MatchMethod::Sentences {
         check_has_text(reading, "--method sentences")?;
     }
-    Ok((load_recipe(&rule.recipe, &rule.changes)?, chosen))
+    let recipe = load_recipe(&rule.recipe, &rule.changes)?;
+    let plan = MatchPlan::new(&recipe, chosen)?;
+    Ok((recipe, chosen, plan))
 }
 
 /// Parses `--threshold`.
@@ -257,29 +229,8 @@ pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-    use lookalike_batch::match_options::{
-        CANDIDATES, MEASURES, METHODS, UNITS, candidates_name, measure_name, method_name, unit_name,
-    };
-
     use super::*;
     use crate::commands::shared::running::parse_threads;
-
-    fn check<C: ValueEnum, T: From<C>>(all: &[T], name: fn(T) -> &'static str) {
-        assert_eq!(C::value_variants().len(), all.len());
-        for choice in C::value_variants() {
-            let named = choice.to_possible_value().unwrap();
-            assert_eq!(named.get_name(), name(choice.clone().into()));
-        }
-    }
-
-    #[test]
-    fn options_have_the_names_of_every_door() {
-        check::<MethodArg, _>(&METHODS, method_name);
-        check::<MeasureArg, _>(&MEASURES, measure_name);
-        check::<UnitArg, _>(&UNITS, unit_name);
-        check::<CandidatesArg, _>(&CANDIDATES, candidates_name);
-    }
 
     #[test]
     fn thresholds_and_threads_have_ranges() {

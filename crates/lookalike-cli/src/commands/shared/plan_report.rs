@@ -49,17 +49,20 @@ pub(crate) struct PlannedRun<'a> {
     pub(crate) purpose: SurveyKind,
 }
 
-pub(crate) fn explain_plan(of: PlannedRun<'_>, printer: &OutputPrinter) -> Result<CommandOutcome> {
-    let (recipe, _, plan) = recipe_and_plan(&of.args.matching.rule, &of.args.reading)?;
-    let forecast = forecast_run(of, *printer)?;
-    let text = if of.args.running.json {
+pub(crate) fn explain_plan(
+    planned: PlannedRun<'_>,
+    printer: &OutputPrinter,
+) -> Result<CommandOutcome> {
+    let (recipe, _, plan) = recipe_and_plan(&planned.args.matching.rule, &planned.args.reading)?;
+    let forecast = forecast_run(planned, *printer)?;
+    let text = if planned.args.running.json {
         let mut json = plan_to_json(&recipe, &plan);
         json["forecast"] = serde_json::to_value(&forecast)?;
         format!("{json}\n")
     } else {
         let mut text = plan_in_words(&recipe, &plan, printer);
         if let Some(forecast) = forecast {
-            text.push_str(&forecast_in_words(&forecast, of.purpose, printer));
+            text.push_str(&forecast_in_words(&forecast, planned.purpose, printer));
         }
         text
     };
@@ -68,17 +71,17 @@ pub(crate) fn explain_plan(of: PlannedRun<'_>, printer: &OutputPrinter) -> Resul
 }
 
 /// Returns the forecast of a run over the inputs, or `None` if there are none.
-fn forecast_run(of: PlannedRun<'_>, printer: OutputPrinter) -> Result<Option<RunForecast>> {
-    if of.args.inputs.is_empty() {
+fn forecast_run(planned: PlannedRun<'_>, printer: OutputPrinter) -> Result<Option<RunForecast>> {
+    if planned.args.inputs.is_empty() {
         return Ok(None);
     }
     let settings = RunSettings {
         audit: None,
-        ..of.args.to_settings(of.keep)?
+        ..planned.args.to_settings(planned.keep)?
     };
-    let inputs = of.args.run_inputs(of.against);
+    let inputs = planned.args.run_inputs(planned.against);
     let forecast = ProgressReporter::watch_run(printer, false, "", |reporter| {
-        run::forecast_run(&inputs, &settings, of.purpose, reporter)
+        run::forecast_run(&inputs, &settings, planned.purpose, reporter)
     })?;
     Ok(Some(forecast))
 }
