@@ -56,80 +56,8 @@ pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
-    /// Maximum number of differing bits (≤), at most that of the index
-    ///
-    /// Default: the distance that the index was built for. With --threshold or --verify, only documents
-    /// within this distance are compared; without --distance, all matches are found.
-    #[arg(long, value_name = "K", help_heading = "Matching")]
-    pub(crate) distance: Option<u32>,
-
-    /// Number of nearest matches listed for each query; ties go to the earlier rows
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = parse_limit,
-        help_heading = "Matching"
-    )]
-    pub(crate) nearest: Option<usize>,
-
-    /// List only the match that was added first, for each query
-    #[arg(long, conflicts_with_all = ["nearest", "limit"], help_heading = "Matching")]
-    pub(crate) first: bool,
-
-    /// Maximum number of matches listed for each query, the nearest first. Adds a fourth column, truncated,
-    /// which is true for a query with more matches; the summary counts these queries
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = parse_limit,
-        conflicts_with = "nearest",
-        help_heading = "Matching"
-    )]
-    pub(crate) limit: Option<usize>,
-
-    /// Fingerprints that are compared with a query
-    #[arg(
-        long,
-        value_name = "WHICH",
-        value_parser = candidates_parser(),
-        default_value = "distance",
-        help_heading = "Matching"
-    )]
-    pub(crate) candidates: CandidateRule,
-
-    /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
-    ///
-    /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
-    /// texts.
-    #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), help_heading = "Matching")]
-    pub(crate) verify: Option<SimilarityMeasure>,
-
-    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
-    ///
-    /// Default: characters.
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser(), help_heading = "Matching")]
-    pub(crate) unit: Option<EditUnit>,
-
-    /// Minimum similarity of a match (≥), above 0 and at most 1
-    ///
-    /// Default with --verify: 0.75.
-    #[arg(
-        long,
-        value_name = "T",
-        value_parser = parse_threshold,
-        help_heading = "Matching"
-    )]
-    pub(crate) threshold: Option<Threshold>,
-
-    /// Recipe of the queries: a name (see `lookalike recipe`) or a TOML file; a recipe other than that of the
-    /// index is refused
-    ///
-    /// Default: the recipe of the index.
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Matching")]
-    pub(crate) recipe: Option<String>,
-
     #[command(flatten)]
-    pub(crate) changes: RecipeChangeArgs,
+    pub(crate) matching: SearchMatchArgs,
 
     #[command(flatten)]
     pub(crate) bare: BareFingerprintArgs,
@@ -141,11 +69,79 @@ pub(crate) struct SearchArgs {
     pub(crate) running: RunningArgs,
 }
 
+/// Options that decide which entries match, and how many of them are listed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Matching")]
+pub(crate) struct SearchMatchArgs {
+    /// Maximum number of differing bits (≤), at most that of the index
+    ///
+    /// Default: the distance that the index was built for. With --threshold or --verify, only documents
+    /// within this distance are compared; without --distance, all matches are found.
+    #[arg(long, value_name = "K")]
+    pub(crate) distance: Option<u32>,
+
+    /// Number of nearest matches listed for each query; ties go to the earlier rows
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub(crate) nearest: Option<usize>,
+
+    /// List only the match that was added first, for each query
+    #[arg(long, conflicts_with_all = ["nearest", "limit"])]
+    pub(crate) first: bool,
+
+    /// Maximum number of matches listed for each query, the nearest first. Adds a fourth column, truncated,
+    /// which is true for a query with more matches; the summary counts these queries
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        conflicts_with = "nearest"
+    )]
+    pub(crate) limit: Option<usize>,
+
+    /// Fingerprints that are compared with a query
+    #[arg(
+        long,
+        value_name = "WHICH",
+        value_parser = candidates_parser(),
+        default_value = "distance"
+    )]
+    pub(crate) candidates: CandidateRule,
+
+    /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
+    ///
+    /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
+    /// texts.
+    #[arg(long, value_name = "MEASURE", value_parser = measure_parser())]
+    pub(crate) verify: Option<SimilarityMeasure>,
+
+    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
+    ///
+    /// Default: characters.
+    #[arg(long, value_name = "UNIT", value_parser = unit_parser())]
+    pub(crate) unit: Option<EditUnit>,
+
+    /// Minimum similarity of a match (≥), above 0 and at most 1
+    ///
+    /// Default with --verify: 0.75.
+    #[arg(long, value_name = "T", value_parser = parse_threshold)]
+    pub(crate) threshold: Option<Threshold>,
+
+    /// Recipe of the queries: a name (see `lookalike recipe`) or a TOML file; a recipe other than that of the
+    /// index is refused
+    ///
+    /// Default: the recipe of the index.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+}
+
 pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
     let named = ("the table", args.output.as_deref());
-    let recipe = args.recipe.as_deref();
+    let recipe = args.matching.recipe.as_deref();
     let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
-    let settings = search_settings(args)?;
+    let settings = search_settings(&args.matching, &args.reading)?;
     let reading = index_read_options(&args.inputs, &args.bare, &args.reading, &args.running)?;
     let run = RowsRun::with_table(&args.running, &outputs);
     let done = run.watch_work(|reporter| {
@@ -163,8 +159,8 @@ pub(crate) fn run_search(args: &SearchArgs) -> Result<CommandOutcome> {
     })
 }
 
-fn search_settings(args: &SearchArgs) -> Result<SearchSettings> {
-    let check = text_check(args)?;
+fn search_settings(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<SearchSettings> {
+    let check = text_check(args, reading)?;
     if let (Some(distance), CandidateRule::Blocks) = (args.distance, args.candidates) {
         bail!(
             "--distance {distance} has no effect with --candidates blocks, which selects all \
@@ -200,11 +196,11 @@ fn search_settings(args: &SearchArgs) -> Result<SearchSettings> {
 }
 
 /// Returns how the texts of candidates are compared, if they are.
-fn text_check(args: &SearchArgs) -> Result<Option<TextCheck>> {
+fn text_check(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Option<TextCheck>> {
     let default = MatchSettings::default().threshold;
     let threshold = args.threshold.unwrap_or(default);
     let verify = args.verify.unwrap_or(SimilarityMeasure::Jaccard);
-    let unit = edit_unit(verify, args.unit, &args.reading)?;
+    let unit = edit_unit(verify, args.unit, reading)?;
     Ok(match (args.verify, args.threshold) {
         (None, None) => None,
         (None | Some(SimilarityMeasure::Jaccard), _) => Some(TextCheck::Jaccard(threshold)),
@@ -238,7 +234,7 @@ fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntri
     );
     if done.truncated > 0 {
         let queries = format_plural(done.truncated, "query has", "queries have");
-        let listed = args.limit.unwrap_or_default();
+        let listed = args.matching.limit.unwrap_or_default();
         text.add_line(
             "truncated",
             format_args!("{queries} more matches than the {listed} listed"),

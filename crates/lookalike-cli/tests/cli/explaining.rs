@@ -121,7 +121,11 @@ fn texts_that_have_changed_since_are_admitted() {
         ran.text()
     );
     let ran = place.ok("explain r.tsv b out.jsonl in.jsonl --recipe words-1 --json");
-    assert!(ran.text().contains("\"fits_record\":false"), "{}", ran.text());
+    assert!(
+        ran.text().contains("\"fits_record\":false"),
+        "{}",
+        ran.text()
+    );
     place.write("in.jsonl", jsonl([("b", "only this is left")]));
     place.refused(
         "explain r.tsv b in.jsonl",

@@ -48,22 +48,35 @@ pub(crate) struct PlantArgs {
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
+    #[command(flatten)]
+    pub(crate) planting: PlantingArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// Options for the planted edits and the labelled pairs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Planting")]
+pub(crate) struct PlantingArgs {
     /// Number of documents that are sampled and edited; all of them if there are fewer
     #[arg(
         long,
         value_name = "N",
         default_value_t = 1000,
-        value_parser = parse_limit,
-        help_heading = "Planting"
+        value_parser = parse_limit
     )]
     pub(crate) documents: usize,
 
     /// Number of copies with one edit for each sampled document; fewer if fewer edits apply
-    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Planting")]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) copies: usize,
 
     /// Number of copies with two edits for each sampled document, and the number with three
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Planting")]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) combined: usize,
 
     /// Edits to choose from: kinds (typos) or kinds with a strength (typos:2%), separated by commas
@@ -77,29 +90,18 @@ pub(crate) struct PlantArgs {
         long,
         value_name = "EDIT",
         value_delimiter = ',',
-        value_parser = parse_edits,
-        help_heading = "Planting"
+        value_parser = parse_edits
     )]
     pub(crate) edits: Vec<Vec<PlantedEdit>>,
 
     /// Seed of the random choice of documents, edits and pairs
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 1,
-        help_heading = "Planting"
-    )]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 
     /// Similarity from which (≥) documents of the inputs are labelled as near-duplicates of one another
     ///
     /// Default: 0.75.
-    #[arg(
-        long,
-        value_name = "T",
-        value_parser = parse_threshold,
-        help_heading = "Planting"
-    )]
+    #[arg(long, value_name = "T", value_parser = parse_threshold)]
     pub(crate) threshold: Option<Threshold>,
 
     /// Similarity from which (≥) all pairs below the threshold are labelled as negatives; of less similar
@@ -109,12 +111,7 @@ pub(crate) struct PlantArgs {
     /// drawn document together: siblings, which share a topic or a template, and unrelated ones. Pairs of
     /// which one text is contained in the other have no label, because it may be a copy of a part.
     /// Default: three quarters of the threshold.
-    #[arg(
-        long,
-        value_name = "T",
-        value_parser = parse_threshold,
-        help_heading = "Planting"
-    )]
+    #[arg(long, value_name = "T", value_parser = parse_threshold)]
     pub(crate) near: Option<Threshold>,
 
     /// Maximum number of pairs of each kind that are not planted (natural, near misses, and siblings with
@@ -123,28 +120,16 @@ pub(crate) struct PlantArgs {
         long,
         value_name = "N",
         default_value_t = 10_000,
-        value_parser = parse_limit,
-        help_heading = "Planting"
+        value_parser = parse_limit
     )]
     pub(crate) pairs: usize,
 
     /// Recipe that turns texts into features: a name (see `lookalike recipe`) or a TOML file
-    #[arg(
-        long,
-        value_name = "NAME|FILE",
-        default_value = "default",
-        help_heading = "Planting"
-    )]
+    #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     pub(crate) recipe: String,
 
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,
-
-    #[command(flatten)]
-    pub(crate) reading: ReadingArgs,
-
-    #[command(flatten)]
-    pub(crate) running: RunningArgs,
 }
 
 /// Settings of a planting run.
@@ -157,12 +142,15 @@ impl PlantRun {
     pub(super) fn new(args: &PlantArgs) -> Result<Self> {
         check_outputs(args)?;
         check_has_text(&args.reading, "lookalike plant")?;
-        let threshold = args.threshold.unwrap_or(MatchSettings::default().threshold);
-        let near = match args.near {
+        let planting = &args.planting;
+        let threshold = planting
+            .threshold
+            .unwrap_or(MatchSettings::default().threshold);
+        let near = match planting.near {
             Some(near) => near,
             None => Threshold::new(0.75 * threshold.get())?,
         };
-        let mut edits: Vec<_> = args.edits.iter().flatten().copied().collect();
+        let mut edits: Vec<_> = planting.edits.iter().flatten().copied().collect();
         edits.sort_unstable();
         edits.dedup();
         if edits.is_empty() {
@@ -170,15 +158,15 @@ impl PlantRun {
         }
         Ok(Self {
             settings: PlantSettings {
-                recipe: load_recipe(&args.recipe, &args.changes)?,
+                recipe: load_recipe(&planting.recipe, &planting.changes)?,
                 threshold,
                 near,
-                documents: args.documents,
-                copies: args.copies,
-                combined: args.combined,
+                documents: planting.documents,
+                copies: planting.copies,
+                combined: planting.combined,
                 edits,
-                pairs: args.pairs,
-                seed: args.seed,
+                pairs: planting.pairs,
+                seed: planting.seed,
                 read: read_options(&args.reading)?,
                 threads: thread_count(args.running.threads),
                 strict: args.running.strict,
@@ -212,7 +200,7 @@ fn check_outputs(args: &PlantArgs) -> Result<()> {
     if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
         bail!("{what} cannot go to standard output, because it receives the table of effects");
     }
-    check_separate_outputs(&named, [&*args.recipe])
+    check_separate_outputs(&named, [&*args.planting.recipe])
 }
 
 /// Parses `--edits`.
