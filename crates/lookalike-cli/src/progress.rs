@@ -149,6 +149,27 @@ fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
     (stop, waiting)
 }
 
+impl ProgressReporter {
+    /// Warns of `units` that have the id of an earlier one. `identity` says how they are told apart.
+    fn warn_of_repeats(&self, repeated: &RepeatedIds, units: (&str, &str), identity: &str) {
+        let [first, next] = &repeated.places;
+        let line = format!(
+            "{} {} the id of an earlier {}, first '{}' in {first} and {next}: {identity}; \
+             --id-row uses row numbers as ids, --strict refuses repeated ids",
+            format_plural(repeated.documents, units.0, units.1),
+            if repeated.documents == 1 {
+                "has"
+            } else {
+                "have"
+            },
+            units.0,
+            repeated.id
+        );
+        self.bar
+            .suspend(|| self.printer.print_warning(escape_control(&line)));
+    }
+}
+
 impl ProgressListener for ProgressReporter {
     fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
         if stage == RunStage::Candidates {
@@ -215,21 +236,13 @@ impl ProgressListener for ProgressReporter {
     }
 
     fn repeated_ids(&self, repeated: &RepeatedIds) {
-        let [first, next] = &repeated.places;
-        let line = format!(
-            "{} {} the id of an earlier document, first '{}' in {first} and {next}: tables \
-             distinguish them by source and row; --id-row uses row numbers as ids, --strict \
-             refuses repeated ids",
-            format_plural(repeated.documents, "document", "documents"),
-            if repeated.documents == 1 {
-                "has"
-            } else {
-                "have"
-            },
-            repeated.id
-        );
-        self.bar
-            .suspend(|| self.printer.print_warning(escape_control(&line)));
+        let identity = "tables distinguish them by source and row";
+        self.warn_of_repeats(repeated, ("document", "documents"), identity);
+    }
+
+    fn repeated_index_ids(&self, repeated: &RepeatedIds) {
+        let identity = "`index remove` removes all rows of an id";
+        self.warn_of_repeats(repeated, ("row", "rows"), identity);
     }
 }
 

@@ -13,22 +13,21 @@ use super::directory::{self, DirectoryKind, NewDirectory};
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{FileChecksum, IndexManifest, SegmentEntry, TableEntry, file_name};
 use super::records::{self, DocumentRecords, RecordsWriter};
+use super::repeated_ids::NewIds;
 use super::row_numbers::RowNumbers;
 use super::rows::{IndexRow, RowFingerprinter, RowPrint};
 use super::segments::{
-    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part,
-    write_unfingerprinted,
+    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, write_unfingerprinted,
 };
 use super::texts::{self, StoredTexts, TextsWriter};
 use super::tombstones::Tombstones;
 use super::unfingerprinted::UnfingerprintedRows;
 use super::{AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
 use crate::error::{Error, Result, display_path};
-use crate::run::ids::{BitTable, equal_hash_groups};
 use crate::run::ordered_pipeline::blocks_in_order;
 use crate::run::rejected::{BadRows, RejectedRows};
 use crate::run::row_reader::make_bad_row;
-use crate::run::{ProgressListener, RunStage, run_in_pool};
+use crate::run::{ProgressListener, RepeatedIds, RunStage, run_in_pool};
 use crate::sink::{OutputTarget, check_output};
 use crate::source::{BadRow, InputSet};
 
@@ -88,7 +87,7 @@ pub fn build_index(
 ///
 /// # Errors
 ///
-/// If `index_path` is not an index or is locked by another writer, if the index already contains an id, or
+/// If `index_path` is not an index or is locked by another writer, if an id is repeated and the run is strict, or
 /// if something cannot be read or written. The index is then unchanged.
 pub fn add_to_index(
     index_path: &Path,
@@ -315,9 +314,14 @@ fn add_rows<C: FingerprintCode>(
     let (added, unfingerprinted) = (new.codes.len() as u64, new.unfingerprinted.len() as u64);
     let (without, bytes, last) = (new.without, new.bytes, new.last);
     change.progress.begin_stage(RunStage::Index, None);
+    let mut repeated_ids = 0;
     if added > 0 {
         manifest.ids = new.named;
-        let source = finish_new_rows(change, &manifest, file, new)?;
+        let (source, repeated) = finish_new_rows(change, &manifest, file, new)?;
+        if let Some(repeated) = &repeated {
+            change.progress.repeated_index_ids(repeated);
+            repeated_ids = repeated.documents;
+        }
         place_segment(index_path, &mut manifest, source)?;
     }
     manifest.next_row += last;
@@ -326,6 +330,7 @@ fn add_rows<C: FingerprintCode>(
     Ok(AddSummary {
         added,
         unfingerprinted,
+        repeated_ids,
         empty: without,
         rejected,
         bytes,
@@ -497,13 +502,13 @@ fn check_names<C>(index_path: &Path, named: &mut Option<bool>, lot: &RowLot<C>) 
     Ok(())
 }
 
-/// Completes the files of the new rows, after verifying that their ids are new.
+/// Completes the files of the new rows. Also returns the ids that are repeated.
 fn finish_new_rows<C: FingerprintCode>(
     change: &IndexChange<'_>,
     manifest: &IndexManifest,
     file: u64,
     new: NewRows<C>,
-) -> Result<SegmentSource<C>> {
+) -> Result<(SegmentSource<C>, Option<RepeatedIds>)> {
     let index_path = change.index_path;
     let path = |extension| index_path.join(file_name(file, extension));
     let mut entry = SegmentEntry {
@@ -518,13 +523,18 @@ fn finish_new_rows<C: FingerprintCode>(
         matching: None,
         removed: None,
     };
+    let mut repeated = None;
     let names = match new.ids {
         None => name_by_number(&path("ids"), manifest.next_row, &new.unnamed, &mut entry)?,
         Some(writer) => {
             entry.ids = Some(FileChecksum(writer.finish_file()?));
             let ids = StoredIds::open_file(&path("ids"))?;
-            refuse_repeats(&ids, &new.hashes, &new.numbers)?;
-            refuse_known(index_path, manifest, &ids, &new.hashes, &new.numbers)?;
+            let new_ids = NewIds {
+                ids: &ids,
+                hashes: &new.hashes,
+                numbers: &new.numbers,
+            };
+            repeated = new_ids.find_repeats(index_path, manifest, change.reading.strict)?;
             SegmentIds::Stored(ids)
         }
     };
@@ -556,10 +566,11 @@ fn finish_new_rows<C: FingerprintCode>(
         records,
         removed: Tombstones::without_rows(),
     };
-    Ok(SegmentSource {
+    let source = SegmentSource {
         codes: new.codes,
         part,
-    })
+    };
+    Ok((source, repeated))
 }
 
 /// Names rows without ids by their numbers in the inputs, which continue the numbers of all rows read
@@ -587,77 +598,6 @@ fn name_by_number(
     writer.put_lot(&lot)?;
     entry.ids = Some(FileChecksum(writer.finish_file()?));
     Ok(SegmentIds::Stored(StoredIds::open_file(path)?))
-}
-
-fn refuse_repeats(ids: &StoredIds, hashes: &[u64], numbers: &[u32]) -> Result<()> {
-    for group in equal_hash_groups(hashes) {
-        for (at, &later) in group.iter().enumerate() {
-            for &earlier in &group[..at] {
-                let id = ids.id_of_row(later as u64)?;
-                if id == ids.id_of_row(earlier as u64)? {
-                    return Err(Error::input_error(format!(
-                        "the id '{id}' is in rows {} and {}, but ids must differ: name another \
-                         field with --id, or number the rows with --id-row",
-                        numbers[earlier], numbers[later]
-                    )));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Refuses ids that the index already contains.
-fn refuse_known(
-    index_path: &Path,
-    manifest: &IndexManifest,
-    new: &StoredIds,
-    hashes: &[u64],
-    numbers: &[u32],
-) -> Result<()> {
-    if manifest.segments.is_empty() {
-        return Ok(());
-    }
-    let mut table = BitTable::new(hashes.len());
-    let mut sorted: Vec<(u64, u64)> = hashes.iter().copied().zip(0..).collect();
-    sorted.sort_unstable();
-    for &hash in hashes {
-        table.insert_hash(hash);
-    }
-    let check = |id: &str| -> Result<()> {
-        let hash = lookalike::value_hash(id.as_bytes());
-        if !table.contains_hash(hash) {
-            return Ok(());
-        }
-        let from = sorted.partition_point(|(other, _)| *other < hash);
-        for &(_, row) in sorted[from..]
-            .iter()
-            .take_while(|(other, _)| *other == hash)
-        {
-            if new.id_of_row(row)? == id {
-                return Err(Error::input_error(format!(
-                    "the id '{id}' of row {} of the inputs is already in the index {}: remove it \
-                     there first, with `lookalike index remove`, or give the row another id",
-                    numbers[row as usize],
-                    display_path(index_path)
-                )));
-            }
-        }
-        Ok(())
-    };
-    for entry in &manifest.segments {
-        let part = open_segment_part(index_path, entry)?;
-        let unless_removed = |row: u64, id: &str| match part.removed.contains_row(row as u32) {
-            true => Ok(()),
-            false => check(id),
-        };
-        match &part.names {
-            SegmentIds::Stored(ids) => ids.visit_ids(unless_removed)?,
-            SegmentIds::Numbered(first) => (0..entry.rows)
-                .try_for_each(|row| unless_removed(row, &(first + row).to_string()))?,
-        }
-    }
-    Ok(())
 }
 
 /// Writes the new rows as a segment, merged with the segments before it that are not much larger.

@@ -47,6 +47,7 @@ mod paged;
 mod postings;
 mod records;
 mod remove;
+mod repeated_ids;
 mod row_numbers;
 mod rows;
 mod search;
@@ -123,6 +124,8 @@ pub struct AddSummary {
     pub added: u64,
     /// Added rows without a fingerprint, which match only equal texts.
     pub unfingerprinted: u64,
+    /// Rows with the id of an earlier row or of a row that was in the index before.
+    pub repeated_ids: u64,
     /// Rows left out because their text is empty or no fingerprint is given.
     pub empty: u64,
     /// Rows that could not be used.

@@ -54,6 +54,11 @@ pub trait ProgressListener: Sync {
     fn repeated_ids(&self, repeated: &RepeatedIds) {
         let _ = repeated;
     }
+
+    /// Reports rows of an index that have the id of an earlier row. Called at most once.
+    fn repeated_index_ids(&self, repeated: &RepeatedIds) {
+        let _ = repeated;
+    }
 }
 
 /// Reports the beginning of reading.

@@ -667,26 +667,61 @@ fn another_recipe_is_refused_with_both_named() {
     );
 }
 
+/// Repeated ids are counted and reported, refused by `--strict`, and removed together.
 #[test]
-fn ids_differ() {
+fn repeated_ids_are_counted() {
     let place = Place::new();
-    place.write("twice.tsv", "a\t1\nb\t2\na\t3\n");
+    place.write("twice.tsv", "a\t1\nb\t2\na\t3\na\t4\n");
     place.refused(
-        "index build lib twice.tsv --fingerprints",
+        "index build lib twice.tsv --fingerprints --strict",
         &["'a'", "rows 1 and 3", "--id-row"],
     );
     assert!(!place.has("lib"));
-    place.write("in.tsv", "a\t1\nb\t2\n");
-    place.ok("index build lib in.tsv --fingerprints");
-    place.write("more.tsv", "c\t5\nb\t6\n");
+    let ran = place.ok("index build lib twice.tsv --fingerprints");
+    let told =
+        "2 rows have the id of an earlier row, first 'a' in row 1 of the inputs and row 3 of";
+    assert_eq!(ran.err.matches(told).count(), 1, "{}", ran.err);
+    assert!(ran.err.contains("`index remove`"), "{}", ran.err);
+    place.write("more.tsv", "c\t5\nb\t6\nb\t7\nc\t5\n");
     let before = place.bytes("lib/manifest");
     place.refused(
-        "index add lib more.tsv --fingerprints",
+        "index add lib more.tsv --fingerprints --strict",
         &["'b'", "row 2", "lib", "index remove"],
     );
     assert_eq!(place.bytes("lib/manifest"), before);
-    place.ok("index remove lib b");
-    place.ok("index add lib more.tsv --fingerprints");
+    let done = place.summary("index add lib more.tsv --fingerprints");
+    assert_eq!(
+        (&done["added"], &done["repeated_ids"]),
+        (&4.into(), &3.into())
+    );
+    assert_eq!(place.summary("index remove lib b")["removed"], 3);
+    // The id of a removed row is free again.
+    place.write("again.tsv", "b\t6\n");
+    let done = place.summary("index add lib again.tsv --fingerprints --strict");
+    assert_eq!(done["repeated_ids"], 0);
+    place.write("probe.tsv", "1\n3\n4\n");
+    let ran = place.ok("search lib probe.tsv --fingerprints --distance 0");
+    let found = ran.text();
+    assert_eq!(found.matches("\ta\t").count(), 3, "{found}");
+    // Many equal ids in the index and in the addition are compared once each.
+    let many = |from: u32| -> String {
+        (from..from + 60_000)
+            .map(|at| format!("same\t{at}\n"))
+            .collect()
+    };
+    place.write("many.tsv", many(0));
+    let done = place.summary("index build many many.tsv --fingerprints");
+    assert_eq!(done["repeated_ids"], 59_999);
+    place.write("many.tsv", many(60_000));
+    let done = place.summary("index add many many.tsv --fingerprints");
+    assert_eq!(done["repeated_ids"], 60_000);
+}
+
+#[test]
+fn either_all_rows_have_ids_or_none() {
+    let place = Place::new();
+    place.write("in.tsv", "a\t1\nb\t2\n");
+    place.ok("index build lib in.tsv --fingerprints");
     place.write("alone.tsv", "7\n");
     place.refused(
         "index add lib alone.tsv --fingerprints",

@@ -15,8 +15,8 @@ use crate::progress::ProgressReporter;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct RunningArgs {
-    /// Stop at the first bad row. `dedup` and `pairs` also refuse repeated ids, which they otherwise only
-    /// count
+    /// Stop at the first bad row. `dedup`, `pairs` and `index` also refuse repeated ids, which they otherwise
+    /// only count
     #[arg(long)]
     pub(crate) strict: bool,
 
