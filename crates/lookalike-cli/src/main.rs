@@ -6,16 +6,13 @@
 mod allocator;
 mod args;
 mod commands;
-mod comparison_report;
 mod match_options;
 mod output;
 mod plan_report;
 mod progress;
 mod reference;
-mod serve;
 mod settings;
 mod signals;
-mod snapshots;
 mod summary;
 mod text_diff;
 
@@ -87,7 +84,7 @@ fn run_command(cli: &CommandLine) -> Result<CommandOutcome> {
         Command::Search(args) => commands::search::run_search(args),
         Command::Eval(args) => commands::eval::run_evaluation(args),
         Command::Tune(args) => commands::tune::run_tune(args),
-        Command::Serve(args) => serve::run_serve(args),
+        Command::Serve(args) => commands::serve::run_serve(args),
         Command::Store(args) => commands::store::run_store(args),
         Command::Recipe(args) => commands::recipe::run_recipe(args),
         Command::Completions { shell } => commands::generate::completions(*shell),

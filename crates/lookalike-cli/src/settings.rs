@@ -298,9 +298,10 @@ impl FingerprintRun {
 impl SketchMethod {
     /// Returns the default sketch of a recipe.
     pub(crate) fn default_for(recipe: &Recipe) -> Self {
-        let scheme = recipe.scheme;
-        let signs = scheme.is_some_and(|scheme| scheme.minhash_family().is_some());
-        if signs { Self::Minhash } else { Self::Simhash }
+        match SketchKind::default_method(recipe) {
+            plan::MatchMethod::MinHash => Self::Minhash,
+            _ => Self::Simhash,
+        }
     }
 }
 

@@ -65,7 +65,7 @@ pub use segment::{
 };
 pub use settings::{
     AuditSettings, DedupOutputs, KeepOrder, PairsOutputs, RunInputs, RunSettings, RunWindow,
-    parse_duration, parse_keep,
+    parse_duration, parse_keep, parse_period,
 };
 pub use summary::{
     ByRoute, DedupSummary, LargeCluster, MixedValues, PairsSummary, SimilarityHistogram,

@@ -169,6 +169,15 @@ pub fn parse_duration(text: &str) -> Result<f64, String> {
         .ok_or_else(wrong)
 }
 
+/// Parses a duration as [`parse_duration`] does, for a wait or a window.
+///
+/// # Errors
+/// As there, or if the duration is longer than the type can hold.
+pub fn parse_period(text: &str) -> Result<std::time::Duration, String> {
+    let period = std::time::Duration::try_from_secs_f64(parse_duration(text)?);
+    period.map_err(|_| format!("'{text}' is too long to wait for: give 30s, 5m or 2d"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lookalike_batch::run::parse_period;
+use lookalike_server::SnapshotPlace;
 use serde::Deserialize;
 
 use crate::settings;
-use crate::snapshots::SnapshotPlace;
 
 /// Run the HTTP service: collections that check and insert documents
 ///
@@ -461,11 +462,7 @@ impl FromStr for PeriodArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let seconds = settings::parse_duration(text)?;
-        let period = Duration::try_from_secs_f64(seconds);
-        period
-            .map(Self)
-            .map_err(|_| format!("'{text}' is too long to wait for: give 30s, 5m or 2d"))
+        parse_period(text).map(Self)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-
-use crate::snapshots::SnapshotPlace;
+use lookalike_server::SnapshotPlace;
 
 /// Maintain a collection of the service: check, repair, export, import
 ///

@@ -14,6 +14,7 @@ use lookalike::{Cpu, Recipe, Threshold, verify};
 use lookalike_batch::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };
+use lookalike_batch::text_diff::diff_passages;
 use serde_json::json;
 
 use crate::CommandOutcome;
@@ -21,7 +22,7 @@ use crate::args::{ExplainArgs, MeasureArg};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
 use crate::settings;
 use crate::settings::load_recipe;
-use crate::text_diff::{diff_passages, mark_passages};
+use crate::text_diff::mark_passages;
 
 use super::documents::{
     DocumentAddress, DocumentDescription, FoundDocument, ambiguous_id_message,

@@ -14,5 +14,6 @@ pub(crate) mod plant;
 pub(crate) mod recipe;
 pub(crate) mod search;
 pub(crate) mod segment;
+pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod tune;

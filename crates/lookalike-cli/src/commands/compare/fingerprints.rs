@@ -2,12 +2,12 @@
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
+use lookalike_batch::comparison::FingerprintShape;
 use serde_json::json;
 
 use super::text_report;
 use crate::CommandOutcome;
 use crate::args::{CompareArgs, NotationArg};
-use crate::comparison_report::FingerprintShape;
 use crate::output::{OutputPrinter, TextTone, format_plural};
 use crate::settings;
 

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::{AnalysisSteps, FigureKind};
+use lookalike_batch::comparison::{
+    ComparedSide, ComparisonCase, count_differing, figure_kind_name, format_number,
+};
+use lookalike_batch::text_diff::{self, diff_passages};
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
 use crate::commands::recipe::describe_feature;
-use crate::comparison_report::{
-    ComparedSide, ComparisonCase, count_differing, figure_kind_name, format_number,
-};
-use crate::text_diff::{self, diff_passages};
 
 const STYLE: &str = "\
 :root { color-scheme: light dark; --line: #8884; --a: #c0392b; --b: #1e8449; --one: #2e6bd6; }\n\

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
+use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
 use lookalike_batch::source::{InputFormat, ReadOptions};
 
 use super::documents::{
@@ -18,7 +19,6 @@ use super::documents::{
 };
 use crate::CommandOutcome;
 use crate::args::CompareArgs;
-use crate::comparison_report::{ComparedSide, ComparisonCase};
 use crate::output::{OutputPrinter, ReplacedFiles, escape_control};
 use crate::settings;
 

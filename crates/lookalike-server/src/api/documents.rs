@@ -1,0 +1,265 @@
+//! Calls on documents and clusters: insert, query, get, delete, list.
+
+use std::str::FromStr;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use lookalike::online::DocumentSlot;
+use lookalike::text::AnalysisScratch;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
+
+use crate::api::body::BodyReader;
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
+use crate::api::router::{ApiRequest, ApiResult};
+use crate::api::stream::{DocumentStream, StreamTask, check_room};
+use crate::json::{ClusterJson, DocumentJson, VerdictJson};
+
+/// Longest document, in bytes, that is compared on the request thread, because waking another thread would
+/// take longer.
+const SHORT: usize = 16 << 10;
+
+/// Clusters on a page: default and maximum.
+pub(crate) const CLUSTERS: (usize, usize) = (100, 1000);
+
+/// Members listed per cluster, default and maximum: on a page of clusters, and for a single cluster.
+pub(crate) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
+pub(crate) const MEMBERS: (usize, usize) = (1000, 100_000);
+
+/// Checks and inserts documents.
+pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
+    check_documents(api_request, StreamTask::Insert).await
+}
+
+/// Checks documents without inserting them.
+pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
+    check_documents(api_request, StreamTask::Query).await
+}
+
+async fn check_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {
+    let collection = api_request.collection();
+    let open = api_request
+        .service
+        .collections
+        .open_collection(&collection)?;
+    let kind = responses::body_kind(&api_request.headers)?;
+    let (limits, queue) = (
+        api_request.service.config.limits,
+        &api_request.service.queue,
+    );
+    let most = match kind {
+        BodyKind::Json => limits.document,
+        BodyKind::Lines => limits.body,
+    };
+    let mut reader = BodyReader::new(
+        &api_request.headers,
+        api_request.body,
+        most,
+        limits.body_timeout,
+    )?;
+    // A body that arrives slowly must not keep the collection from being deleted.
+    drop(open);
+    if kind == BodyKind::Lines {
+        if waits_to_be_asked(&api_request.headers) {
+            check_room(queue)?;
+            reader.wait_for_begin().await?;
+        }
+        let open = api_request
+            .service
+            .collections
+            .open_collection(&collection)?;
+        let stream = DocumentStream {
+            open,
+            task,
+            reader,
+            timed: api_request.timed,
+            queue: queue.clone(),
+            held: api_request.service.held.clone(),
+            client: api_request.client,
+            longest: limits.document as usize,
+            patience: limits.body_timeout,
+        };
+        return stream.begin_answer();
+    }
+    let (document, room) = responses::read_whole_body(reader, queue, api_request.client).await?;
+    let open = api_request
+        .service
+        .collections
+        .open_collection(&collection)?;
+    let answer = match task {
+        StreamTask::Insert => {
+            open.insert_queued(api_request.client, document, room)
+                .await?
+        }
+        StreamTask::Query => {
+            let is_short = document.len() <= SHORT;
+            let ask = move || {
+                let answer = open.query_document(&document, &mut AnalysisScratch::default());
+                open.count_query(&answer);
+                // The budget is occupied until here, even if the client disconnects.
+                drop(room);
+                answer
+            };
+            let answer = match is_short {
+                true => run_briefly(&api_request.service.at_once, ask),
+                false => in_background(ask).await,
+            };
+            answer.map_err(|refused| refused.problem)?
+        }
+    };
+    Ok(responses::json_response(
+        StatusCode::OK,
+        &VerdictJson::from(&answer),
+    ))
+}
+
+/// Runs short work that may block on a lock or the disk. Blocks this thread while other request threads
+/// remain; otherwise lets the runtime start another one first.
+fn run_briefly<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
+    match permits.try_acquire() {
+        Ok(_permit) => work(),
+        Err(_) => block_in_place(work),
+    }
+}
+
+/// Returns `true` if the client sends its body only after `100 Continue`.
+fn waits_to_be_asked(headers: &HeaderMap) -> bool {
+    let expected = headers.get(header::EXPECT);
+    expected.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// Returns a stored document.
+pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
+    let open = api_request
+        .service
+        .collections
+        .open_collection(&api_request.collection())?;
+    let id = api_request.path_part("id");
+    in_background(move || {
+        match open
+            .collection
+            .find_document(&id)
+            .map_err(|it| open.to_problem(it))?
+        {
+            Some(stored) => Ok(responses::json_response(
+                StatusCode::OK,
+                &DocumentJson::new(&stored, open.fingerprint_bits()),
+            )),
+            None => Err(no_document(&id)),
+        }
+    })
+    .await
+}
+
+/// Deletes a document.
+pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
+    let open = api_request
+        .service
+        .collections
+        .open_collection(&api_request.collection())?;
+    let id = api_request.path_part("id");
+    in_background(move || {
+        match open
+            .collection
+            .delete_document(&id)
+            .map_err(|it| open.to_problem(it))?
+        {
+            true => Ok(responses::empty_response()),
+            false => Err(no_document(&id)),
+        }
+    })
+    .await
+}
+
+fn no_document(id: &str) -> ApiProblem {
+    let shown: String = id.chars().take(60).collect();
+    ApiProblem::new(
+        ProblemCode::NoDocument,
+        format!("there is no document '{shown}'"),
+    )
+}
+
+#[derive(Serialize)]
+struct ClusterPageJson<'a> {
+    clusters: Vec<ClusterJson<'a>>,
+    /// Value of `after` for the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Position at which a page ended.
+struct PageCursor(DocumentSlot);
+
+impl FromStr for PageCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (section, index) = text.split_once('-').ok_or(())?;
+        Ok(Self(DocumentSlot {
+            partition: section.parse().map_err(|_| ())?,
+            index: index.parse().map_err(|_| ())?,
+        }))
+    }
+}
+
+/// Returns a page of clusters.
+pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
+    let open = api_request
+        .service
+        .collections
+        .open_collection(&api_request.collection())?;
+    let known = ["after", "limit", "members"];
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
+    let after: Option<PageCursor> =
+        parameters.get_parameter("after", "the `next` of the page before")?;
+    let count = parameters.count_parameter("limit", CLUSTERS.0, CLUSTERS.1)?;
+    let members = parameters.count_parameter("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
+    if count * members > MEMBERS.1 {
+        let detail = format!(
+            "{count} clusters with {members} members each can exceed the limit of {} members per \
+             page: give a smaller `limit` or fewer `members`",
+            MEMBERS.1
+        );
+        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    }
+    responses::long_answer(api_request.service, api_request.client, move || {
+        let after = after.map(|place| place.0);
+        let page = open.collection.list_clusters(after, count, members);
+        let page = page.map_err(|it| open.to_problem(it))?;
+        let next = page.next.filter(|_| page.clusters.len() == count);
+        let page = ClusterPageJson {
+            clusters: page.clusters.iter().map(ClusterJson::from).collect(),
+            next: next.map(|slot| format!("{}-{}", slot.partition, slot.index)),
+        };
+        Ok(responses::json_text(&page))
+    })
+    .await
+}
+
+/// Returns one cluster.
+pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
+    let open = api_request
+        .service
+        .collections
+        .open_collection(&api_request.collection())?;
+    let id = api_request.path_part("id");
+    let parameters =
+        QueryParameters::parse_query(api_request.query.as_deref(), &["after", "members"])?;
+    let after: Option<u64> =
+        parameters.get_parameter("after", "the `next` of the answer before")?;
+    let members = parameters.count_parameter("members", MEMBERS.0, MEMBERS.1)?;
+    responses::long_answer(api_request.service, api_request.client, move || match open
+        .collection
+        .find_cluster(&id, after, members)
+        .map_err(|it| open.to_problem(it))?
+    {
+        Some(cluster) => Ok(responses::json_text(&ClusterJson::from(&cluster))),
+        None => {
+            let shown: String = id.chars().take(60).collect();
+            let detail =
+                format!("there is no cluster '{shown}': a cluster has the id of its kept document");
+            Err(ApiProblem::new(ProblemCode::NoCluster, detail))
+        }
+    })
+    .await
+}
