@@ -42,6 +42,6 @@ mod snapshots;
 pub use access::AccessKeys;
 pub use config::{ClientLimits, ServiceConfig};
 pub use error::{Error, Result};
-pub use json::{read_stored_settings, write_settings};
+pub use json::settings::{read_stored_settings, write_settings};
 pub use service::run_service;
 pub use snapshots::{SnapshotPlace, with_snapshot};

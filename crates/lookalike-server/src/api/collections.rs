@@ -11,7 +11,8 @@ use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::check_name;
 use crate::collections::insert_queue::OpenCollection;
-use crate::json::{self, JsonFields, SettingsJson};
+use crate::json::JsonFields;
+use crate::json::settings::{SettingsJson, read_settings};
 use crate::snapshots::{SnapshotRefusal, SnapshotStore};
 
 /// Largest body, in bytes, of settings.
@@ -62,7 +63,7 @@ pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
     check_name(&name)?;
     let (body, _room) = responses::read_json_body(api_request, LONGEST_SETTINGS).await?;
     in_background(move || {
-        let settings = json::read_settings(&body)?;
+        let settings = read_settings(&body)?;
         let (open, made) = service.collections.create_collection(&name, &settings)?;
         let status = if made {
             StatusCode::CREATED

@@ -14,7 +14,8 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
-use crate::json::{ClusterJson, DocumentJson, VerdictJson};
+use crate::json::documents::DocumentJson;
+use crate::json::verdicts::{ClusterJson, VerdictJson};
 
 /// Longest document, in bytes, that is compared on the request thread, because waking another thread would
 /// take longer.

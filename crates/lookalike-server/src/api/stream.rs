@@ -38,7 +38,7 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{GoesOn, TimedRequest};
 use crate::collections::insert_queue::{AdmittedBatch, OpenCollection, RefusedDocument};
-use crate::json::{RefusedLineJson, VerdictJson};
+use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
 

@@ -29,7 +29,7 @@ use rayon::prelude::*;
 use tokio::sync::{oneshot, watch};
 
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::json;
+use crate::json::documents;
 use crate::limits::byte_budget::{ClientId, HeldBytes};
 use crate::limits::fair_queue::FairQueue;
 
@@ -270,7 +270,7 @@ impl OpenCollection {
         scratch: &mut AnalysisScratch,
     ) -> Result<PendingInsert, RefusedDocument> {
         self.prepare_read(
-            json::read_document(sent, self.fingerprint_bits()),
+            documents::read_document(sent, self.fingerprint_bits()),
             sent,
             scratch,
         )
@@ -283,7 +283,7 @@ impl OpenCollection {
         scratch: &mut AnalysisScratch,
     ) -> Result<PendingInsert, RefusedDocument> {
         let document = read.map_err(|problem| RefusedDocument {
-            id: json::readable_id(sent),
+            id: documents::readable_id(sent),
             problem,
         })?;
         self.check_length(&document)?;
@@ -435,13 +435,13 @@ impl OpenCollection {
         sent: &[u8],
         scratch: &mut AnalysisScratch,
     ) -> Result<InsertAnswer, RefusedDocument> {
-        let asked = json::read_query_document(sent, self.fingerprint_bits());
+        let asked = documents::read_query_document(sent, self.fingerprint_bits());
         let answer = self
             .prepare_read(asked, sent, scratch)
             .and_then(|document| self.answer_query(&document));
         answer.map_err(|RefusedDocument { id, mut problem }| {
-            problem.detail = json::without_name(&problem.detail);
-            let id = id.filter(|id| json::stated_id(id).is_some());
+            problem.detail = documents::without_name(&problem.detail);
+            let id = id.filter(|id| documents::stated_id(id).is_some());
             RefusedDocument { id, problem }
         })
     }

@@ -22,7 +22,7 @@ use lookalike_store::{
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::collections::insert_queue::OpenCollection;
 use crate::error::{Result, bail, with_context};
-use crate::json;
+use crate::json::settings::difference;
 
 /// Longest name, in bytes.
 const LONGEST_NAME: usize = 64;
@@ -189,7 +189,7 @@ impl ServedCollections {
                 return Ok((Arc::clone(open), false));
             }
             Some(CollectionStatus::Open(open)) => {
-                let difference = json::difference(open.collection.collection_settings(), settings);
+                let difference = difference(open.collection.collection_settings(), settings);
                 let detail =
                     format!("the collection '{name}' exists with other settings: {difference}");
                 return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
