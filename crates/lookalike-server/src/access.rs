@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Uri, header};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::error::{Error, Result, bail, with_context};
 
 /// Smallest length of a key, in bytes.
@@ -223,7 +223,7 @@ pub(crate) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), ApiProble
     }
     let told = match host {
         "" => "has no Host header".to_owned(),
-        host => format!("is for '{}'", host.chars().take(60).collect::<String>()),
+        host => format!("is for '{}'", shorten_text(host)),
     };
     Err(ApiProblem::new(
         ProblemCode::WrongHost,

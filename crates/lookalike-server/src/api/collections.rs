@@ -47,10 +47,7 @@ impl<'a> From<&'a Arc<OpenCollection>> for CollectionJson<'a> {
 
 /// Returns a collection and its settings.
 pub(crate) async fn get_collection(api_request: ApiRequest) -> ApiResult {
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&api_request.collection())?;
+    let open = api_request.open_collection()?;
     Ok(responses::json_response(
         StatusCode::OK,
         &CollectionJson::from(&open),
@@ -90,10 +87,7 @@ pub(crate) async fn delete_collection(api_request: ApiRequest) -> ApiResult {
 
 /// Returns the statistics of a collection.
 pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&api_request.collection())?;
+    let open = api_request.open_collection()?;
     in_background(move || {
         let stats = open
             .collection
@@ -121,7 +115,7 @@ pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
 /// Copies a collection to a new snapshot.
 pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
     let (service, collection) = (Arc::clone(&api_request.service), api_request.collection());
-    service.collections.open_collection(&collection)?;
+    api_request.open_collection()?;
     if service.snapshots.is_none() {
         let detail = "the service has no directory for snapshots: start it with --snapshots PLACE";
         return Err(ApiProblem::new(ProblemCode::BadRequest, detail));

@@ -1,19 +1,22 @@
 //! Calls on documents and clusters: insert, query, get, delete, list.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::body::Body;
+use axum::http::{HeaderMap, Response, StatusCode, header};
 use lookalike::online::DocumentSlot;
 use lookalike::text::AnalysisScratch;
+use lookalike_store::Error;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-use crate::api::body::BodyReader;
-use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
+use crate::collections::insert_queue::OpenCollection;
 use crate::json::documents::DocumentJson;
 use crate::json::verdicts::{ClusterJson, VerdictJson};
 
@@ -39,60 +42,23 @@ pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
 }
 
 async fn check_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {
-    let collection = api_request.collection();
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&collection)?;
-    let kind = responses::body_kind(&api_request.headers)?;
-    let (limits, queue) = (
-        api_request.service.config.limits,
-        &api_request.service.queue,
-    );
-    let most = match kind {
-        BodyKind::Json => limits.document,
-        BodyKind::Lines => limits.body,
-    };
-    let mut reader = BodyReader::new(
-        &api_request.headers,
-        api_request.body,
-        most,
-        limits.body_timeout,
-    )?;
-    // A body that arrives slowly must not keep the collection from being deleted.
-    drop(open);
-    if kind == BodyKind::Lines {
-        if waits_to_be_asked(&api_request.headers) {
-            check_room(queue)?;
-            reader.wait_for_begin().await?;
-        }
-        let open = api_request
-            .service
-            .collections
-            .open_collection(&collection)?;
-        let stream = DocumentStream {
-            open,
-            task,
-            reader,
-            timed: api_request.timed,
-            queue: queue.clone(),
-            held: api_request.service.held.clone(),
-            client: api_request.client,
-            longest: limits.document as usize,
-            patience: limits.body_timeout,
-        };
-        return stream.begin_answer();
+    // A body that arrives slowly must not keep the collection from being deleted, so the collection is opened
+    // again when the body is there.
+    drop(api_request.open_collection()?);
+    match responses::body_kind(&api_request.headers)? {
+        BodyKind::Json => check_document(api_request, task).await,
+        BodyKind::Lines => check_lines(api_request, task).await,
     }
-    let (document, room) = responses::read_whole_body(reader, queue, api_request.client).await?;
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&collection)?;
+}
+
+/// Checks one document.
+async fn check_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+    let reader = api_request.read_body(api_request.service.config.limits.document)?;
+    let (service, client) = (&api_request.service, api_request.client);
+    let (document, room) = responses::read_whole_body(reader, &service.queue, client).await?;
+    let open = api_request.open_collection()?;
     let answer = match task {
-        StreamTask::Insert => {
-            open.insert_queued(api_request.client, document, room)
-                .await?
-        }
+        StreamTask::Insert => open.insert_queued(client, document, room).await,
         StreamTask::Query => {
             let is_short = document.len() <= SHORT;
             let ask = move || {
@@ -102,17 +68,39 @@ async fn check_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult
                 drop(room);
                 answer
             };
-            let answer = match is_short {
-                true => run_briefly(&api_request.service.at_once, ask),
+            match is_short {
+                true => run_briefly(&service.at_once, ask),
                 false => in_background(ask).await,
-            };
-            answer.map_err(|refused| refused.problem)?
+            }
         }
     };
+    let answer = answer.map_err(|refused| refused.problem)?;
     Ok(responses::json_response(
         StatusCode::OK,
         &VerdictJson::from(&answer),
     ))
+}
+
+/// Checks one document per line, and answers while the lines arrive.
+async fn check_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+    let limits = api_request.service.config.limits;
+    let mut reader = api_request.read_body(limits.body)?;
+    if waits_to_be_asked(&api_request.headers) {
+        check_room(&api_request.service.queue)?;
+        reader.wait_for_begin().await?;
+    }
+    let stream = DocumentStream {
+        open: api_request.open_collection()?,
+        task,
+        reader,
+        queue: Arc::clone(&api_request.service.queue),
+        held: Arc::clone(&api_request.service.held),
+        timed: api_request.timed,
+        client: api_request.client,
+        longest: limits.document as usize,
+        patience: limits.body_timeout,
+    };
+    stream.begin_answer()
 }
 
 /// Runs short work that may block on a lock or the disk. Blocks this thread while other request threads
@@ -132,53 +120,40 @@ fn waits_to_be_asked(headers: &HeaderMap) -> bool {
 
 /// Returns a stored document.
 pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&api_request.collection())?;
-    let id = api_request.path_part("id");
-    in_background(move || {
-        match open
-            .collection
-            .find_document(&id)
-            .map_err(|it| open.to_problem(it))?
-        {
-            Some(stored) => Ok(responses::json_response(
-                StatusCode::OK,
-                &DocumentJson::new(&stored, open.fingerprint_bits()),
-            )),
-            None => Err(no_document(&id)),
-        }
+    with_document(api_request, |open, id| {
+        let stored = open.collection.find_document(id)?;
+        Ok(stored.map(|stored| {
+            let document = DocumentJson::new(&stored, open.fingerprint_bits());
+            responses::json_response(StatusCode::OK, &document)
+        }))
     })
     .await
 }
 
 /// Deletes a document.
 pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&api_request.collection())?;
-    let id = api_request.path_part("id");
-    in_background(move || {
-        match open
-            .collection
-            .delete_document(&id)
-            .map_err(|it| open.to_problem(it))?
-        {
-            true => Ok(responses::empty_response()),
-            false => Err(no_document(&id)),
-        }
+    with_document(api_request, |open, id| {
+        let was_there = open.collection.delete_document(id)?;
+        Ok(was_there.then(responses::empty_response))
     })
     .await
 }
 
-fn no_document(id: &str) -> ApiProblem {
-    let shown: String = id.chars().take(60).collect();
-    ApiProblem::new(
-        ProblemCode::NoDocument,
-        format!("there is no document '{shown}'"),
-    )
+/// Answers a request for one document with the result of `work`, which is `None` if there is no such document.
+async fn with_document(
+    api_request: ApiRequest,
+    work: fn(&OpenCollection, &str) -> Result<Option<Response<Body>>, Error>,
+) -> ApiResult {
+    let open = api_request.open_collection()?;
+    let id = api_request.path_part("id");
+    in_background(move || {
+        let response = work(&open, &id).map_err(|it| open.to_problem(it))?;
+        response.ok_or_else(|| {
+            let detail = format!("there is no document '{}'", shorten_text(&id));
+            ApiProblem::new(ProblemCode::NoDocument, detail)
+        })
+    })
+    .await
 }
 
 #[derive(Serialize)]
@@ -205,10 +180,7 @@ impl FromStr for PageCursor {
 
 /// Returns a page of clusters.
 pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&api_request.collection())?;
+    let open = api_request.open_collection()?;
     let known = ["after", "limit", "members"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let after: Option<PageCursor> =
@@ -239,10 +211,7 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
 
 /// Returns one cluster.
 pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
-    let open = api_request
-        .service
-        .collections
-        .open_collection(&api_request.collection())?;
+    let open = api_request.open_collection()?;
     let id = api_request.path_part("id");
     let parameters =
         QueryParameters::parse_query(api_request.query.as_deref(), &["after", "members"])?;
@@ -256,7 +225,7 @@ pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
     {
         Some(cluster) => Ok(responses::json_text(&ClusterJson::from(&cluster))),
         None => {
-            let shown: String = id.chars().take(60).collect();
+            let shown = shorten_text(&id);
             let detail =
                 format!("there is no cluster '{shown}': a cluster has the id of its kept document");
             Err(ApiProblem::new(ProblemCode::NoCluster, detail))

@@ -249,6 +249,11 @@ impl ApiProblem {
     }
 }
 
+/// Returns as much of a text as a message shows.
+pub(crate) fn shorten_text(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
 impl From<Error> for ApiProblem {
     fn from(error: Error) -> Self {
         let code = match error.kind() {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::api::body::{BodyReader, MARK};
-use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::queue_full;
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
@@ -97,7 +97,7 @@ pub(crate) fn body_kind(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
         "application/json" => Ok(BodyKind::Json),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(BodyKind::Lines),
         other => {
-            let shown: String = other.chars().take(60).collect();
+            let shown = shorten_text(other);
             Err(ApiProblem::new(
                 ProblemCode::UnsupportedType,
                 format!(
@@ -115,7 +115,7 @@ fn check_charset(parameters: &str) -> Result<(), ApiProblem> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let charset = value.trim().trim_matches('"');
         if name.trim().eq_ignore_ascii_case("charset") && !charset.eq_ignore_ascii_case("utf-8") {
-            let shown: String = charset.chars().take(60).collect();
+            let shown = shorten_text(charset);
             let detail = format!("the charset is '{shown}': bodies are UTF-8");
             return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
         }
@@ -128,22 +128,15 @@ fn check_charset(parameters: &str) -> Result<(), ApiProblem> {
 /// # Errors
 /// If it has another type, is too large, too slow or malformed, or the budget is used up.
 pub(crate) async fn read_json_body(
-    api_request: ApiRequest,
+    mut api_request: ApiRequest,
     most: u64,
 ) -> Result<(Bytes, HeldBytes), ApiProblem> {
     if body_kind(&api_request.headers)? != BodyKind::Json {
         let detail = "the call takes one JSON object: give application/json";
         return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
     }
-    let service = &api_request.service;
-    let limits = &service.config.limits;
-    let reader = BodyReader::new(
-        &api_request.headers,
-        api_request.body,
-        most,
-        limits.body_timeout,
-    )?;
-    read_whole_body(reader, &service.queue, api_request.client).await
+    let reader = api_request.read_body(most)?;
+    read_whole_body(reader, &api_request.service.queue, api_request.client).await
 }
 
 /// Reads a whole body. There must be budget for every piece as it arrives; this never waits for budget.
@@ -201,7 +194,7 @@ impl<'a> QueryParameters<'a> {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let twice = parameters.iter().any(|(earlier, _)| *earlier == name);
             if twice || !known.contains(&name) {
-                let shown: String = name.chars().take(60).collect();
+                let shown = shorten_text(name);
                 let what = if twice {
                     "given twice"
                 } else {
@@ -228,7 +221,7 @@ impl<'a> QueryParameters<'a> {
             return Ok(None);
         };
         value.parse().map(Some).map_err(|_| {
-            let shown: String = value.chars().take(60).collect();
+            let shown = shorten_text(value);
             let detail = format!("the parameter `{name}` is '{shown}': give {wanted}");
             ApiProblem::new(ProblemCode::BadRequest, detail)
         })

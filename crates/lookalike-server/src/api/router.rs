@@ -18,8 +18,10 @@ use axum::{RequestPartsExt, Router};
 
 use super::{collections, documents, health, texts};
 use crate::access::{AccessRole, check_host};
+use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::QueryParameters;
+use crate::collections::insert_queue::OpenCollection;
 use crate::connections::PeerAddress;
 use crate::limits::byte_budget::ClientId;
 use crate::service::ServiceState;
@@ -170,7 +172,7 @@ pub(crate) struct ApiRequest {
     path: Vec<(String, String)>,
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Body,
+    body: Body,
 }
 
 impl ApiRequest {
@@ -180,8 +182,28 @@ impl ApiRequest {
         part.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
+    /// Takes the body, of which at most `most` bytes are read.
+    ///
+    /// # Errors
+    /// If its encoding is not supported.
+    pub(crate) fn read_body(&mut self, most: u64) -> Result<BodyReader, ApiProblem> {
+        let body = std::mem::take(&mut self.body);
+        let patience = self.service.config.limits.body_timeout;
+        BodyReader::new(&self.headers, body, most, patience)
+    }
+
+    /// Returns the name of the collection in the path.
     pub(crate) fn collection(&self) -> String {
         self.path_part("collection")
+    }
+
+    /// Returns the open collection that the path names.
+    ///
+    /// # Errors
+    /// If there is none with this name, or it is not open.
+    pub(crate) fn open_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
+        let name = self.collection();
+        self.service.collections.open_collection(&name)
     }
 }
 

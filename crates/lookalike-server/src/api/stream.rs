@@ -28,7 +28,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
-use lookalike_store::{InsertAnswer, PendingInsert};
+use lookalike_batch::match_options::counts_edits;
 use rayon::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -37,7 +37,9 @@ use crate::api::body::{BodyReader, MARK, body_too_large, check_rate};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{GoesOn, TimedRequest};
-use crate::collections::insert_queue::{AdmittedBatch, OpenCollection, RefusedDocument};
+use crate::collections::insert_queue::{
+    AdmittedBatch, DocumentAnswer, OpenCollection, PreparedDocument, RefusedDocument,
+};
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};
 use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
@@ -476,22 +478,36 @@ fn client_gone() -> ApiProblem {
     ApiProblem::new(ProblemCode::TooSlow, "the client does not read its answers")
 }
 
-/// A portion and the result of the previous stage.
-struct PipelineStep<W> {
+/// A portion and how far its documents are.
+struct PipelineStep {
     portion: LinePortion,
-    work: W,
+    documents: PortionState,
 }
 
-/// Result of the parallel stage.
-enum PreparedPortion {
-    Insert(Vec<Result<PendingInsert, RefusedDocument>>),
-    Answered(Vec<Result<InsertAnswer, RefusedDocument>>),
+/// State of the documents of a portion. Those of a query are answered by the first stage.
+enum PortionState {
+    Prepared(Vec<PreparedDocument>),
+    Admitted(AdmittedBatch),
+    Answered(Vec<DocumentAnswer>),
 }
 
-/// Result of the ordered stage.
-enum CheckedPortion {
-    Taken(AdmittedBatch),
-    Answered(Vec<Result<InsertAnswer, RefusedDocument>>),
+impl PortionState {
+    /// Admits prepared documents.
+    fn admit_prepared(self, open: &OpenCollection) -> Self {
+        match self {
+            Self::Prepared(prepared) => Self::Admitted(open.admit_documents(prepared)),
+            later => later,
+        }
+    }
+
+    /// Returns the answers, once admitted documents are on disk.
+    fn into_answers(self, open: &OpenCollection) -> Vec<DocumentAnswer> {
+        match self {
+            Self::Prepared(prepared) => open.answers_when_durable(open.admit_documents(prepared)),
+            Self::Admitted(batch) => open.answers_when_durable(batch),
+            Self::Answered(answers) => answers,
+        }
+    }
 }
 
 async fn prepare_portions(
@@ -499,14 +515,14 @@ async fn prepare_portions(
     task: StreamTask,
     answers: mpsc::UnboundedSender<HeldAnswer>,
     mut portions: mpsc::Receiver<LinePortion>,
-    ready: mpsc::Sender<PipelineStep<PreparedPortion>>,
+    ready: mpsc::Sender<PipelineStep>,
 ) {
     while let Some(portion) = portions.recv().await {
         let (open, sender) = (Arc::clone(open), answers.clone());
         let made = in_background(move || {
-            let work = match task {
+            let documents = match task {
                 StreamTask::Insert => {
-                    PreparedPortion::Insert(map_lines(&portion, |sent, scratch| {
+                    PortionState::Prepared(map_lines(&portion, |sent, scratch| {
                         open.prepare_document(sent, scratch)
                     }))
                 }
@@ -519,15 +535,15 @@ async fn prepare_portions(
                         open.query_document(sent, scratch)
                     };
                     // Costly queries must not keep the shared pool from preparing the documents of others.
-                    let answers = match open.compares_sequences() {
+                    let answers = match counts_edits(open.similarity_measure()) {
                         true => each_in_order(&portion, answer),
                         false => map_lines(&portion, answer),
                     };
                     answers.iter().for_each(|answer| open.count_query(answer));
-                    PreparedPortion::Answered(answers)
+                    PortionState::Answered(answers)
                 }
             };
-            PipelineStep { portion, work }
+            PipelineStep { portion, documents }
         });
         if ready.send(made.await).await.is_err() {
             return;
@@ -562,19 +578,14 @@ fn each_in_order<T>(
 
 async fn admit_portions(
     open: &Arc<OpenCollection>,
-    mut ready: mpsc::Receiver<PipelineStep<PreparedPortion>>,
-    admitted: mpsc::Sender<PipelineStep<CheckedPortion>>,
+    mut ready: mpsc::Receiver<PipelineStep>,
+    admitted: mpsc::Sender<PipelineStep>,
 ) {
-    while let Some(PipelineStep { portion, work }) = ready.recv().await {
+    while let Some(PipelineStep { portion, documents }) = ready.recv().await {
         let open = Arc::clone(open);
-        let work = in_background(move || match work {
-            PreparedPortion::Insert(prepared) => {
-                CheckedPortion::Taken(open.admit_documents(prepared))
-            }
-            PreparedPortion::Answered(answers) => CheckedPortion::Answered(answers),
-        });
-        let work = work.await;
-        if admitted.send(PipelineStep { portion, work }).await.is_err() {
+        let documents = in_background(move || documents.admit_prepared(&open)).await;
+        let step = PipelineStep { portion, documents };
+        if admitted.send(step).await.is_err() {
             return;
         }
     }
@@ -582,28 +593,19 @@ async fn admit_portions(
 
 async fn answer_portions(
     open: &Arc<OpenCollection>,
-    mut admitted: mpsc::Receiver<PipelineStep<CheckedPortion>>,
+    mut admitted: mpsc::Receiver<PipelineStep>,
     out: &AnswerSink,
 ) {
-    while let Some(PipelineStep { portion, work }) = admitted.recv().await {
+    while let Some(PipelineStep { portion, documents }) = admitted.recv().await {
         let open = Arc::clone(open);
-        let text = in_background(move || {
-            let answers = match work {
-                CheckedPortion::Taken(taken) => open.answers_when_durable(taken),
-                CheckedPortion::Answered(answers) => answers,
-            };
-            write_answers(&portion, &answers)
-        });
+        let text = in_background(move || write_answers(&portion, &documents.into_answers(&open)));
         if out.send_answer(text.await.into()).await.is_err() {
             return;
         }
     }
 }
 
-fn write_answers(
-    portion: &LinePortion,
-    answers: &[Result<InsertAnswer, RefusedDocument>],
-) -> Vec<u8> {
+fn write_answers(portion: &LinePortion, answers: &[DocumentAnswer]) -> Vec<u8> {
     let mut text = Vec::with_capacity(answers.len() * 96);
     for (line, answer) in portion.lines.iter().zip(answers) {
         match answer {

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use lookalike::plan::SimilarityMeasure;
 use lookalike::text::AnalysisScratch;
+use lookalike_batch::match_options::is_edit_distance;
 use lookalike_store::{
     AdmittedDocuments, Collection, DocumentContent, Error, InsertAnswer, NewDocument,
     PendingInsert, StoredVerdict,
@@ -34,14 +35,14 @@ use crate::limits::byte_budget::{ClientId, HeldBytes};
 use crate::limits::fair_queue::FairQueue;
 
 /// Largest number of documents admitted as one batch.
-const TOGETHER: usize = 1024;
+const MAX_BATCH_DOCUMENTS: usize = 1024;
 
 /// Largest text, in bytes, that is compared by edit distance. That takes time in proportion to the product of
 /// both lengths, and all other inserts wait meanwhile.
-const IN_SEQUENCE: usize = 64 << 10;
+const LONGEST_EDITED_TEXT: usize = 64 << 10;
 
 /// Size of a batch, in bytes, from which it is prepared on all threads.
-const MANY_BYTES: usize = 64 << 10;
+const PARALLEL_BATCH_BYTES: usize = 64 << 10;
 
 /// An open collection.
 pub(crate) struct OpenCollection {
@@ -76,18 +77,21 @@ struct InsertQueue {
     waiting: FairQueue<WaitingInsert>,
     /// `true` while a task admits waiting documents.
     admitting: bool,
-    taken: Vec<(AdmittedBatch, Vec<AnswerReceiver>)>,
+    taken: Vec<(AdmittedBatch, Vec<AnswerSender>)>,
     /// `true` while a task returns answers.
     settling: bool,
 }
 
 struct WaitingInsert {
     document: WaitingDocument,
-    answer: AnswerReceiver,
+    answer: AnswerSender,
 }
 
 /// A document that is ready to be checked, or why it is refused.
-type PreparedDocument = Result<PendingInsert, RefusedDocument>;
+pub(crate) type PreparedDocument = Result<PendingInsert, RefusedDocument>;
+
+/// The answer to a document, or why it is refused.
+pub(crate) type DocumentAnswer = Result<InsertAnswer, RefusedDocument>;
 
 enum WaitingDocument {
     /// As it was sent.
@@ -104,10 +108,10 @@ impl WaitingDocument {
     }
 }
 
-/// Destination of an answer, and the reserved bytes of its document, which stay reserved until it is answered
-/// even if the client disconnects.
-struct AnswerReceiver {
-    answer: oneshot::Sender<Result<InsertAnswer, ApiProblem>>,
+/// Sender of an answer, and the reserved bytes of its document, which stay reserved until it is answered even
+/// if the client disconnects.
+struct AnswerSender {
+    answer: oneshot::Sender<DocumentAnswer>,
     room: HeldBytes,
 }
 
@@ -126,9 +130,7 @@ pub(crate) struct AdmittedBatch {
 }
 
 /// Separates documents from refusals, which keep their places among them.
-fn separate(
-    prepared: Vec<Result<PendingInsert, RefusedDocument>>,
-) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
+fn separate(prepared: Vec<PreparedDocument>) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
     let mut documents = Vec::with_capacity(prepared.len());
     let mut places = Vec::with_capacity(prepared.len());
     for one in prepared {
@@ -168,16 +170,9 @@ impl OpenCollection {
         self.collection.collection_settings().recipe.simhash.bits
     }
 
-    /// Returns `true` if texts are compared as sequences, in time that grows with the product of their
-    /// lengths.
-    pub(crate) fn compares_sequences(&self) -> bool {
-        let measure = self.collection.collection_settings().matching.measure;
-        matches!(
-            measure,
-            SimilarityMeasure::Levenshtein
-                | SimilarityMeasure::Indel
-                | SimilarityMeasure::Substring
-        )
+    /// Returns the measure of similarity.
+    pub(crate) fn similarity_measure(&self) -> SimilarityMeasure {
+        self.collection.collection_settings().matching.measure
     }
 
     /// Ends the bulk requests of the collection, so that it can be deleted.
@@ -268,7 +263,7 @@ impl OpenCollection {
         &self,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
-    ) -> Result<PendingInsert, RefusedDocument> {
+    ) -> PreparedDocument {
         self.prepare_read(
             documents::read_document(sent, self.fingerprint_bits()),
             sent,
@@ -281,7 +276,7 @@ impl OpenCollection {
         read: Result<NewDocument, ApiProblem>,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
-    ) -> Result<PendingInsert, RefusedDocument> {
+    ) -> PreparedDocument {
         let document = read.map_err(|problem| RefusedDocument {
             id: documents::readable_id(sent),
             problem,
@@ -296,20 +291,16 @@ impl OpenCollection {
     }
 
     fn check_length(&self, document: &NewDocument) -> Result<(), RefusedDocument> {
-        let measure = self.collection.collection_settings().matching.measure;
-        let (
-            SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel,
-            DocumentContent::Text(text),
-        ) = (measure, &document.content)
-        else {
-            return Ok(());
+        let text = match &document.content {
+            DocumentContent::Text(text) if is_edit_distance(self.similarity_measure()) => text,
+            _ => return Ok(()),
         };
-        if text.len() <= IN_SEQUENCE {
+        if text.len() <= LONGEST_EDITED_TEXT {
             return Ok(());
         }
         let detail = format!(
             "the text has {} bytes, and a collection that compares by edit distance accepts at \
-             most {IN_SEQUENCE}",
+             most {LONGEST_EDITED_TEXT}",
             text.len()
         );
         Err(RefusedDocument {
@@ -320,10 +311,7 @@ impl OpenCollection {
 
     /// Checks and inserts documents in their order, so that earlier ones count for later ones. Documents
     /// already refused keep their position.
-    pub(crate) fn admit_documents(
-        &self,
-        prepared: Vec<Result<PendingInsert, RefusedDocument>>,
-    ) -> AdmittedBatch {
+    pub(crate) fn admit_documents(&self, prepared: Vec<PreparedDocument>) -> AdmittedBatch {
         let (documents, places) = separate(prepared);
         AdmittedBatch {
             admitted: self.collection.admit_documents(&documents),
@@ -336,8 +324,8 @@ impl OpenCollection {
     /// not admitted.
     fn admit_turn(
         &self,
-        prepared: Vec<Result<PendingInsert, RefusedDocument>>,
-    ) -> (AdmittedBatch, Vec<Result<PendingInsert, RefusedDocument>>) {
+        prepared: Vec<PreparedDocument>,
+    ) -> (AdmittedBatch, Vec<PreparedDocument>) {
         let (mut documents, mut places) = separate(prepared);
         let admitted = self.collection.admit_turn(&documents);
         let mut left = documents.split_off(admitted.count()).into_iter();
@@ -362,10 +350,7 @@ impl OpenCollection {
     }
 
     /// Returns the answers to admitted documents, once these are on disk.
-    pub(crate) fn answers_when_durable(
-        &self,
-        taken: AdmittedBatch,
-    ) -> Vec<Result<InsertAnswer, RefusedDocument>> {
+    pub(crate) fn answers_when_durable(&self, taken: AdmittedBatch) -> Vec<DocumentAnswer> {
         let answers = self.collection.wait_until_durable(taken.admitted);
         let mut answers = taken
             .documents
@@ -386,7 +371,7 @@ impl OpenCollection {
         answers
     }
 
-    fn count_answer(&self, answer: &Result<InsertAnswer, RefusedDocument>) {
+    fn count_answer(&self, answer: &DocumentAnswer) {
         let counter = match answer {
             Ok(answer) if answer.seq.is_none() => &self.counts.late,
             Ok(answer) if answer.again => &self.counts.again,
@@ -421,7 +406,7 @@ impl OpenCollection {
     }
 
     /// Counts the outcome of a query.
-    pub(crate) fn count_query(&self, answer: &Result<InsertAnswer, RefusedDocument>) {
+    pub(crate) fn count_query(&self, answer: &DocumentAnswer) {
         let counter = match answer {
             Ok(_) => &self.counts.queried,
             Err(_) => &self.counts.refused_query,
@@ -434,7 +419,7 @@ impl OpenCollection {
         &self,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
-    ) -> Result<InsertAnswer, RefusedDocument> {
+    ) -> DocumentAnswer {
         let asked = documents::read_query_document(sent, self.fingerprint_bits());
         let answer = self
             .prepare_read(asked, sent, scratch)
@@ -446,7 +431,7 @@ impl OpenCollection {
         })
     }
 
-    fn answer_query(&self, document: &PendingInsert) -> Result<InsertAnswer, RefusedDocument> {
+    fn answer_query(&self, document: &PendingInsert) -> DocumentAnswer {
         self.collection
             .query_document(document)
             .map_err(|error| RefusedDocument {
@@ -464,9 +449,9 @@ impl OpenCollection {
         client: ClientId,
         document: Bytes,
         room: HeldBytes,
-    ) -> Result<InsertAnswer, ApiProblem> {
+    ) -> DocumentAnswer {
         let (answer, answered) = oneshot::channel();
-        let answer = AnswerReceiver { answer, room };
+        let answer = AnswerSender { answer, room };
         let begins = {
             let mut queue = self.lock_queue();
             let document = WaitingDocument::Sent(document);
@@ -482,7 +467,7 @@ impl OpenCollection {
         answered.await.unwrap_or_else(|_| {
             let detail = "the service stops before the verdict of the document is known: send it \
                           again under the same id when the service is back";
-            Err(ApiProblem::new(ProblemCode::Stopping, detail))
+            Err(ApiProblem::new(ProblemCode::Stopping, detail).into())
         })
     }
 
@@ -497,17 +482,17 @@ impl OpenCollection {
                     queue.admitting = false;
                     return;
                 }
-                queue.waiting.take(TOGETHER)
+                queue.waiting.take(MAX_BATCH_DOCUMENTS)
             };
-            let (prepared, mut receivers) = self.prepare_all(waiting, &mut scratch);
+            let (prepared, mut senders) = self.prepare_all(waiting, &mut scratch);
             let (taken, rest) = self.admit_turn(prepared);
-            let receivers_of_rest = receivers.split_off(receivers.len() - rest.len());
-            let rest = rest.into_iter().zip(receivers_of_rest);
+            let senders_of_rest = senders.split_off(senders.len() - rest.len());
+            let rest = rest.into_iter().zip(senders_of_rest);
             let rest = rest.map(|(prepared, (client, answer))| {
                 let document = WaitingDocument::Prepared(Box::new(prepared));
                 (client, WaitingInsert { document, answer })
             });
-            let answers = receivers.into_iter().map(|(_, answer)| answer).collect();
+            let answers = senders.into_iter().map(|(_, answer)| answer).collect();
             let begins = {
                 let mut queue = self.lock_queue();
                 queue.waiting.put_back(rest.collect());
@@ -532,17 +517,14 @@ impl OpenCollection {
                 }
                 std::mem::take(&mut queue.taken)
             };
-            for (taken, receivers) in taken {
-                for (receiver, answer) in
-                    receivers.into_iter().zip(self.answers_when_durable(taken))
-                {
+            for (taken, senders) in taken {
+                let answers = self.answers_when_durable(taken);
+                for (sender, answer) in senders.into_iter().zip(answers) {
                     // The bytes are released first, so that a client that has its answer can send the next
                     // document.
-                    drop(receiver.room);
+                    drop(sender.room);
                     // The client may have disconnected; then nobody needs the answer.
-                    let _ = receiver
-                        .answer
-                        .send(answer.map_err(|refused| refused.problem));
+                    let _ = sender.answer.send(answer);
                 }
             }
         }
@@ -553,8 +535,8 @@ impl OpenCollection {
         &self,
         waiting: Vec<(ClientId, WaitingInsert)>,
         scratch: &mut AnalysisScratch,
-    ) -> (Vec<PreparedDocument>, Vec<(ClientId, AnswerReceiver)>) {
-        let (documents, receivers): (Vec<_>, Vec<_>) = waiting
+    ) -> (Vec<PreparedDocument>, Vec<(ClientId, AnswerSender)>) {
+        let (documents, senders): (Vec<_>, Vec<_>) = waiting
             .into_iter()
             .map(|(client, one)| (one.document, (client, one.answer)))
             .unzip();
@@ -566,7 +548,7 @@ impl OpenCollection {
             WaitingDocument::Sent(sent) => self.prepare_document(&sent, scratch),
             WaitingDocument::Prepared(prepared) => *prepared,
         };
-        let prepared = if documents.len() > 1 && bytes >= MANY_BYTES {
+        let prepared = if documents.len() > 1 && bytes >= PARALLEL_BATCH_BYTES {
             let documents = documents.into_par_iter();
             documents
                 .map_init(AnalysisScratch::default, prepare)
@@ -577,7 +559,7 @@ impl OpenCollection {
                 .map(|document| prepare(scratch, document))
                 .collect()
         };
-        (prepared, receivers)
+        (prepared, senders)
     }
 
     fn lock_queue(&self) -> MutexGuard<'_, InsertQueue> {

@@ -17,8 +17,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::verdicts::VerdictJson;
-use super::{JsonObject, bad_json_problem, shorten_text};
-use crate::api::problem::{ApiProblem, ProblemCode};
+use super::{JsonObject, bad_json_problem};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 
 /// A document as clients send it.
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 
 /// Parses JSON that is a whole body, or part of one.
 ///
@@ -206,9 +206,4 @@ impl JsonFields {
 
 fn bad_settings(what: impl fmt::Display) -> ApiProblem {
     ApiProblem::new(ProblemCode::BadSettings, what.to_string())
-}
-
-/// Returns as much of a text as a message shows.
-fn shorten_text(text: &str) -> String {
-    text.chars().take(60).collect()
 }

@@ -17,8 +17,8 @@ use lookalike_store::{CollectionContent, CollectionSettings, ExpiryClock, OnConf
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{JsonFields, bad_settings, shorten_text};
-use crate::api::problem::ApiProblem;
+use super::{JsonFields, bad_settings};
+use crate::api::problem::{ApiProblem, shorten_text};
 use crate::error::Error;
 
 impl JsonFields {
