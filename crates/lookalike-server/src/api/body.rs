@@ -129,6 +129,17 @@ impl BodyReader {
         Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
+    /// Returns the largest length that the body can have: that which the request states, or the limit.
+    pub(crate) fn longest_length(&self) -> usize {
+        let stated = match self.decoder {
+            BodyDecoder::Plain => self.body.size_hint().upper(),
+            BodyDecoder::Gzip(_) | BodyDecoder::Zstd(_) => None,
+        };
+        let unread = stated.map(|unread| unread.saturating_add(self.received));
+        let longest = unread.unwrap_or(self.most).min(self.most);
+        usize::try_from(longest).unwrap_or(usize::MAX)
+    }
+
     /// Waits until the body has begun. A client that sent `Expect: 100-continue` is told to send its body by
     /// this first read, and only if it has no answer by then.
     ///

@@ -145,30 +145,64 @@ pub(crate) async fn read_whole_body(
     queue: &Arc<ByteBudget>,
     client: ClientId,
 ) -> Result<(Bytes, HeldBytes), ApiProblem> {
-    let room = |bytes: usize| queue.try_take_bytes(client, bytes).ok_or_else(queue_full);
     reader.check_stated_length()?;
     let first = reader.next_piece().await?.unwrap_or_default();
-    let mut held = room(first.len())?;
-    let Some(second) = reader.next_piece().await? else {
+    let held = queue.try_take_bytes(client, first.len());
+    let held = held.ok_or_else(queue_full)?;
+    let Some(mut piece) = reader.next_piece().await? else {
         return Ok((without_mark(first), held));
     };
-    let mut all = Vec::from(first);
-    let mut next = Some(second);
-    while let Some(piece) = next {
-        held.merge_bytes(room(piece.len())?);
-        reserve_a_little(&mut all, piece.len());
-        all.extend_from_slice(&piece);
-        reader.check_rate(all.len())?;
-        next = reader.next_piece().await?;
+    let mut body = GrowingBody {
+        bytes: Vec::from(first),
+        held,
+        longest: reader.longest_length(),
+    };
+    loop {
+        body.push_piece(&piece, queue, client)?;
+        reader.check_rate(body.bytes.len())?;
+        match reader.next_piece().await? {
+            Some(next) => piece = next,
+            None => return Ok(body.into_bytes()),
+        }
     }
-    Ok((without_mark(all.into()), held))
 }
 
-/// Reserves space for more bytes and an eighth of the present length. A buffer that doubles could occupy
-/// twice the bytes that the budget counts.
-fn reserve_a_little(buffer: &mut Vec<u8>, bytes: usize) {
-    if buffer.capacity() - buffer.len() < bytes {
-        buffer.reserve_exact(bytes + buffer.len() / 8);
+/// A body that arrives in pieces, and the budget that its buffer occupies.
+struct GrowingBody {
+    bytes: Vec<u8>,
+    held: HeldBytes,
+    /// Largest length that the body can have.
+    longest: usize,
+}
+
+impl GrowingBody {
+    /// Appends a piece. A full buffer doubles, up to the length that the body can have, so that a body of any
+    /// length is copied about once. If there is no budget for that, it grows by the piece alone.
+    fn push_piece(
+        &mut self,
+        piece: &[u8],
+        queue: &Arc<ByteBudget>,
+        client: ClientId,
+    ) -> Result<(), ApiProblem> {
+        let needed = self.bytes.len() + piece.len();
+        let occupied = self.held.byte_count();
+        if needed > occupied {
+            let wanted = (2 * occupied).min(self.longest).max(needed);
+            let take = |size: usize| queue.try_take_bytes(client, size - occupied);
+            let more = take(wanted).or_else(|| take(needed));
+            self.held.merge_bytes(more.ok_or_else(queue_full)?);
+            let capacity = self.held.byte_count();
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Returns the body, with the budget of its bytes alone.
+    fn into_bytes(mut self) -> (Bytes, HeldBytes) {
+        self.bytes.shrink_to_fit();
+        let held = self.held.split_bytes(self.bytes.len());
+        (without_mark(self.bytes.into()), held)
     }
 }
 
@@ -244,5 +278,63 @@ impl<'a> QueryParameters<'a> {
         }
         let detail = format!("the parameter `{name}` is {count}: give {wanted}");
         Err(ApiProblem::new(ProblemCode::BadRequest, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: ClientId = ClientId::Key(0);
+
+    /// Appends pieces of `piece` bytes until the body has `length`; returns it and how often its buffer grew.
+    fn grow(
+        length: usize,
+        piece: usize,
+        longest: usize,
+        queue: &Arc<ByteBudget>,
+    ) -> Result<(GrowingBody, usize), ApiProblem> {
+        let held = queue.try_take_bytes(CLIENT, 0).unwrap();
+        let mut body = GrowingBody {
+            bytes: Vec::new(),
+            held,
+            longest,
+        };
+        let mut growths = 0;
+        while body.bytes.len() < length {
+            let before = body.bytes.capacity();
+            let next = vec![b'x'; piece.min(length - body.bytes.len())];
+            body.push_piece(&next, queue, CLIENT)?;
+            growths += usize::from(body.bytes.capacity() != before);
+            let occupied = body.held.byte_count();
+            assert_eq!(body.bytes.capacity(), occupied);
+            assert!(occupied <= longest.max(body.bytes.len()));
+            assert_eq!(occupied, queue.total_bytes() - queue.free_bytes());
+        }
+        Ok((body, growths))
+    }
+
+    #[test]
+    fn buffer_doubles_within_budget_and_length() {
+        let queue = ByteBudget::new(1 << 30);
+        for longest in [16 << 20, 64 << 20] {
+            let (body, growths) = grow(16 << 20, 16 << 10, longest, &queue).unwrap();
+            assert_eq!(growths, 11);
+            let (bytes, held) = body.into_bytes();
+            assert_eq!((bytes.len(), held.byte_count()), (16 << 20, 16 << 20));
+            assert_eq!(queue.free_bytes(), (1 << 30) - (16 << 20));
+        }
+        assert_eq!(queue.free_bytes(), 1 << 30);
+    }
+
+    #[test]
+    fn body_within_budget_is_never_refused() {
+        let share = ByteBudget::client_share(1000);
+        let queue = ByteBudget::new(1000);
+        assert!(grow(share, 7, 10_000, &queue).is_ok());
+        assert_eq!(queue.free_bytes(), 1000);
+        let refused = grow(2000, 7, 10_000, &queue).err().unwrap();
+        assert_eq!(refused.code, ProblemCode::Busy);
+        assert_eq!(queue.free_bytes(), 1000);
     }
 }
