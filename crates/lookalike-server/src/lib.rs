@@ -21,7 +21,7 @@
 //! | `api::router`, `access` | find the call in the table and check the key |
 //! | `api::body`, `api::stream` | decompress the body and cut it into lines |
 //! | `json` | parse a line into a document |
-//! | `collections::insert_queue` | prepare, check and insert it, in a batch with other waiting documents |
+//! | `collections` | prepare, check and insert it, in a batch with other waiting documents |
 //! | `api::problem` | or report why it was refused |
 //!
 //! One more thread, `collections::maintenance`, compacts partitions and expires documents, also while no

@@ -10,7 +10,7 @@ use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::check_name;
-use crate::collections::insert_queue::OpenCollection;
+use crate::collections::open_collection::OpenCollection;
 use crate::json::JsonFields;
 use crate::json::settings::{SettingsJson, read_settings};
 use crate::snapshots::{SnapshotRefusal, SnapshotStore};

@@ -16,7 +16,7 @@ use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
-use crate::collections::insert_queue::OpenCollection;
+use crate::collections::open_collection::OpenCollection;
 use crate::json::documents::DocumentJson;
 use crate::json::verdicts::{ClusterJson, VerdictJson};
 

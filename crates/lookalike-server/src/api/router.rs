@@ -21,7 +21,7 @@ use crate::access::{AccessRole, check_host};
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::QueryParameters;
-use crate::collections::insert_queue::OpenCollection;
+use crate::collections::open_collection::OpenCollection;
 use crate::connections::PeerAddress;
 use crate::limits::byte_budget::ClientId;
 use crate::service::ServiceState;

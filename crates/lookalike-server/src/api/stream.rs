@@ -37,7 +37,7 @@ use crate::api::body::{BodyReader, MARK, body_too_large, check_rate};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{GoesOn, TimedRequest};
-use crate::collections::insert_queue::{
+use crate::collections::open_collection::{
     AdmittedBatch, DocumentAnswer, OpenCollection, PreparedDocument, RefusedDocument,
 };
 use crate::json::verdicts::{RefusedLineJson, VerdictJson};

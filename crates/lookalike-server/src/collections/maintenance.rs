@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lookalike_store::MaintenancePace;
 
 use crate::collections::CollectionStatus;
-use crate::collections::insert_queue::OpenCollection;
+use crate::collections::open_collection::OpenCollection;
 use crate::service::ServiceState;
 
 /// Interval between checks whether work is due.

@@ -5,8 +5,9 @@
 //! collection first renames its directory in one step, and then removes its files. Files that do not belong
 //! to a collection are never removed.
 
-pub(crate) mod insert_queue;
+mod insert_queue;
 pub(crate) mod maintenance;
+pub(crate) mod open_collection;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +21,7 @@ use lookalike_store::{
 };
 
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::collections::insert_queue::OpenCollection;
+use crate::collections::open_collection::OpenCollection;
 use crate::error::{Result, bail, with_context};
 use crate::json::settings::difference;
 
