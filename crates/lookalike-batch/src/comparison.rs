@@ -1,9 +1,9 @@
 //! Comparison of two texts with every step, as shown to people and as JSON.
 
 use lookalike::Recipe;
-use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVote, FigureKind};
+use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVote};
 use lookalike::sketch::TieBreaker;
-use lookalike::text::{LongSentence, TextState};
+use lookalike::text::LongSentence;
 use serde_json::{Value, json};
 
 use crate::text_diff::diff_passages;
@@ -160,7 +160,7 @@ impl ComparisonCase<'_> {
         json!({
             "place": side.place,
             "text": side.text,
-            "state": text_state_name(steps.state),
+            "state": steps.state.state_name(),
             "normalized": steps.normalized,
             "tokens": steps.tokens,
             "features": steps.features.iter().enumerate().map(feature).collect::<Vec<_>>(),
@@ -176,7 +176,7 @@ impl ComparisonCase<'_> {
 }
 
 fn figure_as_json(figure: &ComparisonFigure) -> Value {
-    json!({ "value": figure.value, "kind": figure_kind_name(figure.kind), "detail": figure.detail })
+    json!({ "value": figure.value, "kind": figure.kind.kind_name(), "detail": figure.detail })
 }
 
 /// Returns the name of a figure as a JSON field: lower-case letters, digits and underscores.
@@ -190,31 +190,12 @@ fn figure_key(name: &str) -> String {
         .join("_")
 }
 
-/// Returns the name of the kind of a figure.
-pub fn figure_kind_name(kind: FigureKind) -> &'static str {
-    match kind {
-        FigureKind::Similarity => "similarity",
-        FigureKind::Distance => "distance",
-        FigureKind::Estimate => "estimate",
-        FigureKind::Biased => "biased estimate",
-    }
-}
-
 fn sentence_to_json(sentence: &LongSentence) -> Value {
     json!({
         "text": sentence.text,
         "characters": sentence.characters,
         "hash": format!("{:016x}", sentence.hash),
     })
-}
-
-fn text_state_name(state: TextState) -> &'static str {
-    match state {
-        TextState::Fingerprintable => "rich",
-        TextState::TooShort => "poor",
-        TextState::SymbolsOnly => "blank",
-        TextState::Empty => "empty",
-    }
 }
 
 /// Returns the number of positions in which two strings of digits differ.

@@ -1,5 +1,10 @@
 //! The OpenAPI 3.1 description of all calls, made from their table.
 
+use lookalike_batch::FingerprintNotation;
+use lookalike_batch::match_options::{
+    CANDIDATES, MEASURES, METHODS, UNITS, candidates_name, measure_name, method_name, unit_name,
+};
+use lookalike_batch::run::SketchKind;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
@@ -51,8 +56,7 @@ fn describe_operation(call: &ApiCall) -> Value {
         let mut content = json!({ "application/json": { "schema": schema_reference(schema) } });
         if many {
             content["application/x-ndjson"] = lines_schema(schema_reference(schema));
-            good["content"]["application/x-ndjson"] =
-                lines_schema(schema_reference("AnswerToALine"));
+            good["content"]["application/x-ndjson"] = lines_schema(schema_reference("LineVerdict"));
         }
         parameters.push(encoding_parameter());
         operation["requestBody"] = json!({ "required": true, "content": content });
@@ -275,11 +279,11 @@ fn all_schemas() -> Value {
         "Problem": object_schema(&["type", "title", "status", "code", "detail"], json!({
             "type": text, "title": text, "status": number, "code": { "enum": codes }, "detail": text,
         })),
-        "Settings": strict_object_schema(&[], settings_schema(&text, &period)),
+        "CollectionSettings": strict_object_schema(&[], settings_schema(&text, &period)),
         "Collection": object_schema(&["name", "recipe_id", "settings"], json!({
-            "name": text, "recipe_id": text, "settings": schema_reference("Settings"),
+            "name": text, "recipe_id": text, "settings": schema_reference("CollectionSettings"),
         })),
-        "Collections": object_schema(&["collections"], json!({
+        "CollectionList": object_schema(&["collections"], json!({
             "collections": list_schema(object_schema(&["name", "state"], json!({
                 "name": text,
                 "state": {
@@ -288,38 +292,38 @@ fn all_schemas() -> Value {
             }))),
         })),
         "Document": strict_object_schema(&["id"], sent_schema(json!({ "oneOf": [id, whole] }))),
-        "Question": strict_object_schema(&[], sent_schema(json!({
+        "QueryDocument": strict_object_schema(&[], sent_schema(json!({
             "description": "Optional. If the collection has the id: the same content gets its \
                             first answer; other content is refused, or, in a collection that \
                             replaces, the stored document is ignored.",
             "oneOf": [id, whole, { "type": "null" }],
         }))),
-        "Answer": answer,
-        "AnswerToAQuestion": asked,
+        "Verdict": answer,
+        "QueryVerdict": asked,
         "RefusedLine": object_schema(&["id", "line", "problem"], json!({
             "id": { "type": ["string", "null"] },
             "line": { "type": "integer", "minimum": 1 },
             "problem": schema_reference("Problem"),
         })),
-        "AnswerToALine": {
+        "LineVerdict": {
             "description": "The answer to one line, in the order of the lines; blank lines get no \
                 answer.",
-            "oneOf": [schema_reference("AnswerToAQuestion"), schema_reference("RefusedLine")],
+            "oneOf": [schema_reference("QueryVerdict"), schema_reference("RefusedLine")],
         },
-        "Stored": stored,
+        "StoredDocument": stored,
         "Cluster": object_schema(&["cluster", "kept", "members", "more", "next"], json!({
             "cluster": text,
-            "kept": schema_reference("Answer"),
-            "members": list_schema(schema_reference("Answer")),
+            "kept": schema_reference("Verdict"),
+            "members": list_schema(schema_reference("Verdict")),
             "more": flag,
             "next": { "type": ["integer", "null"], "description": "Value of `after` for the next \
                 members." },
         })),
-        "Clusters": object_schema(&["clusters", "next"], json!({
+        "ClusterPage": object_schema(&["clusters", "next"], json!({
             "clusters": list_schema(schema_reference("Cluster")),
             "next": { "type": ["string", "null"] },
         })),
-        "Stats": object_schema(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
+        "CollectionStats": object_schema(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
             "rows": { "type": "integer", "minimum": 0, "description": "Documents in the \
                 collection." },
             "dead_rows": {
@@ -333,7 +337,7 @@ fn all_schemas() -> Value {
             "memory": { "type": "object", "additionalProperties": number },
             "stopped": { "type": ["string", "null"] },
         })),
-        "SnapshotName": strict_object_schema(&["name"], json!({ "name": short_name() })),
+        "SnapshotRequest": strict_object_schema(&["name"], json!({ "name": short_name() })),
         "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
         "CompareRequest": strict_object_schema(&["pairs"], {
             let mut properties = matching_schema(&text);
@@ -344,8 +348,8 @@ fn all_schemas() -> Value {
         "FingerprintRequest": strict_object_schema(&["texts"], json!({
             "texts": list_schema(text.clone()),
             "recipe": text,
-            "method": { "enum": ["simhash", "minhash", "bottomk", "sentences"] },
-            "format": { "enum": ["hex", "decimal", "binary"] },
+            "method": { "enum": SketchKind::METHODS.map(method_name) },
+            "digits": { "enum": FingerprintNotation::ALL.map(FingerprintNotation::option_name) },
             "sentences": { "type": "integer", "minimum": 1 },
         })),
         "FingerprintResults": object_schema(&["recipe", "recipe_id", "fingerprints"], json!({
@@ -361,8 +365,8 @@ fn all_schemas() -> Value {
         "SegmentResults": object_schema(&["recipe", "recipe_id", "results"], json!({
             "recipe": text, "recipe_id": text, "results": list_schema(json!({ "type": "object" })),
         })),
-        "Live": object_schema(&["live"], json!({ "live": flag })),
-        "Ready": object_schema(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
+        "Liveness": object_schema(&["live"], json!({ "live": flag })),
+        "Readiness": object_schema(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
             "ready": flag,
             "collections": number,
             "full": names_or_count,
@@ -416,7 +420,7 @@ fn matching_schema(text: &Value) -> Value {
     json!({
         "recipe": recipe,
         "method": {
-            "enum": ["auto", "minhash", "simhash", "exact", "join", "sentences", "bottomk"],
+            "enum": METHODS.map(method_name),
             "description": "Method that finds candidates. Default: `auto`; `simhash` for bare \
                 fingerprints.",
         },
@@ -429,7 +433,7 @@ fn matching_schema(text: &Value) -> Value {
             "description": "Maximum number of differing bits (≤); for `simhash`.",
         },
         "candidates": {
-            "enum": ["distance", "blocks"],
+            "enum": CANDIDATES.map(candidates_name),
             "description": "Rule for candidate fingerprints; for `simhash`.",
         },
         "sentences": {
@@ -437,12 +441,12 @@ fn matching_schema(text: &Value) -> Value {
             "description": "Number of longest sentences that represent a text; for `sentences`.",
         },
         "measure": {
-            "enum": ["jaccard", "containment", "cosine", "levenshtein", "indel", "lcs", "none"],
+            "enum": MEASURES.map(measure_name),
             "description": "Measure of similarity. Default: `jaccard`; `none` for bare \
                 fingerprints.",
         },
         "unit": {
-            "enum": ["characters", "words"],
+            "enum": UNITS.map(unit_name),
             "description": "Unit of edits; for `levenshtein`, `indel` and `lcs`.",
         },
     })
@@ -540,9 +544,9 @@ mod tests {
         assert_eq!(named(&clusters, "members")["maximum"], 1000);
         let cluster = of("~1clusters~1{id}", "get");
         assert_eq!(named(&cluster, "members")["maximum"], 100_000);
-        let name = "/components/schemas/SnapshotName/properties/name/pattern";
+        let name = "/components/schemas/SnapshotRequest/properties/name/pattern";
         assert_eq!(at(name), named(&insert, "collection")["pattern"]);
-        let settings = at("/components/schemas/Settings/properties");
+        let settings = at("/components/schemas/CollectionSettings/properties");
         for (name, schema) in settings.as_object().unwrap() {
             assert!(schema["description"].is_string(), "{name}");
         }

@@ -84,39 +84,39 @@ macro_rules! calls {
 /// All calls.
 pub(crate) static CALLS: [ApiCall; 20] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
-        takes None, with [], gives 200 Some("Collections"), collections::list_collections;
+        takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
         takes None, with [], gives 200 Some("Collection"), collections::get_collection;
     "put_collection" PUT "/v1/collections/{collection}" Admin,
         "create a collection; no effect if it exists with the same settings",
-        takes Some(("Settings", ONE)), with [], gives 201 Some("Collection"), collections::create_collection;
+        takes Some(("CollectionSettings", ONE)), with [], gives 201 Some("Collection"), collections::create_collection;
     "delete_collection" DELETE "/v1/collections/{collection}" Admin,
         "delete a collection with all its documents",
         takes None, with [], gives 204 None, collections::delete_collection;
     "insert" POST "/v1/collections/{collection}/documents" Write,
         "check documents and insert them: one, or one per line",
-        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::insert_documents;
+        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Verdict"), documents::insert_documents;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or one per line",
-        takes Some(("Question", ONE_OR_MANY)), with [], gives 200 Some("AnswerToAQuestion"),
+        takes Some(("QueryDocument", ONE_OR_MANY)), with [], gives 200 Some("QueryVerdict"),
         documents::query_documents;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
-        takes None, with [], gives 200 Some("Stored"), documents::get_document;
+        takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,
         "delete a document: it matches nothing any more",
         takes None, with [], gives 204 None, documents::delete_document;
     "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
         "list the clusters with more than one document",
-        takes None, with ["after", "limit", "members"], gives 200 Some("Clusters"), documents::list_clusters;
+        takes None, with ["after", "limit", "members"], gives 200 Some("ClusterPage"), documents::list_clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
         takes None, with ["after", "members"], gives 200 Some("Cluster"), documents::get_cluster;
     "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
         collection",
-        takes None, with [], gives 200 Some("Stats"), collections::collection_stats;
+        takes None, with [], gives 200 Some("CollectionStats"), collections::collection_stats;
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
         "write a snapshot of a collection, as it is at one moment",
-        takes Some(("SnapshotName", ONE)), with [], gives 201 Some("Snapshot"), collections::make_snapshot;
+        takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), collections::make_snapshot;
     "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
@@ -125,9 +125,9 @@ pub(crate) static CALLS: [ApiCall; 20] = calls! {
     "segment" POST "/v1/segment" Read, "list the tokens of texts, or their terms with weights",
         takes Some(("SegmentRequest", ONE)), with [], gives 200 Some("SegmentResults"), texts::segment_texts;
     "live" GET "/livez" Anyone, "report that the service runs",
-        takes None, with [], gives 200 Some("Live"), health::report_live;
+        takes None, with [], gives 200 Some("Liveness"), health::report_live;
     "ready" GET "/readyz" Anyone, "report whether all collections accept documents",
-        takes None, with [], gives 200 Some("Ready"), health::report_ready;
+        takes None, with [], gives 200 Some("Readiness"), health::report_ready;
     "metrics" GET "/metrics" Read, "show metrics for Prometheus",
         takes None, with [], gives 200 None, health::report_metrics;
     "openapi" GET "/openapi.json" Anyone, "describe all calls for programs (OpenAPI)",

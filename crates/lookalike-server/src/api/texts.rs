@@ -140,11 +140,11 @@ pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
 fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, ApiProblem> {
     let method = fields.choose_field("method", &SketchKind::METHODS, method_name)?;
     let notations = &FingerprintNotation::ALL;
-    let format = fields.choose_field("format", notations, FingerprintNotation::option_name)?;
+    let digits = fields.choose_field("digits", notations, FingerprintNotation::option_name)?;
     let sentences: Option<std::num::NonZeroUsize> = fields.take_field("sentences")?;
     let method = method.unwrap_or_else(|| SketchKind::default_method(recipe));
     let useless = [
-        ("format", format.is_some() && method != MatchMethod::SimHash),
+        ("digits", digits.is_some() && method != MatchMethod::SimHash),
         (
             "sentences",
             sentences.is_some() && method != MatchMethod::Sentences,
@@ -158,7 +158,7 @@ fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, A
         MatchMethod::MinHash => SketchKind::MinHash,
         MatchMethod::BottomK => SketchKind::BottomK,
         MatchMethod::Sentences => SketchKind::Sentences(sentences.map_or(SENTENCES, |it| it.get())),
-        _ => SketchKind::SimHash(format.unwrap_or_default()),
+        _ => SketchKind::SimHash(digits.unwrap_or_default()),
     })
 }
 
