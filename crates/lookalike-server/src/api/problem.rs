@@ -5,79 +5,63 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use lookalike_store::{Error, ErrorKind};
 use serde::Serialize;
 
-/// Kind of a problem, for programs. Names and statuses are part of the interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProblemCode {
-    BadRequest,
-    BadJson,
-    BadBody,
-    Unauthenticated,
-    Forbidden,
-    NoSuchPlace,
-    NoCollection,
-    NoDocument,
-    NoCluster,
-    MethodNotAllowed,
-    TooSlow,
-    IdConflict,
-    CollectionConflict,
-    SnapshotConflict,
-    TooLarge,
-    UnsupportedType,
-    UnsupportedEncoding,
-    WrongHost,
-    BadName,
-    BadSettings,
-    BadDocument,
-    TooCostly,
-    Busy,
-    TooManyRequests,
-    Damaged,
-    Disk,
-    NotReady,
-    Stopped,
-    Deleting,
-    Stopping,
-    HeadTooLarge,
-    DiskFull,
+/// Makes [`ProblemCode`] of a table of kinds, each with its name, status and title.
+macro_rules! problem_codes {
+    ($($kind:ident $name:ident $status:literal $title:literal,)*) => {
+        /// Kind of a problem, for programs. Names and statuses are part of the interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum ProblemCode {
+            $($kind),*
+        }
+
+        impl ProblemCode {
+            pub(crate) const ALL: &[Self] = &[$(Self::$kind),*];
+
+            fn code_details(self) -> (&'static str, u16, &'static str) {
+                match self {
+                    $(Self::$kind => (stringify!($name), $status, $title)),*
+                }
+            }
+        }
+    };
+}
+
+problem_codes! {
+    BadRequest bad_request 400 "The request cannot be understood",
+    BadJson bad_json 400 "The JSON is invalid or does not fit the schema",
+    BadBody bad_body 400 "The body cannot be read",
+    Unauthenticated unauthenticated 401 "A key is required",
+    Forbidden forbidden 403 "The key does not allow this",
+    NoSuchPlace no_such_place 404 "There is no call at this path",
+    NoCollection no_collection 404 "There is no such collection",
+    NoDocument no_document 404 "There is no such document",
+    NoCluster no_cluster 404 "There is no such cluster",
+    MethodNotAllowed method_not_allowed 405 "The path does not support this method",
+    TooSlow too_slow 408 "The request did not come in time",
+    IdConflict id_conflict 409 "The id has other content",
+    CollectionConflict collection_conflict 409 "The collection has other settings",
+    SnapshotConflict snapshot_conflict 409 "The name is in use by another snapshot",
+    TooLarge too_large 413 "The document or the request exceeds a limit",
+    UnsupportedType unsupported_type 415 "This type of body is not supported",
+    UnsupportedEncoding unsupported_encoding 415 "This encoding of the body is not supported",
+    WrongHost wrong_host 421 "The Host of the request is not that of the service",
+    BadName bad_name 422 "The name is not valid",
+    BadSettings bad_settings 422 "The settings are not valid",
+    BadDocument bad_document 422 "The document is not valid",
+    TooCostly too_costly 422 "Verifying the document takes too much work",
+    Busy busy 429 "The queue is full",
+    TooManyRequests too_many_requests 429 "The client sends too many requests",
+    Damaged damaged 500 "A file is damaged",
+    Disk disk 500 "A disk operation failed",
+    NotReady not_ready 503 "The collection is being opened",
+    Stopped stopped 503 "The collection accepts no more writes",
+    Deleting deleting 503 "The collection is being deleted",
+    Stopping stopping 503 "The service is stopping",
+    HeadTooLarge head_too_large 431 "The head of the request exceeds the limit",
+    DiskFull disk_full 507 "The disk is nearly full",
 }
 
 impl ProblemCode {
-    pub(crate) const ALL: [Self; 32] = [
-        Self::BadRequest,
-        Self::BadJson,
-        Self::BadBody,
-        Self::Unauthenticated,
-        Self::Forbidden,
-        Self::NoSuchPlace,
-        Self::NoCollection,
-        Self::NoDocument,
-        Self::NoCluster,
-        Self::MethodNotAllowed,
-        Self::TooSlow,
-        Self::IdConflict,
-        Self::CollectionConflict,
-        Self::SnapshotConflict,
-        Self::TooLarge,
-        Self::UnsupportedType,
-        Self::UnsupportedEncoding,
-        Self::WrongHost,
-        Self::BadName,
-        Self::BadSettings,
-        Self::BadDocument,
-        Self::TooCostly,
-        Self::Busy,
-        Self::TooManyRequests,
-        Self::Damaged,
-        Self::Disk,
-        Self::NotReady,
-        Self::Stopped,
-        Self::Deleting,
-        Self::Stopping,
-        Self::HeadTooLarge,
-        Self::DiskFull,
-    ];
-
     pub(crate) fn code_name(self) -> &'static str {
         self.code_details().0
     }
@@ -85,87 +69,6 @@ impl ProblemCode {
     pub(crate) fn http_status(self) -> StatusCode {
         // Every number in the table is a valid status, so the default is never used.
         StatusCode::from_u16(self.code_details().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-    }
-
-    fn code_details(self) -> (&'static str, u16, &'static str) {
-        match self {
-            Self::BadRequest => ("bad_request", 400, "The request cannot be understood"),
-            Self::BadJson => (
-                "bad_json",
-                400,
-                "The JSON is invalid or does not fit the schema",
-            ),
-            Self::BadBody => ("bad_body", 400, "The body cannot be read"),
-            Self::Unauthenticated => ("unauthenticated", 401, "A key is required"),
-            Self::Forbidden => ("forbidden", 403, "The key does not allow this"),
-            Self::NoSuchPlace => ("no_such_place", 404, "There is no call at this path"),
-            Self::NoCollection => ("no_collection", 404, "There is no such collection"),
-            Self::NoDocument => ("no_document", 404, "There is no such document"),
-            Self::NoCluster => ("no_cluster", 404, "There is no such cluster"),
-            Self::MethodNotAllowed => (
-                "method_not_allowed",
-                405,
-                "The path does not support this method",
-            ),
-            Self::TooSlow => ("too_slow", 408, "The request did not come in time"),
-            Self::IdConflict => ("id_conflict", 409, "The id has other content"),
-            Self::CollectionConflict => (
-                "collection_conflict",
-                409,
-                "The collection has other settings",
-            ),
-            Self::SnapshotConflict => (
-                "snapshot_conflict",
-                409,
-                "The name is in use by another snapshot",
-            ),
-            Self::TooLarge => (
-                "too_large",
-                413,
-                "The document or the request exceeds a limit",
-            ),
-            Self::UnsupportedType => (
-                "unsupported_type",
-                415,
-                "This type of body is not supported",
-            ),
-            Self::UnsupportedEncoding => (
-                "unsupported_encoding",
-                415,
-                "This encoding of the body is not supported",
-            ),
-            Self::WrongHost => (
-                "wrong_host",
-                421,
-                "The Host of the request is not that of the service",
-            ),
-            Self::BadName => ("bad_name", 422, "The name is not valid"),
-            Self::BadSettings => ("bad_settings", 422, "The settings are not valid"),
-            Self::BadDocument => ("bad_document", 422, "The document is not valid"),
-            Self::TooCostly => (
-                "too_costly",
-                422,
-                "Verifying the document takes too much work",
-            ),
-            Self::HeadTooLarge => (
-                "head_too_large",
-                431,
-                "The head of the request exceeds the limit",
-            ),
-            Self::Busy => ("busy", 429, "The queue is full"),
-            Self::TooManyRequests => (
-                "too_many_requests",
-                429,
-                "The client sends too many requests",
-            ),
-            Self::Damaged => ("damaged", 500, "A file is damaged"),
-            Self::Disk => ("disk", 500, "A disk operation failed"),
-            Self::NotReady => ("not_ready", 503, "The collection is being opened"),
-            Self::Stopped => ("stopped", 503, "The collection accepts no more writes"),
-            Self::Deleting => ("deleting", 503, "The collection is being deleted"),
-            Self::Stopping => ("stopping", 503, "The service is stopping"),
-            Self::DiskFull => ("disk_full", 507, "The disk is nearly full"),
-        }
     }
 
     /// Seconds after which the same request may succeed.
@@ -281,7 +184,7 @@ mod tests {
             .map(|code| code.code_name())
             .collect();
         assert_eq!(names.len(), ProblemCode::ALL.len());
-        for code in ProblemCode::ALL {
+        for &code in ProblemCode::ALL {
             assert_eq!(code.http_status().as_u16(), code.code_details().1);
         }
     }
