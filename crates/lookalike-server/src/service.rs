@@ -64,16 +64,6 @@ impl ServiceState {
             config,
         })
     }
-
-    /// Returns the bytes of documents that wait for their answers.
-    pub(crate) fn queued_bytes(&self) -> u64 {
-        (self.queue.total_bytes() - self.queue.free_bytes()) as u64
-    }
-
-    /// Returns the bytes of answers that clients have not taken yet.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        (self.held.total_bytes() - self.held.free_bytes()) as u64
-    }
 }
 
 /// Serves until a signal asks the process to stop. The calling process creates files that only their owner can

@@ -76,10 +76,11 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
     let service = api_request.service;
     responses::in_background(move || {
         let states = service.collections.list_states();
-        let text =
-            service
-                .metrics
-                .render_metrics(service.queued_bytes(), service.held_bytes(), &states);
+        let text = service.metrics.render_metrics(
+            service.queue.used_bytes(),
+            service.held.used_bytes(),
+            &states,
+        );
         Ok(text_response(
             text,
             "text/plain; version=0.0.4; charset=utf-8",

@@ -195,6 +195,8 @@ impl GrowingBody {
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
+        let empty = self.held.byte_count() - self.bytes.len();
+        self.held.set_empty(empty);
         Ok(())
     }
 
@@ -310,6 +312,7 @@ mod tests {
             assert_eq!(body.bytes.capacity(), occupied);
             assert!(occupied <= longest.max(body.bytes.len()));
             assert_eq!(occupied, queue.total_bytes() - queue.free_bytes());
+            assert_eq!(queue.used_bytes(), body.bytes.len() as u64);
         }
         Ok((body, growths))
     }
@@ -323,8 +326,9 @@ mod tests {
             let (bytes, held) = body.into_bytes();
             assert_eq!((bytes.len(), held.byte_count()), (16 << 20, 16 << 20));
             assert_eq!(queue.free_bytes(), (1 << 30) - (16 << 20));
+            assert_eq!(queue.used_bytes(), 16 << 20);
         }
-        assert_eq!(queue.free_bytes(), 1 << 30);
+        assert_eq!((queue.free_bytes(), queue.used_bytes()), (1 << 30, 0));
     }
 
     #[test]

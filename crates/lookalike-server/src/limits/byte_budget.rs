@@ -53,6 +53,8 @@ pub(crate) struct ByteBudget {
 #[derive(Debug)]
 struct BudgetHoldings {
     free: usize,
+    /// Held bytes that have no content yet.
+    empty: usize,
     by_client: HashMap<ClientId, usize>,
 }
 
@@ -62,6 +64,7 @@ impl ByteBudget {
             total,
             holdings: Mutex::new(BudgetHoldings {
                 free: total,
+                empty: 0,
                 by_client: HashMap::new(),
             }),
             released: Notify::new(),
@@ -81,6 +84,12 @@ impl ByteBudget {
     /// Returns the bytes that nobody holds.
     pub(crate) fn free_bytes(&self) -> usize {
         self.lock_holdings().free
+    }
+
+    /// Returns the held bytes that have a content.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let holdings = self.lock_holdings();
+        (self.total - holdings.free - holdings.empty) as u64
     }
 
     /// Takes bytes for a client, if they are free and within its share.
@@ -103,6 +112,7 @@ impl ByteBudget {
             budget: Arc::clone(self),
             client,
             bytes,
+            empty: 0,
         })
     }
 
@@ -146,12 +156,21 @@ pub(crate) struct HeldBytes {
     budget: Arc<ByteBudget>,
     client: ClientId,
     bytes: usize,
+    /// Bytes at the end that have no content yet.
+    empty: usize,
 }
 
 impl HeldBytes {
     /// Returns the number of bytes held.
     pub(crate) fn byte_count(&self) -> usize {
         self.bytes
+    }
+
+    /// Sets the number of bytes that have no content yet.
+    pub(crate) fn set_empty(&mut self, empty: usize) {
+        let mut holdings = self.budget.lock_holdings();
+        holdings.empty = holdings.empty - self.empty + empty;
+        self.empty = empty;
     }
 
     /// Adds bytes that the same client holds of the same budget.
@@ -168,12 +187,16 @@ impl HeldBytes {
             budget: Arc::clone(&self.budget),
             client: self.client,
             bytes,
+            empty: 0,
         }
     }
 }
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
+        if self.empty > 0 {
+            self.set_empty(0);
+        }
         self.budget.return_bytes(self.client, self.bytes);
     }
 }
