@@ -1,7 +1,7 @@
 //! Access control: keys and their roles.
 //!
 //! A key is a secret of at least 16 bytes, sent as `Authorization: Bearer KEY`. Only hashes of keys are kept,
-//! and comparing them takes the same time wherever they differ. If there are no keys, everybody may do
+//! and comparing them takes the same time wherever they differ. Without keys, every client may do
 //! everything. Then only requests that name the service by a loopback address are answered, so that a web
 //! page cannot reach it from a browser under a host name of its own (DNS rebinding).
 
@@ -16,7 +16,7 @@ use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::error::{Error, Result, bail, with_context};
 
 /// Smallest length of a key, in bytes.
-const SHORTEST: usize = 16;
+const MIN_KEY_BYTES: usize = 16;
 
 /// Rights of a caller. Each role includes the rights of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,11 +77,11 @@ impl AccessKeys {
                 continue;
             };
             let Some(key) = key.to_str() else {
-                bail!("{variable} is not UTF-8: a key is text of at least {SHORTEST} bytes");
+                bail!("{variable} is not UTF-8: a key is text of at least {MIN_KEY_BYTES} bytes");
             };
-            if key.len() < SHORTEST {
+            if key.len() < MIN_KEY_BYTES {
                 bail!(
-                    "{variable} has {} bytes: a key has at least {SHORTEST}",
+                    "{variable} has {} bytes: a key has at least {MIN_KEY_BYTES}",
                     key.len()
                 );
             }
@@ -108,7 +108,7 @@ impl AccessKeys {
         Ok(())
     }
 
-    /// Returns `true` if there are no keys, so that everybody may do everything.
+    /// Returns `true` if there are no keys, so that every client may do everything.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -175,7 +175,7 @@ impl AccessKeys {
 }
 
 fn long_enough(key: &[u8]) -> Choice {
-    Choice::from(u8::from(key.len() >= SHORTEST))
+    Choice::from(u8::from(key.len() >= MIN_KEY_BYTES))
 }
 
 /// Parses the line of a key. Accepts the `-` that `sha256sum` prints after the digits for standard input.

@@ -4,8 +4,8 @@
 //! limits: the time and the size of a request head, and the time in which the client takes its answer.
 //!
 //! One address has at most `--connections-per-address` connections; further ones are closed at once. When
-//! `--connections` is reached, [`RESERVED`] more connections answer probes only, so that a load balancer sees
-//! a busy service and not a dead one.
+//! `--connections` is reached, [`RESERVED_CONNECTIONS`] more answer probes only, so that a load balancer sees a
+//! busy service and not a dead one.
 //!
 //! A connection that ends before its request was read completely goes on reading for a while. If a socket is
 //! closed with unread bytes in it, the system resets the connection and discards what the client has not read
@@ -44,7 +44,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::api::body::{DROPPED, DROPPING, LEAST_RATE};
+use crate::api::body::{MAX_DROP_TIME, MAX_DROPPED_BYTES, MIN_BYTES_PER_SECOND};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::router::{GoesOn, is_probe_path};
 use crate::error::{Result, with_context};
@@ -52,14 +52,14 @@ use crate::limits::byte_budget::network_of;
 use crate::service::ServiceState;
 
 /// Pause after the system refused to accept a connection, as it does when too many files are open.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes of a head that are read beyond twice the limit, for optional blanks around values, which do not
 /// count.
-const UNCOUNTED: usize = 8 << 10;
+const UNCOUNTED_HEAD_BYTES: usize = 8 << 10;
 
 /// Connections beyond `--connections` that are accepted for probes only.
-const RESERVED: usize = 32;
+const RESERVED_CONNECTIONS: usize = 32;
 
 /// Longest time for a head, and longest idle time, of a reserved connection.
 const RESERVED_TIMEOUT: Duration = Duration::from_secs(2);
@@ -140,7 +140,7 @@ pub(crate) async fn accept_until_stopped(
     let graceful = GracefulShutdown::new();
     let limits = service.config.limits;
     let room = Arc::new(Semaphore::new(limits.connections));
-    let reserve = Arc::new(Semaphore::new(RESERVED));
+    let reserve = Arc::new(Semaphore::new(RESERVED_CONNECTIONS));
     let addresses = Arc::new(AddressCounts::default());
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -180,7 +180,7 @@ pub(crate) async fn accept_until_stopped(
             }
             Err(error) => {
                 tracing::warn!(error = %error, "a connection was not accepted");
-                sleep(PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -249,7 +249,7 @@ impl ClientConnection {
         http.timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout())
             // Twice the limit is read, so that the refusal can name the actual size; see `check_head`.
-            .max_buf_size(2 * limits.header + UNCOUNTED);
+            .max_buf_size(2 * limits.header + UNCOUNTED_HEAD_BYTES);
         let router = TowerToHyperService::new(self.router);
         let (address, is_reserved) = (self.address, self.is_reserved);
         let service = service_fn(move |mut request: Request<Incoming>| {
@@ -395,7 +395,7 @@ impl<S> PatientStream<S> {
     /// Extends the allowed wait in proportion to the bytes taken.
     fn count_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
-            let earned = Duration::from_secs_f64(*bytes as f64 / LEAST_RATE as f64);
+            let earned = Duration::from_secs_f64(*bytes as f64 / MIN_BYTES_PER_SECOND as f64);
             self.allowance = (self.allowance + earned).min(self.patience);
         }
     }
@@ -404,12 +404,12 @@ impl<S> PatientStream<S> {
 impl<S: AsyncRead + Unpin> PatientStream<S> {
     /// Reads and drops input until the client closes its side, or the limit of bytes or time is reached.
     fn drop_remaining(&mut self, context: &mut Polling<'_>) -> Poll<()> {
-        let patience = DROPPING.min(self.patience);
+        let patience = MAX_DROP_TIME.min(self.patience);
         let enough = self
             .dropping
             .get_or_insert_with(|| Box::pin(sleep(patience)));
         let mut bytes = [const { MaybeUninit::uninit() }; 16 << 10];
-        while self.dropped < DROPPED && enough.as_mut().poll(context).is_pending() {
+        while self.dropped < MAX_DROPPED_BYTES && enough.as_mut().poll(context).is_pending() {
             let mut buffer = ReadBuf::uninit(&mut bytes);
             let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
             if read.is_err() || buffer.filled().is_empty() {

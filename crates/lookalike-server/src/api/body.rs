@@ -4,7 +4,7 @@
 //! claims, and other requests run between two pieces, also of bodies that arrive faster than they are
 //! read. Three limits protect the service:
 //!
-//! - A body that expands to more than [`MOST_EXPANDED`] times the bytes received is refused, because a small
+//! - A body that expands to more than [`MAX_EXPANSION`] times the bytes received is refused, because a small
 //!   request must not cost much time.
 //! - A body that brings less than 1 KiB in the time given is cut off.
 //! - After a body has been refused, its remaining bytes are read and dropped for a while, because a client
@@ -25,26 +25,26 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::api::problem::{ApiProblem, ProblemCode};
 
 /// Bytes that are decompressed at a time.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
-/// Largest ratio of decompressed to received bytes, checked beyond [`FREELY_EXPANDED`] bytes.
-const MOST_EXPANDED: u64 = 250;
-const FREELY_EXPANDED: u64 = 4 << 20;
+/// Largest ratio of decompressed to received bytes, checked beyond [`FREE_EXPANSION_BYTES`] bytes.
+const MAX_EXPANSION: u64 = 250;
+const FREE_EXPANSION_BYTES: u64 = 4 << 20;
 
 /// Lowest average rate, in bytes per second, at which a body must arrive and an answer must be taken, beyond
 /// the time that a client may be silent.
-pub(crate) const LEAST_RATE: u64 = 32 << 10;
+pub(crate) const MIN_BYTES_PER_SECOND: u64 = 32 << 10;
 
 /// The UTF-8 byte order mark, with which some programs begin a text.
-pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes that count as progress.
-const PROGRESS: u64 = 1 << 10;
+const PROGRESS_BYTES: u64 = 1 << 10;
 
 /// Bytes of a refused request that are read and dropped, and the longest time for it. This is enough for most
 /// clients that send everything before they read the answer.
-pub(crate) const DROPPED: usize = 64 << 20;
-pub(crate) const DROPPING: Duration = Duration::from_secs(10);
+pub(crate) const MAX_DROPPED_BYTES: usize = 64 << 20;
+pub(crate) const MAX_DROP_TIME: Duration = Duration::from_secs(10);
 
 /// Base-2 logarithm of the largest window of a zstd frame: 8 MiB, as HTTP requires (RFC 9659).
 const WINDOW_LOG: u32 = 23;
@@ -94,7 +94,7 @@ impl BodyReader {
         let decoder = BodyDecoder::from_headers(headers)?;
         let buffer = match decoder {
             BodyDecoder::Plain => 0,
-            BodyDecoder::Gzip(_) | BodyDecoder::Zstd(_) => PIECE,
+            BodyDecoder::Gzip(_) | BodyDecoder::Zstd(_) => PIECE_BYTES,
         };
         Ok(Self {
             body,
@@ -156,12 +156,12 @@ impl BodyReader {
         let rest = async {
             let mut dropped = 0;
             while let Some(Ok(frame)) = self.body.frame().await
-                && dropped < DROPPED
+                && dropped < MAX_DROPPED_BYTES
             {
                 dropped += frame.data_ref().map_or(0, Bytes::len);
             }
         };
-        let _ = timeout(DROPPING.min(self.patience), rest).await;
+        let _ = timeout(MAX_DROP_TIME.min(self.patience), rest).await;
     }
 
     /// Returns the next piece, or `None` at the end. Cancel safe: the future may be dropped, and this called
@@ -174,7 +174,7 @@ impl BodyReader {
             if self.over {
                 return Err(body_too_large("the body", self.most));
             }
-            if !matches!(self.decoder, BodyDecoder::Plain) || self.unyielded >= PIECE {
+            if !matches!(self.decoder, BodyDecoder::Plain) || self.unyielded >= PIECE_BYTES {
                 // Neither decompression nor a body that arrives fast ever waits by itself; without this, one
                 // body would occupy a thread.
                 self.unyielded = 0;
@@ -206,18 +206,18 @@ impl BodyReader {
     /// Refuses a body that expands to far more than was sent.
     fn check_expansion(&self) -> Result<(), ApiProblem> {
         let expanded = self.most - self.left;
-        if expanded <= FREELY_EXPANDED.max(MOST_EXPANDED * self.received) {
+        if expanded <= FREE_EXPANSION_BYTES.max(MAX_EXPANSION * self.received) {
             return Ok(());
         }
         let detail = format!(
-            "the body expands to more than {MOST_EXPANDED} times the {} bytes that were sent: send \
+            "the body expands to more than {MAX_EXPANSION} times the {} bytes that were sent: send \
              it uncompressed",
             self.received
         );
         Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
-    /// Checks that a body has arrived at [`LEAST_RATE`] or faster since it was first read.
+    /// Checks that a body has arrived at [`MIN_BYTES_PER_SECOND`] or faster since it was first read.
     ///
     /// # Errors
     /// If it was slower.
@@ -244,7 +244,7 @@ impl BodyReader {
             return Ok(first);
         }
         loop {
-            if self.deadline.is_none() || self.brought >= PROGRESS {
+            if self.deadline.is_none() || self.brought >= PROGRESS_BYTES {
                 self.deadline = Some(Instant::now() + self.patience);
                 self.brought = 0;
             }
@@ -268,8 +268,7 @@ impl BodyReader {
     }
 }
 
-/// Checks that at least [`LEAST_RATE`] bytes per second have arrived, beyond the time that a client may be
-/// silent.
+/// Checks that at least [`MIN_BYTES_PER_SECOND`] have arrived, beyond the time that a client may be silent.
 ///
 /// # Errors
 /// If the rate was lower.
@@ -278,13 +277,13 @@ pub(crate) fn check_rate(
     patience: Duration,
     bytes: usize,
 ) -> Result<(), ApiProblem> {
-    let allowed = patience + Duration::from_secs_f64(bytes as f64 / LEAST_RATE as f64);
+    let allowed = patience + Duration::from_secs_f64(bytes as f64 / MIN_BYTES_PER_SECOND as f64);
     let elapsed = begun.elapsed();
     if elapsed <= allowed {
         return Ok(());
     }
     let detail = format!(
-        "{bytes} bytes took {:.0} s: at least {LEAST_RATE} bytes a second are expected",
+        "{bytes} bytes took {:.0} s: at least {MIN_BYTES_PER_SECOND} bytes a second are expected",
         elapsed.as_secs_f64()
     );
     Err(ApiProblem::new(ProblemCode::TooSlow, detail))
@@ -297,7 +296,7 @@ pub(crate) fn body_too_large(what: &str, most: u64) -> ApiProblem {
 
 fn body_too_slow(patience: Duration) -> ApiProblem {
     let seconds = patience.as_secs_f64();
-    let detail = format!("the body brought less than {PROGRESS} bytes in {seconds} s");
+    let detail = format!("the body brought less than {PROGRESS_BYTES} bytes in {seconds} s");
     ApiProblem::new(ProblemCode::TooSlow, detail)
 }
 

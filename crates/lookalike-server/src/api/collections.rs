@@ -16,7 +16,7 @@ use crate::json::settings::{SettingsJson, read_settings};
 use crate::snapshots::{SnapshotRefusal, SnapshotStore};
 
 /// Largest body, in bytes, of settings.
-const LONGEST_SETTINGS: u64 = 1 << 20;
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
 /// Lists all collections by name.
 pub(crate) async fn list_collections(api_request: ApiRequest) -> ApiResult {
@@ -58,7 +58,7 @@ pub(crate) async fn get_collection(api_request: ApiRequest) -> ApiResult {
 pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
     let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
     check_name(&name)?;
-    let (body, _room) = responses::read_json_body(api_request, LONGEST_SETTINGS).await?;
+    let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
     in_background(move || {
         let settings = read_settings(&body)?;
         let (open, made) = service.collections.create_collection(&name, &settings)?;
@@ -120,7 +120,7 @@ pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
         let detail = "the service has no directory for snapshots: start it with --snapshots PLACE";
         return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
     }
-    let (body, _room) = responses::read_json_body(api_request, LONGEST_SETTINGS).await?;
+    let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
     in_background(move || {
         let mut fields = JsonFields::read_fields(&body)?;
         let name: String = fields.need_field("name")?;

@@ -22,10 +22,10 @@ use crate::json::verdicts::{ClusterJson, VerdictJson};
 
 /// Longest document, in bytes, that is compared on the request thread, because waking another thread would
 /// take longer.
-const SHORT: usize = 16 << 10;
+const MAX_SHORT_BYTES: usize = 16 << 10;
 
 /// Clusters on a page: default and maximum.
-pub(crate) const CLUSTERS: (usize, usize) = (100, 1000);
+pub(crate) const CLUSTERS_ON_PAGE: (usize, usize) = (100, 1000);
 
 /// Members listed per cluster, default and maximum: on a page of clusters, and for a single cluster.
 pub(crate) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
@@ -60,7 +60,7 @@ async fn check_document(mut api_request: ApiRequest, task: StreamTask) -> ApiRes
     let answer = match task {
         StreamTask::Insert => open.insert_queued(client, document, room).await,
         StreamTask::Query => {
-            let is_short = document.len() <= SHORT;
+            let is_short = document.len() <= MAX_SHORT_BYTES;
             let ask = move || {
                 let answer = open.query_document(&document, &mut AnalysisScratch::default());
                 open.count_query(&answer);
@@ -142,7 +142,7 @@ pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
 /// Answers a request for one document with the result of `work`, which is `None` if there is no such document.
 async fn with_document(
     api_request: ApiRequest,
-    work: fn(&OpenCollection, &str) -> Result<Option<Response<Body>>, Error>,
+    work: impl FnOnce(&OpenCollection, &str) -> Result<Option<Response<Body>>, Error> + Send + 'static,
 ) -> ApiResult {
     let open = api_request.open_collection()?;
     let id = api_request.path_part("id");
@@ -185,7 +185,7 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let after: Option<PageCursor> =
         parameters.get_parameter("after", "the `next` of the page before")?;
-    let count = parameters.count_parameter("limit", CLUSTERS.0, CLUSTERS.1)?;
+    let count = parameters.count_parameter("limit", CLUSTERS_ON_PAGE.0, CLUSTERS_ON_PAGE.1)?;
     let members = parameters.count_parameter("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
     if count * members > MEMBERS.1 {
         let detail = format!(

@@ -8,7 +8,7 @@ use lookalike_batch::run::SketchKind;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
-use crate::api::documents::{CLUSTERS, MEMBERS, MEMBERS_ON_PAGE};
+use crate::api::documents::{CLUSTERS_ON_PAGE, MEMBERS, MEMBERS_ON_PAGE};
 use crate::api::problem::ProblemCode;
 use crate::api::router::{ApiCall, CALLS};
 
@@ -188,7 +188,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 "The `next` of the previous page.",
             ),
             ("limit", _) => (
-                count(CLUSTERS),
+                count(CLUSTERS_ON_PAGE),
                 "Number of clusters per page; multiplied by `members`, at most 100,000.",
             ),
             (_, "list_clusters") => (

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::api::body::{BodyReader, MARK};
+use crate::api::body::{BYTE_ORDER_MARK, BodyReader};
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::queue_full;
@@ -209,8 +209,8 @@ impl GrowingBody {
 }
 
 fn without_mark(mut body: Bytes) -> Bytes {
-    if body.starts_with(MARK) {
-        body.advance(MARK.len());
+    if body.starts_with(BYTE_ORDER_MARK) {
+        body.advance(BYTE_ORDER_MARK.len());
     }
     body
 }

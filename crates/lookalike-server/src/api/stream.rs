@@ -15,10 +15,10 @@
 //!
 //! The bytes of a portion count towards the budget of the whole service until it is answered. A stream whose
 //! current line is incomplete waits at most a second for more budget, because streams that wait for bytes
-//! that others hold could deadlock. Answers that the client does not take are held up to [`UNTAKEN`] bytes,
-//! and count towards a second budget of the whole service. At the limit, reading pauses until the client
-//! takes some. A client that reads nothing before it has sent everything can therefore have half a million
-//! answers in one request.
+//! that others hold could deadlock. Answers that the client does not take are held up to
+//! [`MAX_UNREAD_ANSWER_BYTES`] bytes, and count towards a second budget of the whole service. At the limit,
+//! reading pauses until the client takes some. A client that reads nothing before it has sent everything can
+//! therefore have half a million answers in one request.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use rayon::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::api::body::{BodyReader, MARK, body_too_large, check_rate};
+use crate::api::body::{BYTE_ORDER_MARK, BodyReader, body_too_large, check_rate};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
 use crate::api::router::{GoesOn, TimedRequest};
@@ -45,19 +45,19 @@ use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use crate::limits::response_budget::{AnswerStream, HeldAnswer};
 
 /// Lines in a full portion.
-const LINES: usize = 4096;
+const PORTION_LINES: usize = 4096;
 
 /// Bytes in a full portion.
-const BYTES: usize = 4 << 20;
+const PORTION_BYTES: usize = 4 << 20;
 
 /// Blank lines that a body may have. They are skipped without an answer, but cost time.
-const BLANK_LINES: u64 = 100_000;
+const MAX_BLANK_LINES: u64 = 100_000;
 
 /// Bytes of answers that a request may hold until its client takes them.
-const UNTAKEN: usize = 64 << 20;
+const MAX_UNREAD_ANSWER_BYTES: usize = 64 << 20;
 
 /// Longest time that an incomplete line waits for budget.
-const UNENDED: Duration = Duration::from_secs(1);
+const INCOMPLETE_LINE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Operation on the documents of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl DocumentStream {
         let (sender, answers) = mpsc::unbounded_channel();
         let out = AnswerSink {
             sender,
-            room: ByteBudget::new(UNTAKEN),
+            room: ByteBudget::new(MAX_UNREAD_ANSWER_BYTES),
             held: Arc::clone(&self.held),
             client: self.client,
             patience: self.patience,
@@ -211,7 +211,7 @@ impl LinePortion {
     }
 
     fn is_full_portion(&self) -> bool {
-        self.lines.len() >= LINES || self.begun >= BYTES
+        self.lines.len() >= PORTION_LINES || self.begun >= PORTION_BYTES
     }
 
     /// Adds bytes up to the end of the line that fills the portion; returns the rest.
@@ -249,12 +249,13 @@ impl LinePortion {
     /// Checks the number of blank lines.
     ///
     /// # Errors
-    /// If the body has more than [`BLANK_LINES`].
+    /// If the body has more than [`MAX_BLANK_LINES`].
     fn check_blank_lines(&self) -> Result<(), ApiProblem> {
-        if self.blank_lines <= BLANK_LINES {
+        if self.blank_lines <= MAX_BLANK_LINES {
             return Ok(());
         }
-        let detail = format!("the body has more than {BLANK_LINES} blank lines: leave them out");
+        let detail =
+            format!("the body has more than {MAX_BLANK_LINES} blank lines: leave them out");
         Err(ApiProblem::new(ProblemCode::TooLarge, detail))
     }
 
@@ -268,8 +269,8 @@ impl LinePortion {
     /// Ends the current line. Ignores a blank line, and a byte order mark before the first one.
     fn end_current_line(&mut self) {
         let mut line = self.begun..self.bytes.len();
-        if self.number == 1 && self.bytes[line.clone()].starts_with(MARK) {
-            line.start += MARK.len();
+        if self.number == 1 && self.bytes[line.clone()].starts_with(BYTE_ORDER_MARK) {
+            line.start += BYTE_ORDER_MARK.len();
         }
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
         let is_blank = self.bytes[line.clone()].iter().all(blank);
@@ -446,7 +447,7 @@ impl LineSource {
             self.reader.stop_waiting();
             let patience = match self.portion.bytes.is_empty() {
                 true => self.patience,
-                false => UNENDED.min(self.patience),
+                false => INCOMPLETE_LINE_PATIENCE.min(self.patience),
             };
             let room = timeout(patience, self.queue.take_bytes(self.client, bytes));
             permits = Some(room.await.map_err(|_| queue_full())?);
@@ -644,7 +645,10 @@ impl AnswerSink {
     /// # Errors
     /// If the client has disconnected, or takes no answers for too long.
     async fn send_answer(&self, text: Bytes) -> Result<(), ()> {
-        let bytes = text.len().min(self.held.total_bytes()).min(UNTAKEN);
+        let bytes = text
+            .len()
+            .min(self.held.total_bytes())
+            .min(MAX_UNREAD_ANSWER_BYTES);
         let room = async {
             let own = self.room.take_bytes(self.client, bytes).await;
             let held = self.held.take_bytes(self.client, bytes).await;
@@ -696,7 +700,7 @@ mod tests {
             while !rest.is_empty() {
                 rest = portion.push_bytes(rest);
                 if portion.is_full_portion() {
-                    assert!(portion.lines.len() <= LINES);
+                    assert!(portion.lines.len() <= PORTION_LINES);
                     lines.extend(lines_of(&portion.take_ended()));
                 }
             }
@@ -744,12 +748,12 @@ mod tests {
 
     #[test]
     fn portions_are_bounded() {
-        let many: Vec<u8> = (0..3 * LINES)
+        let many: Vec<u8> = (0..3 * PORTION_LINES)
             .flat_map(|n| format!("{n}\n").into_bytes())
             .collect();
         assert_eq!(cut(&many, 100, |_| many.len()), plainly(&many, 100));
-        let mut portion = LinePortion::new(BYTES);
-        let large = [vec![b'x'; BYTES], b"\nrest".to_vec()].concat();
+        let mut portion = LinePortion::new(PORTION_BYTES);
+        let large = [vec![b'x'; PORTION_BYTES], b"\nrest".to_vec()].concat();
         let rest = portion.push_bytes(large.into());
         assert!(portion.is_full_portion());
         assert_eq!(&rest[..], b"rest");

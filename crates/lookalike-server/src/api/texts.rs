@@ -19,21 +19,21 @@ use crate::api::router::{ApiRequest, ApiResult};
 use crate::json::{JsonFields, JsonObject};
 
 /// Largest number of texts in a request.
-const TEXTS: usize = 10_000;
+const MAX_TEXTS: usize = 10_000;
 
 /// Largest number of pairs in a request.
-const PAIRS: usize = 100;
+const MAX_PAIRS: usize = 100;
 
 /// Largest total size, in bytes, of the texts of a comparison. Every similarity is computed, some in time in
 /// proportion to the product of both lengths, and the answer is about a hundred times as long as the texts.
-const COMPARED: usize = 64 << 10;
+const MAX_COMPARED_BYTES: usize = 64 << 10;
 
 /// Largest body, in bytes, of a request whose answer is much longer than itself. It has room for its texts in
 /// any escaping, and for a recipe.
-const SHORT_BODY: u64 = 1 << 20;
+const MAX_SHORT_BODY_BYTES: u64 = 1 << 20;
 
 /// Number of features shown for each compared text.
-const TOP: usize = 20;
+const SHOWN_FEATURES: usize = 20;
 
 /// Reads a body of at most `most` bytes and answers it with the result of `work`.
 async fn answer_texts(
@@ -60,9 +60,9 @@ struct TextPairJson {
     b: String,
 }
 
-/// Compares pairs of texts, each as `lookalike compare_texts --json` does, one after another.
+/// Compares pairs of texts, each as `lookalike compare --json` does, one after another.
 pub(crate) async fn compare_texts(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, SHORT_BODY, compare_all).await
+    answer_texts(api_request, MAX_SHORT_BODY_BYTES, compare_all).await
 }
 
 fn compare_all(mut fields: JsonFields) -> Result<Vec<u8>, ApiProblem> {
@@ -70,11 +70,12 @@ fn compare_all(mut fields: JsonFields) -> Result<Vec<u8>, ApiProblem> {
     let recipe = fields.take_recipe("default")?;
     let matching = fields.take_matching()?;
     fields.refuse_rest()?;
-    check_count("pairs", pairs.len(), PAIRS)?;
+    check_count("pairs", pairs.len(), MAX_PAIRS)?;
     let bytes: usize = pairs.iter().map(|it| it.0.a.len() + it.0.b.len()).sum();
-    if bytes > COMPARED {
-        let detail =
-            format!("the texts have {bytes} bytes, more than the limit of {COMPARED} per request");
+    if bytes > MAX_COMPARED_BYTES {
+        let detail = format!(
+            "the texts have {bytes} bytes, more than the limit of {MAX_COMPARED_BYTES} per request"
+        );
         return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
     }
     let mut text = b"{\"results\":".to_vec();
@@ -104,7 +105,7 @@ fn compare_pair(
         a: side("a", pair.a),
         b: side("b", pair.b),
         compared,
-        top: TOP,
+        top: SHOWN_FEATURES,
         distance: matching.distance,
     };
     Ok(case.to_json())
@@ -117,7 +118,7 @@ pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
         let recipe = fields.take_recipe("default")?;
         let sketch = sketch_kind(&mut fields, &recipe)?;
         fields.refuse_rest()?;
-        check_count("texts", texts.len(), TEXTS)?;
+        check_count("texts", texts.len(), MAX_TEXTS)?;
         // A text without features has null as its signature, as in the tables that the command writes.
         let digits = matches!(sketch, SketchKind::SimHash(_) | SketchKind::Sentences(_));
         let none = digits.then(|| SketchValue::Digits(NO_FINGERPRINT.to_owned()));
@@ -195,12 +196,12 @@ struct TermJson {
 
 /// Returns the tokens of every text, or its terms if `weights` is true.
 pub(crate) async fn segment_texts(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, SHORT_BODY, |mut fields| {
+    answer_texts(api_request, MAX_SHORT_BODY_BYTES, |mut fields| {
         let texts: Vec<String> = fields.need_field("texts")?;
         let recipe = fields.take_recipe("jieba")?;
         let weights = fields.take_field("weights")?.unwrap_or(false);
         fields.refuse_rest()?;
-        check_count("texts", texts.len(), TEXTS)?;
+        check_count("texts", texts.len(), MAX_TEXTS)?;
         let analyzer = TextAnalyzer::new(&recipe);
         let results: Vec<_> = texts
             .par_iter()

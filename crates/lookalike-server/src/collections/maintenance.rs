@@ -11,7 +11,7 @@ use crate::collections::open_collection::OpenCollection;
 use crate::service::ServiceState;
 
 /// Interval between checks whether work is due.
-const EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts the thread that maintains collections until the service is dropped.
 ///
@@ -27,7 +27,7 @@ fn run_maintenance(service: &Weak<ServiceState>) {
     // The last error of each collection, kept so that a repeated error is logged once.
     let mut told = BTreeMap::new();
     loop {
-        std::thread::sleep(EVERY);
+        std::thread::sleep(CHECK_INTERVAL);
         let states = match service.upgrade() {
             Some(service) => service.collections.list_states(),
             None => return,

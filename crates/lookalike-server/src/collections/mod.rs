@@ -50,7 +50,7 @@ const BESIDE: [&str; 3] = [TEXTS, ".sketches", ".new"];
 const DELETED: &str = ".deleted-";
 
 /// Interval between checks whether a collection that is to be deleted is still in use.
-const LOOK: Duration = Duration::from_millis(5);
+const DELETION_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// All collections of a service.
 pub(crate) struct ServedCollections {
@@ -212,7 +212,7 @@ impl ServedCollections {
         Ok((open, true))
     }
 
-    /// Deletes a collection with everything in it, once nobody uses it any more.
+    /// Deletes a collection with everything in it, once no request uses it any more.
     ///
     /// # Errors
     /// If there is none with this name, or a disk operation fails.
@@ -421,14 +421,14 @@ impl CollectionStatus {
     }
 }
 
-/// Waits until nobody uses the collection. Requests in progress end with their next portion.
+/// Waits until no request uses the collection. Requests in progress end with their next portion.
 fn wait_until_unused(mut open: Arc<OpenCollection>) {
     loop {
         match Arc::try_unwrap(open) {
             Ok(_) => return,
             Err(used) => open = used,
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(DELETION_CHECK_INTERVAL);
     }
 }
 

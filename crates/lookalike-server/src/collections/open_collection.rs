@@ -18,7 +18,7 @@ use crate::json::documents;
 
 /// Largest text, in bytes, that is compared by edit distance. That takes time in proportion to the product of
 /// both lengths, and all other inserts wait meanwhile.
-const LONGEST_EDITED_TEXT: usize = 64 << 10;
+const MAX_EDITED_BYTES: usize = 64 << 10;
 
 /// An open collection.
 pub(crate) struct OpenCollection {
@@ -238,12 +238,12 @@ impl OpenCollection {
             DocumentContent::Text(text) if is_edit_distance(self.similarity_measure()) => text,
             _ => return Ok(()),
         };
-        if text.len() <= LONGEST_EDITED_TEXT {
+        if text.len() <= MAX_EDITED_BYTES {
             return Ok(());
         }
         let detail = format!(
             "the text has {} bytes, and a collection that compares by edit distance accepts at \
-             most {LONGEST_EDITED_TEXT}",
+             most {MAX_EDITED_BYTES}",
             text.len()
         );
         Err(RefusedDocument {

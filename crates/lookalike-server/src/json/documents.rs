@@ -220,9 +220,9 @@ fn deserialize_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
 
 /// Latest accepted time, in seconds since 1970: the latest that can be written as a date. No document has a
 /// later one, but milliseconds mistaken for seconds are later.
-const LATEST: f64 = 253_402_207_200.0;
+const LATEST_SECONDS: f64 = 253_402_207_200.0;
 
-/// [`LATEST`] as a date.
+/// [`LATEST_SECONDS`] as a date.
 const LATEST_DATE: &str = "9999-12-30T22:00:00Z";
 
 /// Parses seconds since 1970, or an ISO 8601 date with or without a time.
@@ -248,7 +248,7 @@ fn deserialize_time<'de, D: Deserializer<'de>>(
         return Ok(None);
     };
     let seconds = match stated {
-        StatedTime::Seconds(seconds) if seconds > LATEST => return Err(too_far(seconds)),
+        StatedTime::Seconds(seconds) if seconds > LATEST_SECONDS => return Err(too_far(seconds)),
         StatedTime::Seconds(seconds) => in_microseconds(seconds).ok_or_else(|| seconds.to_string()),
         StatedTime::Text(text) => parse_time(text.trim())
             .and_then(in_microseconds)
@@ -293,7 +293,7 @@ pub(crate) fn readable_id(bytes: &[u8]) -> Option<String> {
 #[derive(Serialize)]
 pub(crate) struct DocumentJson<'a> {
     #[serde(flatten)]
-    told: VerdictJson<'a>,
+    verdict: VerdictJson<'a>,
     /// `true` if the kept document that it names no longer exists.
     of_gone: bool,
     time: Value,
@@ -321,7 +321,7 @@ impl<'a> DocumentJson<'a> {
             raw.or_else(|_| serde_json::value::to_raw_value(meta)).ok()
         });
         Self {
-            told: VerdictJson::from(&stored.answer),
+            verdict: VerdictJson::from(&stored.answer),
             of_gone: stored.of_is_gone,
             time: time_to_json(stored.answer.time),
             text,

@@ -107,12 +107,12 @@ impl JsonFields {
 }
 
 /// Default limit of how far times may be ahead of the wall clock.
-const SKEW: Duration = Duration::from_secs(300);
+const LONGEST_USUAL_SKEW: Duration = Duration::from_secs(300);
 
 /// Returns the default skew: half of a short window at most, because otherwise one document from as far ahead
 /// would make documents with correct times late.
 fn usual_skew(width: Duration) -> Duration {
-    SKEW.min(width / 2)
+    LONGEST_USUAL_SKEW.min(width / 2)
 }
 
 /// Refuses a skew longer than the window: after one document from as far ahead, every document with a correct

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::documents::stated_id;
 use crate::api::problem::ProblemJson;
 
-/// The verdict on a document. For a query without an id, `deserialize_id` is null, and so is
-/// `cluster_id` if nothing matches.
+/// The verdict on a document. For a query without an id, `id` is null, and so is
+/// `cluster` if nothing matches.
 #[derive(Serialize)]
 pub(crate) struct VerdictJson<'a> {
     id: Option<&'a str>,

@@ -81,7 +81,7 @@ impl ByteBudget {
         self.total
     }
 
-    /// Returns the bytes that nobody holds.
+    /// Returns the bytes that no client holds.
     pub(crate) fn free_bytes(&self) -> usize {
         self.lock_holdings().free
     }

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use crate::error::{Result, with_context};
 
 /// Bytes per request. Object stores accept parts of 5 MiB or more.
-const PART: usize = 8 << 20;
+const PART_BYTES: usize = 8 << 20;
 
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
@@ -166,7 +166,7 @@ impl DiskFile for ObjectUpload {
             ));
         }
         written.waiting.extend_from_slice(bytes);
-        if written.waiting.len() >= PART {
+        if written.waiting.len() >= PART_BYTES {
             self.upload_part(&mut written)?;
         }
         Ok(())
@@ -258,7 +258,14 @@ mod tests {
         let runtime = Runtime::new().unwrap();
         let bucket =
             ObjectBucket::open_url("memory:///snapshots/a", runtime.handle().clone()).unwrap();
-        for length in [0, 1, PART - 1, PART, PART + 1, 2 * PART + 7] {
+        for length in [
+            0,
+            1,
+            PART_BYTES - 1,
+            PART_BYTES,
+            PART_BYTES + 1,
+            2 * PART_BYTES + 7,
+        ] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             let file = bucket.create_file("file").unwrap();
             for (at, piece) in bytes.chunks(1 << 20).enumerate() {
