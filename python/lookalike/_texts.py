@@ -47,11 +47,11 @@ class Steps:
     >>> import lookalike as la
     >>> steps = la.compare("The FERRY leaves.", "a bridge").a
     >>> steps.state, steps.normalized, steps.tokens
-    ('rich', 'the ferry leaves', ['the', 'ferry', 'leaves'])
+    ('fingerprintable', 'the ferry leaves', ['the', 'ferry', 'leaves'])
     """
 
     def __init__(self, told: dict[str, Any]) -> None:
-        #: rich, poor (fewer tokens than an n-gram needs), blank (no tokens) or empty.
+        #: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or empty.
         self.state: str = told["state"]
         self.normalized: str = told["normalized"]
         self.tokens: list[str] = told["tokens"]

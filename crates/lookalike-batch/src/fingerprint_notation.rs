@@ -23,6 +23,18 @@ pub const NO_FINGERPRINT: &str = "-";
 const SHOWN: usize = 40;
 
 impl FingerprintNotation {
+    /// All notations.
+    pub const ALL: [Self; 3] = [Self::Hex, Self::Decimal, Self::Binary];
+
+    /// Returns the name of the notation in options and requests.
+    pub fn option_name(self) -> &'static str {
+        match self {
+            Self::Hex => "hex",
+            Self::Decimal => "decimal",
+            Self::Binary => "binary",
+        }
+    }
+
     /// Returns the name of the notation.
     pub fn notation_name(self) -> &'static str {
         match self {

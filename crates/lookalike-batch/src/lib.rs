@@ -1,6 +1,7 @@
 //! Near-duplicate runs over files, in bounded memory: deduplication, pairs, indexes, fingerprints and
 //! evaluation.
 
+pub mod comparison;
 pub mod error;
 mod fingerprint_notation;
 pub mod index;
@@ -10,6 +11,7 @@ pub mod run;
 pub mod sink;
 pub mod source;
 mod spool;
+pub mod text_diff;
 pub mod units;
 
 pub use error::{Error, ErrorKind, Result};

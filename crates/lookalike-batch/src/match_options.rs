@@ -323,11 +323,22 @@ pub fn check_unit(
     );
 }
 
-fn counts_edits(measure: SimilarityMeasure) -> bool {
-    matches!(
-        measure,
-        SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel | SimilarityMeasure::Substring
-    )
+/// Returns `true` if a measure compares the texts as sequences of characters or words.
+pub fn counts_edits(measure: SimilarityMeasure) -> bool {
+    match measure {
+        SimilarityMeasure::Levenshtein
+        | SimilarityMeasure::Indel
+        | SimilarityMeasure::Substring => true,
+        SimilarityMeasure::Jaccard
+        | SimilarityMeasure::Containment
+        | SimilarityMeasure::Cosine
+        | SimilarityMeasure::Sketch => false,
+    }
+}
+
+/// Returns `true` if a measure takes time in proportion to the product of both lengths.
+pub fn is_edit_distance(measure: SimilarityMeasure) -> bool {
+    counts_edits(measure) && measure != SimilarityMeasure::Substring
 }
 
 #[cfg(test)]

@@ -4,14 +4,10 @@
 //! refused or failed. A reader that closes standard output early is success.
 
 mod allocator;
-mod args;
 mod commands;
-mod comparison_report;
 mod output;
 mod progress;
-mod serve;
 mod signals;
-mod snapshots;
 mod text_diff;
 
 use std::io;

@@ -1,88 +1,17 @@
 //! Word-by-word differences of two texts, for people.
 //!
-//! Words are those of Unicode text segmentation; in Chinese every character is a word. Text that only the
-//! first has is in `[-…-]`, text that only the second has in `{+…+}`. Colours repeat that and add no meaning.
+//! Text that only the first has is in `[-…-]`, text that only the second has in `{+…+}`. Colours repeat that
+//! and add no meaning.
 
-use std::time::{Duration, Instant};
-
-use serde::Serialize;
-use similar::{ChangeTag, TextDiff};
+use lookalike_batch::text_diff::{DiffPassage, PassageSide};
 
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
-
-/// Longest time for finding the shortest difference. After it, a longer one is accepted.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Number of words above which a common passage is shortened to its ends.
 const LONG_PASSAGE: usize = 60;
 
 /// Words left at each end of a shortened passage.
 const CONTEXT: usize = 20;
-
-/// Texts that have a passage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum PassageSide {
-    Both,
-    Kept,
-    Removed,
-}
-
-/// Consecutive words that have the same side.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct DiffPassage<'a> {
-    pub(crate) side: PassageSide,
-    #[serde(serialize_with = "concatenated")]
-    pub(crate) words: Vec<&'a str>,
-}
-
-fn concatenated<S: serde::Serializer>(words: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&words.concat())
-}
-
-/// Splits both texts into passages, in order.
-pub(crate) fn diff_passages<'a>(kept: &'a str, removed: &'a str) -> Vec<DiffPassage<'a>> {
-    let deadline = Instant::now() + PATIENCE;
-    let diff = TextDiff::configure()
-        .deadline(deadline)
-        .diff_unicode_words(kept, removed);
-    let (mut kept, mut removed) = (TextCursor::new(kept), TextCursor::new(removed));
-    let mut passages: Vec<DiffPassage<'a>> = Vec::new();
-    for change in diff.iter_all_changes() {
-        let length = change.value().len();
-        let (side, word) = match change.tag() {
-            ChangeTag::Equal => {
-                removed.take_front(length);
-                (PassageSide::Both, kept.take_front(length))
-            }
-            ChangeTag::Delete => (PassageSide::Kept, kept.take_front(length)),
-            ChangeTag::Insert => (PassageSide::Removed, removed.take_front(length)),
-        };
-        match passages.last_mut().filter(|passage| passage.side == side) {
-            Some(passage) => passage.words.push(word),
-            None => passages.push(DiffPassage {
-                side,
-                words: vec![word],
-            }),
-        }
-    }
-    passages
-}
-
-/// Returns a text piece by piece; the pieces outlive the diff.
-struct TextCursor<'a>(&'a str);
-
-impl<'a> TextCursor<'a> {
-    fn new(text: &'a str) -> Self {
-        Self(text)
-    }
-
-    fn take_front(&mut self, length: usize) -> &'a str {
-        let (piece, rest) = self.0.split_at(length);
-        self.0 = rest;
-        piece
-    }
-}
 
 /// Returns the passages as one text. `full` keeps long common passages unshortened.
 pub(crate) fn mark_passages(
@@ -129,6 +58,8 @@ fn shorten_passage(words: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_batch::text_diff::diff_passages;
+
     use super::*;
 
     fn shown(kept: &str, removed: &str) -> String {

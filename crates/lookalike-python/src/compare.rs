@@ -1,7 +1,6 @@
 //! Comparing two texts, and segmenting texts into tokens.
 
-use lookalike::compare::{AnalysisSteps, Comparison, FigureKind};
-use lookalike::text::TextState;
+use lookalike::compare::{AnalysisSteps, Comparison};
 use lookalike_batch::run::{SegmentSettings, SegmentTexts, TermListing};
 use lookalike_batch::sink::{CollectedTable, OutputTarget};
 use lookalike_batch::source::RowSource;
@@ -40,7 +39,7 @@ pub(crate) fn compare<'py>(
             figure.name,
             (
                 figure.value,
-                figure_kind_name(figure.kind),
+                figure.kind.kind_name(),
                 figure.detail.as_str(),
             ),
         )?;
@@ -59,22 +58,7 @@ pub(crate) fn compare<'py>(
     Ok(told)
 }
 
-fn figure_kind_name(kind: FigureKind) -> &'static str {
-    match kind {
-        FigureKind::Similarity => "similarity",
-        FigureKind::Distance => "distance",
-        FigureKind::Estimate => "estimate",
-        FigureKind::Biased => "biased estimate",
-    }
-}
-
 fn steps_to_dict<'py>(py: Python<'py>, steps: &AnalysisSteps) -> PyResult<Bound<'py, PyDict>> {
-    let state = match steps.state {
-        TextState::Fingerprintable => "rich",
-        TextState::TooShort => "poor",
-        TextState::SymbolsOnly => "blank",
-        TextState::Empty => "empty",
-    };
     let features: Vec<_> = steps
         .features
         .iter()
@@ -88,7 +72,7 @@ fn steps_to_dict<'py>(py: Python<'py>, steps: &AnalysisSteps) -> PyResult<Bound<
         })
         .collect();
     let told = PyDict::new(py);
-    told.set_item("state", state)?;
+    told.set_item("state", steps.state.state_name())?;
     told.set_item("normalized", &steps.normalized)?;
     told.set_item("tokens", &steps.tokens)?;
     told.set_item("features", features)?;

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
+use lookalike::plan::MatchMethod;
 use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe};
@@ -31,6 +32,24 @@ pub enum SketchKind {
     BottomK,
     /// A 64-bit key of this many longest sentences, in hexadecimal digits.
     Sentences(usize),
+}
+
+impl SketchKind {
+    /// The methods that make a sketch of a text.
+    pub const METHODS: [MatchMethod; 4] = [
+        MatchMethod::SimHash,
+        MatchMethod::MinHash,
+        MatchMethod::BottomK,
+        MatchMethod::Sentences,
+    ];
+
+    /// Returns the method of a recipe's default sketch.
+    pub fn default_method(recipe: &Recipe) -> MatchMethod {
+        match recipe.scheme.and_then(|scheme| scheme.minhash_family()) {
+            Some(_) => MatchMethod::MinHash,
+            None => MatchMethod::SimHash,
+        }
+    }
 }
 
 /// Settings of a run that writes fingerprints.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::Recipe;
-use lookalike::plan::SENTENCES;
+use lookalike::plan::{MatchMethod, SENTENCES};
 use lookalike_batch::run::{self, FingerprintSettings, FingerprintSummary, SketchKind};
 
 use super::shared::fingerprints::{NotationArg, notation_from_arg};
@@ -104,9 +104,10 @@ pub(crate) enum SketchMethod {
 impl SketchMethod {
     /// Returns the default sketch of a recipe.
     pub(crate) fn default_for(recipe: &Recipe) -> Self {
-        let scheme = recipe.scheme;
-        let signs = scheme.is_some_and(|scheme| scheme.minhash_family().is_some());
-        if signs { Self::Minhash } else { Self::Simhash }
+        match SketchKind::default_method(recipe) {
+            MatchMethod::MinHash => Self::Minhash,
+            _ => Self::Simhash,
+        }
     }
 }
 

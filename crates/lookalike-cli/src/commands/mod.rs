@@ -18,6 +18,7 @@ mod recipe;
 mod reference;
 mod search;
 mod segment;
+mod serve;
 pub(crate) mod shared;
 mod store;
 mod tune;
@@ -26,8 +27,6 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::CommandOutcome;
-use crate::args::ServeArgs;
-use crate::serve;
 use compare::CompareArgs;
 use dedup::DedupArgs;
 use eval::EvalArgs;
@@ -40,6 +39,7 @@ use plant::PlantArgs;
 use recipe::RecipeArgs;
 use search::SearchArgs;
 use segment::SegmentArgs;
+use serve::ServeArgs;
 use store::StoreArgs;
 use tune::TuneArgs;
 

@@ -707,9 +707,7 @@ fn texts_are_compared_as_the_commands_do() {
         let mut asked = json!({ "texts": [a, "!"] });
         let words: Vec<_> = options.split(' ').collect();
         if let [name, value] = words[..] {
-            // The name of the option in the service.
-            let name = name.trim_start_matches('-').replace("digits", "format");
-            asked[name] = value.into();
+            asked[name.trim_start_matches('-')] = value.into();
         }
         let made = service.post("/v1/fingerprint", &asked).json();
         place.ok(&format!("fingerprint two.jsonl -o out.jsonl {options}"));
@@ -812,7 +810,7 @@ fn it_says_what_it_is() {
                 application~1x-ndjson/x-itemSchema/$ref";
     assert_eq!(
         described.pointer(line),
-        Some(&json!("#/components/schemas/AnswerToALine"))
+        Some(&json!("#/components/schemas/LineVerdict"))
     );
     service.post("/v1/collections/a/documents", &document("x", "some text"));
     // The budget of a document is released when it has been answered.

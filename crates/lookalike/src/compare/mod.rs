@@ -81,6 +81,18 @@ pub enum FigureKind {
     Biased,
 }
 
+impl FigureKind {
+    /// Returns the name of the kind in reports.
+    pub fn kind_name(self) -> &'static str {
+        match self {
+            Self::Similarity => "similarity",
+            Self::Distance => "distance",
+            Self::Estimate => "estimate",
+            Self::Biased => "biased estimate",
+        }
+    }
+}
+
 /// The verdict of a run over the two texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonVerdict {

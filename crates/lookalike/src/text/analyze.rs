@@ -33,6 +33,18 @@ pub enum TextState {
     Empty,
 }
 
+impl TextState {
+    /// Returns the name of the state in reports.
+    pub fn state_name(self) -> &'static str {
+        match self {
+            Self::Fingerprintable => "fingerprintable",
+            Self::TooShort => "too_short",
+            Self::SymbolsOnly => "symbols_only",
+            Self::Empty => "empty",
+        }
+    }
+}
+
 /// Buffers for [`TextAnalyzer::analyze_text`], which are reused from text to text.
 #[derive(Debug, Default)]
 pub struct AnalysisScratch {

@@ -2,12 +2,12 @@
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
+use lookalike_batch::comparison::FingerprintShape;
 use serde_json::json;
 
 use super::{CompareArgs, text_report};
 use crate::CommandOutcome;
 use crate::commands::shared::fingerprints::{NotationArg, notation_from_arg};
-use crate::comparison_report::FingerprintShape;
 use crate::output::{OutputPrinter, TextTone, format_plural};
 
 pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome> {

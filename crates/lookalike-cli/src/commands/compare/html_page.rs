@@ -3,13 +3,11 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::{AnalysisSteps, FigureKind};
+use lookalike_batch::comparison::{ComparedSide, ComparisonCase, count_differing, format_number};
+use lookalike_batch::text_diff::{self, diff_passages};
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
 use crate::commands::recipe::describe_feature;
-use crate::comparison_report::{
-    ComparedSide, ComparisonCase, count_differing, figure_kind_name, format_number,
-};
-use crate::text_diff::{self, diff_passages};
 
 const STYLE: &str = "\
 :root { color-scheme: light dark; --line: #8884; --a: #c0392b; --b: #1e8449; --one: #2e6bd6; }\n\
@@ -300,7 +298,7 @@ fn append_figures(case: &ComparisonCase<'_>, page: &mut String) {
              <td><span class=\"bar\" style=\"width:{:.1}rem\"></span><td>{}<td>{}",
             figure.name,
             8.0 * share,
-            figure_kind_name(figure.kind),
+            figure.kind.kind_name(),
             escape_html(&figure.detail)
         );
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
+use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
 use lookalike_batch::source::{InputFormat, ReadOptions};
 
 pub(crate) use self::args::CompareArgs;
@@ -22,7 +23,6 @@ use super::shared::inputs::read_options;
 use super::shared::matching::recipe_and_plan;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
-use crate::comparison_report::{ComparedSide, ComparisonCase};
 use crate::output::{OutputPrinter, ReplacedFiles, escape_control};
 
 pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {

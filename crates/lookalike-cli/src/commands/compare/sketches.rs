@@ -2,8 +2,7 @@
 
 use lookalike::compare::AnalysisSteps;
 use lookalike::text::LongSentence;
-
-use crate::comparison_report::ComparisonCase;
+use lookalike_batch::comparison::ComparisonCase;
 
 /// Slots shown of a signature.
 pub(super) const SLOTS: usize = 8;

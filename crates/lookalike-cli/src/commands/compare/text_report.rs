@@ -4,13 +4,16 @@ use std::fmt::Write as _;
 
 use lookalike::compare::{AnalysisSteps, FeatureVote, FigureKind};
 use lookalike::text::TextState;
+use lookalike_batch::comparison::{
+    ComparisonCase, FingerprintShape, count_differing, format_number,
+};
+use lookalike_batch::text_diff::diff_passages;
 use unicode_width::UnicodeWidthStr;
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
 use crate::commands::recipe::describe_feature;
-use crate::comparison_report::{ComparisonCase, FingerprintShape, count_differing, format_number};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
-use crate::text_diff::{diff_passages, mark_passages};
+use crate::text_diff::mark_passages;
 
 /// Tokens shown of a text.
 const TOKENS: usize = 40;

@@ -16,6 +16,7 @@ use lookalike::{Cpu, Recipe, Threshold, verify};
 use lookalike_batch::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };
+use lookalike_batch::text_diff::diff_passages;
 use serde_json::json;
 
 pub(crate) use self::args::ExplainArgs;
@@ -29,7 +30,7 @@ use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
-use crate::text_diff::{diff_passages, mark_passages};
+use crate::text_diff::mark_passages;
 
 /// Number of removed duplicates of a kept document that are named.
 const NAMED: usize = 5;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lookalike_server::SnapshotPlace;
 
 use crate::commands::shared::running::SummaryArgs;
-use crate::snapshots::SnapshotPlace;
 
 /// Maintain a collection of the service: check, repair, export, import
 ///

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use lookalike_batch::sink::{ByteWriter, OutputTarget};
+use lookalike_server::{read_stored_settings, with_snapshot, write_settings};
 use lookalike_store::{
     self as store, Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder,
     ImportCounts, ReadFolder, VerificationLimits, VerifyReport,
@@ -21,12 +22,11 @@ use self::args::{
     StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
     StoreVerifyArgs,
 };
+use super::serve::make_files_private;
 use super::shared::running::{self, SummaryArgs};
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, escape_control, format_count, format_plural, with_context};
 use crate::progress::ProgressReporter;
-use crate::serve::{make_files_private, read_settings, write_settings};
-use crate::snapshots::with_snapshot;
 
 /// Number of findings that are shown; the rest are counted.
 const TOLD: usize = 20;
@@ -69,7 +69,7 @@ fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
         store::read_settings(snapshot).map_err(cannot())?;
         let disk = open_fresh(&args.directory)?;
         store::restore_collection(snapshot, &disk).map_err(cannot())?;
-        Ok(disk)
+        anyhow::Ok(disk)
     })?;
     verify_disk(&disk, &args.directory, &args.telling)
 }
@@ -286,7 +286,7 @@ fn discard_new_collection(directory: &Path, was_there: bool) {
 fn settings_in(file: &Path) -> Result<CollectionSettings> {
     let place = format!("the settings in {}", file.display());
     let bytes = std::fs::read(file).map_err(with_context(&place))?;
-    read_settings(&bytes).map_err(with_context(&place))
+    read_stored_settings(&bytes).map_err(with_context(&place))
 }
 
 /// Opens the lines of a file, decompressed according to its extension.

@@ -1,0 +1,215 @@
+//! Comparison of two texts with every step, as shown to people and as JSON.
+
+use lookalike::Recipe;
+use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVote};
+use lookalike::sketch::TieBreaker;
+use lookalike::text::LongSentence;
+use serde_json::{Value, json};
+
+use crate::text_diff::diff_passages;
+
+/// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
+/// those of all features would make the JSON of a long text a hundred times as long as the text.
+const WITH_VOTES: usize = 1000;
+
+/// A text and its origin.
+pub struct ComparedSide {
+    /// Where it was found.
+    pub place: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Format of fingerprints.
+#[derive(Clone, Copy)]
+pub struct FingerprintShape {
+    /// Number of bits.
+    pub bits: u32,
+    /// Number of bits that may differ.
+    pub distance: u32,
+}
+
+impl FingerprintShape {
+    /// Returns a fingerprint in hexadecimal digits.
+    pub fn format_hex(self, fingerprint: u128) -> String {
+        format!(
+            "{fingerprint:0width$x}",
+            width = self.bits.div_ceil(4) as usize
+        )
+    }
+
+    /// Returns the bits of a fingerprint, highest first.
+    pub fn bit_digits(self, fingerprint: u128) -> String {
+        format!("{fingerprint:0width$b}", width = self.bits as usize)
+    }
+
+    /// Returns the ranges of the blocks of bits, highest first. There is one more block than bits that may
+    /// differ, so that fingerprints within the distance agree in at least one.
+    pub fn bit_blocks(self) -> Vec<std::ops::Range<usize>> {
+        let bits = self.bits as usize;
+        let count = (self.distance as usize + 1).min(bits);
+        let edge = |at: usize| at * bits / count;
+        (0..count).map(|at| edge(at)..edge(at + 1)).collect()
+    }
+
+    /// Returns the blocks of bits of two fingerprints, with their distances.
+    pub fn blocks_as_json(self, (a, b): (u128, u128)) -> Value {
+        let (in_a, in_b) = (self.bit_digits(a), self.bit_digits(b));
+        let block = |bits: std::ops::Range<usize>| {
+            let (a, b) = (&in_a[bits.clone()], &in_b[bits]);
+            json!({ "a": a, "b": b, "distance": count_differing(a, b) })
+        };
+        Value::Array(self.bit_blocks().into_iter().map(block).collect())
+    }
+}
+
+/// Everything that is shown of a comparison.
+pub struct ComparisonCase<'a> {
+    /// The recipe of both.
+    pub recipe: &'a Recipe,
+    /// The first text.
+    pub a: ComparedSide,
+    /// The second text.
+    pub b: ComparedSide,
+    /// The comparison.
+    pub compared: Comparison,
+    /// Number of features shown.
+    pub top: usize,
+    /// Number of bits that may differ.
+    pub distance: u32,
+}
+
+impl ComparisonCase<'_> {
+    /// Returns the format of the fingerprints.
+    pub fn fingerprint_shape(&self) -> FingerprintShape {
+        FingerprintShape {
+            bits: self.recipe.simhash.bits,
+            distance: self.distance,
+        }
+    }
+
+    /// Returns both sides with their letters and steps.
+    pub fn labelled_sides(&self) -> [(&'static str, &ComparedSide, &AnalysisSteps); 2] {
+        [
+            ("A", &self.a, &self.compared.a),
+            ("B", &self.b, &self.compared.b),
+        ]
+    }
+
+    /// Returns both fingerprints, if both texts have one.
+    pub fn fingerprints(&self) -> Option<(u128, u128)> {
+        Some((self.compared.a.fingerprint?, self.compared.b.fingerprint?))
+    }
+
+    /// Returns the rule by which sums become bits, in words.
+    pub fn rule_of_sums(&self) -> &'static str {
+        match self.compared.a.tie.or(self.compared.b.tie) {
+            Some(TieBreaker::Bit(true)) => "0 and above gives 1",
+            Some(TieBreaker::Bit(false)) => "above 0 gives 1",
+            Some(TieBreaker::Feature(_)) | None => "above 0 gives 1, 0 is a tie",
+        }
+    }
+
+    /// Returns the comparison with every step.
+    pub fn to_json(&self) -> Value {
+        let (matched, verdict) = (self.compared.verdict.matched, &self.compared.verdict);
+        let figures: serde_json::Map<_, _> = self
+            .compared
+            .figures
+            .iter()
+            .map(|figure| (figure_key(figure.name), figure_as_json(figure)))
+            .collect();
+        json!({
+            "recipe": self.recipe.name,
+            "recipe_id": self.recipe.recipe_id().to_string(),
+            "a": self.side_as_json(&self.a, &self.compared.a),
+            "b": self.side_as_json(&self.b, &self.compared.b),
+            "distance": self.fingerprints().map(|(a, b)| (a ^ b).count_ones()),
+            "blocks": self.fingerprints().map(|both| self.fingerprint_shape().blocks_as_json(both)),
+            "figures": figures,
+            "match": matched.is_some(),
+            "method": matched.map(|(route, _)| route.name()),
+            "similarity": verdict.similarity,
+            "why": verdict.why,
+            "differences": diff_passages(&self.a.text, &self.b.text),
+        })
+    }
+
+    fn side_as_json(&self, side: &ComparedSide, steps: &AnalysisSteps) -> Value {
+        let shape = self.fingerprint_shape();
+        let with_votes = self.top.max(WITH_VOTES);
+        let feature = |(at, feature): (usize, &FeatureVote)| {
+            let mut told = json!({
+                "feature": feature.text,
+                "count": feature.count,
+                "weight": feature.weight,
+                "hash": shape.format_hex(feature.hash),
+            });
+            if at < with_votes {
+                told["votes"] = feature.signed_votes(shape.bits).into();
+            }
+            told
+        };
+        let tie = steps.tie.map(|tie| match tie {
+            TieBreaker::Bit(bit) => json!({ "bit": u8::from(bit) }),
+            TieBreaker::Feature(_) => steps.deciding_feature().map_or(
+                Value::Null,
+                |it| json!({ "feature": it.text, "hash": shape.format_hex(it.hash) }),
+            ),
+        });
+        json!({
+            "place": side.place,
+            "text": side.text,
+            "state": steps.state.state_name(),
+            "normalized": steps.normalized,
+            "tokens": steps.tokens,
+            "features": steps.features.iter().enumerate().map(feature).collect::<Vec<_>>(),
+            "sums": steps.sums,
+            "tie": tie,
+            "bits": steps.fingerprint.map(|it| shape.bit_digits(it)),
+            "fingerprint": steps.fingerprint.map(|it| shape.format_hex(it)),
+            "signature": steps.signature,
+            "smallest": steps.smallest,
+            "sentences": steps.sentences.as_ref().map(|all| all.iter().map(sentence_to_json).collect::<Vec<_>>()),
+        })
+    }
+}
+
+fn figure_as_json(figure: &ComparisonFigure) -> Value {
+    json!({ "value": figure.value, "kind": figure.kind.kind_name(), "detail": figure.detail })
+}
+
+/// Returns the name of a figure as a JSON field: lower-case letters, digits and underscores.
+fn figure_key(name: &str) -> String {
+    let words = name
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    words
+        .map(str::to_ascii_lowercase)
+        .collect::<Vec<_>>()
+        .join("_")
+}
+
+fn sentence_to_json(sentence: &LongSentence) -> Value {
+    json!({
+        "text": sentence.text,
+        "characters": sentence.characters,
+        "hash": format!("{:016x}", sentence.hash),
+    })
+}
+
+/// Returns the number of positions in which two strings of digits differ.
+pub fn count_differing(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
+}
+
+/// Formats a weight or a sum without trailing zeros.
+pub fn format_number(value: f64) -> String {
+    let text = format!("{value:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,5 +1,0 @@
-//! Arguments of the service.
-
-mod serve;
-
-pub(crate) use serve::{ByteSize, LogFormat, LogLevel, PeriodArg, ServeArgs};

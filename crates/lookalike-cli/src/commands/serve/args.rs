@@ -1,0 +1,475 @@
+//! Arguments of `serve`: on the command line, in the configuration file or in the environment.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use lookalike_batch::units::{parse_period, parse_size};
+use lookalike_server::SnapshotPlace;
+use serde::Deserialize;
+
+use crate::commands::shared::running::{parse_limit, parse_threads};
+
+/// Run the HTTP service: collections that check and insert documents
+///
+/// Each document is checked and inserted in one step, and the answer follows when the document is on disk: of
+/// two near-duplicates sent at the same moment, exactly one is kept. Each collection is a directory below
+/// --data. Every option can also be set in a file (--config, TOML, named as here without the dashes) and in
+/// the environment (LOOKALIKE_ and the name in capitals, with _ for -). The command line wins over the
+/// environment, which wins over the file.
+///
+/// On SIGTERM or SIGINT, the service takes no new requests, finishes those that it has, and stops. A second
+/// signal stops it at once.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(after_help = "\
+Examples:
+  lookalike serve --data /var/lib/lookalike
+  lookalike serve --data data --listen 0.0.0.0:7600 --keys keys.txt --tls-cert cert.pem --tls-key key.pem
+
+A key file has one line per key: its role (read, write or admin), a space, and `sha256:` with the
+SHA-256 of the key in hexadecimal digits, as `printf %s \"$KEY\" | sha256sum` prints it. A key has at
+least 16 bytes. The environment can hold one key of each role: LOOKALIKE_READ_KEY, LOOKALIKE_WRITE_KEY,
+LOOKALIKE_ADMIN_KEY.")]
+pub(crate) struct ServeArgs {
+    /// File with these options
+    #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG", hide_env = true)]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Directory of the collections; created if it does not exist
+    #[arg(long, value_name = "DIR", env = "LOOKALIKE_DATA", hide_env = true)]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Address to listen on
+    ///
+    /// Default: 127.0.0.1:7600. An address that other machines can reach needs keys.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "LOOKALIKE_LISTEN",
+        hide_env = true
+    )]
+    pub(crate) listen: Option<ListenAddress>,
+
+    /// Directory below which snapshots are written, or the URL of a prefix in an object store
+    ///
+    /// Without it, the service makes no snapshots. For an object store (s3://bucket/prefix, gs://…, az://…),
+    /// keys, region and endpoint come from the environment, under the names that its own tools use:
+    /// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT, GOOGLE_APPLICATION_CREDENTIALS,
+    /// AZURE_STORAGE_ACCOUNT_NAME and so on. Only a program built with `--features object-store` supports
+    /// object stores.
+    #[arg(
+        long,
+        value_name = "PLACE",
+        env = "LOOKALIKE_SNAPSHOTS",
+        hide_env = true
+    )]
+    pub(crate) snapshots: Option<SnapshotPlace>,
+
+    /// Number of threads that prepare documents. Default: one per core
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_threads,
+        env = "LOOKALIKE_THREADS",
+        hide_env = true
+    )]
+    pub(crate) threads: Option<usize>,
+
+    /// File with the accepted keys
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOOKALIKE_KEYS",
+        hide_env = true,
+        help_heading = "Access"
+    )]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// Serve clients without a key, on any address
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        env = "LOOKALIKE_ALLOW_UNAUTHENTICATED",
+        hide_env = true,
+        help_heading = "Access"
+    )]
+    pub(crate) allow_unauthenticated: Option<bool>,
+
+    /// Certificate and its chain (PEM); needs --tls-key
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOOKALIKE_TLS_CERT",
+        hide_env = true,
+        help_heading = "Access"
+    )]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// Private key of the certificate (PEM)
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOOKALIKE_TLS_KEY",
+        hide_env = true,
+        help_heading = "Access"
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Maximum number of open connections; beyond it, only health probes are answered
+    ///
+    /// Default: 1024.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        env = "LOOKALIKE_CONNECTIONS",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) connections: Option<usize>,
+
+    /// Maximum number of open connections from one address; further ones are closed. 0: no limit
+    ///
+    /// Default: 256. For IPv6, addresses with the same first 64 bits count as one.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_CONNECTIONS_PER_ADDRESS",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) connections_per_address: Option<usize>,
+
+    /// Maximum number of requests per second from one client, identified by its key or else its address. 0:
+    /// no limit
+    ///
+    /// Default: 0. Health probes do not count. A client that was idle may send the requests of one second at
+    /// once.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_MAX_RATE",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_rate: Option<u32>,
+
+    /// Addresses of trusted proxies, separated by commas: the client of such a proxy is the last address in
+    /// X-Forwarded-For
+    ///
+    /// A trusted proxy may open any number of connections.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "LOOKALIKE_TRUSTED_PROXY",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) trusted_proxy: Option<ProxyAddresses>,
+
+    /// Maximum size of a request head, which is the first line and all headers: bytes, or with the unit K, M,
+    /// G (of 1000) or Ki, Mi, Gi (of 1024); at least 8Ki
+    ///
+    /// Default: 32Ki. A head has at most 100 headers, whatever their size.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOOKALIKE_MAX_HEADER",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_header: Option<ByteSize>,
+
+    /// Maximum size of a document: one JSON object, or one line of many
+    ///
+    /// Default: 16Mi.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOOKALIKE_MAX_DOCUMENT",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_document: Option<ByteSize>,
+
+    /// Maximum size of a request body after decompression
+    ///
+    /// Default: 4Gi.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOOKALIKE_MAX_BODY",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_body: Option<ByteSize>,
+
+    /// Maximum bytes of documents that wait for their answers; beyond it, requests are refused until there is
+    /// room
+    ///
+    /// Default: 256Mi. One client can hold at most eight times the bytes that are left to others. Answers
+    /// that clients have not read may take the same number of bytes again.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOOKALIKE_MAX_QUEUE",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_queue: Option<ByteSize>,
+
+    /// Maximum time for the head of a request, and for an idle connection: a number with the unit s, m, h or
+    /// d
+    ///
+    /// Default: 20s.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_HEADER_TIMEOUT",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) header_timeout: Option<PeriodArg>,
+
+    /// Maximum time in which a body brings less than 1 KiB, or a client reads nothing of its answer
+    ///
+    /// Default: 30s. After that, both must go on at 32 KiB per second or more.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_BODY_TIMEOUT",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) body_timeout: Option<PeriodArg>,
+
+    /// Maximum time for open requests after a signal to stop
+    ///
+    /// Default: 30s.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_DRAIN",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) drain: Option<PeriodArg>,
+
+    /// Disk space that stays free; documents that would leave less are refused
+    ///
+    /// Documents that let a part of the window expire may use half of it. Snapshots leave the same space free
+    /// on their disk. Default: 256Mi.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOOKALIKE_HEADROOM",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) headroom: Option<ByteSize>,
+
+    /// Maximum number of steps for verifying one document, where texts are compared by edit distance or
+    /// common substring; beyond it, the document is refused
+    ///
+    /// A step is 64 cells of the table of two texts, a few nanoseconds. Default: 16777216. A document that
+    /// would be kept may take half of them.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_MAX_VERIFICATION_STEPS",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_verification_steps: Option<u64>,
+
+    /// Level of the log on standard error; texts are never logged
+    ///
+    /// Default: info.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LEVEL",
+        env = "LOOKALIKE_LOG",
+        hide_env = true,
+        help_heading = "Log"
+    )]
+    pub(crate) log: Option<LogLevel>,
+
+    /// Format of the log
+    ///
+    /// Default: text.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        env = "LOOKALIKE_LOG_FORMAT",
+        hide_env = true,
+        help_heading = "Log"
+    )]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+impl ServeArgs {
+    /// Returns these options, with those of `other` where an option is not given.
+    pub(crate) fn or_else_from(self, other: Self) -> Self {
+        Self {
+            config: self.config.or(other.config),
+            data: self.data.or(other.data),
+            listen: self.listen.or(other.listen),
+            snapshots: self.snapshots.or(other.snapshots),
+            threads: self.threads.or(other.threads),
+            keys: self.keys.or(other.keys),
+            allow_unauthenticated: self.allow_unauthenticated.or(other.allow_unauthenticated),
+            tls_cert: self.tls_cert.or(other.tls_cert),
+            tls_key: self.tls_key.or(other.tls_key),
+            connections: self.connections.or(other.connections),
+            connections_per_address: self
+                .connections_per_address
+                .or(other.connections_per_address),
+            max_rate: self.max_rate.or(other.max_rate),
+            trusted_proxy: self.trusted_proxy.or(other.trusted_proxy),
+            max_header: self.max_header.or(other.max_header),
+            max_document: self.max_document.or(other.max_document),
+            max_body: self.max_body.or(other.max_body),
+            max_queue: self.max_queue.or(other.max_queue),
+            header_timeout: self.header_timeout.or(other.header_timeout),
+            body_timeout: self.body_timeout.or(other.body_timeout),
+            drain: self.drain.or(other.drain),
+            headroom: self.headroom.or(other.headroom),
+            max_verification_steps: self.max_verification_steps.or(other.max_verification_steps),
+            log: self.log.or(other.log),
+            log_format: self.log_format.or(other.log_format),
+        }
+    }
+}
+
+/// Parsed address to listen on: a host name or an IP address, with a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ListenAddress(pub(crate) SocketAddr);
+
+impl FromStr for ListenAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addresses = text.to_socket_addrs();
+        let first = addresses.map_err(|error| error.to_string());
+        let first =
+            first.and_then(|mut all| all.next().ok_or_else(|| "it has no address".to_owned()));
+        first.map(Self).map_err(|why| {
+            format!(
+                "'{text}' is not an address to listen on ({why}): give 127.0.0.1:7600, \
+                 [::1]:7600 or localhost:7600"
+            )
+        })
+    }
+}
+
+impl TryFrom<String> for ListenAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// Parsed addresses, separated by commas.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ProxyAddresses(pub(crate) Vec<IpAddr>);
+
+impl FromStr for ProxyAddresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addresses = text.split(',').map(|address| {
+            let address = address.trim();
+            let parsed: Result<IpAddr, _> = address.parse();
+            parsed.map(|it| it.to_canonical()).map_err(|_| {
+                format!("'{address}' is not an address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
+            })
+        });
+        addresses.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl TryFrom<String> for ProxyAddresses {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// Level of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogLevel {
+    /// Failures that need an administrator
+    Error,
+    /// Also conditions that may soon need one
+    Warn,
+    /// Also start, stop, and created and deleted collections
+    Info,
+    /// Also every request with its call, status and time
+    Debug,
+}
+
+/// Format of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// One readable line per event
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// Parsed size in bytes, with an optional unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ByteSize(pub(crate) u64);
+
+impl FromStr for ByteSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_size(text).map(Self)
+    }
+}
+
+impl TryFrom<String> for ByteSize {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// Parsed duration, with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct PeriodArg(pub(crate) Duration);
+
+impl FromStr for PeriodArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_period(text).map(Self)
+    }
+}
+
+impl TryFrom<String> for PeriodArg {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}

@@ -1,0 +1,157 @@
+//! Calls on collections: list, create, show, delete, snapshot.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses::{self, in_background};
+use crate::api::router::{ApiRequest, ApiResult};
+use crate::collections::check_name;
+use crate::collections::open_collection::OpenCollection;
+use crate::json::JsonFields;
+use crate::json::settings::{SettingsJson, read_settings};
+use crate::snapshots::{SnapshotRefusal, SnapshotStore};
+
+/// Largest body, in bytes, of settings.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+
+/// Lists all collections by name.
+pub(crate) async fn list_collections(api_request: ApiRequest) -> ApiResult {
+    let states = api_request.service.collections.list_states();
+    let one = |(name, state): &(String, crate::collections::CollectionStatus)| json!({ "name": name, "state": state.status_name() });
+    let collections: Vec<_> = states.iter().map(one).collect();
+    let body = json!({ "collections": collections });
+    Ok(responses::json_response(StatusCode::OK, &body))
+}
+
+#[derive(Serialize)]
+struct CollectionJson<'a> {
+    name: &'a str,
+    recipe_id: String,
+    settings: SettingsJson,
+}
+
+impl<'a> From<&'a Arc<OpenCollection>> for CollectionJson<'a> {
+    fn from(open: &'a Arc<OpenCollection>) -> Self {
+        let settings = open.collection.collection_settings();
+        Self {
+            name: &open.name,
+            recipe_id: settings.recipe.recipe_id().to_string(),
+            settings: SettingsJson::from(settings),
+        }
+    }
+}
+
+/// Returns a collection and its settings.
+pub(crate) async fn get_collection(api_request: ApiRequest) -> ApiResult {
+    let open = api_request.open_collection()?;
+    Ok(responses::json_response(
+        StatusCode::OK,
+        &CollectionJson::from(&open),
+    ))
+}
+
+/// Creates a collection.
+pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
+    let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
+    check_name(&name)?;
+    let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
+    in_background(move || {
+        let settings = read_settings(&body)?;
+        let (open, made) = service.collections.create_collection(&name, &settings)?;
+        let status = if made {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        Ok(responses::json_response(
+            status,
+            &CollectionJson::from(&open),
+        ))
+    })
+    .await
+}
+
+/// Deletes a collection.
+pub(crate) async fn delete_collection(api_request: ApiRequest) -> ApiResult {
+    let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
+    in_background(move || {
+        service.collections.delete_collection(&name)?;
+        Ok(responses::empty_response())
+    })
+    .await
+}
+
+/// Returns the statistics of a collection.
+pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
+    let open = api_request.open_collection()?;
+    in_background(move || {
+        let stats = open
+            .collection
+            .collect_stats()
+            .map_err(|it| open.to_problem(it))?;
+        let memory: serde_json::Map<_, _> = stats
+            .memory
+            .iter()
+            .map(|(part, bytes)| ((*part).to_owned(), (*bytes).into()))
+            .collect();
+        let body = json!({
+            "rows": stats.rows,
+            "dead_rows": stats.dead_rows,
+            "kept": stats.kept,
+            "partitions": stats.partitions,
+            "last_durable_row": stats.durable,
+            "memory": memory,
+            "stopped": stats.stopped,
+        });
+        Ok(responses::json_response(StatusCode::OK, &body))
+    })
+    .await
+}
+
+/// Copies a collection to a new snapshot.
+pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
+    let (service, collection) = (Arc::clone(&api_request.service), api_request.collection());
+    api_request.open_collection()?;
+    if service.snapshots.is_none() {
+        let detail = "the service has no directory for snapshots: start it with --snapshots PLACE";
+        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    }
+    let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
+    in_background(move || {
+        let mut fields = JsonFields::read_fields(&body)?;
+        let name: String = fields.need_field("name")?;
+        fields.refuse_rest()?;
+        check_name(&name)?;
+        let open = service.collections.open_collection(&collection)?;
+        if let Some(snapshots) = &service.snapshots {
+            copy_collection(&open, snapshots, &name)?;
+        }
+        let body = json!({ "collection": open.name, "name": name });
+        Ok(responses::json_response(StatusCode::CREATED, &body))
+    })
+    .await
+}
+
+fn copy_collection(
+    open: &OpenCollection,
+    snapshots: &SnapshotStore,
+    name: &str,
+) -> Result<(), ApiProblem> {
+    let copied = snapshots.make_snapshot(&open.name, name, |disk| {
+        open.collection.copy_to_snapshot(disk)
+    });
+    copied.map_err(|refusal| match refusal {
+        SnapshotRefusal::Exists => ApiProblem::new(
+            ProblemCode::SnapshotConflict,
+            format!("the snapshot '{name}' exists already: use another name"),
+        ),
+        SnapshotRefusal::Failed(error) => {
+            ApiProblem::new(ProblemCode::Disk, format!("the snapshot '{name}': {error}"))
+        }
+        SnapshotRefusal::NotCopied(error) => open.to_problem(error),
+    })
+}

@@ -1,0 +1,235 @@
+//! Calls on documents and clusters: insert, query, get, delete, list.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Response, StatusCode, header};
+use lookalike::online::DocumentSlot;
+use lookalike::text::AnalysisScratch;
+use lookalike_store::Error;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
+
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
+use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
+use crate::api::router::{ApiRequest, ApiResult};
+use crate::api::stream::{DocumentStream, StreamTask, check_room};
+use crate::collections::open_collection::OpenCollection;
+use crate::json::documents::DocumentJson;
+use crate::json::verdicts::{ClusterJson, VerdictJson};
+
+/// Longest document, in bytes, that is compared on the request thread, because waking another thread would
+/// take longer.
+const MAX_SHORT_BYTES: usize = 16 << 10;
+
+/// Clusters on a page: default and maximum.
+pub(crate) const CLUSTERS_ON_PAGE: (usize, usize) = (100, 1000);
+
+/// Members listed per cluster, default and maximum: on a page of clusters, and for a single cluster.
+pub(crate) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
+pub(crate) const MEMBERS: (usize, usize) = (1000, 100_000);
+
+/// Checks and inserts documents.
+pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
+    check_documents(api_request, StreamTask::Insert).await
+}
+
+/// Checks documents without inserting them.
+pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
+    check_documents(api_request, StreamTask::Query).await
+}
+
+async fn check_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {
+    // A body that arrives slowly must not keep the collection from being deleted, so the collection is opened
+    // again when the body is there.
+    drop(api_request.open_collection()?);
+    match responses::body_kind(&api_request.headers)? {
+        BodyKind::Json => check_document(api_request, task).await,
+        BodyKind::Lines => check_lines(api_request, task).await,
+    }
+}
+
+/// Checks one document.
+async fn check_document(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+    let reader = api_request.read_body(api_request.service.config.limits.document)?;
+    let (service, client) = (&api_request.service, api_request.client);
+    let (document, room) = responses::read_whole_body(reader, &service.queue, client).await?;
+    let open = api_request.open_collection()?;
+    let answer = match task {
+        StreamTask::Insert => open.insert_queued(client, document, room).await,
+        StreamTask::Query => {
+            let is_short = document.len() <= MAX_SHORT_BYTES;
+            let ask = move || {
+                let answer = open.query_document(&document, &mut AnalysisScratch::default());
+                open.count_query(&answer);
+                // The budget is occupied until here, even if the client disconnects.
+                drop(room);
+                answer
+            };
+            match is_short {
+                true => run_briefly(&service.at_once, ask),
+                false => in_background(ask).await,
+            }
+        }
+    };
+    let answer = answer.map_err(|refused| refused.problem)?;
+    Ok(responses::json_response(
+        StatusCode::OK,
+        &VerdictJson::from(&answer),
+    ))
+}
+
+/// Checks one document per line, and answers while the lines arrive.
+async fn check_lines(mut api_request: ApiRequest, task: StreamTask) -> ApiResult {
+    let limits = api_request.service.config.limits;
+    let mut reader = api_request.read_body(limits.body)?;
+    if waits_to_be_asked(&api_request.headers) {
+        check_room(&api_request.service.queue)?;
+        reader.wait_for_begin().await?;
+    }
+    let stream = DocumentStream {
+        open: api_request.open_collection()?,
+        task,
+        reader,
+        queue: Arc::clone(&api_request.service.queue),
+        held: Arc::clone(&api_request.service.held),
+        timed: api_request.timed,
+        client: api_request.client,
+        longest: limits.document as usize,
+        patience: limits.body_timeout,
+    };
+    stream.begin_answer()
+}
+
+/// Runs short work that may block on a lock or the disk. Blocks this thread while other request threads
+/// remain; otherwise lets the runtime start another one first.
+fn run_briefly<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
+    match permits.try_acquire() {
+        Ok(_permit) => work(),
+        Err(_) => block_in_place(work),
+    }
+}
+
+/// Returns `true` if the client sends its body only after `100 Continue`.
+fn waits_to_be_asked(headers: &HeaderMap) -> bool {
+    let expected = headers.get(header::EXPECT);
+    expected.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// Returns a stored document.
+pub(crate) async fn get_document(api_request: ApiRequest) -> ApiResult {
+    with_document(api_request, |open, id| {
+        let stored = open.collection.find_document(id)?;
+        Ok(stored.map(|stored| {
+            let document = DocumentJson::new(&stored, open.fingerprint_bits());
+            responses::json_response(StatusCode::OK, &document)
+        }))
+    })
+    .await
+}
+
+/// Deletes a document.
+pub(crate) async fn delete_document(api_request: ApiRequest) -> ApiResult {
+    with_document(api_request, |open, id| {
+        let was_there = open.collection.delete_document(id)?;
+        Ok(was_there.then(responses::empty_response))
+    })
+    .await
+}
+
+/// Answers a request for one document with the result of `work`, which is `None` if there is no such document.
+async fn with_document(
+    api_request: ApiRequest,
+    work: impl FnOnce(&OpenCollection, &str) -> Result<Option<Response<Body>>, Error> + Send + 'static,
+) -> ApiResult {
+    let open = api_request.open_collection()?;
+    let id = api_request.path_part("id");
+    in_background(move || {
+        let response = work(&open, &id).map_err(|it| open.to_problem(it))?;
+        response.ok_or_else(|| {
+            let detail = format!("there is no document '{}'", shorten_text(&id));
+            ApiProblem::new(ProblemCode::NoDocument, detail)
+        })
+    })
+    .await
+}
+
+#[derive(Serialize)]
+struct ClusterPageJson<'a> {
+    clusters: Vec<ClusterJson<'a>>,
+    /// Value of `after` for the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Position at which a page ended.
+struct PageCursor(DocumentSlot);
+
+impl FromStr for PageCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (section, index) = text.split_once('-').ok_or(())?;
+        Ok(Self(DocumentSlot {
+            partition: section.parse().map_err(|_| ())?,
+            index: index.parse().map_err(|_| ())?,
+        }))
+    }
+}
+
+/// Returns a page of clusters.
+pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
+    let open = api_request.open_collection()?;
+    let known = ["after", "limit", "members"];
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
+    let after: Option<PageCursor> =
+        parameters.get_parameter("after", "the `next` of the page before")?;
+    let count = parameters.count_parameter("limit", CLUSTERS_ON_PAGE.0, CLUSTERS_ON_PAGE.1)?;
+    let members = parameters.count_parameter("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
+    if count * members > MEMBERS.1 {
+        let detail = format!(
+            "{count} clusters with {members} members each can exceed the limit of {} members per \
+             page: give a smaller `limit` or fewer `members`",
+            MEMBERS.1
+        );
+        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    }
+    responses::long_answer(api_request.service, api_request.client, move || {
+        let after = after.map(|place| place.0);
+        let page = open.collection.list_clusters(after, count, members);
+        let page = page.map_err(|it| open.to_problem(it))?;
+        let next = page.next.filter(|_| page.clusters.len() == count);
+        let page = ClusterPageJson {
+            clusters: page.clusters.iter().map(ClusterJson::from).collect(),
+            next: next.map(|slot| format!("{}-{}", slot.partition, slot.index)),
+        };
+        Ok(responses::json_text(&page))
+    })
+    .await
+}
+
+/// Returns one cluster.
+pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
+    let open = api_request.open_collection()?;
+    let id = api_request.path_part("id");
+    let parameters =
+        QueryParameters::parse_query(api_request.query.as_deref(), &["after", "members"])?;
+    let after: Option<u64> =
+        parameters.get_parameter("after", "the `next` of the answer before")?;
+    let members = parameters.count_parameter("members", MEMBERS.0, MEMBERS.1)?;
+    responses::long_answer(api_request.service, api_request.client, move || match open
+        .collection
+        .find_cluster(&id, after, members)
+        .map_err(|it| open.to_problem(it))?
+    {
+        Some(cluster) => Ok(responses::json_text(&ClusterJson::from(&cluster))),
+        None => {
+            let shown = shorten_text(&id);
+            let detail =
+                format!("there is no cluster '{shown}': a cluster has the id of its kept document");
+            Err(ApiProblem::new(ProblemCode::NoCluster, detail))
+        }
+    })
+    .await
+}

@@ -1,0 +1,123 @@
+//! Calls about the service: health, metrics, API description.
+
+use std::fmt::Write as _;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::api::router::{ApiRequest, ApiResult, CALLS};
+use crate::api::{openapi as document, responses};
+use crate::collections::CollectionStatus;
+
+/// Reports that the process runs.
+pub(crate) async fn report_live(_: ApiRequest) -> ApiResult {
+    Ok(responses::json_response(
+        StatusCode::OK,
+        &json!({ "live": true }),
+    ))
+}
+
+/// Reports whether every collection accepts documents, can be read and is undamaged as far as is known,
+/// and answers 503 if one is not. Names such collections to a caller who may read, and gives others only
+/// their number.
+pub(crate) async fn report_ready(api_request: ApiRequest) -> ApiResult {
+    let service = api_request.service;
+    // The state of a collection includes the free space, for which the disk is asked.
+    responses::in_background(move || {
+        Ok(readiness_response(
+            &service.collections.list_states(),
+            api_request.may_read,
+        ))
+    })
+    .await
+}
+
+/// States in which a collection does not accept every document that it should.
+const UNREADY: [&str; 6] = [
+    "opening",
+    "stopped",
+    "failed",
+    "full",
+    "damaged",
+    "unreadable",
+];
+
+fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> Response<Body> {
+    let mut body = json!({ "collections": states.len() });
+    for unready in UNREADY {
+        body[unready] = json!([]);
+    }
+    let mut ready = true;
+    for (name, state) in states {
+        // Only unready states have a list.
+        let names = body.get_mut(state.status_name());
+        if let Some(names) = names.and_then(Value::as_array_mut) {
+            names.push(name.clone().into());
+            ready = false;
+        }
+    }
+    if !may_read {
+        for unready in UNREADY {
+            body[unready] = body[unready].as_array().map_or(0, Vec::len).into();
+        }
+    }
+    body["ready"] = ready.into();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    responses::json_response(status, &body)
+}
+
+/// Returns the metrics for Prometheus.
+pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
+    let service = api_request.service;
+    responses::in_background(move || {
+        let states = service.collections.list_states();
+        let text = service.metrics.render_metrics(
+            service.queue.used_bytes(),
+            service.held.used_bytes(),
+            &states,
+        );
+        Ok(text_response(
+            text,
+            "text/plain; version=0.0.4; charset=utf-8",
+        ))
+    })
+    .await
+}
+
+/// Returns the description of all calls in OpenAPI.
+pub(crate) async fn openapi_document(_: ApiRequest) -> ApiResult {
+    Ok(responses::json_response(
+        StatusCode::OK,
+        &document::openapi_document(),
+    ))
+}
+
+/// Returns the description of all calls as text.
+pub(crate) async fn api_page(_: ApiRequest) -> ApiResult {
+    let mut text = format!(
+        "lookalike {}: finds near-duplicate text.\n\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for call in &CALLS {
+        let _ = writeln!(
+            text,
+            "{:<6} {:<48} {}",
+            call.method.as_str(),
+            call.path,
+            call.about
+        );
+    }
+    Ok(text_response(text, "text/plain; charset=utf-8"))
+}
+
+fn text_response(text: String, kind: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,12 @@
+//! The calls of the service: from a request to its answer.
+
+pub(crate) mod body;
+pub(crate) mod collections;
+pub(crate) mod documents;
+pub(crate) mod health;
+pub(crate) mod openapi;
+pub(crate) mod problem;
+pub(crate) mod responses;
+pub(crate) mod router;
+pub(crate) mod stream;
+pub(crate) mod texts;

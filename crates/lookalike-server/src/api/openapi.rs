@@ -1,0 +1,560 @@
+//! The OpenAPI 3.1 description of all calls, made from their table.
+
+use lookalike_batch::FingerprintNotation;
+use lookalike_batch::match_options::{
+    CANDIDATES, MEASURES, METHODS, UNITS, candidates_name, measure_name, method_name, unit_name,
+};
+use lookalike_batch::run::SketchKind;
+use serde_json::{Map, Value, json};
+
+use crate::access::AccessRole;
+use crate::api::documents::{CLUSTERS_ON_PAGE, MEMBERS, MEMBERS_ON_PAGE};
+use crate::api::problem::ProblemCode;
+use crate::api::router::{ApiCall, CALLS};
+
+/// Returns the OpenAPI document.
+pub(crate) fn openapi_document() -> Value {
+    let mut paths = Map::new();
+    for call in &CALLS {
+        let path = paths.entry(call.path).or_insert_with(|| json!({}));
+        path[call.method.as_str().to_ascii_lowercase()] = describe_operation(call);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "lookalike",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Checks documents for near-duplicates and inserts them, in one step.",
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": all_schemas(),
+            "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
+            "responses": shared_responses(),
+        },
+    })
+}
+
+fn schema_reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+fn describe_operation(call: &ApiCall) -> Value {
+    let (status, schema) = call.gives;
+    let mut good = json!({ "description": answer_description(call) });
+    if let Some(schema) = schema {
+        good["content"] = json!({ "application/json": { "schema": schema_reference(schema) } });
+    }
+    let mut parameters = parameters(call);
+    let mut operation = json!({
+        "operationId": call.name,
+        "summary": call.about,
+        "responses": problem_responses(call),
+    });
+    if let Some((schema, many)) = call.takes {
+        let mut content = json!({ "application/json": { "schema": schema_reference(schema) } });
+        if many {
+            content["application/x-ndjson"] = lines_schema(schema_reference(schema));
+            good["content"]["application/x-ndjson"] = lines_schema(schema_reference("LineVerdict"));
+        }
+        parameters.push(encoding_parameter());
+        operation["requestBody"] = json!({ "required": true, "content": content });
+    }
+    operation["parameters"] = parameters.into();
+    operation["responses"][status.to_string()] = good.clone();
+    if call.name == "ready" {
+        operation["responses"]["503"] = good.clone();
+    }
+    if status == 201 && call.method == axum::http::Method::PUT {
+        operation["responses"]["200"] = good;
+    }
+    if call.role != AccessRole::Anyone {
+        operation["security"] = json!([{ "key": [] }, {}]);
+        operation["description"] = format!("Needs the role {}.", call.role.role_name()).into();
+    }
+    operation
+}
+
+/// Returns the content of a body with one value per line. OpenAPI 3.1 cannot describe the schema of a line;
+/// version 3.2 has `itemSchema`.
+fn lines_schema(line: Value) -> Value {
+    json!({
+        "schema": { "type": "string", "description": "One JSON value per line; x-itemSchema has \
+            the schema of a line." },
+        "x-itemSchema": line,
+    })
+}
+
+/// Returns the description of a successful response.
+fn answer_description(call: &ApiCall) -> &'static str {
+    match (call.gives, call.takes) {
+        ((204, _), _) => "Deleted.",
+        (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
+        ((201, _), _) => "Created now (201), or exists with the same content (200).",
+        _ => "The result.",
+    }
+}
+
+/// Returns the error responses of a call. All have the same form and differ in their code.
+fn problem_responses(call: &ApiCall) -> Value {
+    let mut problems = json!({ "default": { "$ref": "#/components/responses/Problem" } });
+    let mut may_be = |status: &str, response: &str| {
+        let response = format!("#/components/responses/{response}");
+        problems[status] = json!({ "$ref": response });
+    };
+    if call.takes.is_some() {
+        may_be("413", "TooLarge");
+        may_be("429", "Busy");
+    }
+    if matches!(
+        call.name,
+        "insert" | "query" | "put_collection" | "delete_collection" | "snapshot"
+    ) {
+        may_be("409", "Conflict");
+    }
+    if matches!(
+        call.name,
+        "insert" | "delete_document" | "put_collection" | "snapshot"
+    ) {
+        may_be("507", "DiskFull");
+    }
+    if call.path.contains("{collection}") {
+        may_be("503", "Unavailable");
+    }
+    problems
+}
+
+/// Returns the responses that calls have in common.
+fn shared_responses() -> Value {
+    let problem = |about: &str| {
+        json!({
+            "description": about,
+            "content": { "application/problem+json": { "schema": schema_reference("Problem") } },
+        })
+    };
+    let retried = |about: &str| {
+        let mut response = problem(about);
+        response["headers"] = json!({
+            "Retry-After": {
+                "description": "Seconds after which the same request may succeed.",
+                "schema": { "type": "integer", "minimum": 1 },
+            },
+        });
+        response
+    };
+    json!({
+        "Problem": problem("The error."),
+        "Conflict": problem("The id has other content, or the name is in use."),
+        "TooLarge": problem("The document or the request exceeds a limit."),
+        "Busy": retried("The queue is full or the rate limit is reached: send the same request \
+            again."),
+        "Unavailable": retried(
+            "The collection is being opened or deleted, or accepts no more writes (then without \
+             Retry-After).",
+        ),
+        "DiskFull": retried("The disk is nearly full: writes are refused."),
+    })
+}
+
+/// Returns the parameter for the compression of a body.
+fn encoding_parameter() -> Value {
+    json!({
+        "name": "Content-Encoding",
+        "in": "header",
+        "description": "Compression of the body; limits apply to the expanded body.",
+        "schema": { "enum": ["gzip", "zstd", "identity"] },
+    })
+}
+
+fn parameters(call: &ApiCall) -> Vec<Value> {
+    let in_path = call.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        let schema = match name {
+            "collection" => short_name(),
+            _ => json!({ "type": "string" }),
+        };
+        Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
+    });
+    let count = |(usual, most): (usize, usize)| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
+    let in_query = call.parameters.iter().map(|name| {
+        let (schema, about) = match (*name, call.name) {
+            ("after", "get_cluster") => (
+                json!({ "type": "integer", "minimum": 0 }),
+                "The `next` of the previous answer: only the members after it are listed.",
+            ),
+            ("after", _) => (
+                json!({ "type": "string" }),
+                "The `next` of the previous page.",
+            ),
+            ("limit", _) => (
+                count(CLUSTERS_ON_PAGE),
+                "Number of clusters per page; multiplied by `members`, at most 100,000.",
+            ),
+            (_, "list_clusters") => (
+                count(MEMBERS_ON_PAGE),
+                "Number of members listed for each cluster, the newest first.",
+            ),
+            _ => (
+                count(MEMBERS),
+                "Number of members listed, the newest first; `more` is true if there are others.",
+            ),
+        };
+        json!({ "name": name, "in": "query", "description": about, "schema": schema })
+    });
+    in_path.chain(in_query).collect()
+}
+
+/// Returns the schema of the name of a collection or snapshot.
+fn short_name() -> Value {
+    json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" })
+}
+
+fn object_schema(required: &[&str], properties: Value) -> Value {
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+/// Returns the schema of an object without other fields. Optional fields may also be null.
+fn strict_object_schema(required: &[&str], mut properties: Value) -> Value {
+    let fields = properties.as_object_mut().into_iter().flatten();
+    for (_, schema) in fields.filter(|(name, _)| !required.contains(&name.as_str())) {
+        allow_null(schema);
+    }
+    let mut object = object_schema(required, properties);
+    object["additionalProperties"] = false.into();
+    object
+}
+
+fn allow_null(schema: &mut Value) {
+    if let Some(names) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        names.push(Value::Null);
+    }
+    if let Some(Value::String(one)) = schema.get("type") {
+        schema["type"] = json!([one, "null"]);
+    }
+}
+
+fn list_schema(of: Value) -> Value {
+    json!({ "type": "array", "items": of })
+}
+
+fn all_schemas() -> Value {
+    // Names of collections for callers who may read; only their number for others.
+    let names_or_count = json!({
+        "oneOf": [list_schema(json!({ "type": "string" })), { "type": "integer", "minimum": 0 }],
+    });
+    let text = json!({ "type": "string" });
+    let id = json!({ "type": "string", "minLength": 1, "maxLength": 512 });
+    let number = json!({ "type": "integer", "minimum": 0 });
+    let flag = json!({ "type": "boolean" });
+    let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
+    let any = json!({});
+    let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
+    let answer = answer_schema(&text);
+    let mut asked = answer.clone();
+    for (name, about) in [
+        ("id", "Null if the request has no id."),
+        (
+            "cluster",
+            "Null if the request has no id and nothing matches.",
+        ),
+    ] {
+        asked["properties"][name] = json!({ "type": ["string", "null"], "description": about });
+    }
+    let mut stored = answer.clone();
+    for (name, schema) in [
+        ("of_gone", &flag),
+        ("time", &any),
+        ("text", &text),
+        ("fingerprint", &text),
+        ("meta", &any),
+    ] {
+        stored["properties"][name] = schema.clone();
+    }
+    let codes: Vec<_> = ProblemCode::ALL
+        .iter()
+        .map(|code| code.code_name())
+        .collect();
+    json!({
+        "Problem": object_schema(&["type", "title", "status", "code", "detail"], json!({
+            "type": text, "title": text, "status": number, "code": { "enum": codes }, "detail": text,
+        })),
+        "CollectionSettings": strict_object_schema(&[], settings_schema(&text, &period)),
+        "Collection": object_schema(&["name", "recipe_id", "settings"], json!({
+            "name": text, "recipe_id": text, "settings": schema_reference("CollectionSettings"),
+        })),
+        "CollectionList": object_schema(&["collections"], json!({
+            "collections": list_schema(object_schema(&["name", "state"], json!({
+                "name": text,
+                "state": {
+                    "enum": ["opening", "open", "full", "damaged", "unreadable", "stopped", "failed", "deleting"],
+                },
+            }))),
+        })),
+        "Document": strict_object_schema(&["id"], sent_schema(json!({ "oneOf": [id, whole] }))),
+        "QueryDocument": strict_object_schema(&[], sent_schema(json!({
+            "description": "Optional. If the collection has the id: the same content gets its \
+                            first answer; other content is refused, or, in a collection that \
+                            replaces, the stored document is ignored.",
+            "oneOf": [id, whole, { "type": "null" }],
+        }))),
+        "Verdict": answer,
+        "QueryVerdict": asked,
+        "RefusedLine": object_schema(&["id", "line", "problem"], json!({
+            "id": { "type": ["string", "null"] },
+            "line": { "type": "integer", "minimum": 1 },
+            "problem": schema_reference("Problem"),
+        })),
+        "LineVerdict": {
+            "description": "The answer to one line, in the order of the lines; blank lines get no \
+                answer.",
+            "oneOf": [schema_reference("QueryVerdict"), schema_reference("RefusedLine")],
+        },
+        "StoredDocument": stored,
+        "Cluster": object_schema(&["cluster", "kept", "members", "more", "next"], json!({
+            "cluster": text,
+            "kept": schema_reference("Verdict"),
+            "members": list_schema(schema_reference("Verdict")),
+            "more": flag,
+            "next": { "type": ["integer", "null"], "description": "Value of `after` for the next \
+                members." },
+        })),
+        "ClusterPage": object_schema(&["clusters", "next"], json!({
+            "clusters": list_schema(schema_reference("Cluster")),
+            "next": { "type": ["string", "null"] },
+        })),
+        "CollectionStats": object_schema(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
+            "rows": { "type": "integer", "minimum": 0, "description": "Documents in the \
+                collection." },
+            "dead_rows": {
+                "type": "integer", "minimum": 0,
+                "description": "Rows on disk of deleted, replaced or moved documents, and of their \
+                    deletions; compaction removes them.",
+            },
+            "kept": number,
+            "partitions": number,
+            "last_durable_row": number,
+            "memory": { "type": "object", "additionalProperties": number },
+            "stopped": { "type": ["string", "null"] },
+        })),
+        "SnapshotRequest": strict_object_schema(&["name"], json!({ "name": short_name() })),
+        "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
+        "CompareRequest": strict_object_schema(&["pairs"], {
+            let mut properties = matching_schema(&text);
+            properties["pairs"] = list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text })));
+            properties
+        }),
+        "CompareResults": object_schema(&["results"], json!({ "results": list_schema(json!({ "type": "object" })) })),
+        "FingerprintRequest": strict_object_schema(&["texts"], json!({
+            "texts": list_schema(text.clone()),
+            "recipe": text,
+            "method": { "enum": SketchKind::METHODS.map(method_name) },
+            "digits": { "enum": FingerprintNotation::ALL.map(FingerprintNotation::option_name) },
+            "sentences": { "type": "integer", "minimum": 1 },
+        })),
+        "FingerprintResults": object_schema(&["recipe", "recipe_id", "fingerprints"], json!({
+            "recipe": text,
+            "recipe_id": text,
+            "fingerprints": list_schema(json!({
+                "oneOf": [text, list_schema(number.clone()), { "type": "null" }],
+            })),
+        })),
+        "SegmentRequest": strict_object_schema(&["texts"], json!({
+            "texts": list_schema(text.clone()), "recipe": text, "weights": flag,
+        })),
+        "SegmentResults": object_schema(&["recipe", "recipe_id", "results"], json!({
+            "recipe": text, "recipe_id": text, "results": list_schema(json!({ "type": "object" })),
+        })),
+        "Liveness": object_schema(&["live"], json!({ "live": flag })),
+        "Readiness": object_schema(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
+            "ready": flag,
+            "collections": number,
+            "full": names_or_count,
+            "damaged": names_or_count,
+            "unreadable": names_or_count,
+            "opening": names_or_count,
+            "stopped": names_or_count,
+            "failed": names_or_count,
+        })),
+    })
+}
+
+fn answer_schema(text: &Value) -> Value {
+    object_schema(
+        &["id", "verdict", "of", "cluster", "similarity", "seq"],
+        json!({
+            "id": text,
+            "verdict": { "enum": ["kept", "duplicate"] },
+            "of": { "type": ["string", "null"] },
+            "cluster": text,
+            "similarity": { "type": ["number", "null"] },
+            "seq": { "type": ["integer", "null"] },
+        }),
+    )
+}
+
+fn sent_schema(id: Value) -> Value {
+    json!({
+        "id": id,
+        "text": { "type": "string", "description": "The text, in a collection of texts." },
+        "fingerprint": {
+            "type": "string",
+            "pattern": "^(0x)?[0-9a-fA-F]+$",
+            "description": "Hexadecimal digits, in a collection of bare fingerprints.",
+        },
+        "time": {
+            "type": ["number", "string", "null"],
+            "description": "Seconds since 1970, or an ISO 8601 date or date and time, in UTC \
+                            unless it has an offset. Default: now. A time further ahead of the \
+                            wall clock than the skew counts as the wall clock plus the skew.",
+        },
+        "meta": { "description": "Any JSON value of up to 64 KiB and less than 128 levels; \
+            returned byte for byte." },
+    })
+}
+
+fn matching_schema(text: &Value) -> Value {
+    let mut recipe = text.clone();
+    recipe["description"] = "Name of a recipe, or the TOML of a recipe that names no files.".into();
+    recipe["default"] = "default".into();
+    json!({
+        "recipe": recipe,
+        "method": {
+            "enum": METHODS.map(method_name),
+            "description": "Method that finds candidates. Default: `auto`; `simhash` for bare \
+                fingerprints.",
+        },
+        "threshold": {
+            "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.75,
+            "description": "Minimum similarity of a match (≥).",
+        },
+        "distance": {
+            "type": "integer", "minimum": 0, "default": 3,
+            "description": "Maximum number of differing bits (≤); for `simhash`.",
+        },
+        "candidates": {
+            "enum": CANDIDATES.map(candidates_name),
+            "description": "Rule for candidate fingerprints; for `simhash`.",
+        },
+        "sentences": {
+            "type": "integer", "minimum": 1,
+            "description": "Number of longest sentences that represent a text; for `sentences`.",
+        },
+        "measure": {
+            "enum": MEASURES.map(measure_name),
+            "description": "Measure of similarity. Default: `jaccard`; `none` for bare \
+                fingerprints.",
+        },
+        "unit": {
+            "enum": UNITS.map(unit_name),
+            "description": "Unit of edits; for `levenshtein`, `indel` and `lcs`.",
+        },
+    })
+}
+
+fn settings_schema(text: &Value, period: &Value) -> Value {
+    let period = |about: &str| {
+        let mut period = period.clone();
+        period["description"] = about.into();
+        period
+    };
+    let mut properties = matching_schema(text);
+    properties["window"] = period(
+        "Maximum time between two documents that match; without it, documents never expire.",
+    );
+    properties["skew"] = period(
+        "Maximum time by which documents can be ahead of the wall clock, at most the window. \
+         Default: 5m, or half of a window below 10m.",
+    );
+    properties["refresh"] = json!({
+        "type": "boolean", "default": false,
+        "description": "True if the window of a kept document runs from its last duplicate.",
+    });
+    properties["expire"] = json!({
+        "enum": ["documents", "wall"], "default": "documents",
+        "description": "Clock by which documents leave the window: the newest time of a document, \
+            or also the wall clock while nothing arrives. With `wall`, documents with a stated \
+            time before the window are late.",
+    });
+    properties["holds"] = json!({
+        "enum": ["texts", "fingerprints"], "default": "texts",
+        "description": "Content of the documents: texts, or only fingerprints that other programs \
+            computed.",
+    });
+    properties["on_conflict"] = json!({
+        "enum": ["refuse", "replace"], "default": "refuse",
+        "description": "Treatment of other content under a known id.",
+    });
+    properties
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Collects the targets of every `$ref` in a value.
+    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(Value::as_str));
+                fields.values().for_each(|it| references(it, found));
+            }
+            Value::Array(values) => values.iter().for_each(|it| references(it, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_schema_that_is_named_is_there() {
+        let document = openapi_document();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(found.len() > CALLS.len());
+        for name in found {
+            let pointer = name.trim_start_matches('#');
+            assert!(document.pointer(pointer).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_bounded_says_so() {
+        let document = openapi_document();
+        let at = |pointer: &str| document.pointer(pointer).cloned().unwrap_or_default();
+        let of = |path: &str, call: &str| {
+            at(&format!(
+                "/paths/~1v1~1collections~1{{collection}}{path}/{call}"
+            ))
+        };
+        let insert = of("~1documents", "post");
+        for status in ["409", "413", "429", "503", "507"] {
+            assert!(insert["responses"][status].is_object(), "{status}");
+        }
+        for response in ["Busy", "Unavailable", "DiskFull"] {
+            let header = format!("/components/responses/{response}/headers/Retry-After");
+            assert!(at(&header).is_object(), "{response}");
+        }
+        let named = |call: &Value, name: &str| {
+            let parameters = call["parameters"].as_array().unwrap().clone();
+            let found = parameters.into_iter().find(|it| it["name"] == name);
+            found.unwrap()["schema"].clone()
+        };
+        assert_eq!(named(&insert, "Content-Encoding")["enum"][1], "zstd");
+        let clusters = of("~1clusters", "get");
+        assert_eq!(named(&clusters, "limit")["maximum"], 1000);
+        assert_eq!(named(&clusters, "members")["maximum"], 1000);
+        let cluster = of("~1clusters~1{id}", "get");
+        assert_eq!(named(&cluster, "members")["maximum"], 100_000);
+        let name = "/components/schemas/SnapshotRequest/properties/name/pattern";
+        assert_eq!(at(name), named(&insert, "collection")["pattern"]);
+        let settings = at("/components/schemas/CollectionSettings/properties");
+        for (name, schema) in settings.as_object().unwrap() {
+            assert!(schema["description"].is_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn calls_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = CALLS.iter().map(|call| call.name).collect();
+        assert_eq!(names.len(), CALLS.len());
+    }
+}

@@ -1,0 +1,191 @@
+//! Errors as clients see them: `application/problem+json` (RFC 9457), with a stable `code`.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use lookalike_store::{Error, ErrorKind};
+use serde::Serialize;
+
+/// Makes [`ProblemCode`] of a table of kinds, each with its name, status and title.
+macro_rules! problem_codes {
+    ($($kind:ident $name:ident $status:literal $title:literal,)*) => {
+        /// Kind of a problem, for programs. Names and statuses are part of the interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum ProblemCode {
+            $($kind),*
+        }
+
+        impl ProblemCode {
+            pub(crate) const ALL: &[Self] = &[$(Self::$kind),*];
+
+            fn code_details(self) -> (&'static str, u16, &'static str) {
+                match self {
+                    $(Self::$kind => (stringify!($name), $status, $title)),*
+                }
+            }
+        }
+    };
+}
+
+problem_codes! {
+    BadRequest bad_request 400 "The request cannot be understood",
+    BadJson bad_json 400 "The JSON is invalid or does not fit the schema",
+    BadBody bad_body 400 "The body cannot be read",
+    Unauthenticated unauthenticated 401 "A key is required",
+    Forbidden forbidden 403 "The key does not allow this",
+    NoSuchPlace no_such_place 404 "There is no call at this path",
+    NoCollection no_collection 404 "There is no such collection",
+    NoDocument no_document 404 "There is no such document",
+    NoCluster no_cluster 404 "There is no such cluster",
+    MethodNotAllowed method_not_allowed 405 "The path does not support this method",
+    TooSlow too_slow 408 "The request did not come in time",
+    IdConflict id_conflict 409 "The id has other content",
+    CollectionConflict collection_conflict 409 "The collection has other settings",
+    SnapshotConflict snapshot_conflict 409 "The name is in use by another snapshot",
+    TooLarge too_large 413 "The document or the request exceeds a limit",
+    UnsupportedType unsupported_type 415 "This type of body is not supported",
+    UnsupportedEncoding unsupported_encoding 415 "This encoding of the body is not supported",
+    WrongHost wrong_host 421 "The Host of the request is not that of the service",
+    BadName bad_name 422 "The name is not valid",
+    BadSettings bad_settings 422 "The settings are not valid",
+    BadDocument bad_document 422 "The document is not valid",
+    TooCostly too_costly 422 "Verifying the document takes too much work",
+    Busy busy 429 "The queue is full",
+    TooManyRequests too_many_requests 429 "The client sends too many requests",
+    Damaged damaged 500 "A file is damaged",
+    Disk disk 500 "A disk operation failed",
+    NotReady not_ready 503 "The collection is being opened",
+    Stopped stopped 503 "The collection accepts no more writes",
+    Deleting deleting 503 "The collection is being deleted",
+    Stopping stopping 503 "The service is stopping",
+    HeadTooLarge head_too_large 431 "The head of the request exceeds the limit",
+    DiskFull disk_full 507 "The disk is nearly full",
+}
+
+impl ProblemCode {
+    pub(crate) fn code_name(self) -> &'static str {
+        self.code_details().0
+    }
+
+    pub(crate) fn http_status(self) -> StatusCode {
+        // Every number in the table is a valid status, so the default is never used.
+        StatusCode::from_u16(self.code_details().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Seconds after which the same request may succeed.
+    fn retry_after(self) -> Option<u32> {
+        match self {
+            Self::Busy | Self::TooManyRequests | Self::Stopping => Some(1),
+            Self::NotReady | Self::Deleting => Some(5),
+            Self::DiskFull => Some(60),
+            _ => None,
+        }
+    }
+}
+
+/// A problem: its kind for programs, and a sentence for people.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiProblem {
+    pub(crate) code: ProblemCode,
+    pub(crate) detail: String,
+}
+
+/// A problem as it is serialised.
+#[derive(Serialize)]
+pub(crate) struct ProblemJson<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+}
+
+impl ApiProblem {
+    pub(crate) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> ProblemJson<'_> {
+        let (code, status, title) = self.code.code_details();
+        ProblemJson {
+            kind: "about:blank",
+            title,
+            status,
+            code,
+            detail: &self.detail,
+        }
+    }
+
+    pub(crate) fn to_response(&self) -> Response<Body> {
+        // Strings and numbers always serialise.
+        let body = serde_json::to_vec(&self.to_json()).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.code.http_status();
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, kind);
+        if let Some(seconds) = self.code.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        match self.code {
+            ProblemCode::Unauthenticated => {
+                let scheme = HeaderValue::from_static("Bearer");
+                headers.insert(header::WWW_AUTHENTICATE, scheme);
+            }
+            ProblemCode::UnsupportedEncoding => {
+                let encodings = HeaderValue::from_static("gzip, zstd, identity");
+                headers.insert(header::ACCEPT_ENCODING, encodings);
+            }
+            // The rest of the body is not read.
+            ProblemCode::TooSlow
+            | ProblemCode::TooLarge
+            | ProblemCode::BadBody
+            | ProblemCode::HeadTooLarge => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// Returns as much of a text as a message shows.
+pub(crate) fn shorten_text(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+impl From<Error> for ApiProblem {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Setting => ProblemCode::BadSettings,
+            ErrorKind::Document | ErrorKind::Engine => ProblemCode::BadDocument,
+            ErrorKind::Conflict => ProblemCode::IdConflict,
+            ErrorKind::TooCostly => ProblemCode::TooCostly,
+            ErrorKind::Full => ProblemCode::DiskFull,
+            ErrorKind::Stopped => ProblemCode::Stopped,
+            ErrorKind::Damaged => ProblemCode::Damaged,
+            _ => ProblemCode::Disk,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = ProblemCode::ALL
+            .iter()
+            .map(|code| code.code_name())
+            .collect();
+        assert_eq!(names.len(), ProblemCode::ALL.len());
+        for &code in ProblemCode::ALL {
+            assert_eq!(code.http_status().as_u16(), code.code_details().1);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! JSON responses, and the request bodies and parameters that calls have in common.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use bytes::{Buf, Bytes};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::api::body::{BYTE_ORDER_MARK, BodyReader};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
+use crate::api::router::{ApiRequest, ApiResult};
+use crate::api::stream::queue_full;
+use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
+use crate::limits::response_budget::{self, HeldAnswer};
+use crate::service::ServiceState;
+
+/// Returns a JSON response.
+pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response<Body> {
+    let mut response = with_json_type(Body::from(json_text(value)));
+    *response.status_mut() = status;
+    response
+}
+
+/// Serialises a value to JSON.
+pub(crate) fn json_text(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("what is answered serialises")
+}
+
+fn with_json_type(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Returns a JSON response that may take long to compute or be long itself. Few of them are computed at a
+/// time, fewer for one client, and their bytes count towards a budget until the client has taken them.
+///
+/// # Errors
+/// Any error of `work`, or [`ProblemCode::Busy`] if there is no budget for the answer in time.
+pub(crate) async fn long_answer(
+    service: Arc<ServiceState>,
+    client: ClientId,
+    work: impl FnOnce() -> Result<Vec<u8>, ApiProblem> + Send + 'static,
+) -> ApiResult {
+    let limits = &service.config.limits;
+    let turn = service.turns.take(client).await;
+    // The turn is kept until the bytes are counted, even if the client disconnects.
+    let (text, _turn) = in_background(move || (work(), turn)).await;
+    let text = text?;
+    let bytes = text.len().min(limits.queue);
+    let room = timeout(limits.body_timeout, service.held.take_bytes(client, bytes)).await;
+    let room = room.map_err(|_| queue_full())?;
+    Ok(with_json_type(response_budget::single_answer_body(
+        HeldAnswer::new(text.into(), (None, room)),
+    )))
+}
+
+/// Returns a response without a body.
+pub(crate) fn empty_response() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// Runs `work` on a thread that may block.
+pub(crate) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.expect("a panic ends the process")
+}
+
+/// Format of a request body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// One JSON value.
+    Json,
+    /// One JSON value per line.
+    Lines,
+}
+
+/// Returns the format of a body by its `Content-Type`.
+///
+/// # Errors
+/// If the type is missing or not supported.
+pub(crate) fn body_kind(headers: &HeaderMap) -> Result<BodyKind, ApiProblem> {
+    let stated = headers.get(header::CONTENT_TYPE);
+    let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
+    let (essence, parameters) = stated.split_once(';').unwrap_or((stated, ""));
+    let essence = essence.trim();
+    check_charset(parameters)?;
+    match essence.to_ascii_lowercase().as_str() {
+        "application/json" => Ok(BodyKind::Json),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(BodyKind::Lines),
+        other => {
+            let shown = shorten_text(other);
+            Err(ApiProblem::new(
+                ProblemCode::UnsupportedType,
+                format!(
+                    "the Content-Type is '{shown}': give application/json, or for many documents \
+                     application/x-ndjson"
+                ),
+            ))
+        }
+    }
+}
+
+/// Checks the parameters of a `Content-Type`: the only charset is UTF-8.
+fn check_charset(parameters: &str) -> Result<(), ApiProblem> {
+    for parameter in parameters.split(';') {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let charset = value.trim().trim_matches('"');
+        if name.trim().eq_ignore_ascii_case("charset") && !charset.eq_ignore_ascii_case("utf-8") {
+            let shown = shorten_text(charset);
+            let detail = format!("the charset is '{shown}': bodies are UTF-8");
+            return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a whole JSON body. Also returns the budget that it occupies.
+///
+/// # Errors
+/// If it has another type, is too large, too slow or malformed, or the budget is used up.
+pub(crate) async fn read_json_body(
+    mut api_request: ApiRequest,
+    most: u64,
+) -> Result<(Bytes, HeldBytes), ApiProblem> {
+    if body_kind(&api_request.headers)? != BodyKind::Json {
+        let detail = "the call takes one JSON object: give application/json";
+        return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
+    }
+    let reader = api_request.read_body(most)?;
+    read_whole_body(reader, &api_request.service.queue, api_request.client).await
+}
+
+/// Reads a whole body. There must be budget for every piece as it arrives; this never waits for budget.
+pub(crate) async fn read_whole_body(
+    mut reader: BodyReader,
+    queue: &Arc<ByteBudget>,
+    client: ClientId,
+) -> Result<(Bytes, HeldBytes), ApiProblem> {
+    reader.check_stated_length()?;
+    let first = reader.next_piece().await?.unwrap_or_default();
+    let held = queue.try_take_bytes(client, first.len());
+    let held = held.ok_or_else(queue_full)?;
+    let Some(mut piece) = reader.next_piece().await? else {
+        return Ok((without_mark(first), held));
+    };
+    let mut body = GrowingBody {
+        bytes: Vec::from(first),
+        held,
+        longest: reader.longest_length(),
+    };
+    loop {
+        body.push_piece(&piece, queue, client)?;
+        reader.check_rate(body.bytes.len())?;
+        match reader.next_piece().await? {
+            Some(next) => piece = next,
+            None => return Ok(body.into_bytes()),
+        }
+    }
+}
+
+/// A body that arrives in pieces, and the budget that its buffer occupies.
+struct GrowingBody {
+    bytes: Vec<u8>,
+    held: HeldBytes,
+    /// Largest length that the body can have.
+    longest: usize,
+}
+
+impl GrowingBody {
+    /// Appends a piece. A full buffer doubles, up to the length that the body can have, so that a body of any
+    /// length is copied about once. If there is no budget for that, it grows by the piece alone.
+    fn push_piece(
+        &mut self,
+        piece: &[u8],
+        queue: &Arc<ByteBudget>,
+        client: ClientId,
+    ) -> Result<(), ApiProblem> {
+        let needed = self.bytes.len() + piece.len();
+        let occupied = self.held.byte_count();
+        if needed > occupied {
+            let wanted = (2 * occupied).min(self.longest).max(needed);
+            let take = |size: usize| queue.try_take_bytes(client, size - occupied);
+            let more = take(wanted).or_else(|| take(needed));
+            self.held.merge_bytes(more.ok_or_else(queue_full)?);
+            let capacity = self.held.byte_count();
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(piece);
+        let empty = self.held.byte_count() - self.bytes.len();
+        self.held.set_empty(empty);
+        Ok(())
+    }
+
+    /// Returns the body, with the budget of its bytes alone.
+    fn into_bytes(mut self) -> (Bytes, HeldBytes) {
+        self.bytes.shrink_to_fit();
+        let held = self.held.split_bytes(self.bytes.len());
+        (without_mark(self.bytes.into()), held)
+    }
+}
+
+fn without_mark(mut body: Bytes) -> Bytes {
+    if body.starts_with(BYTE_ORDER_MARK) {
+        body.advance(BYTE_ORDER_MARK.len());
+    }
+    body
+}
+
+/// Query parameters. Unknown ones are refused.
+pub(crate) struct QueryParameters<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> QueryParameters<'a> {
+    /// Parses a query string.
+    ///
+    /// # Errors
+    /// If a parameter is not among `known`, or appears twice.
+    pub(crate) fn parse_query(query: Option<&'a str>, known: &[&str]) -> Result<Self, ApiProblem> {
+        let mut parameters: Vec<(&str, &str)> = Vec::new();
+        let parts = query.unwrap_or_default().split('&');
+        for part in parts.filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let twice = parameters.iter().any(|(earlier, _)| *earlier == name);
+            if twice || !known.contains(&name) {
+                let shown = shorten_text(name);
+                let what = if twice {
+                    "given twice"
+                } else {
+                    "unknown to this call"
+                };
+                let detail = format!("the parameter `{shown}` is {what}");
+                return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+            }
+            parameters.push((name, value));
+        }
+        Ok(Self(parameters))
+    }
+
+    /// Returns a parameter, if it is given.
+    ///
+    /// # Errors
+    /// If it does not parse; the message says what is `wanted`.
+    pub(crate) fn get_parameter<T: FromStr>(
+        &self,
+        name: &str,
+        wanted: &str,
+    ) -> Result<Option<T>, ApiProblem> {
+        let Some((_, value)) = self.0.iter().find(|(known, _)| *known == name) else {
+            return Ok(None);
+        };
+        value.parse().map(Some).map_err(|_| {
+            let shown = shorten_text(value);
+            let detail = format!("the parameter `{name}` is '{shown}': give {wanted}");
+            ApiProblem::new(ProblemCode::BadRequest, detail)
+        })
+    }
+
+    /// Returns a parameter that is a number from 1 to `most`, or `usual` if it is not given.
+    ///
+    /// # Errors
+    /// If it is not such a number.
+    pub(crate) fn count_parameter(
+        &self,
+        name: &str,
+        usual: usize,
+        most: usize,
+    ) -> Result<usize, ApiProblem> {
+        let wanted = format!("a number from 1 to {most}");
+        let count = self.get_parameter(name, &wanted)?.unwrap_or(usual);
+        if (1..=most).contains(&count) {
+            return Ok(count);
+        }
+        let detail = format!("the parameter `{name}` is {count}: give {wanted}");
+        Err(ApiProblem::new(ProblemCode::BadRequest, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: ClientId = ClientId::Key(0);
+
+    /// Appends pieces of `piece` bytes until the body has `length`; returns it and how often its buffer grew.
+    fn grow(
+        length: usize,
+        piece: usize,
+        longest: usize,
+        queue: &Arc<ByteBudget>,
+    ) -> Result<(GrowingBody, usize), ApiProblem> {
+        let held = queue.try_take_bytes(CLIENT, 0).unwrap();
+        let mut body = GrowingBody {
+            bytes: Vec::new(),
+            held,
+            longest,
+        };
+        let mut growths = 0;
+        while body.bytes.len() < length {
+            let before = body.bytes.capacity();
+            let next = vec![b'x'; piece.min(length - body.bytes.len())];
+            body.push_piece(&next, queue, CLIENT)?;
+            growths += usize::from(body.bytes.capacity() != before);
+            let occupied = body.held.byte_count();
+            assert_eq!(body.bytes.capacity(), occupied);
+            assert!(occupied <= longest.max(body.bytes.len()));
+            assert_eq!(occupied, queue.total_bytes() - queue.free_bytes());
+            assert_eq!(queue.used_bytes(), body.bytes.len() as u64);
+        }
+        Ok((body, growths))
+    }
+
+    #[test]
+    fn buffer_doubles_within_budget_and_length() {
+        let queue = ByteBudget::new(1 << 30);
+        for longest in [16 << 20, 64 << 20] {
+            let (body, growths) = grow(16 << 20, 16 << 10, longest, &queue).unwrap();
+            assert_eq!(growths, 11);
+            let (bytes, held) = body.into_bytes();
+            assert_eq!((bytes.len(), held.byte_count()), (16 << 20, 16 << 20));
+            assert_eq!(queue.free_bytes(), (1 << 30) - (16 << 20));
+            assert_eq!(queue.used_bytes(), 16 << 20);
+        }
+        assert_eq!((queue.free_bytes(), queue.used_bytes()), (1 << 30, 0));
+    }
+
+    #[test]
+    fn body_within_budget_is_never_refused() {
+        let share = ByteBudget::client_share(1000);
+        let queue = ByteBudget::new(1000);
+        assert!(grow(share, 7, 10_000, &queue).is_ok());
+        assert_eq!(queue.free_bytes(), 1000);
+        let refused = grow(2000, 7, 10_000, &queue).err().unwrap();
+        assert_eq!(refused.code, ProblemCode::Busy);
+        assert_eq!(queue.free_bytes(), 1000);
+    }
+}

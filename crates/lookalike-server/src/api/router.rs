@@ -1,0 +1,417 @@
+//! All calls of the HTTP interface in one table, [`CALLS`]. The router, the OpenAPI document, the metrics and
+//! the page at `/` are made from it.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version, header};
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::routing::{MethodFilter, on};
+use axum::{RequestPartsExt, Router};
+
+use super::{collections, documents, health, texts};
+use crate::access::{AccessRole, check_host};
+use crate::api::body::BodyReader;
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses::QueryParameters;
+use crate::collections::open_collection::OpenCollection;
+use crate::connections::PeerAddress;
+use crate::limits::byte_budget::ClientId;
+use crate::service::ServiceState;
+
+/// A call of the HTTP interface.
+pub(crate) struct ApiCall {
+    /// Name in metrics, logs and the OpenAPI document.
+    pub(crate) name: &'static str,
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    /// Role that a caller needs.
+    pub(crate) role: AccessRole,
+    /// Description in a phrase.
+    pub(crate) about: &'static str,
+    /// Schema of the request body, and `true` if the body may also have many values, one per line.
+    pub(crate) takes: Option<(&'static str, bool)>,
+    /// Names of the accepted query parameters.
+    pub(crate) parameters: &'static [&'static str],
+    /// Status of success, and the schema of the response body if there is one.
+    pub(crate) gives: (u16, Option<&'static str>),
+    answer: fn(ApiRequest) -> AnswerFuture,
+}
+
+type AnswerFuture = Pin<Box<dyn Future<Output = ApiResult> + Send>>;
+
+/// A response, or the problem that prevented it.
+pub(crate) type ApiResult = Result<Response<Body>, ApiProblem>;
+
+/// Path prefix of the calls that accept only the query parameters listed for them.
+const VERSIONED: &str = "/v1/";
+
+/// Paths of the calls that report the state of the service.
+const PROBES: [&str; 2] = ["/livez", "/readyz"];
+
+/// Returns `true` for the paths that load balancers ask for.
+pub(crate) fn is_probe_path(path: &str) -> bool {
+    PROBES.contains(&path)
+}
+
+const ONE: bool = false;
+const ONE_OR_MANY: bool = true;
+
+macro_rules! calls {
+    ($($name:literal $method:ident $path:literal $role:ident, $about:literal,
+       takes $takes:expr, with $parameters:expr, gives $status:literal $gives:expr, $answer:path;)*) => {
+        [$(ApiCall {
+            name: $name,
+            method: Method::$method,
+            path: $path,
+            role: AccessRole::$role,
+            about: $about,
+            takes: $takes,
+            parameters: &$parameters,
+            gives: ($status, $gives),
+            answer: |asked| Box::pin($answer(asked)),
+        }),*]
+    };
+}
+
+/// All calls.
+pub(crate) static CALLS: [ApiCall; 20] = calls! {
+    "list_collections" GET "/v1/collections" Read, "list the collections",
+        takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
+    "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
+        takes None, with [], gives 200 Some("Collection"), collections::get_collection;
+    "put_collection" PUT "/v1/collections/{collection}" Admin,
+        "create a collection; no effect if it exists with the same settings",
+        takes Some(("CollectionSettings", ONE)), with [], gives 201 Some("Collection"), collections::create_collection;
+    "delete_collection" DELETE "/v1/collections/{collection}" Admin,
+        "delete a collection with all its documents",
+        takes None, with [], gives 204 None, collections::delete_collection;
+    "insert" POST "/v1/collections/{collection}/documents" Write,
+        "check documents and insert them: one, or one per line",
+        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Verdict"), documents::insert_documents;
+    "query" POST "/v1/collections/{collection}/query" Read,
+        "check documents without inserting them: one, or one per line",
+        takes Some(("QueryDocument", ONE_OR_MANY)), with [], gives 200 Some("QueryVerdict"),
+        documents::query_documents;
+    "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
+        takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
+    "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,
+        "delete a document: it matches nothing any more",
+        takes None, with [], gives 204 None, documents::delete_document;
+    "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
+        "list the clusters with more than one document",
+        takes None, with ["after", "limit", "members"], gives 200 Some("ClusterPage"), documents::list_clusters;
+    "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
+        "show the cluster of a kept document",
+        takes None, with ["after", "members"], gives 200 Some("Cluster"), documents::get_cluster;
+    "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
+        collection",
+        takes None, with [], gives 200 Some("CollectionStats"), collections::collection_stats;
+    "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
+        "write a snapshot of a collection, as it is at one moment",
+        takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), collections::make_snapshot;
+    "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
+        takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
+    "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
+        takes Some(("FingerprintRequest", ONE)), with [], gives 200 Some("FingerprintResults"),
+        texts::fingerprint;
+    "segment" POST "/v1/segment" Read, "list the tokens of texts, or their terms with weights",
+        takes Some(("SegmentRequest", ONE)), with [], gives 200 Some("SegmentResults"), texts::segment_texts;
+    "live" GET "/livez" Anyone, "report that the service runs",
+        takes None, with [], gives 200 Some("Liveness"), health::report_live;
+    "ready" GET "/readyz" Anyone, "report whether all collections accept documents",
+        takes None, with [], gives 200 Some("Readiness"), health::report_ready;
+    "metrics" GET "/metrics" Read, "show metrics for Prometheus",
+        takes None, with [], gives 200 None, health::report_metrics;
+    "openapi" GET "/openapi.json" Anyone, "describe all calls for programs (OpenAPI)",
+        takes None, with [], gives 200 None, health::openapi_document;
+    "index" GET "/" Anyone, "describe all calls for people",
+        takes None, with [], gives 200 None, health::api_page;
+};
+
+/// A request whose time is measured until its answer has been made.
+#[derive(Clone)]
+pub(crate) struct TimedRequest {
+    service: Arc<ServiceState>,
+    call: usize,
+    started: Instant,
+}
+
+impl TimedRequest {
+    /// Counts the request and the time until now.
+    pub(crate) fn count_request(&self, status: u16) {
+        let took = self.started.elapsed();
+        self.service.metrics.observe_call(self.call, status, took);
+        tracing::debug!(
+            call = CALLS[self.call].name,
+            status,
+            seconds = took.as_secs_f64(),
+            "answered"
+        );
+    }
+}
+
+/// Marks a response whose body is still being produced. Its producer counts the request.
+#[derive(Clone, Copy)]
+pub(crate) struct GoesOn;
+
+/// A request that has passed all general checks.
+pub(crate) struct ApiRequest {
+    pub(crate) service: Arc<ServiceState>,
+    pub(crate) timed: TimedRequest,
+    pub(crate) client: ClientId,
+    /// `true` if the caller may see the names of collections.
+    pub(crate) may_read: bool,
+    path: Vec<(String, String)>,
+    pub(crate) query: Option<String>,
+    pub(crate) headers: HeaderMap,
+    body: Body,
+}
+
+impl ApiRequest {
+    /// Returns a part of the path, percent-decoded.
+    pub(crate) fn path_part(&self, name: &str) -> String {
+        let part = self.path.iter().find(|(known, _)| known == name);
+        part.map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+
+    /// Takes the body, of which at most `most` bytes are read.
+    ///
+    /// # Errors
+    /// If its encoding is not supported.
+    pub(crate) fn read_body(&mut self, most: u64) -> Result<BodyReader, ApiProblem> {
+        let body = std::mem::take(&mut self.body);
+        let patience = self.service.config.limits.body_timeout;
+        BodyReader::new(&self.headers, body, most, patience)
+    }
+
+    /// Returns the name of the collection in the path.
+    pub(crate) fn collection(&self) -> String {
+        self.path_part("collection")
+    }
+
+    /// Returns the open collection that the path names.
+    ///
+    /// # Errors
+    /// If there is none with this name, or it is not open.
+    pub(crate) fn open_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
+        let name = self.collection();
+        self.service.collections.open_collection(&name)
+    }
+}
+
+/// Returns the router of all calls.
+pub(crate) fn build_router(service: &Arc<ServiceState>) -> Router {
+    let mut router = Router::new();
+    for (at, call) in CALLS.iter().enumerate() {
+        // The table has only methods that the router knows, so the default is never used.
+        let filter = MethodFilter::try_from(call.method.clone()).unwrap_or(MethodFilter::GET);
+        let service = Arc::clone(service);
+        let answer = move |request: Request| async move { answer_call(at, service, request).await };
+        router = router.route(call.path, on(filter, answer));
+    }
+    router
+        .fallback(|request: Request| async move {
+            let path: String = request.uri().path().chars().take(100).collect();
+            let detail = format!("there is no call at '{path}': GET / lists all calls");
+            unmatched_response(ProblemCode::NoSuchPlace, detail)
+        })
+        .method_not_allowed_fallback(|request: Request| async move {
+            let detail = format!("the path does not take {}", request.method());
+            unmatched_response(ProblemCode::MethodNotAllowed, detail)
+        })
+        .layer(from_fn_with_state(Arc::clone(service), check_and_count))
+        .layer(map_response(with_strict_headers))
+}
+
+/// Marks the responses to requests that match no call.
+#[derive(Clone, Copy)]
+struct UnmatchedRequest;
+
+fn unmatched_response(code: ProblemCode, detail: String) -> Response<Body> {
+    let mut response = ApiProblem::new(code, detail).to_response();
+    response.extensions_mut().insert(UnmatchedRequest);
+    response
+}
+
+/// Refuses malformed heads, and counts requests that match no call.
+async fn check_and_count(
+    State(service): State<Arc<ServiceState>>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    let started = Instant::now();
+    let response = match check_head(&request, service.config.limits.header) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => unmatched_response(problem.code, problem.detail),
+    };
+    if response.extensions().get::<UnmatchedRequest>().is_some() {
+        let status = response.status().as_u16();
+        service.metrics.observe_unmatched(status, started.elapsed());
+    }
+    response
+}
+
+/// Checks the length of a request head, and that `Host` and `Transfer-Encoding` are unambiguous, so that a
+/// proxy and this service cannot interpret the request differently.
+fn check_head(request: &Request, most: usize) -> Result<(), ApiProblem> {
+    let headers = request.headers();
+    let bytes = length_of_head(request);
+    if bytes > most {
+        let detail =
+            format!("the head of the request has {bytes} bytes, more than the limit of {most}");
+        return Err(ApiProblem::new(ProblemCode::HeadTooLarge, detail));
+    }
+    let bad = |detail: &str| Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    if headers.get_all(header::HOST).iter().count() > 1 {
+        return bad("the request has several Host headers: give one");
+    }
+    let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let Some(encoding) = encodings.next() else {
+        return Ok(());
+    };
+    if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return bad("the Transfer-Encoding must be 'chunked'");
+    }
+    Ok(())
+}
+
+/// Returns the bytes of the request line and all headers, with line ends. Optional blanks around values are
+/// not known here and do not count.
+fn length_of_head(request: &Request) -> usize {
+    const ENDS: usize = " ".len() + " HTTP/1.1\r\n".len() + "\r\n".len();
+    const OF_A_LINE: usize = ": ".len() + "\r\n".len();
+    let line = request.method().as_str().len() + request.uri().to_string().len() + ENDS;
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + OF_A_LINE);
+    line + headers.sum::<usize>()
+}
+
+async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) -> Response<Body> {
+    let timed = TimedRequest {
+        service,
+        call: at,
+        started: Instant::now(),
+    };
+    let call = &CALLS[at];
+    let answered = match admit_request(call, &timed, request).await {
+        Ok(api_request) => (call.answer)(api_request).await,
+        Err(problem) => Err(problem),
+    };
+    let response = answered.unwrap_or_else(|problem| problem.to_response());
+    if response.extensions().get::<GoesOn>().is_none() {
+        timed.count_request(response.status().as_u16());
+    }
+    response
+}
+
+async fn admit_request(
+    call: &ApiCall,
+    timed: &TimedRequest,
+    request: Request,
+) -> Result<ApiRequest, ApiProblem> {
+    let service = &timed.service;
+    let (mut parts, body) = request.into_parts();
+    if service.config.only_loopback && !is_bare_probe(call, &parts) {
+        check_host(&parts.headers, &parts.uri)?;
+    }
+    let keys = &service.config.keys;
+    keys.check_access(&parts.headers, call.role)?;
+    let client = identify_client(service, &parts);
+    if !is_probe_path(call.path) && !service.rate.take_token(client, timed.started) {
+        let detail = "the client exceeds its limit of requests per second: send fewer, with more \
+                      documents in each";
+        return Err(ApiProblem::new(ProblemCode::TooManyRequests, detail));
+    }
+    check_escapes(parts.uri.path())?;
+    if call.path.starts_with(VERSIONED) {
+        QueryParameters::parse_query(parts.uri.query(), call.parameters)?;
+    }
+    let path: Result<RawPathParams, RawPathParamsRejection> = parts.extract().await;
+    let path = path.map_err(|error| ApiProblem::new(ProblemCode::BadRequest, error.to_string()))?;
+    let path = path
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(ApiRequest {
+        service: Arc::clone(service),
+        timed: timed.clone(),
+        client,
+        may_read: keys.check_access(&parts.headers, AccessRole::Read).is_ok(),
+        path: path.collect(),
+        query: parts.uri.query().map(str::to_owned),
+        headers: parts.headers,
+        body,
+    })
+}
+
+/// Identifies the client of a request by its key, or by its address. For a trusted proxy it is the last
+/// address in `X-Forwarded-For`, because the proxy itself has added that one.
+fn identify_client(service: &ServiceState, parts: &Parts) -> ClientId {
+    if let Some(key) = service.config.keys.find_key(&parts.headers) {
+        return ClientId::Key(key);
+    }
+    let peer = parts.extensions.get::<PeerAddress>();
+    // Every request arrives over a connection, so the default is never used.
+    let peer = peer.map_or(IpAddr::from(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    let named = service.config.trusts_proxy(peer).then(|| {
+        let forwarded = parts
+            .headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .next_back()?;
+        let last = forwarded.to_str().ok()?.rsplit(',').next()?;
+        last.trim().parse().ok()
+    });
+    ClientId::from_address(named.flatten().unwrap_or(peer))
+}
+
+/// Returns `true` for a probe that a load balancer sends in HTTP/1.0 without `Host`. A browser always sends
+/// one.
+fn is_bare_probe(call: &ApiCall, parts: &Parts) -> bool {
+    let names_none = parts.uri.authority().is_none() && !parts.headers.contains_key(header::HOST);
+    is_probe_path(call.path) && parts.version == Version::HTTP_10 && names_none
+}
+
+/// Checks that every `%` in a path is followed by two hexadecimal digits, because otherwise the id would
+/// differ from the one intended.
+fn check_escapes(path: &str) -> Result<(), ApiProblem> {
+    for rest in path.split('%').skip(1) {
+        let digits = rest.bytes().take(2).filter(u8::is_ascii_hexdigit);
+        if digits.count() < 2 {
+            let shown: String = rest.chars().take(2).collect();
+            let detail = format!("the path has '%{shown}', which is not a percent-encoded byte");
+            return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+        }
+    }
+    Ok(())
+}
+
+/// Adds headers that keep a browser from interpreting a response as something else.
+async fn with_strict_headers(mut response: Response<Body>) -> Response<Body> {
+    const STRICT: [(HeaderName, &str); 6] = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in STRICT {
+        let headers = response.headers_mut();
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

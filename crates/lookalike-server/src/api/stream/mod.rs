@@ -1,0 +1,349 @@
+//! Bulk requests: one document per line in, one answer per line out, in the same order.
+//!
+//! Lines are collected into portions, and portions pass through four stages that run at the same time, so
+//! that network, cores and disk are all busy:
+//!
+//! ```text
+//! read lines ──> prepare (all threads) ──> admit (in order) ──> settle and write answers
+//! ```
+//!
+//! A portion is passed on when it is full, or when no more input has arrived and the next stage is free. A
+//! client that sends one line and waits gets its answer at once; a client that sends a file gets large
+//! portions.
+//!
+//! # Memory
+//!
+//! The bytes of a portion count towards the budget of the whole service until it is answered. A stream whose
+//! current line is incomplete waits at most a second for more budget, because streams that wait for bytes
+//! that others hold could deadlock. Answers that the client does not take are held up to
+//! [`MAX_UNREAD_ANSWER_BYTES`] bytes, and count towards a second budget of the whole service. At the limit,
+//! reading pauses until the client takes some. A client that reads nothing before it has sent everything can
+//! therefore have half a million answers in one request.
+
+mod line_portion;
+mod line_source;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use bytes::Bytes;
+use lookalike::text::AnalysisScratch;
+use lookalike_batch::match_options::counts_edits;
+use rayon::prelude::*;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use self::line_portion::LinePortion;
+use self::line_source::LineSource;
+
+use crate::api::body::BodyReader;
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses::in_background;
+use crate::api::router::{GoesOn, TimedRequest};
+use crate::collections::open_collection::{
+    AdmittedBatch, DocumentAnswer, OpenCollection, PreparedDocument, RefusedDocument,
+};
+use crate::json::verdicts::{RefusedLineJson, VerdictJson};
+use crate::limits::byte_budget::{ByteBudget, ClientId};
+use crate::limits::response_budget::{AnswerStream, HeldAnswer};
+
+/// Bytes of answers that a request may hold until its client takes them.
+const MAX_UNREAD_ANSWER_BYTES: usize = 64 << 20;
+
+/// Operation on the documents of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamTask {
+    /// Check and insert.
+    Insert,
+    /// Check only.
+    Query,
+}
+
+/// Everything that a stream needs.
+pub(crate) struct DocumentStream {
+    pub(crate) open: Arc<OpenCollection>,
+    pub(crate) task: StreamTask,
+    pub(crate) reader: BodyReader,
+    pub(crate) timed: TimedRequest,
+    /// Budget, in bytes, for documents waiting in the whole service.
+    pub(crate) queue: Arc<ByteBudget>,
+    /// Budget, in bytes, for answers that the whole service holds.
+    pub(crate) held: Arc<ByteBudget>,
+    pub(crate) client: ClientId,
+    /// Longest line, in bytes.
+    pub(crate) longest: usize,
+    /// Longest wait for budget, and for the client to take answers.
+    pub(crate) patience: Duration,
+}
+
+impl DocumentStream {
+    /// Starts the stream. Returns at once with a response whose body is produced in the background.
+    ///
+    /// # Errors
+    /// If the budget for waiting documents is used up.
+    pub(crate) fn begin_answer(self) -> Result<Response<Body>, ApiProblem> {
+        check_room(&self.queue)?;
+        let (sender, answers) = mpsc::unbounded_channel();
+        let out = AnswerSink {
+            sender,
+            room: ByteBudget::new(MAX_UNREAD_ANSWER_BYTES),
+            held: Arc::clone(&self.held),
+            client: self.client,
+            patience: self.patience,
+        };
+        tokio::spawn(self.run_stream(out));
+        let mut response = Response::new(Body::new(AnswerStream::new(answers)));
+        let kind = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response.extensions_mut().insert(GoesOn);
+        Ok(response)
+    }
+
+    async fn run_stream(self, out: AnswerSink) {
+        let Self {
+            open,
+            task,
+            reader,
+            timed,
+            queue,
+            client,
+            longest,
+            patience,
+            ..
+        } = self;
+        let (portions, to_prepare) = mpsc::channel(1);
+        let (prepared, to_admit) = mpsc::channel(1);
+        let (admitted, to_answer) = mpsc::channel(1);
+        let source = LineSource::new(reader, queue, client, longest, patience);
+        let reading = source.read_portions(&open, portions, &out);
+        let sender = out.sender.clone();
+        let preparing = prepare_portions(&open, task, sender, to_prepare, prepared);
+        let admitting = admit_portions(&open, to_admit, admitted);
+        let answering = answer_portions(&open, to_answer, &out);
+        let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
+        drop(open);
+        if let Some(broken) = &broken {
+            let mut text = Vec::new();
+            write_refusal(&mut text, None, broken.line, &broken.problem);
+            let _ = out.send_answer(text.into()).await;
+        }
+        timed.count_request(StatusCode::OK.as_u16());
+        // The response body ends after this, when `out` is dropped.
+        if let Some(broken) = broken
+            && matches!(
+                broken.problem.code,
+                ProblemCode::TooLarge | ProblemCode::BadBody
+            )
+        {
+            broken.reader.discard_rest().await;
+        }
+    }
+}
+
+/// Checks that some of the budget for waiting documents is free.
+///
+/// # Errors
+/// [`ProblemCode::Busy`] if it is used up.
+pub(crate) fn check_room(queue: &ByteBudget) -> Result<(), ApiProblem> {
+    match queue.free_bytes() {
+        0 => Err(queue_full()),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn queue_full() -> ApiProblem {
+    let detail = "the queue of waiting documents is full: send the same again";
+    ApiProblem::new(ProblemCode::Busy, detail)
+}
+
+/// Returns the problem of a client that disconnected or takes no answers. Nobody reads it.
+fn client_gone() -> ApiProblem {
+    ApiProblem::new(ProblemCode::TooSlow, "the client does not read its answers")
+}
+
+/// A portion and how far its documents are.
+struct PipelineStep {
+    portion: LinePortion,
+    documents: PortionState,
+}
+
+/// State of the documents of a portion. Those of a query are answered by the first stage.
+enum PortionState {
+    Prepared(Vec<PreparedDocument>),
+    Admitted(AdmittedBatch),
+    Answered(Vec<DocumentAnswer>),
+}
+
+impl PortionState {
+    /// Admits prepared documents.
+    fn admit_prepared(self, open: &OpenCollection) -> Self {
+        match self {
+            Self::Prepared(prepared) => Self::Admitted(open.admit_documents(prepared)),
+            later => later,
+        }
+    }
+
+    /// Returns the answers, once admitted documents are on disk.
+    fn into_answers(self, open: &OpenCollection) -> Vec<DocumentAnswer> {
+        match self {
+            Self::Prepared(prepared) => open.answers_when_durable(open.admit_documents(prepared)),
+            Self::Admitted(batch) => open.answers_when_durable(batch),
+            Self::Answered(answers) => answers,
+        }
+    }
+}
+
+async fn prepare_portions(
+    open: &Arc<OpenCollection>,
+    task: StreamTask,
+    answers: mpsc::UnboundedSender<HeldAnswer>,
+    mut portions: mpsc::Receiver<LinePortion>,
+    ready: mpsc::Sender<PipelineStep>,
+) {
+    while let Some(portion) = portions.recv().await {
+        let (open, sender) = (Arc::clone(open), answers.clone());
+        let made = in_background(move || {
+            let documents = match task {
+                StreamTask::Insert => {
+                    PortionState::Prepared(map_lines(&portion, |sent, scratch| {
+                        open.prepare_document(sent, scratch)
+                    }))
+                }
+                StreamTask::Query => {
+                    let answer = |sent: &[u8], scratch: &mut AnalysisScratch| {
+                        // Nobody would read the answer.
+                        if sender.is_closed() {
+                            return Err(client_gone().into());
+                        }
+                        open.query_document(sent, scratch)
+                    };
+                    // Costly queries must not keep the shared pool from preparing the documents of others.
+                    let answers = match counts_edits(open.similarity_measure()) {
+                        true => each_in_order(&portion, answer),
+                        false => map_lines(&portion, answer),
+                    };
+                    answers.iter().for_each(|answer| open.count_query(answer));
+                    PortionState::Answered(answers)
+                }
+            };
+            PipelineStep { portion, documents }
+        });
+        if ready.send(made.await).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Processes every line, on all threads.
+fn map_lines<T: Send>(
+    portion: &LinePortion,
+    work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument> + Sync,
+) -> Vec<Result<T, RefusedDocument>> {
+    let lines = portion.lines.par_iter();
+    lines
+        .map_init(AnalysisScratch::default, |scratch, line| {
+            work(portion.line_bytes(line)?, scratch)
+        })
+        .collect()
+}
+
+/// Works on every line, on this thread.
+fn each_in_order<T>(
+    portion: &LinePortion,
+    work: impl Fn(&[u8], &mut AnalysisScratch) -> Result<T, RefusedDocument>,
+) -> Vec<Result<T, RefusedDocument>> {
+    let mut scratch = AnalysisScratch::default();
+    let lines = portion.lines.iter();
+    lines
+        .map(|line| work(portion.line_bytes(line)?, &mut scratch))
+        .collect()
+}
+
+async fn admit_portions(
+    open: &Arc<OpenCollection>,
+    mut ready: mpsc::Receiver<PipelineStep>,
+    admitted: mpsc::Sender<PipelineStep>,
+) {
+    while let Some(PipelineStep { portion, documents }) = ready.recv().await {
+        let open = Arc::clone(open);
+        let documents = in_background(move || documents.admit_prepared(&open)).await;
+        let step = PipelineStep { portion, documents };
+        if admitted.send(step).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer_portions(
+    open: &Arc<OpenCollection>,
+    mut admitted: mpsc::Receiver<PipelineStep>,
+    out: &AnswerSink,
+) {
+    while let Some(PipelineStep { portion, documents }) = admitted.recv().await {
+        let open = Arc::clone(open);
+        let text = in_background(move || write_answers(&portion, &documents.into_answers(&open)));
+        if out.send_answer(text.await.into()).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn write_answers(portion: &LinePortion, answers: &[DocumentAnswer]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(answers.len() * 96);
+    for (line, answer) in portion.lines.iter().zip(answers) {
+        match answer {
+            Ok(answer) => write_line(&mut text, &VerdictJson::from(answer)),
+            Err(RefusedDocument { id, problem }) => {
+                write_refusal(&mut text, id.as_deref(), line.number, problem);
+            }
+        }
+    }
+    text
+}
+
+fn write_refusal(text: &mut Vec<u8>, id: Option<&str>, line: u64, problem: &ApiProblem) {
+    let problem = problem.to_json();
+    write_line(text, &RefusedLineJson { id, line, problem });
+}
+
+fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
+    serde_json::to_writer(&mut *text, line).expect("strings and numbers serialise");
+    text.push(b'\n');
+}
+
+/// Destination of the answers of a stream.
+struct AnswerSink {
+    sender: mpsc::UnboundedSender<HeldAnswer>,
+    /// Budget for untaken answers of this request; `held` is that of the whole service.
+    room: Arc<ByteBudget>,
+    held: Arc<ByteBudget>,
+    client: ClientId,
+    patience: Duration,
+}
+
+impl AnswerSink {
+    /// Queues answers for the client once there is budget for them.
+    ///
+    /// # Errors
+    /// If the client has disconnected, or takes no answers for too long.
+    async fn send_answer(&self, text: Bytes) -> Result<(), ()> {
+        let bytes = text
+            .len()
+            .min(self.held.total_bytes())
+            .min(MAX_UNREAD_ANSWER_BYTES);
+        let room = async {
+            let own = self.room.take_bytes(self.client, bytes).await;
+            let held = self.held.take_bytes(self.client, bytes).await;
+            (Some(own), held)
+        };
+        tokio::select! {
+            room = timeout(self.patience, room) => {
+                let room = room.map_err(|_| ())?;
+                self.sender.send(HeldAnswer::new(text, room)).map_err(|_| ())
+            }
+            () = self.sender.closed() => Err(()),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Calls on texts that are not stored: compare, fingerprint, segment.
+
+use std::sync::Arc;
+
+use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Recipe, compare::Comparison};
+use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
+use lookalike_batch::match_options::method_name;
+use lookalike_batch::run::{SketchKind, SketchValue, TextFingerprinter, weight_in_digits};
+use lookalike_batch::{FingerprintNotation, NO_FINGERPRINT};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses;
+use crate::api::router::{ApiRequest, ApiResult};
+use crate::json::{JsonFields, JsonObject};
+
+/// Largest number of texts in a request.
+const MAX_TEXTS: usize = 10_000;
+
+/// Largest number of pairs in a request.
+const MAX_PAIRS: usize = 100;
+
+/// Largest total size, in bytes, of the texts of a comparison. Every similarity is computed, some in time in
+/// proportion to the product of both lengths, and the answer is about a hundred times as long as the texts.
+const MAX_COMPARED_BYTES: usize = 64 << 10;
+
+/// Largest body, in bytes, of a request whose answer is much longer than itself. It has room for its texts in
+/// any escaping, and for a recipe.
+const MAX_SHORT_BODY_BYTES: u64 = 1 << 20;
+
+/// Number of features shown for each compared text.
+const SHOWN_FEATURES: usize = 20;
+
+/// Reads a body of at most `most` bytes and answers it with the result of `work`.
+async fn answer_texts(
+    api_request: ApiRequest,
+    most: u64,
+    work: impl FnOnce(JsonFields) -> Result<Vec<u8>, ApiProblem> + Send + 'static,
+) -> ApiResult {
+    let service = Arc::clone(&api_request.service);
+    let most = most.min(service.config.limits.document);
+    let client = api_request.client;
+    let (body, room) = responses::read_json_body(api_request, most).await?;
+    responses::long_answer(service, client, move || {
+        let text = work(JsonFields::read_fields(&body)?);
+        drop(room);
+        text
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextPairJson {
+    a: String,
+    b: String,
+}
+
+/// Compares pairs of texts, each as `lookalike compare --json` does, one after another.
+pub(crate) async fn compare_texts(api_request: ApiRequest) -> ApiResult {
+    answer_texts(api_request, MAX_SHORT_BODY_BYTES, compare_all).await
+}
+
+fn compare_all(mut fields: JsonFields) -> Result<Vec<u8>, ApiProblem> {
+    let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
+    let recipe = fields.take_recipe("default")?;
+    let matching = fields.take_matching()?;
+    fields.refuse_rest()?;
+    check_count("pairs", pairs.len(), MAX_PAIRS)?;
+    let bytes: usize = pairs.iter().map(|it| it.0.a.len() + it.0.b.len()).sum();
+    if bytes > MAX_COMPARED_BYTES {
+        let detail = format!(
+            "the texts have {bytes} bytes, more than the limit of {MAX_COMPARED_BYTES} per request"
+        );
+        return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
+    }
+    let mut text = b"{\"results\":".to_vec();
+    for (at, pair) in pairs.into_iter().enumerate() {
+        text.push(if at == 0 { b'[' } else { b',' });
+        let result = compare_pair(&recipe, matching, pair.0)?;
+        serde_json::to_writer(&mut text, &result).expect("strings and numbers serialise");
+    }
+    let end: &[u8] = if text.ends_with(b":") { b"[]}" } else { b"]}" };
+    text.extend_from_slice(end);
+    Ok(text)
+}
+
+fn compare_pair(
+    recipe: &Recipe,
+    matching: MatchSettings,
+    pair: TextPairJson,
+) -> Result<Value, ApiProblem> {
+    let compared = Comparison::new(recipe, matching, &pair.a, &pair.b)
+        .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?;
+    let side = |place: &str, text| ComparedSide {
+        place: place.to_owned(),
+        text,
+    };
+    let case = ComparisonCase {
+        recipe,
+        a: side("a", pair.a),
+        b: side("b", pair.b),
+        compared,
+        top: SHOWN_FEATURES,
+        distance: matching.distance,
+    };
+    Ok(case.to_json())
+}
+
+/// Returns a fingerprint or signature for every text.
+pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
+    answer_texts(api_request, u64::MAX, |mut fields| {
+        let texts: Vec<String> = fields.need_field("texts")?;
+        let recipe = fields.take_recipe("default")?;
+        let sketch = sketch_kind(&mut fields, &recipe)?;
+        fields.refuse_rest()?;
+        check_count("texts", texts.len(), MAX_TEXTS)?;
+        // A text without features has null as its signature, as in the tables that the command writes.
+        let digits = matches!(sketch, SketchKind::SimHash(_) | SketchKind::Sentences(_));
+        let none = digits.then(|| SketchValue::Digits(NO_FINGERPRINT.to_owned()));
+        let maker = TextFingerprinter::new(&recipe, sketch);
+        let fingerprints: Vec<_> = texts
+            .par_iter()
+            .map_init(AnalysisScratch::default, |scratch, text| {
+                maker.fingerprint(text, scratch).or_else(|| none.clone())
+            })
+            .collect();
+        Ok(responses::json_text(&MadeJson {
+            recipe: &recipe.name,
+            recipe_id: recipe.recipe_id().to_string(),
+            of_texts: OfTexts::Fingerprints(fingerprints),
+        }))
+    })
+    .await
+}
+
+fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, ApiProblem> {
+    let method = fields.choose_field("method", &SketchKind::METHODS, method_name)?;
+    let notations = &FingerprintNotation::ALL;
+    let digits = fields.choose_field("digits", notations, FingerprintNotation::option_name)?;
+    let sentences: Option<std::num::NonZeroUsize> = fields.take_field("sentences")?;
+    let method = method.unwrap_or_else(|| SketchKind::default_method(recipe));
+    let useless = [
+        ("digits", digits.is_some() && method != MatchMethod::SimHash),
+        (
+            "sentences",
+            sentences.is_some() && method != MatchMethod::Sentences,
+        ),
+    ];
+    if let Some((name, _)) = useless.into_iter().find(|(_, is)| *is) {
+        let detail = format!("the field `{name}` has no effect with this method: leave it out");
+        return Err(ApiProblem::new(ProblemCode::BadSettings, detail));
+    }
+    Ok(match method {
+        MatchMethod::MinHash => SketchKind::MinHash,
+        MatchMethod::BottomK => SketchKind::BottomK,
+        MatchMethod::Sentences => SketchKind::Sentences(sentences.map_or(SENTENCES, |it| it.get())),
+        _ => SketchKind::SimHash(digits.unwrap_or_default()),
+    })
+}
+
+/// The answer to a request about texts, with one entry for each.
+#[derive(Serialize)]
+struct MadeJson<'a> {
+    recipe: &'a str,
+    recipe_id: String,
+    #[serde(flatten)]
+    of_texts: OfTexts,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum OfTexts {
+    Fingerprints(Vec<Option<SketchValue>>),
+    Results(Vec<SegmentsJson>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum SegmentsJson {
+    Tokens(Vec<String>),
+    Terms(Vec<TermJson>),
+}
+
+#[derive(Serialize)]
+struct TermJson {
+    term: String,
+    count: u64,
+    weight: f64,
+    part: Option<String>,
+}
+
+/// Returns the tokens of every text, or its terms if `weights` is true.
+pub(crate) async fn segment_texts(api_request: ApiRequest) -> ApiResult {
+    answer_texts(api_request, MAX_SHORT_BODY_BYTES, |mut fields| {
+        let texts: Vec<String> = fields.need_field("texts")?;
+        let recipe = fields.take_recipe("jieba")?;
+        let weights = fields.take_field("weights")?.unwrap_or(false);
+        fields.refuse_rest()?;
+        check_count("texts", texts.len(), MAX_TEXTS)?;
+        let analyzer = TextAnalyzer::new(&recipe);
+        let results: Vec<_> = texts
+            .par_iter()
+            .map_init(AnalysisScratch::default, |scratch, text| match weights {
+                true => SegmentsJson::Terms(list_terms(&analyzer, text, scratch)),
+                false => SegmentsJson::Tokens(list_tokens(&analyzer, text, scratch)),
+            })
+            .collect();
+        Ok(responses::json_text(&MadeJson {
+            recipe: &recipe.name,
+            recipe_id: recipe.recipe_id().to_string(),
+            of_texts: OfTexts::Results(results),
+        }))
+    })
+    .await
+}
+
+fn list_tokens(analyzer: &TextAnalyzer, text: &str, scratch: &mut AnalysisScratch) -> Vec<String> {
+    let mut tokens = Vec::new();
+    analyzer.visit_terms(text, scratch, false, &mut |term| {
+        tokens.push(term.text.to_owned());
+    });
+    tokens
+}
+
+fn list_terms(analyzer: &TextAnalyzer, text: &str, scratch: &mut AnalysisScratch) -> Vec<TermJson> {
+    let terms = analyzer.list_terms(text, scratch).into_iter();
+    terms
+        .map(|term| TermJson {
+            term: term.text,
+            count: term.count,
+            weight: weight_in_digits(term.weight),
+            part: term.part,
+        })
+        .collect()
+}
+
+fn check_count(what: &str, count: usize, most: usize) -> Result<(), ApiProblem> {
+    if count <= most {
+        return Ok(());
+    }
+    let detail = format!("the request has {count} {what}, more than the limit of {most}");
+    Err(ApiProblem::new(ProblemCode::TooLarge, detail))
+}

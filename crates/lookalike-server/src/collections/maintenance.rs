@@ -1,0 +1,79 @@
+//! Background maintenance of collections: compaction, and expiry by the wall clock.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use lookalike_store::MaintenancePace;
+
+use crate::collections::CollectionStatus;
+use crate::collections::open_collection::OpenCollection;
+use crate::service::ServiceState;
+
+/// Interval between checks whether work is due.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts the thread that maintains collections until the service is dropped.
+///
+/// # Errors
+/// If the system cannot start a thread.
+pub(crate) fn start_thread(service: &Arc<ServiceState>) -> std::io::Result<()> {
+    let service = Arc::downgrade(service);
+    let thread = std::thread::Builder::new().name("lookalike-upkeep".to_owned());
+    thread.spawn(move || run_maintenance(&service)).map(drop)
+}
+
+fn run_maintenance(service: &Weak<ServiceState>) {
+    // The last error of each collection, kept so that a repeated error is logged once.
+    let mut told = BTreeMap::new();
+    loop {
+        std::thread::sleep(CHECK_INTERVAL);
+        let states = match service.upgrade() {
+            Some(service) => service.collections.list_states(),
+            None => return,
+        };
+        for (name, state) in states {
+            if let CollectionStatus::Open(open) = state {
+                let refused = maintain_collection(&open);
+                if refused.is_some() && told.get(&name) != refused.as_ref() {
+                    let error = refused.as_deref().unwrap_or_default();
+                    tracing::warn!(collection = name, error, "cannot be compacted");
+                }
+                match refused {
+                    Some(why) => drop(told.insert(name, why)),
+                    None => drop(told.remove(&name)),
+                }
+            }
+        }
+    }
+}
+
+/// Does the maintenance that is due for a collection; returns the reason if it failed.
+fn maintain_collection(open: &OpenCollection) -> Option<String> {
+    if open.is_stopped() {
+        return None;
+    }
+    let started = Instant::now();
+    let mut pace = MaintenancePace::new();
+    let mut go_on = || {
+        pace.rest();
+        open.check_open().is_ok()
+    };
+    match open.collection.run_maintenance(&mut go_on) {
+        Ok(upkeep) => {
+            let (compacted, expired) = (upkeep.compacted, upkeep.expired);
+            if compacted > 0 || expired > 0 {
+                let seconds = started.elapsed().as_secs_f64();
+                tracing::info!(
+                    collection = open.name,
+                    compacted,
+                    expired,
+                    seconds,
+                    "tidied"
+                );
+            }
+            None
+        }
+        Err(error) => Some(open.to_problem(error).detail),
+    }
+}

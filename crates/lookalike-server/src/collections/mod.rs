@@ -1,0 +1,494 @@
+//! The collections of a service: one directory each, below a directory that only one process has open.
+//!
+//! The name of a collection is the name of its directory, so names use a small alphabet. A directory that has
+//! neither a manifest nor rows nor texts is an incompletely created collection; it is ignored. Deleting a
+//! collection first renames its directory in one step, and then removes its files. Files that do not belong
+//! to a collection are never removed.
+
+mod insert_queue;
+pub(crate) mod maintenance;
+pub(crate) mod open_collection;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use lookalike_store::{
+    Collection, CollectionOptions, CollectionSettings, DiskFolder, make_directory,
+};
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::collections::open_collection::OpenCollection;
+use crate::error::{Result, bail, with_context};
+use crate::json::settings::difference;
+
+/// Longest name, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// Name of the file that the process locks which has the directory open.
+const LOCK: &str = "lock";
+
+/// Name of the file without which a directory is not a collection.
+const MANIFEST: &str = "manifest";
+
+/// Name of the file that lists the partitions of a collection. It is written before the manifest.
+const PARTITIONS: &str = "partitions";
+
+/// File name ending of the rows of a partition.
+const ROWS: &str = ".rows";
+
+/// File name ending of the ids and texts of a partition.
+const TEXTS: &str = ".texts";
+
+/// Endings of the other files of a collection; `.new` is that of incomplete files.
+const BESIDE: [&str; 3] = [TEXTS, ".sketches", ".new"];
+
+/// Name prefix of the directories of deleted collections.
+const DELETED: &str = ".deleted-";
+
+/// Interval between checks whether a collection that is to be deleted is still in use.
+const DELETION_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// All collections of a service.
+pub(crate) struct ServedCollections {
+    directory: PathBuf,
+    options: CollectionOptions,
+    states: RwLock<BTreeMap<String, CollectionStatus>>,
+    /// Locked while a collection is created, or begins to be deleted.
+    changing: Mutex<()>,
+    /// Lock file, held until this is dropped.
+    _lock: File,
+}
+
+/// State of a collection.
+#[derive(Clone)]
+pub(crate) enum CollectionStatus {
+    /// Being opened.
+    Opening,
+    /// In use.
+    Open(Arc<OpenCollection>),
+    /// Cannot be opened, for this reason.
+    Failed(String),
+    /// Being deleted.
+    Deleting,
+}
+
+impl ServedCollections {
+    /// Locks a directory, and creates it if necessary. [`open_all`](Self::open_all) then opens its
+    /// collections.
+    ///
+    /// # Errors
+    /// If another process has the directory open, or a disk operation fails.
+    pub(crate) fn new(directory: &Path, options: CollectionOptions) -> Result<Self> {
+        let at = format!("the directory of --data, {}", directory.display());
+        make_directory(directory).map_err(with_context(&at))?;
+        let lock = File::create(directory.join(LOCK)).map_err(with_context(&at))?;
+        if lock.try_lock().is_err() {
+            bail!("{at}: another process has it open");
+        }
+        let mut states = BTreeMap::new();
+        for entry in fs::read_dir(directory).map_err(with_context(&at))? {
+            let entry = entry.map_err(with_context(&at))?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if name.starts_with(DELETED) {
+                remove_own(&entry.path()).map_err(with_context(&at))?;
+            } else if check_name(&name).is_ok()
+                && let Some(state) = CollectionStatus::of_directory(&entry.path())
+            {
+                states.insert(name, state);
+            }
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            options,
+            states: RwLock::new(states),
+            changing: Mutex::new(()),
+            _lock: lock,
+        })
+    }
+
+    /// Opens all collections one after another, each on all threads of the pool. A collection that cannot be
+    /// opened does not keep the others from being opened.
+    pub(crate) fn open_all(&self) {
+        for (name, state) in self.list_states() {
+            if let CollectionStatus::Failed(error) = state {
+                tracing::error!(collection = name, error, "cannot be opened");
+                continue;
+            }
+            let started = std::time::Instant::now();
+            let opened = self.open_folder(&name).and_then(|folder| {
+                Collection::open_existing(Arc::new(folder), self.options.clone())
+                    .map_err(ApiProblem::from)
+            });
+            let state = match opened {
+                Ok(collection) => {
+                    let seconds = started.elapsed().as_secs_f64();
+                    tracing::info!(collection = name, seconds, "opened");
+                    CollectionStatus::Open(Arc::new(OpenCollection::new(&name, collection)))
+                }
+                Err(problem) => {
+                    tracing::error!(
+                        collection = name,
+                        error = problem.detail,
+                        "cannot be opened"
+                    );
+                    CollectionStatus::Failed(problem.detail)
+                }
+            };
+            self.write_states().insert(name, state);
+        }
+    }
+
+    /// Returns the names and states of all collections.
+    pub(crate) fn list_states(&self) -> Vec<(String, CollectionStatus)> {
+        let states = self.read_states();
+        states
+            .iter()
+            .map(|(name, state)| (name.clone(), state.clone()))
+            .collect()
+    }
+
+    /// Returns an open collection.
+    ///
+    /// # Errors
+    /// If there is none with this name, or it is not open.
+    pub(crate) fn open_collection(&self, name: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
+        match self.read_states().get(name) {
+            Some(CollectionStatus::Open(open)) => Ok(Arc::clone(open)),
+            Some(other) => Err(other.status_problem(name)),
+            None => {
+                check_name(name)?;
+                Err(ApiProblem::new(
+                    ProblemCode::NoCollection,
+                    format!("there is no collection '{name}'"),
+                ))
+            }
+        }
+    }
+
+    /// Creates a collection, unless it exists with the same settings. Also returns `true` if it was created.
+    ///
+    /// # Errors
+    /// If it exists with other settings, the name is invalid, or a disk operation fails.
+    pub(crate) fn create_collection(
+        &self,
+        name: &str,
+        settings: &CollectionSettings,
+    ) -> Result<(Arc<OpenCollection>, bool), ApiProblem> {
+        check_name(name)?;
+        let _changing = self.lock_changes();
+        match self.read_states().get(name) {
+            None => {}
+            Some(CollectionStatus::Open(open))
+                if open.collection.collection_settings() == settings =>
+            {
+                return Ok((Arc::clone(open), false));
+            }
+            Some(CollectionStatus::Open(open)) => {
+                let difference = difference(open.collection.collection_settings(), settings);
+                let detail =
+                    format!("the collection '{name}' exists with other settings: {difference}");
+                return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
+            }
+            Some(other) => return Err(other.status_problem(name)),
+        }
+        self.check_unused(name)?;
+        let disk = Arc::new(self.open_folder(name)?);
+        let made = Collection::create_empty(disk, settings, self.options.clone());
+        let collection = made.map_err(|error| {
+            // The remaining files are not a collection and would only prevent another attempt.
+            let _ = remove_own(&self.directory.join(name));
+            ApiProblem::from(error)
+        })?;
+        let open = Arc::new(OpenCollection::new(name, collection));
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Open(Arc::clone(&open)));
+        tracing::info!(collection = name, "made");
+        Ok((open, true))
+    }
+
+    /// Deletes a collection with everything in it, once no request uses it any more.
+    ///
+    /// # Errors
+    /// If there is none with this name, or a disk operation fails.
+    pub(crate) fn delete_collection(&self, name: &str) -> Result<(), ApiProblem> {
+        // Other collections can be created and deleted during the wait.
+        if let Some(open) = self.begin_to_delete(name)? {
+            wait_until_unused(open);
+        }
+        let removed = self.remove_directory(name);
+        let mut states = self.write_states();
+        match removed {
+            Ok(()) => states.remove(name),
+            Err(error) => {
+                let detail = format!("the collection '{name}' cannot be deleted: {error}");
+                states.insert(name.to_owned(), CollectionStatus::Failed(detail.clone()));
+                return Err(ApiProblem::new(ProblemCode::Disk, detail));
+            }
+        };
+        tracing::info!(collection = name, "deleted");
+        Ok(())
+    }
+
+    /// Hides the collection from further requests; returns it if it was open.
+    fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<OpenCollection>>, ApiProblem> {
+        let _changing = self.lock_changes();
+        let known = self.read_states().get(name).cloned();
+        if known.is_some() {
+            self.check_only_own_files(name)?;
+        }
+        let open = match known {
+            Some(CollectionStatus::Open(open)) => Some(open),
+            Some(CollectionStatus::Failed(_)) => None,
+            Some(other) => return Err(other.status_problem(name)),
+            None => return self.open_collection(name).map(|_| None),
+        };
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Deleting);
+        if let Some(open) = &open {
+            open.begin_closing();
+        }
+        Ok(open)
+    }
+
+    fn remove_directory(&self, name: &str) -> io::Result<()> {
+        let deleted = self.directory.join(format!("{DELETED}{name}"));
+        fs::rename(self.directory.join(name), &deleted)?;
+        File::open(&self.directory)?.sync_all()?;
+        remove_own(&deleted)
+    }
+
+    /// Checks that a directory for a new collection contains nothing but the remains of an interrupted
+    /// creation.
+    ///
+    /// # Errors
+    /// If it contains other files.
+    fn check_unused(&self, name: &str) -> Result<(), ApiProblem> {
+        let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
+        let left = |file: &str| file == LOCK || (begins(file) && is_own_file(file));
+        self.check_files(
+            name,
+            left,
+            "exists already: move it away, or use another name",
+        )
+    }
+
+    /// Checks that the directory of a collection contains nothing but its own files.
+    ///
+    /// # Errors
+    /// If it contains other files.
+    fn check_only_own_files(&self, name: &str) -> Result<(), ApiProblem> {
+        self.check_files(
+            name,
+            is_own_file,
+            "is not a file of a collection: move it away first",
+        )
+    }
+
+    fn check_files(
+        &self,
+        name: &str,
+        expected: impl Fn(&str) -> bool,
+        what: &str,
+    ) -> Result<(), ApiProblem> {
+        let path = self.directory.join(name);
+        let files = match list_files(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            files => files.map_err(|error| unusable_directory(name, &error))?,
+        };
+        match files.iter().find(|file| !expected(file)) {
+            None => Ok(()),
+            Some(file) => {
+                let detail = format!("the directory of the collection '{name}': '{file}' {what}");
+                Err(ApiProblem::new(ProblemCode::CollectionConflict, detail))
+            }
+        }
+    }
+
+    fn open_folder(&self, name: &str) -> Result<DiskFolder, ApiProblem> {
+        DiskFolder::open(&self.directory.join(name))
+            .map_err(|error| unusable_directory(name, &error))
+    }
+
+    fn read_states(&self) -> RwLockReadGuard<'_, BTreeMap<String, CollectionStatus>> {
+        // Every change is one insertion or removal, so a poisoned lock is still consistent.
+        self.states.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_states(&self) -> RwLockWriteGuard<'_, BTreeMap<String, CollectionStatus>> {
+        self.states.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unusable_directory(name: &str, error: &io::Error) -> ApiProblem {
+    let detail = format!("the directory of the collection '{name}': {error}");
+    ApiProblem::new(ProblemCode::Disk, detail)
+}
+
+/// Returns the names in a directory.
+fn list_files(directory: &Path) -> io::Result<Vec<String>> {
+    fs::read_dir(directory)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// Returns `true` if a file name is one that files of a collection have.
+pub(crate) fn is_own_file(file: &str) -> bool {
+    let mut ends = BESIDE.iter().chain([&ROWS]);
+    matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
+}
+
+/// Removes the files of a collection, and the directory if it is empty then.
+fn remove_own(directory: &Path) -> io::Result<()> {
+    for file in list_files(directory)?
+        .iter()
+        .filter(|file| is_own_file(file))
+    {
+        fs::remove_file(directory.join(file))?;
+    }
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            let directory = directory.display().to_string();
+            tracing::warn!(
+                directory,
+                "has files that do not belong to a collection: they stay"
+            );
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
+impl CollectionStatus {
+    /// Returns the initial state of a directory, or `None` if it is not a collection. A directory that cannot
+    /// be read may be one, so it counts as failed.
+    fn of_directory(path: &Path) -> Option<Self> {
+        let files = match list_files(path) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return None,
+            Err(error) => {
+                let path = path.display();
+                return Some(Self::Failed(format!("{path} cannot be read: {error}")));
+            }
+        };
+        if files.iter().any(|file| file == MANIFEST) {
+            return Some(Self::Opening);
+        }
+        let holds = |file: &&String| [ROWS, TEXTS].iter().any(|end| file.ends_with(end));
+        let held = files.iter().find(holds)?;
+        let path = path.display();
+        Some(Self::Failed(format!(
+            "{path} has '{held}' but no '{MANIFEST}': restore that file, run `lookalike store \
+             repair --settings`, or move the directory away"
+        )))
+    }
+
+    /// Returns the problem of a request for a collection in this state.
+    fn status_problem(&self, name: &str) -> ApiProblem {
+        match self {
+            Self::Opening => ApiProblem::new(
+                ProblemCode::NotReady,
+                format!("the collection '{name}' is still being opened"),
+            ),
+            Self::Open(_) | Self::Deleting => ApiProblem::new(
+                ProblemCode::Deleting,
+                format!("the collection '{name}' is being deleted"),
+            ),
+            Self::Failed(why) => ApiProblem::new(
+                ProblemCode::Stopped,
+                format!("the collection '{name}' could not be opened: {why}"),
+            ),
+        }
+    }
+
+    /// Returns the name of the state for programs.
+    pub(crate) fn status_name(&self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Open(open) => open.condition_name(),
+            Self::Failed(_) => "failed",
+            Self::Deleting => "deleting",
+        }
+    }
+}
+
+/// Waits until no request uses the collection. Requests in progress end with their next portion.
+fn wait_until_unused(mut open: Arc<OpenCollection>) {
+    loop {
+        match Arc::try_unwrap(open) {
+            Ok(_) => return,
+            Err(used) => open = used,
+        }
+        std::thread::sleep(DELETION_CHECK_INTERVAL);
+    }
+}
+
+/// Checks a name: 1 to 64 lower-case letters, digits, `-` and `_`, beginning with a letter or digit.
+pub(crate) fn check_name(name: &str) -> Result<(), ApiProblem> {
+    let of_alphabet =
+        |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
+    let begins = name
+        .bytes()
+        .next()
+        .is_some_and(|c| c.is_ascii_alphanumeric());
+    if name == LOCK {
+        let detail = format!("'{LOCK}' is not a valid name, because a file of the service has it");
+        return Err(ApiProblem::new(ProblemCode::BadName, detail));
+    }
+    if begins && name.len() <= LONGEST_NAME && name.bytes().all(of_alphabet) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(LONGEST_NAME).collect();
+    Err(ApiProblem::new(
+        ProblemCode::BadName,
+        format!(
+            "'{shown}' is not a valid name: a name has 1 to {LONGEST_NAME} of the letters a to z, \
+             digits, - and _, and begins with a letter or digit"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_of_a_small_alphabet() {
+        let longest = "a".repeat(LONGEST_NAME);
+        for name in ["a", "0", "news-2024_x", &longest] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        let longer = "a".repeat(LONGEST_NAME + 1);
+        for name in [
+            "", ".", "..", LOCK, "a/b", "../a", "A", "-a", "_a", "lock\0", "a.b", "é", &longer,
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+
+    /// A directory that cannot be read may be a collection; a file cannot.
+    #[test]
+    fn an_unreadable_directory_has_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        // A symbolic link to itself cannot be read, not even by root.
+        std::os::unix::fs::symlink("circle", path("circle")).unwrap();
+        fs::create_dir(path("empty")).unwrap();
+        fs::write(path("file"), "").unwrap();
+        let of = |name: &str| CollectionStatus::of_directory(&path(name));
+        assert!(of("empty").is_none() && of("file").is_none());
+        let Some(CollectionStatus::Failed(why)) = of("circle") else {
+            panic!("it is overlooked");
+        };
+        assert!(why.contains("circle cannot be read"), "{why}");
+    }
+}

@@ -1,0 +1,371 @@
+//! An open collection: its documents, its state and what happened to documents since the start.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lookalike::plan::SimilarityMeasure;
+use lookalike::text::AnalysisScratch;
+use lookalike_batch::match_options::is_edit_distance;
+use lookalike_store::{
+    AdmittedDocuments, Collection, DocumentContent, Error, InsertAnswer, NewDocument,
+    PendingInsert, StoredVerdict,
+};
+use tokio::sync::watch;
+
+use super::insert_queue::InsertQueue;
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::json::documents;
+
+/// Largest text, in bytes, that is compared by edit distance. That takes time in proportion to the product of
+/// both lengths, and all other inserts wait meanwhile.
+const MAX_EDITED_BYTES: usize = 64 << 10;
+
+/// An open collection.
+pub(crate) struct OpenCollection {
+    pub(crate) name: String,
+    pub(crate) collection: Collection,
+    pub(crate) counts: DocumentCounts,
+    pub(super) queue: Mutex<InsertQueue>,
+    closing: watch::Sender<bool>,
+    stopped: AtomicBool,
+    damaged: AtomicBool,
+    /// `true` from a read that the disk refused until it succeeds.
+    unreadable: AtomicBool,
+}
+
+/// Numbers of documents by outcome, since the service started.
+#[derive(Debug, Default)]
+pub(crate) struct DocumentCounts {
+    pub(crate) kept: AtomicU64,
+    pub(crate) duplicate: AtomicU64,
+    /// Older than the window: answered but not stored.
+    pub(crate) late: AtomicU64,
+    /// Sent again: answered as before.
+    pub(crate) again: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    /// Checked but not inserted.
+    pub(crate) queried: AtomicU64,
+    pub(crate) refused_query: AtomicU64,
+}
+
+/// A document that is ready to be checked, or why it is refused.
+pub(crate) type PreparedDocument = Result<PendingInsert, RefusedDocument>;
+
+/// The answer to a document, or why it is refused.
+pub(crate) type DocumentAnswer = Result<InsertAnswer, RefusedDocument>;
+
+/// A document that was not inserted, and its id if it has one.
+pub(crate) struct RefusedDocument {
+    pub(crate) id: Option<String>,
+    pub(crate) problem: ApiProblem,
+}
+
+/// Admitted documents, whose answers are due once they are on disk.
+pub(crate) struct AdmittedBatch {
+    documents: Vec<PendingInsert>,
+    /// One entry for each document offered: the refusal, or `None` if it is among `documents`.
+    places: Vec<Option<RefusedDocument>>,
+    admitted: AdmittedDocuments,
+}
+
+/// Separates documents from refusals, which keep their places among them.
+fn separate(prepared: Vec<PreparedDocument>) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
+    let mut documents = Vec::with_capacity(prepared.len());
+    let mut places = Vec::with_capacity(prepared.len());
+    for one in prepared {
+        match one {
+            Ok(document) => {
+                documents.push(document);
+                places.push(None);
+            }
+            Err(refused) => places.push(Some(refused)),
+        }
+    }
+    (documents, places)
+}
+
+impl From<ApiProblem> for RefusedDocument {
+    fn from(problem: ApiProblem) -> Self {
+        Self { id: None, problem }
+    }
+}
+
+impl OpenCollection {
+    pub(crate) fn new(name: &str, collection: Collection) -> Self {
+        Self {
+            name: name.to_owned(),
+            collection,
+            counts: DocumentCounts::default(),
+            queue: Mutex::default(),
+            closing: watch::Sender::new(false),
+            stopped: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
+            unreadable: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the number of bits of a fingerprint.
+    pub(crate) fn fingerprint_bits(&self) -> u32 {
+        self.collection.collection_settings().recipe.simhash.bits
+    }
+
+    /// Returns the measure of similarity.
+    pub(crate) fn similarity_measure(&self) -> SimilarityMeasure {
+        self.collection.collection_settings().matching.measure
+    }
+
+    /// Ends the bulk requests of the collection, so that it can be deleted.
+    pub(crate) fn begin_closing(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until the collection is being deleted.
+    pub(crate) async fn wait_until_closing(&self) {
+        // The sender lives at least as long as this borrow, so the wait cannot fail.
+        let _ = self.closing.subscribe().wait_for(|&closing| closing).await;
+    }
+
+    /// Checks that the collection accepts requests.
+    ///
+    /// # Errors
+    /// [`ProblemCode::Deleting`] if the collection is being deleted.
+    pub(crate) fn check_open(&self) -> Result<(), ApiProblem> {
+        if !*self.closing.borrow() {
+            return Ok(());
+        }
+        let detail = format!("the collection '{}' is being deleted", self.name);
+        Err(ApiProblem::new(ProblemCode::Deleting, detail))
+    }
+
+    /// Returns `true` if the collection accepts no more writes because a write failed.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if the collection accepts documents, damaged or not.
+    pub(crate) fn takes_documents(&self) -> bool {
+        !self.is_stopped() && !self.is_disk_full()
+    }
+
+    /// Returns `true` if inserts are refused because the disk is nearly full.
+    fn is_disk_full(&self) -> bool {
+        matches!(self.collection.disk_full_error(), Ok(Some(_)))
+    }
+
+    /// Returns `true` if a damaged file has been found.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Repeats a read that the disk has refused. Returns `true` if it still fails.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        if !self.unreadable.load(Ordering::Relaxed) {
+            return false;
+        }
+        let fails = !matches!(self.collection.failing_read(), Ok(None));
+        if !fails && self.unreadable.swap(false, Ordering::Relaxed) {
+            tracing::warn!(collection = self.name, "the disk does not refuse any more");
+        }
+        fails
+    }
+
+    /// Returns the state of the collection for programs. If several apply, the most severe one is returned.
+    pub(crate) fn condition_name(&self) -> &'static str {
+        if self.is_stopped() {
+            "stopped"
+        } else if self.is_disk_full() {
+            "full"
+        } else if self.is_damaged() {
+            "damaged"
+        } else if self.is_unreadable() {
+            "unreadable"
+        } else {
+            "open"
+        }
+    }
+
+    /// Converts an error of the store into the problem that the client gets. Marks the collection as stopped
+    /// after a failed write, as damaged if a file is damaged, and as unreadable while the disk refuses reads.
+    pub(crate) fn to_problem(&self, error: Error) -> ApiProblem {
+        let problem = ApiProblem::from(error);
+        match problem.code {
+            ProblemCode::Stopped => self.set_mark(&self.stopped, &problem.detail, "stopped"),
+            // Only requests that need the damaged part fail; all others are answered.
+            ProblemCode::Damaged => self.set_mark(&self.damaged, &problem.detail, "damaged"),
+            // `is_unreadable` repeats the refused read and clears the mark.
+            ProblemCode::Disk => {
+                self.set_mark(&self.unreadable, &problem.detail, "the disk refuses");
+            }
+            _ => {}
+        }
+        problem
+    }
+
+    /// Parses a document as it was sent and prepares it to be checked.
+    pub(crate) fn prepare_document(
+        &self,
+        sent: &[u8],
+        scratch: &mut AnalysisScratch,
+    ) -> PreparedDocument {
+        self.prepare_read(
+            documents::read_document(sent, self.fingerprint_bits()),
+            sent,
+            scratch,
+        )
+    }
+
+    fn prepare_read(
+        &self,
+        read: Result<NewDocument, ApiProblem>,
+        sent: &[u8],
+        scratch: &mut AnalysisScratch,
+    ) -> PreparedDocument {
+        let document = read.map_err(|problem| RefusedDocument {
+            id: documents::readable_id(sent),
+            problem,
+        })?;
+        self.check_length(&document)?;
+        let id = document.id.clone();
+        let prepared = self.collection.prepare_document(document, scratch);
+        prepared.map_err(|error| RefusedDocument {
+            id: Some(id),
+            problem: self.to_problem(error),
+        })
+    }
+
+    fn check_length(&self, document: &NewDocument) -> Result<(), RefusedDocument> {
+        let text = match &document.content {
+            DocumentContent::Text(text) if is_edit_distance(self.similarity_measure()) => text,
+            _ => return Ok(()),
+        };
+        if text.len() <= MAX_EDITED_BYTES {
+            return Ok(());
+        }
+        let detail = format!(
+            "the text has {} bytes, and a collection that compares by edit distance accepts at \
+             most {MAX_EDITED_BYTES}",
+            text.len()
+        );
+        Err(RefusedDocument {
+            id: Some(document.id.clone()),
+            problem: ApiProblem::new(ProblemCode::TooLarge, detail),
+        })
+    }
+
+    /// Checks and inserts documents in their order, so that earlier ones count for later ones. Documents
+    /// already refused keep their position.
+    pub(crate) fn admit_documents(&self, prepared: Vec<PreparedDocument>) -> AdmittedBatch {
+        let (documents, places) = separate(prepared);
+        AdmittedBatch {
+            admitted: self.collection.admit_documents(&documents),
+            documents,
+            places,
+        }
+    }
+
+    /// As [`admit_documents`](Self::admit_documents), until a turn ends; also returns those that were
+    /// not admitted.
+    pub(super) fn admit_turn(
+        &self,
+        prepared: Vec<PreparedDocument>,
+    ) -> (AdmittedBatch, Vec<PreparedDocument>) {
+        let (mut documents, mut places) = separate(prepared);
+        let admitted = self.collection.admit_turn(&documents);
+        let mut left = documents.split_off(admitted.count()).into_iter();
+        let mut admitted_places = 0;
+        let is_left = |place: &Option<RefusedDocument>| {
+            admitted_places += usize::from(place.is_none());
+            admitted_places > documents.len()
+        };
+        let end = places.iter().position(is_left).unwrap_or(places.len());
+        let left_places = places.split_off(end).into_iter();
+        let rest = left_places.filter_map(|place| match place {
+            Some(refused) => Some(Err(refused)),
+            None => left.next().map(Ok),
+        });
+        let rest = rest.collect();
+        let taken = AdmittedBatch {
+            documents,
+            places,
+            admitted,
+        };
+        (taken, rest)
+    }
+
+    /// Returns the answers to admitted documents, once these are on disk.
+    pub(crate) fn answers_when_durable(&self, taken: AdmittedBatch) -> Vec<DocumentAnswer> {
+        let answers = self.collection.wait_until_durable(taken.admitted);
+        let mut answers = taken
+            .documents
+            .iter()
+            .zip(answers)
+            .map(|(document, answer)| {
+                answer.map_err(|error| RefusedDocument {
+                    id: Some(document.id().to_owned()),
+                    problem: self.to_problem(error),
+                })
+            });
+        let mut place = |refused: Option<RefusedDocument>| match refused {
+            Some(refused) => Some(Err(refused)),
+            None => answers.next(),
+        };
+        let answers: Vec<_> = taken.places.into_iter().filter_map(&mut place).collect();
+        answers.iter().for_each(|answer| self.count_answer(answer));
+        answers
+    }
+
+    fn count_answer(&self, answer: &DocumentAnswer) {
+        let counter = match answer {
+            Ok(answer) if answer.seq.is_none() => &self.counts.late,
+            Ok(answer) if answer.again => &self.counts.again,
+            Ok(answer) => match answer.verdict {
+                StoredVerdict::Kept => &self.counts.kept,
+                StoredVerdict::Duplicate(_) => &self.counts.duplicate,
+            },
+            Err(_) => &self.counts.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sets a mark, and logs the error that sets it first.
+    fn set_mark(&self, mark: &AtomicBool, error: &str, message: &str) {
+        if !mark.swap(true, Ordering::Relaxed) {
+            tracing::error!(collection = self.name, error, "{message}");
+        }
+    }
+
+    /// Counts the outcome of a query.
+    pub(crate) fn count_query(&self, answer: &DocumentAnswer) {
+        let counter = match answer {
+            Ok(_) => &self.counts.queried,
+            Err(_) => &self.counts.refused_query,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Checks a document without inserting it.
+    pub(crate) fn query_document(
+        &self,
+        sent: &[u8],
+        scratch: &mut AnalysisScratch,
+    ) -> DocumentAnswer {
+        let asked = documents::read_query_document(sent, self.fingerprint_bits());
+        let answer = self
+            .prepare_read(asked, sent, scratch)
+            .and_then(|document| self.answer_query(&document));
+        answer.map_err(|RefusedDocument { id, mut problem }| {
+            problem.detail = documents::without_name(&problem.detail);
+            let id = id.filter(|id| documents::stated_id(id).is_some());
+            RefusedDocument { id, problem }
+        })
+    }
+
+    fn answer_query(&self, document: &PendingInsert) -> DocumentAnswer {
+        self.collection
+            .query_document(document)
+            .map_err(|error| RefusedDocument {
+                id: Some(document.id().to_owned()),
+                problem: self.to_problem(error),
+            })
+    }
+}

@@ -1,0 +1,80 @@
+//! Configuration of a service, as validated settings.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::access::AccessKeys;
+use crate::limits::byte_budget::ByteBudget;
+use crate::snapshots::SnapshotPlace;
+
+/// Configuration of a service.
+pub struct ServiceConfig {
+    /// Directory of the collections.
+    pub data: PathBuf,
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Place of the snapshots; `None` if the service makes none.
+    pub snapshots: Option<SnapshotPlace>,
+    /// Number of threads that prepare documents, from 1.
+    pub threads: usize,
+    /// The accepted keys.
+    pub keys: AccessKeys,
+    /// `true` if requests must name the service by a loopback address.
+    pub only_loopback: bool,
+    /// Addresses of proxies whose `X-Forwarded-For` is trusted.
+    pub trusted_proxies: Vec<IpAddr>,
+    /// Files of the certificate and its key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Limits on what clients may use.
+    pub limits: ClientLimits,
+}
+
+/// Limits on what clients may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClientLimits {
+    /// Open connections.
+    pub connections: usize,
+    /// Open connections per address; `None` means no limit.
+    pub per_address: Option<usize>,
+    /// Requests per second per client; `None` means no limit.
+    pub rate: Option<u32>,
+    /// Bytes of a request head.
+    pub header: usize,
+    /// Bytes of a document; less than [`client_share`](Self::client_share), so that a client can queue it.
+    pub document: u64,
+    /// Bytes of a request body after decompression.
+    pub body: u64,
+    /// Bytes of documents that wait for their answers.
+    pub queue: usize,
+    /// Longest time for the head of a request, and for an idle connection.
+    pub header_timeout: Duration,
+    /// Longest time in which a body brings nothing, or a client reads nothing of its answer.
+    pub body_timeout: Duration,
+    /// Longest time for open requests after a signal to stop.
+    pub drain: Duration,
+    /// Bytes of disk space that stay free.
+    pub headroom: u64,
+    /// Steps of verification that a document may take.
+    pub verification_steps: u64,
+}
+
+impl ServiceConfig {
+    /// Returns `true` if the address is that of a trusted proxy.
+    pub(crate) fn trusts_proxy(&self, peer: IpAddr) -> bool {
+        self.trusted_proxies.contains(&peer)
+    }
+
+    /// Returns how many connections an address may have. A trusted proxy is not limited, because all of its
+    /// clients share its address.
+    pub(crate) fn connections_of(&self, peer: IpAddr) -> Option<usize> {
+        self.limits.per_address.filter(|_| !self.trusts_proxy(peer))
+    }
+}
+
+impl ClientLimits {
+    /// Returns the bytes of the queue that one client can hold.
+    pub fn client_share(&self) -> u64 {
+        ByteBudget::client_share(self.queue) as u64
+    }
+}

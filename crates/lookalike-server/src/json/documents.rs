@@ -1,0 +1,438 @@
+//! Documents as clients send them, and as they are returned.
+//!
+//! The fields of a document are those of [`NewDocument`]. `meta` is returned byte for byte, so it must be JSON
+//! that every parser accepts.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+use lookalike::online::Timestamp;
+use lookalike_batch::FingerprintNotation;
+use lookalike_batch::run::parse_time;
+use lookalike_store::{DocumentContent, LONGEST_ID, NewDocument, StoredDocument};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::verdicts::VerdictJson;
+use super::{JsonObject, bad_json_problem};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
+
+/// A document as clients send it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InsertJson<'a> {
+    #[serde(default, deserialize_with = "deserialize_id")]
+    id: Option<String>,
+    text: Option<String>,
+    fingerprint: Option<String>,
+    #[serde(default, deserialize_with = "deserialize_time")]
+    time: Option<Timestamp>,
+    #[serde(borrow)]
+    meta: Option<&'a RawValue>,
+}
+
+/// Parses a document whose fingerprint, if it has one, has `bits` bits.
+///
+/// # Errors
+/// If it is not a valid document.
+pub(crate) fn read_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiProblem> {
+    let missing = || ApiProblem::new(ProblemCode::BadJson, "missing field `id`");
+    let mut sent = InsertJson::read_object(bytes)?;
+    let id = sent.id.take().ok_or_else(missing)?;
+    sent.into_document(id, bits)
+}
+
+/// Parses a document to be queried. A document without an id gets [`NAMELESS`].
+///
+/// # Errors
+/// If it is not a valid document.
+pub(crate) fn read_query_document(bytes: &[u8], bits: u32) -> Result<NewDocument, ApiProblem> {
+    let mut sent = InsertJson::read_object(bytes)?;
+    let id = sent.id.take().unwrap_or_else(|| NAMELESS.clone());
+    sent.into_document(id, bits)
+}
+
+/// Placeholder for the id of a query without one. It has 128 random bits and is never shown, so no document
+/// has it, and looking it up finds nothing.
+static NAMELESS: LazyLock<String> = LazyLock::new(|| {
+    let random = || RandomState::new().hash_one(0);
+    format!("\0{:016x}{:016x}", random(), random())
+});
+
+/// Returns the id, or `None` if it is the placeholder.
+pub(crate) fn stated_id(id: &str) -> Option<&str> {
+    (id != *NAMELESS).then_some(id)
+}
+
+/// Replaces the placeholder in a message by "(without an id)".
+pub(crate) fn without_name(detail: &str) -> String {
+    detail.replace(&format!("'{}'", *NAMELESS), "(without an id)")
+}
+
+impl<'a> InsertJson<'a> {
+    fn read_object(bytes: &'a [u8]) -> Result<Self, ApiProblem> {
+        let sent: Result<JsonObject<Self>, _> = serde_json::from_slice(bytes);
+        sent.map(|it| it.0)
+            .map_err(|error| bad_json_problem(&error))
+    }
+
+    fn into_document(self, id: String, bits: u32) -> Result<NewDocument, ApiProblem> {
+        let content = match (self.text, self.fingerprint) {
+            (Some(text), None) => DocumentContent::Text(text),
+            (None, Some(digits)) => DocumentContent::Fingerprint(fingerprint(&digits, bits)?),
+            (None, None) => return Err(bad_document("it has neither `text` nor `fingerprint`")),
+            (Some(_), Some(_)) => return Err(bad_document("it has both `text` and `fingerprint`")),
+        };
+        let meta = self.meta.map(RawValue::get);
+        meta.map_or(Ok(()), check_meta)?;
+        Ok(NewDocument {
+            id,
+            content,
+            time: self.time,
+            meta: meta.map(str::to_owned),
+        })
+    }
+}
+
+/// Refuses JSON that some parser does not accept, because `meta` is returned as it is: an unpaired surrogate,
+/// a number out of range of `f64`, and nesting of 128 levels or more.
+fn check_meta(meta: &str) -> Result<(), ApiProblem> {
+    let read: Result<SkippedValue, _> = serde_json::from_str(meta);
+    read.map(|SkippedValue| ()).map_err(|error| {
+        let detail = format!("{} of its `meta`", bad_json_problem(&error).detail);
+        ApiProblem::new(ProblemCode::BadJson, detail)
+    })
+}
+
+/// A JSON value that was parsed to its end and discarded.
+struct SkippedValue;
+
+impl<'de> Deserialize<'de> for SkippedValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = SkippedValue;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON value")
+            }
+
+            fn visit_unit<E>(self) -> Result<SkippedValue, E> {
+                Ok(SkippedValue)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<SkippedValue, E> {
+                Ok(SkippedValue)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<SkippedValue, E> {
+                Ok(SkippedValue)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<SkippedValue, E> {
+                Ok(SkippedValue)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<SkippedValue, E> {
+                Ok(SkippedValue)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<SkippedValue, E> {
+                Ok(SkippedValue)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<SkippedValue, A::Error> {
+                while let Some(SkippedValue) = values.next_element()? {}
+                Ok(SkippedValue)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<SkippedValue, A::Error> {
+                while let Some((SkippedValue, SkippedValue)) = fields.next_entry()? {}
+                Ok(SkippedValue)
+            }
+        }
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+fn bad_document(detail: impl Into<String>) -> ApiProblem {
+    ApiProblem::new(ProblemCode::BadDocument, detail)
+}
+
+fn fingerprint(digits: &str, bits: u32) -> Result<u128, ApiProblem> {
+    match FingerprintNotation::Hex.parse_fingerprint(digits, bits) {
+        Ok(Some(code)) => Ok(code),
+        Ok(None) => Err(bad_document(
+            "the fingerprint '-' is that of a text without a fingerprint, which matches nothing: \
+             leave it out",
+        )),
+        Err(what) => Err(bad_document(what)),
+    }
+}
+
+/// Parses an id: a string, or an integer, which is taken by its digits. `null` counts as absent.
+fn deserialize_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    struct IdValue;
+
+    impl Visitor<'_> for IdValue {
+        type Value = Option<String>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an id, a string or a whole number")
+        }
+
+        fn visit_unit<E>(self) -> Result<Option<String>, E> {
+            Ok(None)
+        }
+
+        fn visit_str<E>(self, id: &str) -> Result<Option<String>, E> {
+            Ok(Some(id.to_owned()))
+        }
+
+        fn visit_string<E>(self, id: String) -> Result<Option<String>, E> {
+            Ok(Some(id))
+        }
+
+        fn visit_u64<E>(self, id: u64) -> Result<Option<String>, E> {
+            Ok(Some(id.to_string()))
+        }
+
+        fn visit_i64<E>(self, id: i64) -> Result<Option<String>, E> {
+            Ok(Some(id.to_string()))
+        }
+
+        /// Refuses the number, because its original digits are lost.
+        fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<String>, E> {
+            Err(E::custom(format!(
+                "the `id` is a number, but not a whole number from {} to {} in digits alone: give \
+                 it as a string",
+                i64::MIN,
+                u64::MAX
+            )))
+        }
+    }
+    deserializer.deserialize_any(IdValue)
+}
+
+/// Latest accepted time, in seconds since 1970: the latest that can be written as a date. No document has a
+/// later one, but milliseconds mistaken for seconds are later.
+const LATEST_SECONDS: f64 = 253_402_207_200.0;
+
+/// [`LATEST_SECONDS`] as a date.
+const LATEST_DATE: &str = "9999-12-30T22:00:00Z";
+
+/// Parses seconds since 1970, or an ISO 8601 date with or without a time.
+fn deserialize_time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Timestamp>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum StatedTime {
+        Seconds(f64),
+        Text(String),
+    }
+    let expected = "a `time` is seconds since 1970 or an ISO 8601 date or date and time";
+    let too_far = |seconds: f64| {
+        D::Error::custom(format!(
+            "the `time` {seconds} is after {LATEST_DATE}, the latest that is accepted: {expected}, \
+             not milliseconds"
+        ))
+    };
+    let Some(stated) =
+        Option::<StatedTime>::deserialize(deserializer).map_err(|_| D::Error::custom(expected))?
+    else {
+        return Ok(None);
+    };
+    let seconds = match stated {
+        StatedTime::Seconds(seconds) if seconds > LATEST_SECONDS => return Err(too_far(seconds)),
+        StatedTime::Seconds(seconds) => in_microseconds(seconds).ok_or_else(|| seconds.to_string()),
+        StatedTime::Text(text) => parse_time(text.trim())
+            .and_then(in_microseconds)
+            .ok_or_else(|| format!("'{}'", shorten_text(&text))),
+    };
+    let none = |value| {
+        D::Error::custom(format!(
+            "the `time` {value} is not a valid time: {expected}, up to {LATEST_DATE}"
+        ))
+    };
+    seconds.map(Some).map_err(none)
+}
+
+fn in_microseconds(seconds: f64) -> Option<Timestamp> {
+    let microseconds = (seconds * 1e6).round();
+    let most = i64::MAX as f64;
+    (microseconds > -most && microseconds < most).then_some(Timestamp(microseconds as i64))
+}
+
+/// Returns a time in ISO 8601, or in seconds if its year is out of range.
+fn time_to_json(time: Timestamp) -> Value {
+    match jiff::Timestamp::from_microsecond(time.0) {
+        Ok(timestamp) => timestamp.to_string().into(),
+        Err(_) => (time.0 as f64 / 1e6).into(),
+    }
+}
+
+/// The id of a line that is not a valid document.
+#[derive(Deserialize)]
+struct NamedOnly {
+    #[serde(default, deserialize_with = "deserialize_id")]
+    id: Option<String>,
+}
+
+/// Returns the id of a refused line, if it can be read.
+pub(crate) fn readable_id(bytes: &[u8]) -> Option<String> {
+    let named: JsonObject<NamedOnly> = serde_json::from_slice(bytes).ok()?;
+    named.0.id.filter(|id| id.len() <= LONGEST_ID)
+}
+
+/// A stored document as it is returned.
+#[derive(Serialize)]
+pub(crate) struct DocumentJson<'a> {
+    #[serde(flatten)]
+    verdict: VerdictJson<'a>,
+    /// `true` if the kept document that it names no longer exists.
+    of_gone: bool,
+    time: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Box<RawValue>>,
+}
+
+impl<'a> DocumentJson<'a> {
+    pub(crate) fn new(stored: &'a StoredDocument, bits: u32) -> Self {
+        let (text, fingerprint) = match &stored.content {
+            DocumentContent::Text(text) => (Some(text.as_str()), None),
+            DocumentContent::Fingerprint(code) => {
+                let mut digits = String::new();
+                FingerprintNotation::Hex.append_fingerprint(*code, bits, &mut digits);
+                (None, Some(digits))
+            }
+        };
+        // An imported document can have a `meta` that is not JSON; it is returned as a string.
+        let meta = stored.meta.as_ref().and_then(|meta| {
+            let raw = RawValue::from_string(meta.clone());
+            raw.or_else(|_| serde_json::value::to_raw_value(meta)).ok()
+        });
+        Self {
+            verdict: VerdictJson::from(&stored.answer),
+            of_gone: stored.of_is_gone,
+            time: time_to_json(stored.answer.time),
+            text,
+            fingerprint,
+            meta,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_read_strictly() {
+        let read = |json: &str| read_document(json.as_bytes(), 64);
+        let it =
+            read(r#"{"id":7,"text":"a","time":"2024-05-01T00:00:00Z","meta":{"b": 1}}"#).unwrap();
+        assert_eq!((&it.id[..], it.meta.as_deref()), ("7", Some(r#"{"b": 1}"#)));
+        assert_eq!(it.time, Some(Timestamp(1_714_521_600_000_000)));
+        let same = read(r#"{"id":"7","text":"a","time":1714521600,"meta":null}"#).unwrap();
+        assert_eq!((same.time, same.meta), (it.time, None));
+        let code = read(r#"{"id":"x","fingerprint":"00000000000000ff"}"#).unwrap();
+        assert_eq!(code.content, DocumentContent::Fingerprint(255));
+        for (json, said) in [
+            (r#"{"text":"a"}"#, "missing field `id`"),
+            (r#"{"id":"a"}"#, "neither `text` nor `fingerprint`"),
+            (r#"{"id":"a","text":"b","fingerprint":"1"}"#, "both"),
+            (r#"{"id":null,"text":"b"}"#, "missing field `id`"),
+            (
+                r#"{"id":true,"text":"b"}"#,
+                "an id, a string or a whole number",
+            ),
+            (r#"{"id":1.5,"text":"b"}"#, "give it as a string"),
+            (
+                r#"{"id":18446744073709551616,"text":"b"}"#,
+                "from -9223372036854775808 to 18446744073709551615",
+            ),
+            (r#"{"id":"a","txt":"b"}"#, "unknown field `txt`"),
+            (
+                r#"{"id":"a","text":"b","text":"c"}"#,
+                "duplicate field `text`",
+            ),
+            (r#"{"id":"a","text":"\ud800"}"#, "hex escape"),
+            (
+                r#"{"id":"a","text":"b","time":"soon"}"#,
+                "the `time` 'soon' is not a valid time",
+            ),
+            (
+                r#"{"id":"a","text":"b","time":"9999-12-31T23:59:59Z"}"#,
+                LATEST_DATE,
+            ),
+            (r#"{"id":"a","text":"b","time":253402300799}"#, LATEST_DATE),
+            (
+                r#"{"id":"a","text":"b","time":1e300}"#,
+                "seconds since 1970",
+            ),
+            (r#"{"id":"a","fingerprint":"xyz"}"#, "xyz"),
+            (r#"{"id":"a","fingerprint":"-"}"#, "matches nothing"),
+            (r#"{"id":"a","text":"b"} {}"#, "trailing characters"),
+            (r#"["a","b",null,null,null]"#, "expected an object"),
+        ] {
+            let problem = read(json).unwrap_err();
+            assert!(problem.detail.contains(said), "{json}: {}", problem.detail);
+        }
+        assert!(read_document(b"{\"id\":\"a\",\"text\":\"\xff\"}", 64).is_err());
+        let deep = format!(
+            r#"{{"id":{}1{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert!(read_document(deep.as_bytes(), 64).is_err());
+    }
+
+    #[test]
+    fn what_is_given_back_is_json_for_everybody() {
+        let with = |meta: &str| {
+            let json = format!(r#"{{"id":"a","text":"b","meta":{meta}}}"#);
+            read_document(json.as_bytes(), 64).map(|it| it.meta)
+        };
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        for meta in [
+            r#"{"a": [1e300, -0.10, "\ud83d\ude00", {"": null}]}"#,
+            "123456789012345678901234567890",
+            &nested(127),
+        ] {
+            assert_eq!(with(meta).unwrap().as_deref(), Some(meta));
+        }
+        for (meta, said) in [
+            (r#""\ud800""#, "hex escape"),
+            (r#"["\ude00 "]"#, "hex escape"),
+            (r#"{"\ud800":1}"#, "hex escape"),
+            ("[1e999]", "number out of range"),
+            (&nested(128), "recursion limit exceeded"),
+            (&nested(100_000), "recursion limit exceeded"),
+        ] {
+            let detail = with(meta).unwrap_err().detail;
+            assert!(
+                detail.contains(said) && detail.ends_with(" of its `meta`"),
+                "{detail}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_asked_about_needs_no_name() {
+        let json = r#"{"text":"a"}"#;
+        assert!(read_document(json.as_bytes(), 64).is_err());
+        let asked = read_query_document(json.as_bytes(), 64).unwrap();
+        assert_eq!((stated_id(&asked.id), stated_id("a")), (None, Some("a")));
+        let asked = read_query_document(br#"{"id":7,"text":"a"}"#, 64).unwrap();
+        assert_eq!(asked.id, "7");
+    }
+}

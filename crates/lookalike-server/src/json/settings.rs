@@ -1,0 +1,476 @@
+//! Settings: those of a collection, and recipe and match options of every request.
+
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lookalike::online::StreamWindow;
+use lookalike::plan;
+use lookalike::{Recipe, Threshold};
+use lookalike_batch::match_options::{
+    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
+    measure_name, method_name, unit_name,
+};
+use lookalike_batch::units::parse_period;
+use lookalike_store::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{JsonFields, bad_settings};
+use crate::api::problem::{ApiProblem, shorten_text};
+use crate::error::Error;
+
+impl JsonFields {
+    /// Takes the field `recipe`, which is a name or the TOML of a recipe. Without it, uses the recipe
+    /// `usual`.
+    ///
+    /// # Errors
+    /// If it is not a recipe, or a recipe that names files.
+    pub(crate) fn take_recipe(&mut self, usual: &str) -> Result<Recipe, ApiProblem> {
+        let named = self.take_field::<String>("recipe")?;
+        resolve_recipe(named.as_deref().unwrap_or(usual))
+    }
+
+    /// Takes the match options.
+    ///
+    /// # Errors
+    /// If a value is invalid, contradicts the method or has no effect.
+    pub(crate) fn take_matching(&mut self) -> Result<plan::MatchSettings, ApiProblem> {
+        self.take_options()?
+            .to_settings(OptionSpelling::Fields)
+            .map_err(bad_settings)
+    }
+
+    /// Takes the match options of a collection. For a collection of fingerprints the only option is the
+    /// distance.
+    fn matching_of(&mut self, holds: CollectionContent) -> Result<plan::MatchSettings, ApiProblem> {
+        let mut asked = self.take_options()?;
+        if holds == CollectionContent::Fingerprints {
+            compare_fingerprints_alone(&mut asked)?;
+        }
+        asked
+            .to_settings(OptionSpelling::Fields)
+            .map_err(bad_settings)
+    }
+
+    fn take_options(&mut self) -> Result<MatchOptions, ApiProblem> {
+        let threshold = self
+            .take_field("threshold")?
+            .map(Threshold::new)
+            .transpose();
+        Ok(MatchOptions {
+            method: self.choose_field("method", &METHODS, method_name)?,
+            threshold: threshold.map_err(bad_settings)?,
+            distance: self.take_field("distance")?,
+            candidates: self.choose_field("candidates", &CANDIDATES, candidates_name)?,
+            sentences: self
+                .take_field::<NonZeroUsize>("sentences")?
+                .map(NonZeroUsize::get),
+            measure: self.choose_field("measure", &MEASURES, measure_name)?,
+            unit: self.choose_field("unit", &UNITS, unit_name)?,
+        })
+    }
+
+    fn take_window(&mut self) -> Result<Option<StreamWindow>, ApiProblem> {
+        let width = self.take_period("window")?;
+        let skew = self.take_period("skew")?;
+        let refresh = self.take_field::<bool>("refresh")?;
+        let expire = self.take_field::<ExpiryClock>("expire")?;
+        let Some(width) = width else {
+            return match (skew, refresh, expire) {
+                (None, None, None) => Ok(None),
+                _ => Err(bad_settings(
+                    "`skew`, `refresh` and `expire` need a `window`, which is missing",
+                )),
+            };
+        };
+        let skew = skew.unwrap_or_else(|| usual_skew(width));
+        let window = StreamWindow::new(width, skew, refresh.unwrap_or(false));
+        let by_wall = expire == Some(ExpiryClock::Wall);
+        let window = window.map(|window| window.with_wall_clock(by_wall));
+        window.map(Some).map_err(bad_settings)
+    }
+
+    fn take_period(&mut self, name: &str) -> Result<Option<Duration>, ApiProblem> {
+        let Some(text) = self.take_field::<String>(name)? else {
+            return Ok(None);
+        };
+        let wrong = |what| {
+            bad_settings(format!(
+                "the field `{name}` is '{}': {what}",
+                shorten_text(&text)
+            ))
+        };
+        parse_period(&text).map(Some).map_err(wrong)
+    }
+}
+
+/// Default limit of how far times may be ahead of the wall clock.
+const LONGEST_USUAL_SKEW: Duration = Duration::from_secs(300);
+
+/// Returns the default skew: half of a short window at most, because otherwise one document from as far ahead
+/// would make documents with correct times late.
+fn usual_skew(width: Duration) -> Duration {
+    LONGEST_USUAL_SKEW.min(width / 2)
+}
+
+/// Refuses a skew longer than the window: after one document from as far ahead, every document with a correct
+/// time would be late, and no duplicates would be found.
+fn check_skew(window: &StreamWindow) -> Result<(), ApiProblem> {
+    if window.skew() <= window.width() {
+        return Ok(());
+    }
+    let [skew, width, usual] = [window.skew(), window.width(), usual_skew(window.width())];
+    Err(bad_settings(format!(
+        "`skew` is {}, which is longer than the `window` of {}: one document from so far ahead \
+         would make all documents with correct times late; give at most {1}, or leave it out for \
+         {}",
+        period_to_json(skew),
+        period_to_json(width),
+        period_to_json(usual)
+    )))
+}
+
+/// Sets the method and measure of a collection of fingerprints, which follow from its content.
+fn compare_fingerprints_alone(asked: &mut MatchOptions) -> Result<(), ApiProblem> {
+    let method = *asked.method.get_or_insert(plan::MatchMethod::SimHash);
+    let measure = *asked.measure.get_or_insert(plan::SimilarityMeasure::Sketch);
+    let (name, must, is) = if method != plan::MatchMethod::SimHash {
+        ("method", "simhash", method_name(method))
+    } else if measure != plan::SimilarityMeasure::Sketch {
+        ("measure", "none", measure_name(measure))
+    } else {
+        return Ok(());
+    };
+    Err(bad_settings(format!(
+        "`holds` is 'fingerprints', so nothing else can be compared: `{name}` must be '{must}' and \
+         is '{is}'; leave it out"
+    )))
+}
+
+/// Returns a recipe by name, or from its TOML. A recipe that names files is refused before any file is read.
+fn resolve_recipe(text: &str) -> Result<Recipe, ApiProblem> {
+    if !text.contains(['=', '\n']) {
+        return Recipe::built_in(text).map_err(|_| {
+            bad_settings(format!(
+                "there is no recipe named '{}': give one of {}, or the TOML of a recipe itself",
+                shorten_text(text),
+                Recipe::NAMES.join(", ")
+            ))
+        });
+    }
+    let asked = RefCell::new(None);
+    let refuse = |what: &str, file: &str| {
+        asked.replace(Some(format!(
+            "the recipe names the file '{}' ({what}): the service takes recipes without files",
+            shorten_text(file)
+        )));
+        // The returned path is never opened.
+        PathBuf::new()
+    };
+    let read = Recipe::read_recipe(text, &refuse);
+    match asked.into_inner() {
+        Some(refusal) => Err(bad_settings(refusal)),
+        None => read.map_err(bad_settings),
+    }
+}
+
+/// Parses the settings of a collection to be created.
+///
+/// # Errors
+/// If a field is unknown, has an invalid value, or contradicts another.
+pub(crate) fn read_settings(bytes: &[u8]) -> Result<CollectionSettings, ApiProblem> {
+    let settings = settings_of_one(bytes)?;
+    settings.window.as_ref().map_or(Ok(()), check_skew)?;
+    Ok(settings)
+}
+
+/// Parses the settings of a stored collection, as [`write_settings`] writes them.
+///
+/// # Errors
+/// If the JSON is not valid settings.
+pub fn read_stored_settings(json: &[u8]) -> Result<CollectionSettings, Error> {
+    settings_of_one(json).map_err(|problem| Error::new(problem.detail))
+}
+
+/// Returns the settings of a collection as the JSON of an answer.
+///
+/// # Errors
+/// If serialisation fails, which is not known to happen.
+pub fn write_settings(settings: &CollectionSettings) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec_pretty(&SettingsJson::from(settings))
+}
+
+/// Parses the settings of a collection that may exist already. Any skew is accepted, because earlier versions
+/// did not limit it.
+///
+/// # Errors
+/// If a field is unknown, has an invalid value, or contradicts another.
+pub(crate) fn settings_of_one(bytes: &[u8]) -> Result<CollectionSettings, ApiProblem> {
+    let mut fields = JsonFields::read_fields(bytes)?;
+    let holds = fields.take_field("holds")?.unwrap_or_default();
+    let settings = CollectionSettings {
+        recipe: fields.take_recipe("default")?,
+        matching: fields.matching_of(holds)?,
+        window: fields.take_window()?,
+        holds,
+        on_conflict: fields.take_field("on_conflict")?.unwrap_or_default(),
+    };
+    fields.refuse_rest()?;
+    settings.match_plan().map_err(bad_settings)?;
+    Ok(settings)
+}
+
+/// Settings as they are returned. Parsing them gives the same settings.
+#[derive(Serialize)]
+pub(crate) struct SettingsJson {
+    recipe: String,
+    method: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sentences: Option<usize>,
+    measure: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    window: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skew: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expire: Option<ExpiryClock>,
+    holds: CollectionContent,
+    on_conflict: OnConflict,
+}
+
+impl From<&CollectionSettings> for SettingsJson {
+    fn from(settings: &CollectionSettings) -> Self {
+        let asked = MatchOptions::from_settings(&settings.matching);
+        let window = settings.window.as_ref();
+        Self {
+            recipe: recipe_to_json(&settings.recipe),
+            method: asked.method.map(method_name),
+            threshold: asked.threshold.map(Threshold::get),
+            distance: asked.distance,
+            candidates: asked.candidates.map(candidates_name),
+            sentences: asked.sentences,
+            measure: asked.measure.map(measure_name),
+            unit: asked.unit.map(unit_name),
+            window: window.map(|window| period_to_json(window.width())),
+            skew: window.map(|window| period_to_json(window.skew())),
+            refresh: window.map(StreamWindow::is_refreshing),
+            expire: window.map(ExpiryClock::from_window),
+            holds: settings.holds,
+            on_conflict: settings.on_conflict,
+        }
+    }
+}
+
+/// Returns a message that lists the settings in which a request differs from an existing collection.
+pub(crate) fn difference(known: &CollectionSettings, asked: &CollectionSettings) -> String {
+    let fields = |settings| match serde_json::to_value(SettingsJson::from(settings)) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (known, asked) = (fields(known), fields(asked));
+    let mut names: Vec<_> = known.keys().chain(asked.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let value = |fields: &Map<String, Value>, name: &str| {
+        let value = fields.get(name).unwrap_or(&Value::Null);
+        shorten_text(&value.to_string())
+    };
+    let differ = names.iter().filter(|it| known.get(**it) != asked.get(**it));
+    let told = differ.map(|it| {
+        let (known, asked) = (value(&known, it), value(&asked, it));
+        format!("its `{it}` is {known}, not {asked}")
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the name of a built-in recipe, or the TOML of another one.
+fn recipe_to_json(recipe: &Recipe) -> String {
+    match Recipe::built_in(&recipe.name) {
+        Ok(known) if known == *recipe => recipe.name.clone(),
+        _ => recipe.to_toml(),
+    }
+}
+
+/// Returns a duration in the largest unit of which it is a whole multiple, or in seconds.
+fn period_to_json(period: Duration) -> String {
+    const UNITS: [(u64, char); 5] = [
+        (604_800, 'w'),
+        (86_400, 'd'),
+        (3600, 'h'),
+        (60, 'm'),
+        (1, 's'),
+    ];
+    let seconds = period.as_secs();
+    let whole = UNITS
+        .iter()
+        .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
+    match whole {
+        Some((unit, sign)) if period.subsec_nanos() == 0 => format!("{}{sign}", seconds / unit),
+        _ => format!("{}s", period.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(json: &str) -> String {
+        read_settings(json.as_bytes()).unwrap_err().detail
+    }
+
+    #[test]
+    fn what_is_told_of_settings_makes_the_same() {
+        let toml = Recipe::built_in("words-3")
+            .unwrap()
+            .to_toml()
+            .replace("words-3", "mine");
+        let cases = [
+            "{}".to_owned(),
+            r#"{"recipe":"words-3","threshold":0.9,"window":"2d","skew":"90s","refresh":true}"#
+                .into(),
+            r#"{"method":"simhash","distance":5,"measure":"none","holds":"fingerprints"}"#.into(),
+            r#"{"method":"simhash","candidates":"blocks","measure":"lcs","unit":"words"}"#.into(),
+            r#"{"method":"exact","on_conflict":"replace","window":"1.5s"}"#.into(),
+            r#"{"window":"2d","expire":"wall"}"#.into(),
+            r#"{"method":"sentences","sentences":2,"measure":"none"}"#.into(),
+            serde_json::json!({ "recipe": toml }).to_string(),
+        ];
+        for case in cases {
+            let made =
+                read_settings(case.as_bytes()).unwrap_or_else(|it| panic!("{case}: {}", it.detail));
+            let told = serde_json::to_vec(&SettingsJson::from(&made)).unwrap();
+            assert_eq!(read_settings(&told).unwrap(), made, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name() {
+        for (json, said) in [
+            (r#"{"treshold":0.8}"#, "the field `treshold` is unknown"),
+            (
+                r#"{"threshold":"high"}"#,
+                "the field `threshold`: invalid type",
+            ),
+            (r#"{"threshold":1.5}"#, "1.5"),
+            (
+                r#"{"method":"magic"}"#,
+                "the field `method` is 'magic', which is not one of auto,",
+            ),
+            (r#"{"distance":3}"#, "\"distance\": 3 is for fingerprints"),
+            (r#"{"skew":"1s"}"#, "need a `window`, which is missing"),
+            (
+                r#"{"window":"2 days"}"#,
+                "the field `window` is '2 days': give a number with a unit",
+            ),
+            (r#"{"window":"0s"}"#, "below a microsecond"),
+            (
+                r#"{"holds":"fingerprints","method":"minhash"}"#,
+                "`method` must be 'simhash' and is 'minhash'",
+            ),
+            (
+                r#"{"holds":"fingerprints","measure":"jaccard"}"#,
+                "`measure` must be 'none' and is 'jaccard'",
+            ),
+            (
+                r#"{"recipe":"nonsense"}"#,
+                "no recipe named 'nonsense': give one of default-1, default, ",
+            ),
+            (r#"{"recipe":"nonsense"}"#, "or the TOML of a recipe itself"),
+            (r#"[]"#, "not an object"),
+            (
+                r#"{"threshold":0.8,"threshold":0.9}"#,
+                "duplicate field `threshold`",
+            ),
+            (r#"{"threshold":1e-9}"#, "threshold"),
+        ] {
+            let detail = refused(json);
+            assert!(detail.contains(said), "{json}: {detail}");
+        }
+    }
+
+    #[test]
+    fn bare_fingerprints_are_compared_by_nothing_else() {
+        let made = |json: &str| {
+            read_settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail))
+        };
+        let whole =
+            made(r#"{"holds":"fingerprints","method":"simhash","measure":"none","distance":3}"#);
+        for json in [
+            r#"{"holds":"fingerprints"}"#,
+            r#"{"holds":"fingerprints","distance":3}"#,
+            r#"{"holds":"fingerprints","distance":3,"method":"simhash"}"#,
+            r#"{"holds":"fingerprints","distance":3,"measure":"none"}"#,
+        ] {
+            assert_eq!(made(json), whole, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_skew_is_no_longer_than_its_window() {
+        let skew = |json: &str| {
+            let made = read_settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail));
+            period_to_json(made.window.unwrap().skew())
+        };
+        for (window, usual) in [
+            ("2d", "5m"),
+            ("10m", "5m"),
+            ("598s", "299s"),
+            ("1s", "0.5s"),
+        ] {
+            assert_eq!(
+                skew(&format!(r#"{{"window":"{window}"}}"#)),
+                usual,
+                "{window}"
+            );
+        }
+        for (asked, told) in [("59s", "59s"), ("60s", "1m")] {
+            let json = format!(r#"{{"window":"1m","skew":"{asked}"}}"#);
+            assert_eq!(skew(&json), told);
+        }
+        let json = r#"{"window":"1m","skew":"61s"}"#;
+        let detail = refused(json);
+        let said = "`skew` is 61s, which is longer than the `window` of 1m";
+        assert!(detail.contains(said), "{detail}");
+        assert!(
+            detail.contains("at most 1m, or leave it out for 30s"),
+            "{detail}"
+        );
+        // An existing collection with such a skew can still be read.
+        let one = settings_of_one(json.as_bytes()).unwrap();
+        assert_eq!(one.window.unwrap().skew(), Duration::from_secs(61));
+    }
+
+    #[test]
+    fn files_that_a_recipe_names_are_not_read() {
+        let jieba = Recipe::built_in("jieba").unwrap().to_toml();
+        let toml = jieba.replace("[segment]", "[segment]\nuser = \"/etc/passwd\"");
+        assert_ne!(toml, jieba);
+        let detail = refused(&serde_json::json!({ "recipe": toml }).to_string());
+        assert!(detail.contains("names the file '/etc/passwd'"), "{detail}");
+    }
+
+    #[test]
+    fn lengths_of_time_are_told_in_their_unit() {
+        for (seconds, told) in [
+            (0.0, "0s"),
+            (1.5, "1.5s"),
+            (90.0, "90s"),
+            (300.0, "5m"),
+            (172_800.0, "2d"),
+            (604_800.0, "1w"),
+        ] {
+            assert_eq!(period_to_json(Duration::from_secs_f64(seconds)), told);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Verdicts, refusals in their place, and clusters.
+
+use lookalike_store::{DocumentCluster, InsertAnswer, StoredVerdict};
+use serde::Serialize;
+
+use super::documents::stated_id;
+use crate::api::problem::ProblemJson;
+
+/// The verdict on a document. For a query without an id, `id` is null, and so is
+/// `cluster` if nothing matches.
+#[derive(Serialize)]
+pub(crate) struct VerdictJson<'a> {
+    id: Option<&'a str>,
+    verdict: &'static str,
+    of: Option<&'a str>,
+    cluster: Option<&'a str>,
+    similarity: Option<f64>,
+    seq: Option<u64>,
+}
+
+impl<'a> From<&'a InsertAnswer> for VerdictJson<'a> {
+    fn from(answer: &'a InsertAnswer) -> Self {
+        let evidence = match &answer.verdict {
+            StoredVerdict::Kept => None,
+            StoredVerdict::Duplicate(evidence) => Some(evidence),
+        };
+        Self {
+            id: stated_id(&answer.id),
+            verdict: if evidence.is_some() {
+                "duplicate"
+            } else {
+                "kept"
+            },
+            of: evidence.map(|it| it.of.as_str()),
+            cluster: stated_id(answer.cluster_id()),
+            similarity: evidence.map(|it| it.similarity),
+            seq: answer.seq,
+        }
+    }
+}
+
+/// The entry for a refused line, in place of its answer.
+#[derive(Serialize)]
+pub(crate) struct RefusedLineJson<'a> {
+    pub(crate) id: Option<&'a str>,
+    /// Line number, from 1.
+    pub(crate) line: u64,
+    pub(crate) problem: ProblemJson<'a>,
+}
+
+/// A cluster as it is returned.
+#[derive(Serialize)]
+pub(crate) struct ClusterJson<'a> {
+    cluster: &'a str,
+    kept: VerdictJson<'a>,
+    /// Newest first.
+    members: Vec<VerdictJson<'a>>,
+    more: bool,
+    /// Value of `after` for the next page; null at the end.
+    next: Option<u64>,
+}
+
+impl<'a> From<&'a DocumentCluster> for ClusterJson<'a> {
+    fn from(cluster: &'a DocumentCluster) -> Self {
+        Self {
+            cluster: &cluster.kept.id,
+            kept: VerdictJson::from(&cluster.kept),
+            members: cluster.members.iter().map(VerdictJson::from).collect(),
+            more: cluster.more,
+            next: cluster
+                .members
+                .last()
+                .filter(|_| cluster.more)
+                .and_then(|last| last.seq),
+        }
+    }
+}

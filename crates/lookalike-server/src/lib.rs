@@ -1,0 +1,47 @@
+//! The HTTP service: collections that check documents for near-duplicates and insert them, in one step.
+//!
+//! This is the only asynchronous code of the project. A few threads read requests and write answers; they
+//! block for nothing but the query of a single short document. A thread pool prepares documents. Checking,
+//! inserting and syncing run on threads that may block. [`run_service`] serves until a signal stops the
+//! process.
+//!
+//! # Guarantees
+//!
+//! - An insert is answered only after it is on disk.
+//! - The documents of one request are inserted in their order. If one request was answered before another was
+//!   sent, its documents come first.
+//! - A document that is refused does not affect the others.
+//! - After a failed write, a collection accepts no more writes.
+//!
+//! # Path of a document
+//!
+//! | module | step |
+//! |---|---|
+//! | `connections` | accept a connection and read the request head in time |
+//! | `api::router`, `access` | find the call in the table and check the key |
+//! | `api::body`, `api::stream` | decompress the body and cut it into lines |
+//! | `json` | parse a line into a document |
+//! | `collections` | prepare, check and insert it, in a batch with other waiting documents |
+//! | `api::problem` | or report why it was refused |
+//!
+//! One more thread, `collections::maintenance`, compacts partitions and expires documents, also while no
+//! requests arrive.
+
+mod access;
+mod api;
+mod collections;
+mod config;
+mod connections;
+mod error;
+mod json;
+mod limits;
+mod metrics;
+mod service;
+mod snapshots;
+
+pub use access::AccessKeys;
+pub use config::{ClientLimits, ServiceConfig};
+pub use error::{Error, Result};
+pub use json::settings::{read_stored_settings, write_settings};
+pub use service::run_service;
+pub use snapshots::{SnapshotPlace, with_snapshot};

@@ -1,0 +1,182 @@
+//! Turns for answers that take long to make: a few at a time, shared between clients.
+//!
+//! One client has at most [`MOST_OF_ONE`] of the [`TURNS`], so that another one finds a turn free however many
+//! such answers the first asks for. A turn that ends goes to the client that has the fewest, and among equals to
+//! whoever has waited longest.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::limits::byte_budget::ClientId;
+
+/// Answers that are made at a time.
+const TURNS: usize = 3;
+
+/// Answers of one client that are made at a time.
+const MOST_OF_ONE: usize = TURNS - 1;
+
+/// Turns of all clients.
+#[derive(Default)]
+pub(crate) struct AnswerTurns(Mutex<TurnQueue>);
+
+#[derive(Default)]
+struct TurnQueue {
+    /// Turns that each client has.
+    held: HashMap<ClientId, usize>,
+    waiting: VecDeque<WaitingClient>,
+}
+
+struct WaitingClient {
+    client: ClientId,
+    turn: oneshot::Sender<AnswerTurn>,
+}
+
+/// The turn of a client; the next one has it when this is dropped.
+pub(crate) struct AnswerTurn {
+    turns: Arc<AnswerTurns>,
+    client: ClientId,
+}
+
+impl AnswerTurns {
+    /// Waits for a turn of the client.
+    pub(crate) async fn take(self: &Arc<Self>, client: ClientId) -> AnswerTurn {
+        loop {
+            let (turn, given) = oneshot::channel();
+            self.queue()
+                .waiting
+                .push_back(WaitingClient { client, turn });
+            self.give_turns();
+            // Nobody drops the sender while this waits; if it were dropped, it would be asked again.
+            if let Ok(turn) = given.await {
+                return turn;
+            }
+        }
+    }
+
+    /// Gives free turns to those that wait.
+    fn give_turns(self: &Arc<Self>) {
+        loop {
+            let next = self.queue().next();
+            let Some(WaitingClient { client, turn }) = next else {
+                return;
+            };
+            // Whoever has gone away gives the turn back at once.
+            drop(turn.send(AnswerTurn {
+                turns: Arc::clone(self),
+                client,
+            }));
+        }
+    }
+
+    fn give_back(self: &Arc<Self>, client: ClientId) {
+        self.queue().give_back(client);
+        self.give_turns();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, TurnQueue> {
+        // A panic ends the process, so no change is left half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnQueue {
+    fn held_by(&self, client: ClientId) -> usize {
+        self.held.get(&client).copied().unwrap_or(0)
+    }
+
+    /// Takes the one that is next out of the queue and counts its turn; `None` if there is no turn for those
+    /// that wait.
+    fn next(&mut self) -> Option<WaitingClient> {
+        self.waiting.retain(|one| !one.turn.is_closed());
+        if self.held.values().sum::<usize>() >= TURNS {
+            return None;
+        }
+        let waiting = self.waiting.iter().enumerate();
+        let held = waiting.map(|(at, one)| (self.held_by(one.client), at));
+        let (held, at) = held.min()?;
+        if held >= MOST_OF_ONE {
+            return None;
+        }
+        let next = self.waiting.remove(at)?;
+        *self.held.entry(next.client).or_default() += 1;
+        Some(next)
+    }
+
+    fn give_back(&mut self, client: ClientId) {
+        let left = self.held_by(client).saturating_sub(1);
+        match left {
+            0 => self.held.remove(&client),
+            left => self.held.insert(client, left),
+        };
+    }
+}
+
+impl Drop for AnswerTurn {
+    fn drop(&mut self) {
+        self.turns.give_back(self.client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    type Waiting = Pin<Box<dyn Future<Output = AnswerTurn>>>;
+
+    /// Asks for a turn, and returns what waits for it.
+    fn ask(turns: &Arc<AnswerTurns>, client: u32) -> (Waiting, Option<AnswerTurn>) {
+        let turns = Arc::clone(turns);
+        let mut waiting: Waiting = Box::pin(async move { turns.take(ClientId::Key(client)).await });
+        let turn = poll(&mut waiting);
+        (waiting, turn)
+    }
+
+    fn poll(waiting: &mut Waiting) -> Option<AnswerTurn> {
+        let mut context = Context::from_waker(Waker::noop());
+        match waiting.as_mut().poll(&mut context) {
+            Poll::Ready(turn) => Some(turn),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn one_client_leaves_a_turn_to_others() {
+        let turns = Arc::new(AnswerTurns::default());
+        let mut first: Vec<_> = (0..4).map(|_| ask(&turns, 1)).collect();
+        let had = first.iter().filter(|(_, turn)| turn.is_some()).count();
+        assert_eq!(had, MOST_OF_ONE);
+        let (_, other) = ask(&turns, 2);
+        assert!(other.is_some());
+        let (mut waiting, none) = ask(&turns, 3);
+        assert!(none.is_none());
+        // The turn of the first client goes to the one that has fewer, which asked later.
+        let (_, turn) = first.remove(0);
+        drop(turn);
+        let third = poll(&mut waiting);
+        assert!(third.is_some());
+        assert!(first.iter_mut().skip(1).all(|(it, _)| poll(it).is_none()));
+        drop((other, third));
+        assert!(poll(&mut first[1].0).is_some());
+    }
+
+    #[test]
+    fn whoever_goes_away_takes_no_turn() {
+        let turns = Arc::new(AnswerTurns::default());
+        let held: Vec<_> = [1, 1, 2].map(|client| ask(&turns, client)).into();
+        assert!(held.iter().all(|(_, turn)| turn.is_some()));
+        let (gone, _) = ask(&turns, 3);
+        let (mut stays, _) = ask(&turns, 4);
+        let (given_but_gone, _) = ask(&turns, 5);
+        drop(gone);
+        drop(held);
+        assert!(poll(&mut stays).is_some());
+        // A turn that was given and not taken is free again.
+        drop(given_but_gone);
+        assert!(turns.queue().held.is_empty());
+        assert!(turns.queue().waiting.is_empty());
+    }
+}

@@ -1,0 +1,7 @@
+//! Limits that keep one client from using up what all share: bytes, requests and turns.
+
+pub(crate) mod answer_turns;
+pub(crate) mod byte_budget;
+pub(crate) mod fair_queue;
+pub(crate) mod request_rate;
+pub(crate) mod response_budget;

@@ -1,0 +1,79 @@
+//! Response bodies whose bytes count towards a budget until the client takes them.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::Frame;
+use tokio::sync::mpsc;
+
+use crate::limits::byte_budget::HeldBytes;
+
+/// Largest piece, in bytes, that is passed to a connection. Bytes passed on no longer count.
+const PIECE: usize = 64 << 10;
+
+/// An answer and the budget that it occupies.
+pub(crate) struct HeldAnswer {
+    text: Bytes,
+    /// Budget of the request, if it has one, and budget of the whole service.
+    _room: (Option<HeldBytes>, HeldBytes),
+}
+
+impl HeldAnswer {
+    pub(crate) fn new(text: Bytes, room: (Option<HeldBytes>, HeldBytes)) -> Self {
+        Self { text, _room: room }
+    }
+}
+
+/// A response body that consists of successive answers.
+pub(crate) struct AnswerStream {
+    more: mpsc::UnboundedReceiver<HeldAnswer>,
+    now: Option<HeldAnswer>,
+}
+
+impl AnswerStream {
+    pub(crate) fn new(more: mpsc::UnboundedReceiver<HeldAnswer>) -> Self {
+        Self { more, now: None }
+    }
+
+    /// Returns the next piece of the current answer.
+    fn next_piece(&mut self) -> Option<Bytes> {
+        let held = self.now.as_mut()?;
+        let piece = held.text.split_to(held.text.len().min(PIECE));
+        if held.text.is_empty() {
+            self.now = None;
+        }
+        Some(piece)
+    }
+}
+
+/// Returns a response body that consists of one answer.
+pub(crate) fn single_answer_body(held: HeldAnswer) -> Body {
+    let (sender, more) = mpsc::unbounded_channel();
+    drop(sender);
+    let now = Some(held);
+    Body::new(AnswerStream { more, now })
+}
+
+impl hyper::body::Body for AnswerStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(piece) = this.next_piece() {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+            match ready!(this.more.poll_recv(context)) {
+                Some(held) => this.now = Some(held),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The running service: its shared state, its start and its end.
+
+use std::io;
+use std::sync::Arc;
+
+use lookalike_store::{CollectionOptions, VerificationLimits};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+
+use crate::api::router;
+use crate::collections::{ServedCollections, maintenance};
+use crate::config::ServiceConfig;
+use crate::connections;
+use crate::error::{Result, with_context};
+use crate::limits::answer_turns::AnswerTurns;
+use crate::limits::byte_budget::ByteBudget;
+use crate::limits::request_rate::RequestRate;
+use crate::metrics::ServiceMetrics;
+use crate::snapshots::SnapshotStore;
+
+/// State shared by all requests.
+pub(crate) struct ServiceState {
+    pub(crate) config: ServiceConfig,
+    pub(crate) collections: ServedCollections,
+    pub(crate) metrics: ServiceMetrics,
+    pub(crate) snapshots: Option<SnapshotStore>,
+    /// Budget, in bytes, for documents that wait for their answers.
+    pub(crate) queue: Arc<ByteBudget>,
+    /// Budget, in bytes, for answers that clients have not taken yet.
+    pub(crate) held: Arc<ByteBudget>,
+    /// Limit of requests per second for each client.
+    pub(crate) rate: RequestRate,
+    /// Turns for long answers.
+    pub(crate) turns: Arc<AnswerTurns>,
+    /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
+    /// that one thread always stays responsive.
+    pub(crate) at_once: Semaphore,
+}
+
+impl ServiceState {
+    fn new(config: ServiceConfig) -> Result<Self> {
+        let snapshots = config.snapshots.as_ref();
+        let snapshots = snapshots.map(|place| SnapshotStore::open_place(place, Handle::current()));
+        let options = CollectionOptions {
+            headroom: config.limits.headroom,
+            verification: VerificationLimits {
+                document_steps: config.limits.verification_steps,
+                ..VerificationLimits::default()
+            },
+            ..CollectionOptions::default()
+        };
+        Ok(Self {
+            collections: ServedCollections::new(&config.data, options)?,
+            metrics: ServiceMetrics::new(),
+            snapshots: snapshots.transpose()?,
+            queue: ByteBudget::new(config.limits.queue),
+            held: ByteBudget::new(config.limits.queue),
+            rate: RequestRate::new(config.limits.rate),
+            turns: Arc::default(),
+            at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
+            config,
+        })
+    }
+}
+
+/// Serves until a signal asks the process to stop. The calling process creates files that only their owner can
+/// read and receives the log through `tracing`.
+///
+/// # Errors
+/// If the directory of the collections, a certificate, the place of the snapshots or the address cannot be
+/// used, or the system refuses threads or signals.
+pub fn run_service(config: ServiceConfig) -> Result<()> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(config.threads)
+        .build_global()
+        .map_err(with_context(format!(
+            "cannot start {} threads",
+            config.threads
+        )))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(with_context("cannot start the threads for requests"))?;
+    let result = runtime.block_on(serve_until_stopped(config));
+    // Documents still waiting for the disk have not been answered, so they may be abandoned.
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve_until_stopped(config: ServiceConfig) -> Result<()> {
+    let mut signals = StopSignals::new().map_err(with_context("cannot wait for signals"))?;
+    let tls = config.tls.as_ref().map(connections::load_tls).transpose()?;
+    let listen = config.listen;
+    let drain = config.limits.drain;
+    let is_readable = !listen.ip().is_loopback() && tls.is_none();
+    let service = Arc::new(ServiceState::new(config)?);
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.map_err(with_context(format!("cannot listen on {listen}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(with_context("the address listened on"))?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    tracing::info!("listening on {scheme}://{address}");
+    if is_readable {
+        tracing::warn!(
+            "keys and texts are sent unencrypted: give --tls-cert and --tls-key, unless a proxy in \
+             front of the service encrypts"
+        );
+    }
+    maintenance::start_thread(&service)
+        .map_err(with_context("cannot start the maintenance thread"))?;
+    let opening = Arc::clone(&service);
+    tokio::task::spawn_blocking(move || {
+        opening.collections.open_all();
+        tracing::info!("ready");
+    });
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let enough = async move {
+        signals.next_signal().await;
+        drop(stop);
+        tokio::select! {
+            () = sleep(drain) => "the time limit of --drain is over",
+            () = signals.next_signal() => "a second signal",
+        }
+    };
+    let enough = tokio::spawn(enough);
+    let stopped = async {
+        let _ = stopping.await;
+    };
+    let enough = async { enough.await.unwrap_or("the wait for signals ended") };
+    let router = router::build_router(&service);
+    connections::accept_until_stopped(listener, tls, router, &service, stopped, enough).await;
+    Ok(())
+}
+
+/// The signals that stop the service.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl StopSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next_signal(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                // Many services reload their configuration on this signal, so it must not stop this one.
+                _ = self.hang_up.recv() => {
+                    tracing::warn!("SIGHUP has no effect: restart the service to read its files \
+                        again");
+                }
+            }
+        }
+    }
+}
