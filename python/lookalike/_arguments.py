@@ -84,13 +84,13 @@ def array(what: str, values: Any) -> np.ndarray:
         if given.size == 0:
             return given.astype(np.uint64)
         if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.min() < 0):
-            raise SettingError(f"the {what} are of {given.dtype}: give whole numbers from 0 on, as uint64")
+            raise SettingError(f"{what} has the type {given.dtype}: give whole numbers from 0, as uint64")
         return given
     objects = np.array(values, dtype=object)
     for value in objects.flat:
         is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         if not is_whole or not 0 <= value < 2**64:
-            raise SettingError(f"the {what} have {value!r}: give whole numbers from 0 to 2**64 - 1")
+            raise SettingError(f"{what} contains {value!r}: give whole numbers from 0 to 2**64 - 1")
     return objects.astype(np.uint64)
 
 

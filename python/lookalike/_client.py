@@ -35,7 +35,7 @@ class Client:
 
     def __init__(self, url: str, key: Optional[str] = None, timeout: float = 60.0) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            refuse("url", url, "one such as http://127.0.0.1:7600")
+            refuse("url", url, "a URL such as http://127.0.0.1:7600")
         self.url = url.rstrip("/")
         self.timeout = timeout
         self._key = key

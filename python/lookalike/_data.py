@@ -74,7 +74,7 @@ def texts_of(texts: Any) -> Any:
     stream = stream_of(texts, ["text"], "texts")
     columns = getattr(stream, "num_columns", None)
     if columns is not None and columns != 1:
-        raise InputError(f"the texts are a table of {columns} columns: give one of them")
+        raise InputError(f"texts is a table with {columns} columns: give a single column")
     return stream
 
 
@@ -86,7 +86,7 @@ def _column(array: Any, text: Sequence[str]) -> Any:
     import pyarrow as pa
 
     if len(text) != 1:
-        raise InputError(f"a single column cannot be all of {', '.join(text)}: give a table")
+        raise InputError(f"the input is a single column, but text names {len(text)} ({', '.join(text)}): give a table")
     return pa.table({text[0]: array})
 
 
@@ -109,7 +109,7 @@ def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
 
     for position, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(f"{what}[{position}] is {_kind(row)}, not a dictionary as those before it")
+            raise InputError(f"{what}[{position}] is {_kind(row)}, not a dictionary like the rows before it")
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {}
     for name in names:
@@ -117,7 +117,7 @@ def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
             columns[str(name)] = pa.array([row.get(name) for row in rows])
         except _UNFIT as error:
             if name in wanted:
-                raise InputError(f"{what}: the values of {name!r} are not of one kind: {error}") from error
+                raise InputError(f"{what}: the values of {name!r} have different types: {error}") from error
             columns[str(name)] = _of_no_kind(len(rows))
     return pa.table(columns)
 
@@ -126,7 +126,7 @@ def _of_no_kind(count: int) -> Any:
     """Stands for a column whose values are not of one kind: it can be there, but not be used."""
     import pyarrow as pa
 
-    return pa.nulls(count, pa.struct({"values of several kinds": pa.null()}))
+    return pa.nulls(count, pa.struct({"values of several types": pa.null()}))
 
 
 def _of_stream(data: Any, text: Sequence[str]) -> Any:
@@ -172,7 +172,7 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
     if kind == "Column":
         return _column(_strings(list(data), what), text)
     if kind != "Dataset":
-        wanted = "one of its splits" if kind.endswith("Dict") else "a Dataset, which is not read as it comes"
+        wanted = "one of its splits" if kind.endswith("Dict") else "a Dataset that is not streamed"
         raise InputError(f"{what} is {_kind(data)}: give {wanted}")
     return data.with_format("arrow")[:]
 

@@ -144,7 +144,7 @@ def _codes(codes: Any, words: int) -> tuple[np.ndarray, np.ndarray]:
     if not rows.size:
         rows = rows.reshape(0, words)
     if rows.ndim != 2:
-        raise SettingError(f"the codes have {rows.ndim} dimensions: give numbers, or rows of two")
+        raise SettingError(f"codes has {rows.ndim} dimensions: give a list of numbers, or rows of two words")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint64, copy=False), kept
 
@@ -156,9 +156,9 @@ def _signatures(signatures: Any, slots: int) -> tuple[np.ndarray, np.ndarray]:
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2:
-        raise SettingError(f"the signatures have {rows.ndim} dimensions: give one, or rows of them")
+        raise SettingError(f"signatures has {rows.ndim} dimensions: give one signature, or one in each row")
     if rows.dtype != np.uint32 and rows.size and rows.max() > 2**32 - 1:
-        raise SettingError(f"the signatures have the slot {rows.max()}, which has more than 32 bits")
+        raise SettingError(f"signatures contains the slot {rows.max()}, which has more than 32 bits")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint32, copy=False), kept
 
@@ -172,10 +172,10 @@ def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
     if ids is not None:
         numbers = _numbers(ids)
         if numbers.ndim != 1:
-            raise SettingError(f"the ids have {numbers.ndim} dimensions: give one for each")
+            raise SettingError(f"ids has {numbers.ndim} dimensions: give one id for each {noun}")
         if len(numbers) != len(kept):
             raise SettingError(
-                f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give an id for each"
+                f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give one id for each {noun}"
             )
         return numbers[kept]
     start = index.take_ids(len(kept))

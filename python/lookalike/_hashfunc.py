@@ -33,5 +33,5 @@ def as_wide(values: Any, dimensions: int) -> np.ndarray:
     """Whole numbers from 0 on as uint64; ValueError for what is none."""
     wide = array("values", values)
     if wide.ndim != dimensions:
-        raise ValueError(f"the values have {wide.ndim} dimensions where {dimensions} are wanted")
+        raise ValueError(f"values has {wide.ndim} dimensions, but must have {dimensions}")
     return wide.astype(np.uint64)

@@ -76,11 +76,11 @@ class Idf:
         """The sum of tables of one recipe."""
         for other in others:
             if not isinstance(other, Idf):
-                raise InputError(f"{other!r} is no table of document frequencies: give an Idf")
+                raise InputError(f"{other!r} is not a table of document frequencies: give an Idf")
             if other._terms() != self._terms():
                 raise InputError(
-                    f"{other} was learned under the recipe {other.recipe.name}, which makes other terms than "
-                    f"{self.recipe.name}: their counts cannot be added"
+                    f"{other} was learned with the recipe {other.recipe.name}, whose terms differ from those of "
+                    f"{self.recipe.name}: merge tables of one recipe only"
                 )
         with tempfile.TemporaryDirectory() as directory:
             return self._summed(_saved([self, *others], directory), self.recipe)
@@ -268,7 +268,7 @@ def tune(
 def _several(name: str, given: Any) -> list[Any]:
     """One or many, as a list."""
     several = list(given) if isinstance(given, (list, tuple)) else [given]
-    return several or arguments.refuse(name, given, "one at least")
+    return several or arguments.refuse(name, given, "at least one value")
 
 
 def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative):
@@ -285,7 +285,10 @@ def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative
     }
     if isinstance(labelled, list):
         if not labelled or not all(isinstance(row, dict) for row in labelled):
-            raise InputError("labelled is a list: give a table, or a list of dictionaries")
+            raise InputError(
+                "labelled is an empty list, or not all of its rows are dictionaries: give a table, or a list of "
+                "dictionaries"
+            )
         labelled = table_of_rows(labelled, "labelled", [*names, a, b, label, group])
     others = None if corpus is None else stream_of(corpus, names, "corpus")
     return stream_of(labelled, names, "labelled"), others, labels

@@ -47,7 +47,7 @@ class LeanMinHash(_engine.MinHash):
                 )
             seed, hashvalues, scheme = minhash.seed, minhash.hashvalues, minhash.scheme
         elif hashvalues is None or seed is None:
-            raise ValueError("give a minhash, or both seed and hashvalues (and their scheme)")
+            raise ValueError("a LeanMinHash needs a state: give a minhash, or seed and hashvalues with their scheme")
         return super().__new__(cls, seed=seed, hashvalues=hashvalues, scheme=scheme)
 
     def update(self, b: Any) -> NoReturn:
@@ -58,11 +58,11 @@ class LeanMinHash(_engine.MinHash):
 
     @property
     def permutations(self) -> NoReturn:
-        raise AttributeError("a LeanMinHash has no permutations: it only compares")
+        raise AttributeError("a LeanMinHash has no permutations, because it only compares")
 
     @property
     def hashfunc(self) -> NoReturn:
-        raise AttributeError("a LeanMinHash has no hashfunc: it only compares")
+        raise AttributeError("a LeanMinHash has no hashfunc, because it only compares")
 
     def copy(self) -> "LeanMinHash":
         """Another of the same state."""

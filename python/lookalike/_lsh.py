@@ -25,7 +25,9 @@ def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -
     The integrands are polynomials of a degree up to ``num_perm``, for which this quadrature is exact.
     """
     if num_perm > _MOST_CHOSEN:
-        raise ValueError(f"num_perm is {num_perm}: above {_MOST_CHOSEN}, give params=(bands, rows)")
+        raise ValueError(
+            f"num_perm is {num_perm}, but bands are chosen only up to {_MOST_CHOSEN}: give params=(bands, rows)"
+        )
     points, amounts = np.polynomial.legendre.leggauss(num_perm // 2 + 1)
     below, above = threshold * (points + 1) / 2, (1 + threshold + (1 - threshold) * points) / 2
     least, best = float("inf"), (0, 0)
@@ -75,15 +77,17 @@ class MinHashLSH(_engine.LshTables):
         in_memory = not storage_config or (isinstance(storage_config, dict) and storage_config.get("type") == "dict")
         if not in_memory:
             raise ValueError(
-                f"storage_config is {storage_config!r}: there is no storage but memory, {{'type': 'dict'}}"
+                f"storage_config is {storage_config!r}: the only storage is memory, {{'type': 'dict'}}"
             )
         if prepickle or hashfunc is not None:
-            raise ValueError("prepickle and hashfunc are for other storages than memory: leave them out")
+            raise ValueError(
+                "prepickle and hashfunc have no effect, because the only storage is memory: leave them out"
+            )
         num_perm = arguments.whole("num_perm", num_perm, 2, _MOST_FUNCTIONS)
         if not 0.0 <= arguments.number("threshold", threshold) <= 1.0:
             raise ValueError(f"threshold must be in [0.0, 1.0], got {threshold}")
         if not isinstance(weights, (tuple, list)) or len(weights) != 2:
-            arguments.refuse("weights", weights, "one for false positives and one for false negatives")
+            arguments.refuse("weights", weights, "two weights, for false positives and for false negatives")
         if any(not 0.0 <= weight <= 1.0 for weight in weights):
             raise ValueError(f"Weight must be in [0.0, 1.0], got {weights}")
         if sum(weights) != 1.0:
@@ -130,7 +134,7 @@ class MinHashLSH(_engine.LshTables):
 
     @property
     def hashtables(self) -> Any:
-        raise AttributeError("the tables are not Python's: get_counts and query tell what is in them")
+        raise AttributeError("a MinHashLSH has no hashtables, because the engine stores them: use get_counts or query")
 
     def get_counts(self) -> list[dict[Hashable, int]]:
         """For each band how many keys are in each of its buckets."""

@@ -30,7 +30,9 @@ def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
         from tqdm.auto import tqdm
     except ImportError:
         if progress:
-            raise SettingError("progress=True needs the package tqdm, which is missing") from None
+            raise SettingError(
+                "progress=True needs the package tqdm, which is not installed: install it, or leave progress out"
+            ) from None
         yield None
         return
     bar = _Bar(tqdm)

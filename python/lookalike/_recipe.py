@@ -68,5 +68,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = int(value)
     if not isinstance(value, (str, bool, int, float)):
-        raise RecipeError(f"a recipe has no value such as {value!r}: give texts, numbers, truth values or lists")
+        raise RecipeError(f"{value!r} is not a valid value in a recipe: give a string, a number, True, False or a list")
     return json.dumps(value, ensure_ascii=False)

@@ -224,7 +224,9 @@ def pairs(
 def _copies(all: bool, distinct: bool) -> str:
     """Which pairs of equal texts are listed."""
     if all and distinct:
-        raise SettingError("all=True lists every combination of equal texts, distinct=True none: give one of them")
+        raise SettingError(
+            "all=True lists every pair of equal texts and distinct=True lists none: give only one of them"
+        )
     return "all" if all else "none" if distinct else "earliest"
 
 

@@ -103,13 +103,15 @@ class Simhash:
         if isinstance(hashed, numbers.Integral):
             hashed = (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
         if len(hashed) < self.f_bytes:
-            raise ValueError(f"the hash of a token has {8 * len(hashed)} bits, fewer than the {self.f} of f")
+            raise ValueError(
+                f"the hash of a token has {8 * len(hashed)} bits, but f is {self.f}: give a smaller f or a longer hash"
+            )
         return np.unpackbits(np.frombuffer(hashed[-self.f_bytes :], dtype=np.uint8)).astype(np.int64)
 
     def distance(self, another: "Simhash") -> int:
         """The bits in which two fingerprints differ."""
         if self.f != another.f:
-            raise ValueError(f"fingerprints of {self.f} and of {another.f} bits do not compare")
+            raise ValueError(f"fingerprints of {self.f} and {another.f} bits cannot be compared")
         return bin((self.value ^ another.value) & ((1 << self.f) - 1)).count("1")
 
     def __eq__(self, other: object) -> bool:
@@ -154,7 +156,7 @@ class SimhashIndex:
 
     def _check(self, simhash: Simhash) -> None:
         if simhash.f != self.f:
-            raise ValueError(f"the fingerprint has {simhash.f} bits where the index has {self.f}")
+            raise ValueError(f"the fingerprint has {simhash.f} bits, but the index has {self.f}")
 
     def get_near_dups(self, simhash: Simhash) -> list[str]:
         """The ids of all within ``k`` bits, each once."""

@@ -124,7 +124,7 @@ def _text(name: str, text: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{name} is no text: {error}") from error
+        raise InputError(f"{name} is not valid Unicode text: {error}") from error
     return text
 
 

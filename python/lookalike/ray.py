@@ -143,8 +143,8 @@ def _members(job: Job, source: "Dataset") -> bytes:
     repeated = [block.decode() for block in _blocks(found, _steps.REPEATED_ID)]
     if repeated:
         raise InputError(
-            f"{len(repeated)} ids stand in more than one row, such as '{min(repeated)}': every document needs "
-            "an id of its own"
+            f"{len(repeated)} ids occur in more than one row, for example '{min(repeated)}': give every document "
+            "a unique id"
         )
     return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
 

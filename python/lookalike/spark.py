@@ -190,7 +190,7 @@ def dedup(
     """
     if window is not None or time is not None:
         raise SettingError(
-            "window and time are for one machine: leave them out, or divide the data by a column for within"
+            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
         )
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
@@ -326,12 +326,13 @@ def _column(data: "DataFrame", name: str, refused: Sequence[str] = (), strings: 
         kind = data.select(column).schema[0].dataType
     if strings and kind.typeName() not in ("string", "char", "varchar", "void"):
         raise InputError(
-            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used as text: cast it"
+            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used as text: cast "
+            "it to a string"
         )
     if kind.typeName() in refused:
         raise InputError(
-            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used here: give one with "
-            "a single value, such as a string or a number"
+            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used here: give a "
+            "column of single values, for example strings or numbers"
         )
     return column.cast("string") if strings else column
 
@@ -598,6 +599,6 @@ def _refuse_repeated(others: list[tuple[int, bytes]], kind: int, whose: str) -> 
     if repeated:
         shown = ", ".join(f"'{id}'" for id in sorted(repeated)[:3])
         raise InputError(
-            f"{len(repeated)} ids{whose} stand in more than one row, such as {shown}: every document needs an id "
-            "of its own"
+            f"{len(repeated)} ids{whose} occur in more than one row, for example {shown}: give every document "
+            "a unique id"
         )
