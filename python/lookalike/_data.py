@@ -1,4 +1,4 @@
-"""Data as it is given: Arrow streams from tables, frames and lists."""
+"""Arrow streams from the tables, frames and lists that users pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Names = Union[str, Sequence[str]]
 
 
 def held(data: Any) -> Any:
-    """Data that can be read again: what gives its rows but once is taken into memory."""
+    """Returns data that can be read twice; data that yields its rows only once is read into memory."""
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatchReader):
@@ -25,11 +25,11 @@ def held(data: Any) -> Any:
 
 
 def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
-    """What exports a stream of record batches: ``data`` itself wherever it does.
+    """Returns an object that exports a stream of record batches: ``data`` itself if possible.
 
-    Accepted are tables and frames of pyarrow, polars, pandas, datasets and all that has
-    ``__arrow_c_stream__``; record batches; columns, arrays and sequences of strings, which become
-    the column that ``text`` names; lists of dictionaries.
+    Accepts tables and frames of pyarrow, polars, pandas and datasets, any object with
+    ``__arrow_c_stream__``, record batches and lists of dictionaries. A column, an array or a sequence
+    of strings becomes the column that ``text`` names.
     """
     import pyarrow as pa
 
@@ -68,7 +68,7 @@ def _kind(data: Any) -> str:
 
 
 def texts_of(texts: Any) -> Any:
-    """A stream whose first column are the texts."""
+    """Returns a stream whose first column holds the texts."""
     if isinstance(texts, str):
         texts = [texts]
     stream = stream_of(texts, ["text"], "texts")
@@ -78,7 +78,7 @@ def texts_of(texts: Any) -> Any:
     return stream
 
 
-#: What pyarrow raises for values that do not fit into a column. Its own errors are of these kinds.
+#: Errors of pyarrow for values that do not fit into a column.
 _UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
 
 
@@ -103,8 +103,8 @@ def _strings(values: Any, what: str) -> Any:
 
 
 def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
-    """Dictionaries as a table of all their keys; what one lacks is null. The values of the ``wanted`` ones
-    must be of one kind."""
+    """Returns dictionaries as a table with all their keys; missing values are null. The values of a
+    ``wanted`` key must have one type."""
     import pyarrow as pa
 
     for position, row in enumerate(rows):
@@ -123,7 +123,7 @@ def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
 
 
 def _of_no_kind(count: int) -> Any:
-    """Stands for a column whose values are not of one kind: it can be there, but not be used."""
+    """Returns a placeholder for a column with several types: it can be present, but cannot be used."""
     import pyarrow as pa
 
     return pa.nulls(count, pa.struct({"values of several types": pa.null()}))
@@ -137,7 +137,7 @@ def _of_stream(data: Any, text: Sequence[str]) -> Any:
 
 
 def _taken(data: Any) -> Any:
-    """What a stream gives, where it lies: a table of records, or a column of anything else."""
+    """Returns a stream without a copy: a table if it holds records, else a column."""
     import pyarrow as pa
 
     chunks = pa.chunked_array(data)
@@ -178,7 +178,7 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
 
 
 def select(data: Any, rows: Any) -> Any:
-    """The rows of ``data`` by their numbers, as a value of its own kind."""
+    """Returns the rows of ``data`` by their numbers, as a value of the same type."""
     import pyarrow as pa
 
     if isinstance(data, (pa.Table, pa.RecordBatch)):
@@ -201,7 +201,8 @@ def select(data: Any, rows: Any) -> Any:
 
 
 def _take(column: Any, rows: Any) -> Any:
-    """The values of a column at some rows. pyarrow takes none of views of strings and of runs."""
+    """Returns the values of a column at some rows, including types for which pyarrow has no `take`
+    (string views and run-end encoding)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
