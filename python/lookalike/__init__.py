@@ -1,11 +1,11 @@
-"""Near-duplicate text: exactly as similar as you asked, with the evidence for every verdict.
+"""Near-duplicate text detection with an exact threshold, and the evidence for every verdict.
 
 >>> import lookalike as la
 >>> result = la.dedup(["one and the same text", "something else", "One and the same text!"])
 >>> result.kept
 ['one and the same text', 'something else']
 
-Names, defaults and verdicts are those of the command ``lookalike``.
+Names, defaults and verdicts equal those of the command ``lookalike``.
 """
 
 from ._client import Client, Collection

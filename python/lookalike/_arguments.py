@@ -1,6 +1,6 @@
-"""Arguments of the kind they must be: refusals name the argument, its value and what to give.
+"""Checks of argument types. Refusals name the argument, its value and the accepted values.
 
-None stands for what was not given and passes everywhere.
+None stands for an argument that was not given; most checks accept it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 from ._errors import SettingError
 
-#: The most threads that can be asked for, as on the command line.
+#: Largest number of threads, as on the command line.
 _MOST_THREADS = 1024
 
 
 def refuse(name: str, value: Any, wanted: str) -> NoReturn:
-    """Raises a SettingError."""
+    """Raises a SettingError that names the argument, its value and the accepted values."""
     shown = repr(value)
     if len(shown) > 60:
         shown = f"of the type {type(value).__name__}"
@@ -25,21 +25,21 @@ def refuse(name: str, value: Any, wanted: str) -> NoReturn:
 
 
 def needed(name: str, value: Any, wanted: str) -> Any:
-    """A value that must be given."""
+    """Returns a value that must be given."""
     if value is None:
         refuse(name, value, wanted)
     return value
 
 
 def number(name: str, value: Any) -> Optional[float]:
-    """A number that is no truth value."""
+    """Returns a number that is not a bool."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
         refuse(name, value, "a number")
     return value
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> Optional[int]:
-    """A whole number within bounds."""
+    """Returns a whole number from ``least`` to ``most``."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
@@ -48,26 +48,26 @@ def whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> Optio
 
 
 def word(name: str, value: Any) -> Optional[str]:
-    """A string."""
+    """Returns a string."""
     if value is not None and not isinstance(value, str):
         refuse(name, value, "a string")
     return value
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False."""
+    """Returns True or False."""
     if not isinstance(value, bool):
         refuse(name, value, "True or False")
     return value
 
 
 def threads(value: Any) -> Optional[int]:
-    """A number of threads."""
+    """Returns a number of threads."""
     return whole("threads", value, 1, _MOST_THREADS)
 
 
 def bands(params: Any) -> Optional[tuple[int, int]]:
-    """Numbers of bands and of rows."""
+    """Returns the numbers of bands and of rows."""
     if params is None:
         return None
     if not isinstance(params, Sequence) or isinstance(params, str) or len(params) != 2:
@@ -78,24 +78,24 @@ def bands(params: Any) -> Optional[tuple[int, int]]:
 
 
 def array(what: str, values: Any) -> np.ndarray:
-    """Whole numbers from 0 on, of 64 bits, as an array of integers."""
+    """Returns whole numbers from 0 to 2**64 - 1 as an array of integers."""
     if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
         given = values if isinstance(values, np.ndarray) else np.asarray(values)
         if given.size == 0:
             return given.astype(np.uint64)
         if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.min() < 0):
-            raise SettingError(f"the {what} are of {given.dtype}: give whole numbers from 0 on, as uint64")
+            raise SettingError(f"{what} has the type {given.dtype}: give whole numbers from 0, as uint64")
         return given
     objects = np.array(values, dtype=object)
     for value in objects.flat:
         is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         if not is_whole or not 0 <= value < 2**64:
-            raise SettingError(f"the {what} have {value!r}: give whole numbers from 0 to 2**64 - 1")
+            raise SettingError(f"{what} contains {value!r}: give whole numbers from 0 to 2**64 - 1")
     return objects.astype(np.uint64)
 
 
 def names(name: str, value: Any) -> list[str]:
-    """The name of a field, or several."""
+    """Returns the name of a field, or several, as a list."""
     several = [value] if isinstance(value, str) else value
     if not isinstance(several, Sequence) or not several or not all(isinstance(one, str) for one in several):
         refuse(name, value, "the name of a field, or several")
@@ -103,7 +103,7 @@ def names(name: str, value: Any) -> list[str]:
 
 
 def reading(text: Any, id: Any, features: Any = None) -> dict[str, Any]:
-    """How rows are read, for the engine."""
+    """Returns the settings of the engine for reading rows."""
     if id is True or (id is not None and id is not False and not isinstance(id, str)):
         refuse("id", id, "the name of the field with the ids, or False for the numbers of the rows")
     return {
@@ -123,7 +123,7 @@ def rule(
     verify: Any = None,
     unit: Any = None,
 ) -> dict[str, Any]:
-    """Which texts match, for the engine."""
+    """Returns the match options of the engine."""
     return {
         "method": word("method", method),
         "threshold": number("threshold", threshold),

@@ -1,4 +1,4 @@
-"""A client of the service ``lookalike serve``, with the standard library alone."""
+"""A client of the service ``lookalike serve`` that needs only the standard library."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Document = Mapping[str, Any]
 class Client:
     """A service at a URL, such as ``http://127.0.0.1:7600``.
 
-    ``key`` is sent as a bearer token, ``timeout`` counts in seconds. What the service refuses is a
-    :class:`ServiceError`; what does not reach it is an ``OSError``.
+    ``key`` is sent as a bearer token, ``timeout`` is in seconds. A refusal of the service raises
+    :class:`ServiceError`; a request that does not reach it raises ``OSError``.
 
     >>> import lookalike as la
     >>> client = la.Client("http://127.0.0.1:7600")
@@ -35,7 +35,7 @@ class Client:
 
     def __init__(self, url: str, key: Optional[str] = None, timeout: float = 60.0) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            refuse("url", url, "one such as http://127.0.0.1:7600")
+            refuse("url", url, "a URL such as http://127.0.0.1:7600")
         self.url = url.rstrip("/")
         self.timeout = timeout
         self._key = key
@@ -44,20 +44,20 @@ class Client:
         return f"<Client {self.url}>"
 
     def collection(self, name: str) -> "Collection":
-        """A collection by its name, whether it exists or not."""
+        """Returns a collection by its name, without a check that it exists."""
         return Collection(self, name)
 
     def collections(self) -> Any:
-        """What collections there are."""
+        """Lists the collections."""
         return self.call("GET", "/v1/collections")
 
     def create(self, name: str, **settings: Any) -> "Collection":
-        """Creates a collection: ``recipe``, ``threshold``, ``window`` and so on, as in its JSON."""
+        """Creates a collection. The settings have the names of its JSON, for example ``threshold``."""
         self.call("PUT", f"/v1/collections/{_quoted(name)}", settings)
         return Collection(self, name)
 
     def is_ready(self) -> bool:
-        """Whether the service takes requests."""
+        """Returns True if the service accepts requests."""
         try:
             self._bytes("GET", "/readyz", None, None).close()
         except (ServiceError, OSError):
@@ -65,14 +65,14 @@ class Client:
         return True
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """A call with JSON both ways; None for an empty answer."""
+        """Sends a call with a JSON body and returns the JSON answer; None for an empty answer."""
         data = None if body is None else json.dumps(body).encode()
         with self._bytes(method, path, data, "application/json") as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
     def lines(self, method: str, path: str, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
-        """A call with a JSON object a line both ways."""
+        """Sends a call with one JSON object per line and yields the objects of the answer."""
         body = b"".join(json.dumps(one).encode() + b"\n" for one in documents)
         with self._bytes(method, path, body, "application/x-ndjson") as answer:
             for line in answer:
@@ -115,28 +115,28 @@ class Collection:
         return f"<Collection {self.name} of {self._client.url}>"
 
     def settings(self) -> Any:
-        """What the collection was created with."""
+        """Returns the settings with which the collection was created."""
         return self._client.call("GET", self._path)["settings"]
 
     def check_and_insert(
         self, documents: Union[Document, Iterable[Document]]
     ) -> Union[dict[str, Any], list[dict[str, Any]]]:
-        """Checks documents and inserts them, as one step each.
+        """Checks and inserts documents. The check and the insert of a document are one atomic step.
 
         A document is ``{"id", "text" or "fingerprint", "time", "meta"}``; the answer is ``{"id",
-        "verdict", "of", "cluster", "similarity", "seq"}``. Of several the answers are in their order,
-        and one that is refused has its problem for an answer.
+        "verdict", "of", "cluster", "similarity", "seq"}``. The answers to several documents have the
+        order of the documents; the answer to a refused document is its problem.
         """
         return self._check("documents", documents)
 
     def query(
         self, documents: Union[Document, Iterable[Document]]
     ) -> Union[dict[str, Any], list[dict[str, Any]]]:
-        """What :meth:`check_and_insert` would answer, with nothing inserted; the ``id`` can be left out."""
+        """Answers like :meth:`check_and_insert` without an insert; the ``id`` can be left out."""
         return self._check("query", documents)
 
     def get(self, id: str) -> Any:
-        """A document by its id."""
+        """Returns a document by its id."""
         return self._client.call("GET", f"{self._path}/documents/{_quoted(id)}")
 
     def delete(self, id: str) -> Any:
@@ -146,20 +146,20 @@ class Collection:
     def clusters(
         self, *, after: Optional[str] = None, limit: Optional[int] = None, members: Optional[int] = None
     ) -> Any:
-        """A page of the clusters; its ``next``, if it has one, is the ``after`` of the next page."""
+        """Returns a page of clusters; its ``next``, if present, is the ``after`` of the next page."""
         query = {"after": after, "limit": limit, "members": members}
         return self._client.call("GET", _with_query(f"{self._path}/clusters", query))
 
     def cluster(
         self, id: str, *, after: Optional[int] = None, members: Optional[int] = None
     ) -> Any:
-        """A cluster by the id of its representative, with a page of its members, the newest first; its
-        ``next``, if it has one, is the ``after`` of the next page."""
+        """Returns a cluster by the id of its representative, with a page of its members, the newest first;
+        its ``next``, if present, is the ``after`` of the next page."""
         query = {"after": after, "members": members}
         return self._client.call("GET", _with_query(f"{self._path}/clusters/{_quoted(id)}", query))
 
     def stats(self) -> Any:
-        """How many documents there are, and the like."""
+        """Returns the number of documents and other counts."""
         return self._client.call("GET", f"{self._path}/stats")
 
     def drop(self) -> None:

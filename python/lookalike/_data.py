@@ -1,4 +1,4 @@
-"""Data as it is given: Arrow streams from tables, frames and lists."""
+"""Arrow streams from the tables, frames and lists that users pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Names = Union[str, Sequence[str]]
 
 
 def held(data: Any) -> Any:
-    """Data that can be read again: what gives its rows but once is taken into memory."""
+    """Returns data that can be read twice; data that yields its rows only once is read into memory."""
     import pyarrow as pa
 
     if isinstance(data, pa.RecordBatchReader):
@@ -25,11 +25,11 @@ def held(data: Any) -> Any:
 
 
 def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
-    """What exports a stream of record batches: ``data`` itself wherever it does.
+    """Returns an object that exports a stream of record batches: ``data`` itself if possible.
 
-    Accepted are tables and frames of pyarrow, polars, pandas, datasets and all that has
-    ``__arrow_c_stream__``; record batches; columns, arrays and sequences of strings, which become
-    the column that ``text`` names; lists of dictionaries.
+    Accepts tables and frames of pyarrow, polars, pandas and datasets, any object with
+    ``__arrow_c_stream__``, record batches and lists of dictionaries. A column, an array or a sequence
+    of strings becomes the column that ``text`` names.
     """
     import pyarrow as pa
 
@@ -68,17 +68,17 @@ def _kind(data: Any) -> str:
 
 
 def texts_of(texts: Any) -> Any:
-    """A stream whose first column are the texts."""
+    """Returns a stream whose first column holds the texts."""
     if isinstance(texts, str):
         texts = [texts]
     stream = stream_of(texts, ["text"], "texts")
     columns = getattr(stream, "num_columns", None)
     if columns is not None and columns != 1:
-        raise InputError(f"the texts are a table of {columns} columns: give one of them")
+        raise InputError(f"texts is a table with {columns} columns: give a single column")
     return stream
 
 
-#: What pyarrow raises for values that do not fit into a column. Its own errors are of these kinds.
+#: Errors of pyarrow for values that do not fit into a column.
 _UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
 
 
@@ -86,7 +86,7 @@ def _column(array: Any, text: Sequence[str]) -> Any:
     import pyarrow as pa
 
     if len(text) != 1:
-        raise InputError(f"a single column cannot be all of {', '.join(text)}: give a table")
+        raise InputError(f"the input is a single column, but text names {len(text)} ({', '.join(text)}): give a table")
     return pa.table({text[0]: array})
 
 
@@ -103,13 +103,13 @@ def _strings(values: Any, what: str) -> Any:
 
 
 def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
-    """Dictionaries as a table of all their keys; what one lacks is null. The values of the ``wanted`` ones
-    must be of one kind."""
+    """Returns dictionaries as a table with all their keys; missing values are null. The values of a
+    ``wanted`` key must have one type."""
     import pyarrow as pa
 
     for position, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(f"{what}[{position}] is {_kind(row)}, not a dictionary as those before it")
+            raise InputError(f"{what}[{position}] is {_kind(row)}, not a dictionary like the rows before it")
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {}
     for name in names:
@@ -117,16 +117,16 @@ def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
             columns[str(name)] = pa.array([row.get(name) for row in rows])
         except _UNFIT as error:
             if name in wanted:
-                raise InputError(f"{what}: the values of {name!r} are not of one kind: {error}") from error
+                raise InputError(f"{what}: the values of {name!r} have different types: {error}") from error
             columns[str(name)] = _of_no_kind(len(rows))
     return pa.table(columns)
 
 
 def _of_no_kind(count: int) -> Any:
-    """Stands for a column whose values are not of one kind: it can be there, but not be used."""
+    """Returns a placeholder for a column with several types: it can be present, but cannot be used."""
     import pyarrow as pa
 
-    return pa.nulls(count, pa.struct({"values of several kinds": pa.null()}))
+    return pa.nulls(count, pa.struct({"values of several types": pa.null()}))
 
 
 def _of_stream(data: Any, text: Sequence[str]) -> Any:
@@ -137,7 +137,7 @@ def _of_stream(data: Any, text: Sequence[str]) -> Any:
 
 
 def _taken(data: Any) -> Any:
-    """What a stream gives, where it lies: a table of records, or a column of anything else."""
+    """Returns a stream without a copy: a table if it holds records, else a column."""
     import pyarrow as pa
 
     chunks = pa.chunked_array(data)
@@ -172,13 +172,13 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
     if kind == "Column":
         return _column(_strings(list(data), what), text)
     if kind != "Dataset":
-        wanted = "one of its splits" if kind.endswith("Dict") else "a Dataset, which is not read as it comes"
+        wanted = "one of its splits" if kind.endswith("Dict") else "a Dataset that is not streamed"
         raise InputError(f"{what} is {_kind(data)}: give {wanted}")
     return data.with_format("arrow")[:]
 
 
 def select(data: Any, rows: Any) -> Any:
-    """The rows of ``data`` by their numbers, as a value of its own kind."""
+    """Returns the rows of ``data`` by their numbers, as a value of the same type."""
     import pyarrow as pa
 
     if isinstance(data, (pa.Table, pa.RecordBatch)):
@@ -201,7 +201,8 @@ def select(data: Any, rows: Any) -> Any:
 
 
 def _take(column: Any, rows: Any) -> Any:
-    """The values of a column at some rows. pyarrow takes none of views of strings and of runs."""
+    """Returns the values of a column at some rows, including types for which pyarrow has no `take`
+    (string views and run-end encoding)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

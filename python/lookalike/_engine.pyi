@@ -1,4 +1,4 @@
-"""The engine of the package; see the modules beside it for what is meant for use."""
+"""The compiled engine of the package. Users import the modules beside it."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from os import PathLike

@@ -2,7 +2,7 @@
 
 
 class LookalikeError(Exception):
-    """What every exception of this package is.
+    """The base class of all exceptions of this package.
 
     >>> import lookalike as la
     >>> try:
@@ -14,7 +14,7 @@ class LookalikeError(Exception):
 
 
 class SettingError(LookalikeError, ValueError):
-    """A setting outside of its range, or settings that contradict one another.
+    """A setting outside its range, or settings that contradict each other.
 
     >>> import lookalike as la
     >>> la.dedup(["a text"], method="minhash", distance=3)
@@ -58,13 +58,13 @@ class BadRowError(InputError):
 
 
 class LimitError(LookalikeError, ValueError):
-    """A stated limit was passed, such as 4,294,967,294 documents of a run.
+    """A stated limit was exceeded, for example 4,294,967,294 documents in a run.
 
     >>> import lookalike as la
     >>> try:
     ...     kept = la.dedup(["a text", "A text!"]).kept
     ... except la.LimitError as error:
-    ...     print("in parts, then:", error)
+    ...     print("run it in parts:", error)
     """
 
 
@@ -83,7 +83,7 @@ class ServiceError(LookalikeError, RuntimeError):
     """A refusal of the service.
 
     ``status`` is the HTTP status, ``code`` the stable name of the problem, ``detail`` the sentence that
-    says what is wrong.
+    explains it.
 
     >>> import lookalike as la
     >>> error = la.ServiceError(404, "not-found", "there is no such document")

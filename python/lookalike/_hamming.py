@@ -14,7 +14,7 @@ from ._words import counted
 
 
 class Near(NamedTuple):
-    """Matches: the positions of queries, ids, and how far each is; arrays of one length.
+    """Matches of a search by distance: three arrays of equal length, for query positions, ids and distances.
 
     >>> import lookalike as la
     >>> index = la.HammingIndex(distance=3)
@@ -30,7 +30,8 @@ class Near(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Matches: the positions of queries, ids, and shares of equal slots; arrays of one length.
+    """Matches of a search by bands: three arrays of equal length, for query positions, ids and shares of equal
+    slots.
 
     >>> import lookalike as la
     >>> index = la.LshIndex()
@@ -46,11 +47,12 @@ class Alike(NamedTuple):
 
 
 class HammingIndex(_engine.HammingIndexBase):
-    """Fingerprints that come and go, found within a distance exactly.
+    """An index of fingerprints that finds all within a Hamming distance exactly, while ids are added and
+    removed.
 
-    ``distance`` is the greatest that will be asked for (≤ 16), ``bits`` the width of the codes. Codes
-    of up to 64 bits are arrays of uint64, wider ones rows of two words, the lower one first, as
-    :func:`simhash` makes them. Masked codes (texts without a fingerprint) are passed over.
+    ``distance`` is the largest distance of a search (≤ 16), ``bits`` the width of the codes. Codes of up
+    to 64 bits are arrays of uint64; wider codes are rows of two words, the lower word first, as
+    :func:`simhash` returns them. Masked codes (texts without a fingerprint) are skipped.
 
     >>> import lookalike as la
     >>> index = la.HammingIndex(distance=3)
@@ -66,19 +68,19 @@ class HammingIndex(_engine.HammingIndexBase):
         return super().__new__(cls, arguments.whole("bits", bits, 1, 128), distance)
 
     def add(self, codes: Any, ids: Any = None) -> None:
-        """Adds codes under ids (whole numbers from 0 on); without ids, under the numbers that follow
-        those of all that was ever added so. An id that is there already is refused; after a refusal, as
-        after Ctrl-C, none of them was added."""
+        """Adds codes under ids (whole numbers from 0). Without ids, codes are numbered from the end of the
+        previous calls without ids. An id that the index already has is refused; after a refusal or Ctrl-C,
+        none of the codes is added."""
         rows, kept = _codes(codes, -(-self.bits // 64))
         super().add(rows[kept], _ids(ids, kept, self, "code"))
 
     def remove(self, ids: Any) -> int:
-        """Removes ids; returns how many were there. After Ctrl-C some of them are still there."""
+        """Removes ids and returns the number of removed ones. After Ctrl-C, some can still be present."""
         return super().remove(_numbers(ids))
 
     def search(self, codes: Any, distance: Optional[int] = None) -> Near:
-        """All within ``distance`` (of the index unless given, ≤) of each code, by query and then in
-        the order of adding."""
+        """Returns all codes within ``distance`` (≤; by default that of the index) of each query, sorted by
+        query and then by time of insertion."""
         rows, kept = _codes(codes, -(-self.bits // 64))
         query, found, far = super().search(rows[kept], arguments.whole("distance", distance))
         return Near(np.flatnonzero(kept).astype(np.uint64)[query], found, far)
@@ -88,9 +90,9 @@ class HammingIndex(_engine.HammingIndexBase):
 
 
 class LshIndex(_engine.LshIndexBase):
-    """MinHash signatures by their bands.
+    """An index of MinHash signatures that finds those sharing a band.
 
-    Bands follow from the recipe and the threshold as in :func:`dedup`, or are given as
+    The bands follow from the recipe and the threshold as in :func:`dedup`, or are given as
     ``params=(bands, rows)``.
 
     >>> import lookalike as la
@@ -113,16 +115,16 @@ class LshIndex(_engine.LshIndexBase):
         return super().__new__(cls, recipe_of(recipe), asked, arguments.bands(params))
 
     def add(self, signatures: Any, ids: Any = None) -> None:
-        """Adds signatures, a row each, under ids as :meth:`HammingIndex.add` does."""
+        """Adds signatures, one in each row, under ids as :meth:`HammingIndex.add` does."""
         rows, kept = _signatures(signatures, self.slots)
         super().add(np.ascontiguousarray(rows[kept]), _ids(ids, kept, self, "signature"))
 
     def remove(self, ids: Any) -> int:
-        """Removes ids; returns how many were there."""
+        """Removes ids and returns the number of removed ones."""
         return super().remove(_numbers(ids))
 
     def search(self, signatures: Any, least: float = 0.0) -> Alike:
-        """All that share a band with a signature and at least the share ``least`` of its slots."""
+        """Returns all signatures that share a band, and at least the share ``least`` of slots, with a query."""
         rows, kept = _signatures(signatures, self.slots)
         if not arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) >= 0:
             arguments.refuse("least", least, "a share from 0 to 1")
@@ -137,14 +139,14 @@ class LshIndex(_engine.LshIndexBase):
 
 
 def _codes(codes: Any, words: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of words, and which of them are codes."""
+    """Returns rows of words, and a mask of the rows that hold a code."""
     rows = np.ma.atleast_1d(arguments.array("codes", codes))
     if rows.ndim == 1:
         rows = rows[:, None]
     if not rows.size:
         rows = rows.reshape(0, words)
     if rows.ndim != 2:
-        raise SettingError(f"the codes have {rows.ndim} dimensions: give numbers, or rows of two")
+        raise SettingError(f"codes has {rows.ndim} dimensions: give a list of numbers, or rows of two words")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint64, copy=False), kept
 
@@ -156,9 +158,9 @@ def _signatures(signatures: Any, slots: int) -> tuple[np.ndarray, np.ndarray]:
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2:
-        raise SettingError(f"the signatures have {rows.ndim} dimensions: give one, or rows of them")
+        raise SettingError(f"signatures has {rows.ndim} dimensions: give one signature, or one in each row")
     if rows.dtype != np.uint32 and rows.size and rows.max() > 2**32 - 1:
-        raise SettingError(f"the signatures have the slot {rows.max()}, which has more than 32 bits")
+        raise SettingError(f"signatures contains the slot {rows.max()}, which has more than 32 bits")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint32, copy=False), kept
 
@@ -168,14 +170,14 @@ def _numbers(ids: Any) -> np.ndarray:
 
 
 def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
-    """The ids of what is kept; without any, numbers that go on where those before ended."""
+    """Returns the ids of the ``kept`` rows; without given ids, numbers that continue the previous ones."""
     if ids is not None:
         numbers = _numbers(ids)
         if numbers.ndim != 1:
-            raise SettingError(f"the ids have {numbers.ndim} dimensions: give one for each")
+            raise SettingError(f"ids has {numbers.ndim} dimensions: give one id for each {noun}")
         if len(numbers) != len(kept):
             raise SettingError(
-                f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give an id for each"
+                f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give one id for each {noun}"
             )
         return numbers[kept]
     start = index.take_ids(len(kept))

@@ -1,4 +1,4 @@
-"""What the MinHash of the engine leaves to Python."""
+"""Helpers of the MinHash that run in Python."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ._arguments import array
 
 
 def sha1_hash32(data: bytes) -> int:
-    """The first four bytes of SHA-1, little-endian."""
+    """Returns the first four bytes of SHA-1, little-endian."""
     return struct.unpack("<I", hashlib.sha1(data).digest()[:4])[0]
 
 
 def sha1_hash64(data: bytes) -> int:
-    """The first eight bytes of SHA-1, little-endian."""
+    """Returns the first eight bytes of SHA-1, little-endian."""
     return struct.unpack("<Q", hashlib.sha1(data).digest()[:8])[0]
 
 
 def each(empty: Any, batches: Iterable[Any]) -> Iterator[Any]:
-    """A copy of an empty MinHash for each batch of values."""
+    """Yields a copy of an empty MinHash for each batch, updated with its values."""
     for values in batches:
         one = empty.copy()
         one.update_batch(values)
@@ -30,8 +30,8 @@ def each(empty: Any, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def as_wide(values: Any, dimensions: int) -> np.ndarray:
-    """Whole numbers from 0 on as uint64; ValueError for what is none."""
+    """Returns whole numbers from 0 as uint64. Raises ValueError for other values."""
     wide = array("values", values)
     if wide.ndim != dimensions:
-        raise ValueError(f"the values have {wide.ndim} dimensions where {dimensions} are wanted")
+        raise ValueError(f"values has {wide.ndim} dimensions, but must have {dimensions}")
     return wide.astype(np.uint64)

@@ -1,4 +1,4 @@
-"""What is learned from texts: document frequencies, and which settings do best."""
+"""Document frequencies of terms, and evaluation and tuning on labelled texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 class Idf:
-    """A table of document frequencies, from which weights follow.
+    """A table of document frequencies, from which the weights of terms are computed.
 
     >>> import lookalike as la
     >>> table = la.Idf.learn(["the ferry leaves", "the ferry stays", "the bridge"])
@@ -27,17 +27,17 @@ class Idf:
     (3, 5)
 
     A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("jieba",
-    simhash={"weights": "tfidf", "table": "idf.tsv"})``. It belongs to recipes that make the terms of
-    the one it was learned with: jieba unless another is given, as for the command.
+    simhash={"weights": "tfidf", "table": "idf.tsv"})``. It fits recipes with the same terms as the recipe
+    with which it was learned (by default jieba, as for the command).
     """
 
     def __init__(self, content: bytes, recipe: Recipe, documents: int, terms: int) -> None:
         self._content = content
-        #: What makes its terms.
+        #: Recipe with which the terms were made.
         self.recipe = recipe
-        #: Documents that were counted.
+        #: Number of counted documents.
         self.documents = documents
-        #: Terms that are in it.
+        #: Number of terms in the table.
         self.terms = terms
 
     @classmethod
@@ -52,8 +52,8 @@ class Idf:
         strict: bool = False,
         threads: Optional[int] = None,
     ) -> "Idf":
-        """Counts in how many documents each term is; terms in fewer than ``min_documents`` are left
-        out, and all but the ``top`` most frequent."""
+        """Counts for each term the documents that contain it. Terms in fewer than ``min_documents``
+        documents are left out, and all but the ``top`` most frequent."""
         names = arguments.names("text", text)
         return cls._counted(
             stream_of(data, names), [], recipe_of(recipe), names, min_documents, top, strict, threads
@@ -61,11 +61,11 @@ class Idf:
 
     @classmethod
     def load(cls, path: PathLike, *, recipe: RecipeLike = _engine.SEGMENTING) -> "Idf":
-        """Reads a table that was saved, here or by ``lookalike idf``."""
+        """Reads a table that :meth:`save` or ``lookalike idf`` wrote."""
         return cls._summed([Path(path)], recipe_of(recipe))
 
     def save(self, path: PathLike) -> None:
-        """Writes the table; nothing appears under the name before it is complete."""
+        """Writes the table. The file appears only when it is complete."""
         path = Path(path)
         try:
             _write(path, self._content)
@@ -73,25 +73,25 @@ class Idf:
             raise OutputError(f"cannot write {path}: {error.strerror}") from error
 
     def merge(self, *others: "Idf") -> "Idf":
-        """The sum of tables of one recipe."""
+        """Returns the sum of tables of one recipe."""
         for other in others:
             if not isinstance(other, Idf):
-                raise InputError(f"{other!r} is no table of document frequencies: give an Idf")
+                raise InputError(f"{other!r} is not a table of document frequencies: give an Idf")
             if other._terms() != self._terms():
                 raise InputError(
-                    f"{other} was learned under the recipe {other.recipe.name}, which makes other terms than "
-                    f"{self.recipe.name}: their counts cannot be added"
+                    f"{other} was learned with the recipe {other.recipe.name}, whose terms differ from those of "
+                    f"{self.recipe.name}: merge tables of one recipe only"
                 )
         with tempfile.TemporaryDirectory() as directory:
             return self._summed(_saved([self, *others], directory), self.recipe)
 
     def prune(self, *, min_documents: int = 1, top: Optional[int] = None) -> "Idf":
-        """The table without rare terms."""
+        """Returns the table without rare terms."""
         with tempfile.TemporaryDirectory() as directory:
             return self._summed(_saved([self], directory), self.recipe, min_documents, top)
 
     def _terms(self) -> bytes:
-        """The line that identifies what makes the terms."""
+        """Returns the line that identifies how the terms are made."""
         return next(line for line in self._content.splitlines() if line.startswith(b"# terms "))
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Idf:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a file that appears when it is complete."""
+    """Writes a file that appears only when it is complete."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
         try:
             file.write(content)
@@ -165,11 +165,12 @@ def evaluate(
     seed: int = 1,
     threads: Optional[int] = None,
 ) -> dict[str, Any]:
-    """Precision, recall and F1 over every threshold, as ``lookalike eval --json`` tells them.
+    """Returns precision, recall and F1 at every threshold, as ``lookalike eval --json`` does.
 
-    ``labelled`` has pairs, texts in ``a`` and ``b`` (or ids of ``corpus``) and whether they are similar
-    in ``label``; with ``group``, a text a row and the name of its group. Grades are labels with
-    ``positive`` and ``negative``. Every recipe is measured with every method and every measure.
+    A row of ``labelled`` is a pair: the texts (or the ids in ``corpus``) are in ``a`` and ``b``, and
+    ``label`` is true if they are similar. With ``group``, a row is one text and the name of its group.
+    With ``positive`` and ``negative``, labels are grades. Every recipe is measured with every method and
+    every measure.
 
     >>> import lookalike as la
     >>> labelled = [
@@ -199,7 +200,7 @@ def evaluate(
 
 
 class Tuned:
-    """What :func:`tune` found: ``recipe`` is the chosen one, ``summary`` what the command tells.
+    """The result of :func:`tune`: ``recipe`` is the chosen one, ``summary`` the summary of the command.
 
     >>> import lookalike as la
     >>> places = ["ferry", "bridge", "tower", "harbour", "market", "school"]
@@ -216,10 +217,10 @@ class Tuned:
         self.summary = summary
         self.recipe = recipe
         chosen = summary["settings"][summary["chosen"]]
-        #: The method and the measure that were chosen.
+        #: Chosen method and measure.
         self.method: str = chosen["method"]
         self.verify: str = chosen["measure"]
-        #: The best threshold, or the best distance of fingerprints; None if neither is open.
+        #: Best threshold, or best distance of fingerprints; None if the method has neither.
         self.cut: Optional[float] = chosen["cut"]
 
     def __repr__(self) -> str:
@@ -245,9 +246,9 @@ def tune(
     seed: int = 1,
     threads: Optional[int] = None,
 ) -> Tuned:
-    """The best setting for labelled texts, as ``lookalike tune`` finds it.
+    """Returns the best setting for labelled texts, as ``lookalike tune`` finds it.
 
-    ``goal`` is f1, or ``precision>=`` and a number. The rest is as in :func:`evaluate`.
+    ``goal`` is f1, or ``precision>=`` and a number. The other arguments are those of :func:`evaluate`.
 
     >>> import lookalike as la
     >>> places = ["ferry", "bridge", "tower", "harbour", "market", "school"]
@@ -266,9 +267,9 @@ def tune(
 
 
 def _several(name: str, given: Any) -> list[Any]:
-    """One or many, as a list."""
+    """Returns one value or several as a list."""
     several = list(given) if isinstance(given, (list, tuple)) else [given]
-    return several or arguments.refuse(name, given, "one at least")
+    return several or arguments.refuse(name, given, "at least one value")
 
 
 def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative):
@@ -285,7 +286,10 @@ def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative
     }
     if isinstance(labelled, list):
         if not labelled or not all(isinstance(row, dict) for row in labelled):
-            raise InputError("labelled is a list: give a table, or a list of dictionaries")
+            raise InputError(
+                "labelled is an empty list, or not all of its rows are dictionaries: give a table, or a list of "
+                "dictionaries"
+            )
         labelled = table_of_rows(labelled, "labelled", [*names, a, b, label, group])
     others = None if corpus is None else stream_of(corpus, names, "corpus")
     return stream_of(labelled, names, "labelled"), others, labels

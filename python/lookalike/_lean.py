@@ -9,17 +9,16 @@ import numpy as np
 
 from . import _engine
 
-#: By scheme: the code that stands for it, none for the one before datasketch 2.0, and the format of a
-#: hash value.
+#: For each scheme its code (none for the scheme before datasketch 2.0) and the format of a hash value.
 _FORMATS = {"legacy": (None, "I"), "affine32": (1, "I"), "affine64": (2, "Q")}
 _SCHEMES = {code: scheme for scheme, (code, _) in _FORMATS.items()}
 
 
 class LeanMinHash(_engine.MinHash):
-    """A MinHash that takes no more values, and its bytes, as ``datasketch`` has them.
+    """A MinHash that accepts no more values and serialises to the bytes of ``datasketch``.
 
-    It is made of a MinHash (of this package or of datasketch), or of ``seed``, ``hashvalues`` and
-    ``scheme``. What compares and finds MinHashes takes it as well.
+    It is made from a MinHash (of this package or of datasketch), or from ``seed``, ``hashvalues`` and
+    ``scheme``. Comparisons and indexes accept it in place of a MinHash.
 
     >>> import lookalike as la
     >>> minhash = la.MinHash(num_perm=16)
@@ -47,38 +46,38 @@ class LeanMinHash(_engine.MinHash):
                 )
             seed, hashvalues, scheme = minhash.seed, minhash.hashvalues, minhash.scheme
         elif hashvalues is None or seed is None:
-            raise ValueError("give a minhash, or both seed and hashvalues (and their scheme)")
+            raise ValueError("a LeanMinHash needs a state: give a minhash, or seed and hashvalues with their scheme")
         return super().__new__(cls, seed=seed, hashvalues=hashvalues, scheme=scheme)
 
     def update(self, b: Any) -> NoReturn:
-        """Refused: what takes more values is ``MinHash(seed=…, hashvalues=…, scheme=…)`` of this one."""
+        """Raises TypeError. To add values, make a ``MinHash(seed=…, hashvalues=…, scheme=…)`` of this one."""
         raise TypeError("Cannot update a LeanMinHash")
 
     update_batch = update
 
     @property
     def permutations(self) -> NoReturn:
-        raise AttributeError("a LeanMinHash has no permutations: it only compares")
+        raise AttributeError("a LeanMinHash has no permutations, because it only compares")
 
     @property
     def hashfunc(self) -> NoReturn:
-        raise AttributeError("a LeanMinHash has no hashfunc: it only compares")
+        raise AttributeError("a LeanMinHash has no hashfunc, because it only compares")
 
     def copy(self) -> "LeanMinHash":
-        """Another of the same state."""
+        """Returns a copy with the same state."""
         return type(self)(self)
 
     @classmethod
     def union(cls, *mhs: _engine.MinHash) -> "LeanMinHash":
-        """The union of two or more."""
+        """Returns the union of two or more MinHashes."""
         return cls(super().union(*mhs))
 
     def bytesize(self, byteorder: str = "@") -> int:
-        """How many bytes :meth:`serialize` writes; ``byteorder`` is one of those of ``struct``."""
+        """Returns the number of bytes that :meth:`serialize` writes; ``byteorder`` is as in ``struct``."""
         return struct.calcsize(_format(byteorder, self.scheme, len(self)))
 
     def serialize(self, buf: Any, byteorder: str = "@") -> None:
-        """Writes seed, number, scheme and hash values to the beginning of a buffer."""
+        """Writes seed, number of values, scheme and hash values to the start of a buffer."""
         if len(buf) < self.bytesize(byteorder):
             raise ValueError(
                 "The buffer does not have enough space for holding this MinHash: it has "
@@ -91,7 +90,7 @@ class LeanMinHash(_engine.MinHash):
 
     @classmethod
     def deserialize(cls, buf: Any, byteorder: str = "@") -> "LeanMinHash":
-        """What :meth:`serialize` wrote, here or in datasketch of any version."""
+        """Reads the bytes that :meth:`serialize` of this class or of any version of datasketch wrote."""
         _check(byteorder)
         buf = memoryview(buf)
         seed, number = struct.unpack_from(f"{byteorder}qi", buf, 0)
@@ -101,7 +100,7 @@ class LeanMinHash(_engine.MinHash):
             if code not in _SCHEMES:
                 raise ValueError(f"Unknown permutation scheme code: {code}")
         scheme = _SCHEMES[code]
-        # No value, but the room before it: "@" aligns.
+        # The format with no values includes the padding before them, because "@" aligns.
         start = struct.calcsize(_format(byteorder, scheme, 0))
         values = struct.unpack_from(f"{byteorder}{abs(number)}{_FORMATS[scheme][1]}", buf, start)
         return cls(seed=seed, hashvalues=np.array(values, dtype=np.uint64), scheme=scheme)

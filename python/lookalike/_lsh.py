@@ -13,26 +13,28 @@ from . import _engine
 from ._words import counted
 
 
-#: The most functions of a MinHash, and the most for which bands are chosen here.
+#: Largest number of functions of a MinHash, and largest number for which bands are chosen.
 _MOST_FUNCTIONS = 2**20
 _MOST_CHOSEN = 4096
 
 
 @lru_cache(maxsize=256)
 def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
-    """The bands and rows with the least weighted sum of both errors.
+    """Returns the bands and rows with the smallest weighted sum of both errors.
 
-    The integrands are polynomials of a degree up to ``num_perm``, for which this quadrature is exact.
+    The quadrature is exact, because the integrands are polynomials of degree ≤ ``num_perm``.
     """
     if num_perm > _MOST_CHOSEN:
-        raise ValueError(f"num_perm is {num_perm}: above {_MOST_CHOSEN}, give params=(bands, rows)")
+        raise ValueError(
+            f"num_perm is {num_perm}, but bands are chosen only up to {_MOST_CHOSEN}: give params=(bands, rows)"
+        )
     points, amounts = np.polynomial.legendre.leggauss(num_perm // 2 + 1)
     below, above = threshold * (points + 1) / 2, (1 + threshold + (1 - threshold) * points) / 2
     least, best = float("inf"), (0, 0)
     for bands in range(1, num_perm + 1):
         for rows in range(1, num_perm // bands + 1):
             false_positive = threshold / 2 * (amounts @ (1 - (1 - below**rows) ** bands))
-            # As there: what is too small to be taken from 1 is nothing.
+            # As in datasketch: a term too small to change 1 is lost.
             missed = 1 - (1 - (1 - above**rows) ** bands)
             false_negative = (1 - threshold) / 2 * (amounts @ missed)
             error = false_positive * weights[0] + false_negative * weights[1]
@@ -42,10 +44,10 @@ def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -
 
 
 class MinHashLSH(_engine.LshTables):
-    """Finds MinHashes that are likely to have at least a Jaccard index, as ``datasketch`` does.
+    """An index of MinHashes that finds those likely to reach a Jaccard index, as in ``datasketch``.
 
-    The parameters are its own. Keys are any hashable values; there is no storage but memory, so
-    ``storage_config``, ``prepickle`` and ``hashfunc`` are refused.
+    The parameters are those of datasketch. Keys are any hashable values. The only storage is memory, so
+    another ``storage_config``, ``prepickle`` and ``hashfunc`` are refused.
 
     >>> import lookalike as la
     >>> lsh = la.MinHashLSH(threshold=0.9, num_perm=128)
@@ -53,7 +55,7 @@ class MinHashLSH(_engine.LshTables):
     (5, 25)
     """
 
-    #: Functions of a MinHash, bands, rows of a band, and where each band begins and ends.
+    #: Functions of a MinHash, bands, rows of a band, and start and end of each band.
     h: int
     b: int
     r: int
@@ -75,15 +77,17 @@ class MinHashLSH(_engine.LshTables):
         in_memory = not storage_config or (isinstance(storage_config, dict) and storage_config.get("type") == "dict")
         if not in_memory:
             raise ValueError(
-                f"storage_config is {storage_config!r}: there is no storage but memory, {{'type': 'dict'}}"
+                f"storage_config is {storage_config!r}: the only storage is memory, {{'type': 'dict'}}"
             )
         if prepickle or hashfunc is not None:
-            raise ValueError("prepickle and hashfunc are for other storages than memory: leave them out")
+            raise ValueError(
+                "prepickle and hashfunc have no effect, because the only storage is memory: leave them out"
+            )
         num_perm = arguments.whole("num_perm", num_perm, 2, _MOST_FUNCTIONS)
         if not 0.0 <= arguments.number("threshold", threshold) <= 1.0:
             raise ValueError(f"threshold must be in [0.0, 1.0], got {threshold}")
         if not isinstance(weights, (tuple, list)) or len(weights) != 2:
-            arguments.refuse("weights", weights, "one for false positives and one for false negatives")
+            arguments.refuse("weights", weights, "two weights, for false positives and for false negatives")
         if any(not 0.0 <= weight <= 1.0 for weight in weights):
             raise ValueError(f"Weight must be in [0.0, 1.0], got {weights}")
         if sum(weights) != 1.0:
@@ -104,15 +108,15 @@ class MinHashLSH(_engine.LshTables):
         self.hashranges = [(band * rows, (band + 1) * rows) for band in range(bands)]
 
     def insertion_session(self, buffer_size: int = 50000) -> "_Session":
-        """For ``with``: inserts as the index itself does, which needs no buffer."""
+        """Returns a context manager that inserts directly, because the index needs no buffer."""
         return _Session(self)
 
     def deletion_session(self, buffer_size: int = 50000) -> "_Session":
-        """For ``with``: removes as the index itself does, which needs no buffer."""
+        """Returns a context manager that removes directly, because the index needs no buffer."""
         return _Session(self)
 
     def merge(self, other: "MinHashLSH", check_overlap: bool = False) -> None:
-        """Inserts all that is in the other index."""
+        """Inserts all entries of the other index."""
         if type(self) is not type(other):
             raise ValueError(f"Cannot merge type MinHashLSH and type {type(other).__name__}.")
         if (self.h, self.b, self.r) != (other.h, other.b, other.r):
@@ -125,27 +129,27 @@ class MinHashLSH(_engine.LshTables):
 
     @property
     def keys(self) -> "_Keys":
-        """The keys: a mapping from each to the bytes of its bands."""
+        """A mapping from each key to the bytes of its bands."""
         return _Keys(self)
 
     @property
     def hashtables(self) -> Any:
-        raise AttributeError("the tables are not Python's: get_counts and query tell what is in them")
+        raise AttributeError("a MinHashLSH has no hashtables, because the engine stores them: use get_counts or query")
 
     def get_counts(self) -> list[dict[Hashable, int]]:
-        """For each band how many keys are in each of its buckets."""
+        """Returns for each band the number of keys in each of its buckets."""
         return self.counts()
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
-        """The same of some keys; those that are not there count nothing."""
+        """Returns the same for some keys; absent keys are ignored."""
         return self.counts([key for key in keys if key in self])
 
     def add_to_query_buffer(self, minhash: _engine.MinHash) -> None:
-        """Remembers the answer to a query; :meth:`collect_query_buffer` intersects them."""
+        """Stores the answer to a query for :meth:`collect_query_buffer`."""
         self.__dict__.setdefault("_buffer", []).append(self.query(minhash))
 
     def collect_query_buffer(self) -> list[Hashable]:
-        """The keys that are in the answer to every query that was remembered."""
+        """Returns the keys that are in every stored answer, and drops the answers."""
         answers: Iterable[list[Hashable]] = self.__dict__.pop("_buffer", [])
         first, *rest = list(answers) or [[]]
         return [key for key in first if all(key in answer for answer in rest)]
@@ -170,7 +174,7 @@ class MinHashLSH(_engine.LshTables):
 
 
 class _Keys(Mapping):
-    """The keys of an index, as it is now."""
+    """A live view of the keys of an index."""
 
     def __init__(self, lsh: MinHashLSH) -> None:
         self._lsh = lsh
@@ -204,7 +208,7 @@ class _Session:
         self.close()
 
     def close(self) -> None:
-        """Nothing is buffered, so nothing is left to do."""
+        """Does nothing, because nothing is buffered."""
 
 
 def _restored(cls, told, scheme, entries) -> MinHashLSH:

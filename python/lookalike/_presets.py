@@ -1,4 +1,4 @@
-"""The settings of other pipelines: what they look for, and how likely they are to find it."""
+"""MinHash settings of other pipelines, and their probability of finding a pair."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Preset:
     name: str
     bands: int
     rows: int
-    #: What an n-gram is made of there, in words.
+    #: Description of its n-grams.
     features: str
-    #: Fields of the recipe that come nearest to it.
+    #: Fields of the most similar recipe.
     changes: Mapping[str, Any] = field(hash=False)
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that comes nearest: normalisation and tokens are those of ``default``."""
+        """The most similar recipe, with the normalisation and tokens of ``default``."""
         return Recipe("default", name=self.name, **self.changes)
 
     @property
     def threshold(self) -> float:
-        """The similarity that the pipeline finds in one of two cases, rounded to hundredths."""
+        """The similarity at which the pipeline finds half of the pairs, rounded to hundredths."""
         return round((1 - 0.5 ** (1 / self.bands)) ** (1 / self.rows), 2)
 
     def probability(self, similarity: float) -> float:
-        """How likely the pipeline takes a pair of this Jaccard index for near-duplicates."""
+        """Returns the probability that the pipeline finds a pair of this Jaccard index."""
         return 1 - (1 - similarity**self.rows) ** self.bands
 
     def curve(self) -> list[tuple[float, float]]:
-        """:meth:`probability` at .3, .35, …, 1: the S-curve."""
+        """Returns :meth:`probability` at .3, .35, …, 1 (the S-curve)."""
         steps = [step / 20 for step in range(6, 21)]
         return [(step, self.probability(step)) for step in steps]
 
     def dedup(self, data: Any, **settings: Any) -> Deduplicated:
-        """:func:`dedup` with this recipe and threshold, every pair verified."""
+        """Runs :func:`dedup` with this recipe and threshold; every pair is verified."""
         return dedup(data, **{"recipe": self.recipe, "threshold": self.threshold, **settings})
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Progress of long calls, as a bar of tqdm where there is one."""
+"""Progress of long calls, as a bar of tqdm if it is installed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ._errors import SettingError
 
 Teller = Callable[[str, int, int], None]
 
-#: What is measured in a stage.
+#: Unit of each stage.
 _UNITS = {"read": "B", "write": "B", "decide": "docs"}
 
 
 @contextmanager
 def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
-    """What is told of a run: nothing, a function that was given, or a bar that is closed in the end."""
+    """Yields the receiver of progress: None, the given function, or a bar that is closed at the end."""
     if callable(progress):
         yield progress
         return
@@ -30,7 +30,9 @@ def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
         from tqdm.auto import tqdm
     except ImportError:
         if progress:
-            raise SettingError("progress=True needs the package tqdm, which is missing") from None
+            raise SettingError(
+                "progress=True needs the package tqdm, which is not installed: install it, or leave progress out"
+            ) from None
         yield None
         return
     bar = _Bar(tqdm)
@@ -41,7 +43,7 @@ def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
 
 
 class _Bar:
-    """A bar for each stage, one after another."""
+    """One progress bar for each stage in turn."""
 
     def __init__(self, tqdm: Any) -> None:
         self._tqdm = tqdm

@@ -1,4 +1,4 @@
-"""Recipes: everything that determines a fingerprint."""
+"""Recipes. A recipe is all that determines a fingerprint."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any, Union
 from . import _engine
 from ._errors import RecipeError
 
-#: The names of the recipes that are built in; ``default`` stands for the first.
+#: Names of the built-in recipes; ``default`` stands for the first.
 RECIPES: tuple[str, ...] = tuple(_engine.RECIPES)
 
 
 class Recipe(_engine.RecipeBase):
-    """How texts become features and sketches.
+    """The settings that turn texts into features and sketches.
 
-    ``Recipe("words-3")`` is a recipe that is built in, ``Recipe("mine.toml")`` one from a file,
-    ``Recipe(toml_text)`` one from its TOML. Settings change fields of it, named as in its TOML; those of
-    a table are given as a dictionary.
+    ``Recipe("words-3")`` is a built-in recipe, ``Recipe("mine.toml")`` comes from a file,
+    ``Recipe(toml_text)`` from TOML. Keyword arguments change fields, with the names of the TOML; the
+    fields of a TOML table are a dictionary.
 
     >>> Recipe("default", ngram=3).ngram
     3
     >>> Recipe("default", simhash={"bits": 128}).bits
     128
 
-    Two recipes are equal if every fingerprint is: names do not count.
+    Two recipes are equal if all their fingerprints are equal; the names are ignored.
     """
 
     def __new__(cls, recipe: Union[str, "os.PathLike[str]"] = "default", /, **changes: Any):
@@ -47,12 +47,12 @@ RecipeLike = Union[str, "os.PathLike[str]", Recipe]
 
 
 def recipe_of(recipe: RecipeLike) -> Recipe:
-    """A recipe, given as one or by its name, file or TOML."""
+    """Returns a recipe from a `Recipe`, a name, a file or TOML."""
     return recipe if isinstance(recipe, Recipe) else Recipe(recipe)
 
 
 def _flat(prefix: str, changes: dict[str, Any]):
-    """Settings as keys with dots and values of TOML."""
+    """Yields settings as dotted keys and TOML values."""
     for key, value in changes.items():
         if isinstance(value, dict):
             yield from _flat(f"{prefix}{key}.", value)
@@ -68,5 +68,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         value = int(value)
     if not isinstance(value, (str, bool, int, float)):
-        raise RecipeError(f"a recipe has no value such as {value!r}: give texts, numbers, truth values or lists")
+        raise RecipeError(f"{value!r} is not a valid value in a recipe: give a string, a number, True, False or a list")
     return json.dumps(value, ensure_ascii=False)

@@ -20,7 +20,7 @@ Window = Union[str, float, datetime.timedelta]
 
 
 class Deduplicated:
-    """What :func:`dedup` found.
+    """The result of :func:`dedup`.
 
     >>> import lookalike as la
     >>> result = la.dedup(["one and the same text", "something else", "One and the same text!"])
@@ -32,28 +32,28 @@ class Deduplicated:
 
     def __init__(self, data: Any, found: Mapping[str, Any]) -> None:
         self._data = data
-        #: The numbers of the kept rows, from 0, ascending: a NumPy array of int64.
+        #: Numbers of the kept rows from 0, ascending, as a NumPy array of int64.
         self.kept_rows = found["kept"].column("row").to_numpy().astype("int64")
         #: A table ``id, kept, similarity, method, threshold, cluster, source, row, kept_source,
-        #: kept_row``: every removed row, and the most similar kept one; rows count from 1 within ``data``
+        #: kept_row``: every removed row with its most similar kept row. Rows are numbered from 1 in ``data``
         #: or ``against``.
         self.removed = found["removed"]
-        #: A table ``id, cluster, representative, similarity, kept, source, row`` of all rows that are not
-        #: alone.
+        #: A table ``id, cluster, representative, similarity, kept, source, row`` of all rows in clusters of
+        #: two or more.
         self.clusters = found["clusters"]
-        #: Rows that could not be used: pairs of a number from 0 and a reason.
+        #: Rows that are not valid: pairs of a row number from 0 and a reason.
         self.rejected: list[tuple[int, str]] = found["rejected"]
-        #: What the run did, as ``lookalike dedup --json`` tells it.
+        #: Summary of the run, as ``lookalike dedup --json`` prints it.
         self.summary: dict[str, Any] = json.loads(found["summary"])
 
     @cached_property
     def kept(self) -> Any:
-        """The kept rows, as what the data was: a table, a frame, a data set or a list."""
+        """The kept rows, with the type of the data: a table, a frame, a data set or a list."""
         return select(self._data, self.kept_rows)
 
     @property
     def pairs(self) -> Any:
-        """A table ``a, b, similarity``: each removed document ``b`` with the kept one it repeats."""
+        """A table ``a, b, similarity``: each removed document ``b`` with its kept document ``a``."""
         renamed = self.removed.select(["kept", "id", "similarity"])
         return renamed.rename_columns(["a", "b", "similarity"])
 
@@ -66,7 +66,7 @@ class Deduplicated:
 
 
 class Pairs:
-    """What :func:`pairs` found.
+    """The result of :func:`pairs`.
 
     >>> import lookalike as la
     >>> found = la.pairs(["the ferry leaves at seven", "the ferry leaves at eight", None], threshold=0.5)
@@ -77,12 +77,12 @@ class Pairs:
     """
 
     def __init__(self, found: Mapping[str, Any]) -> None:
-        #: A table ``a, b, similarity, a_source, a_row, b_source, b_row``, sorted by position; rows count
-        #: from 1 within ``data`` or ``against``.
+        #: A table ``a, b, similarity, a_source, a_row, b_source, b_row``, sorted by position. Rows are
+        #: numbered from 1 in ``data`` or ``against``.
         self.pairs = found["pairs"]
-        #: Rows that could not be used: pairs of a number from 0 and a reason.
+        #: Rows that are not valid: pairs of a row number from 0 and a reason.
         self.rejected: list[tuple[int, str]] = found["rejected"]
-        #: What the run did, as ``lookalike pairs --json`` tells it.
+        #: Summary of the run, as ``lookalike pairs --json`` prints it.
         self.summary: dict[str, Any] = json.loads(found["summary"])
 
     def __repr__(self) -> str:
@@ -115,32 +115,32 @@ def dedup(
     threads: Optional[int] = None,
     progress: Union[bool, Any, None] = None,
 ) -> Deduplicated:
-    """Keeps one of each group of near-duplicates, as ``lookalike dedup`` does.
+    """Keeps one document of each cluster of near-duplicates, as ``lookalike dedup`` does.
 
     ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
-    ``__arrow_c_stream__``, or a list of strings or of dictionaries. Arrow strings are read where they are.
+    ``__arrow_c_stream__``, or a list of strings or of dictionaries. Arrow strings are read without a copy.
 
-    ``text`` names the field with the text, or several that are joined by a line feed. ``id`` names the
-    field with the ids: by default ``id`` if there is one, else the number of the row from 1;
-    ``id=False`` takes the number of the row in any case.
+    ``text`` names the field with the text, or several fields, which are joined by a line feed. ``id``
+    names the field with the ids; by default it is the field ``id`` if present, else the number of the row
+    from 1. ``id=False`` always takes the number of the row.
 
-    ``threshold`` is the least similarity that matches (≥; 0.75 unless given) of the measure ``verify``:
-    jaccard, containment, cosine, levenshtein, indel, lcs or none, the first three of the features that
-    ``recipe`` makes. ``method`` is auto, minhash, simhash, exact, join, sentences or bottomk;
-    ``distance`` (bits, ≤), ``candidates``, ``sentences`` and ``unit`` are as on the command line.
+    ``threshold`` is the smallest similarity that matches (≥; by default 0.75). ``verify`` is the measure:
+    jaccard, containment or cosine of the features of ``recipe``, or levenshtein, indel, lcs or none.
+    ``method`` is auto, minhash, simhash, exact, join, sentences or bottomk. ``distance`` (bits, ≤),
+    ``candidates``, ``sentences`` and ``unit`` are as on the command line.
 
-    ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` matches only equal values of a
-    field, ``window`` (such as "2d", seconds or a timedelta) only rows near in ``time``. All of
-    ``against`` precede the data and count as kept.
+    ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` restricts matches to equal values
+    of a field, ``window`` (for example "2d", seconds or a timedelta) to rows near each other in ``time``.
+    All documents of ``against`` precede the data and are kept.
 
-    ``audit`` estimates what was missed (True, or how many documents to draw); see ``summary["audit"]``.
-    ``progress`` is True for a bar (with tqdm; the default where there is a terminal), False for
-    none, or a function of stage, done and total.
+    ``audit`` (True, or the number of documents to sample) estimates the missed matches; see
+    ``summary["audit"]``. ``progress`` is True for a progress bar (needs tqdm; the default on a terminal),
+    False for none, or a function of stage, done and total.
 
-    Raises :class:`SettingError` for settings that contradict one another, :class:`InputError` for
-    missing columns, with ``strict`` also for repeated ids, and :class:`BadRowError` at the first row that
-    cannot be used; other runs list such rows in ``rejected`` and count repeated ids in
-    ``summary["repeated_ids"]``. Ctrl-C ends a run.
+    Raises :class:`SettingError` for settings that contradict each other and :class:`InputError` for
+    missing columns. With ``strict``, raises :class:`InputError` for repeated ids and :class:`BadRowError` at
+    the first row that is not valid. Without it, such rows are listed in ``rejected``, and repeated ids are
+    counted in ``summary["repeated_ids"]``. Ctrl-C ends a run.
 
     >>> import lookalike as la
     >>> rows = [
@@ -195,9 +195,9 @@ def pairs(
 ) -> Pairs:
     """Finds every pair of near-duplicates with its similarity, as ``lookalike pairs`` does.
 
-    Of equal texts each copy is paired with the earliest, with the similarity 1, and further pairs name
-    the earliest; ``all`` lists every combination, ``distinct`` leaves copies out. With ``against``,
-    pairs of one of these and one of the data. The other arguments are those of :func:`dedup`.
+    Each copy of a text is paired with its earliest copy at similarity 1, and other pairs name the earliest
+    copy. ``all`` lists every combination; ``distinct`` leaves copies out. With ``against``, a pair is one
+    document of ``against`` and one of the data. The other arguments are those of :func:`dedup`.
 
     >>> import lookalike as la
     >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge", "the ferry leaves at seven!"]
@@ -222,9 +222,11 @@ def pairs(
 
 
 def _copies(all: bool, distinct: bool) -> str:
-    """Which pairs of equal texts are listed."""
+    """Returns the engine's name for the listed pairs of equal texts."""
     if all and distinct:
-        raise SettingError("all=True lists every combination of equal texts, distinct=True none: give one of them")
+        raise SettingError(
+            "all=True lists every pair of equal texts and distinct=True lists none: give only one of them"
+        )
     return "all" if all else "none" if distinct else "earliest"
 
 
@@ -247,7 +249,7 @@ def _options(
 
 
 def _window(window: Any) -> Union[str, float, None]:
-    """A length of time, as text or in seconds."""
+    """Returns a duration as text or in seconds."""
     if isinstance(window, datetime.timedelta):
         return window.total_seconds()
     if isinstance(window, str):
@@ -258,7 +260,7 @@ def _window(window: Any) -> Union[str, float, None]:
 
 
 def _audit(audit: Any) -> Optional[int]:
-    """How many documents to draw; 0 leaves it to the run."""
+    """Returns the number of documents to sample; for 0 the run chooses it."""
     if isinstance(audit, bool):
         return 0 if audit else None
     return arguments.whole("audit", audit, 1)

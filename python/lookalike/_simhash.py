@@ -23,7 +23,7 @@ def _md5(data: bytes) -> bytes:
 
 
 class Simhash:
-    """A fingerprint of ``f`` bits, as ``simhash.Simhash`` makes it.
+    """A fingerprint of ``f`` bits, equal to that of ``simhash.Simhash``.
 
     ``value`` is a text, a number, another Simhash, a list of tokens, a list of tokens with weights, or a
     dictionary from token to weight.
@@ -65,7 +65,7 @@ class Simhash:
             raise TypeError(f"Bad parameter with type {type(value)}")
 
     def build_by_text(self, content: str) -> None:
-        """Takes the fingerprint of a text."""
+        """Sets the value to the fingerprint of a text."""
         own = type(self)
         changed = own._tokenize is not Simhash._tokenize or own._slide is not Simhash._slide
         changed = changed or own.build_by_features is not Simhash.build_by_features
@@ -86,14 +86,14 @@ class Simhash:
         return self._slide("".join(re.findall(self.reg, content.lower())))
 
     def build_by_features(self, features: Any) -> None:
-        """Takes the fingerprint of tokens, or of tokens with weights."""
+        """Sets the value to the fingerprint of tokens, with or without weights."""
         weight, total = 1, 0
         votes = np.zeros(self.f)
         for feature in features.items() if isinstance(features, dict) else features:
             if not isinstance(feature, str):
                 feature, weight = feature
             total += weight
-            # There, whole weights up to the cutoff repeat the hash, and below 1 leave nothing of it.
+            # In simhash, a whole weight up to the cutoff repeats the hash; one below 1 removes it.
             repeats = isinstance(weight, int) and weight <= self.large_weight_cutoff
             votes += self._bits(feature.encode("utf-8")) * (max(weight, 0) if repeats else weight)
         self.value = int.from_bytes(np.packbits(votes > total / 2).tobytes(), "big")
@@ -103,13 +103,15 @@ class Simhash:
         if isinstance(hashed, numbers.Integral):
             hashed = (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
         if len(hashed) < self.f_bytes:
-            raise ValueError(f"the hash of a token has {8 * len(hashed)} bits, fewer than the {self.f} of f")
+            raise ValueError(
+                f"the hash of a token has {8 * len(hashed)} bits, but f is {self.f}: give a smaller f or a longer hash"
+            )
         return np.unpackbits(np.frombuffer(hashed[-self.f_bytes :], dtype=np.uint8)).astype(np.int64)
 
     def distance(self, another: "Simhash") -> int:
-        """The bits in which two fingerprints differ."""
+        """Returns the number of bits in which two fingerprints differ."""
         if self.f != another.f:
-            raise ValueError(f"fingerprints of {self.f} and of {another.f} bits do not compare")
+            raise ValueError(f"fingerprints of {self.f} and {another.f} bits cannot be compared")
         return bin((self.value ^ another.value) & ((1 << self.f) - 1)).count("1")
 
     def __eq__(self, other: object) -> bool:
@@ -133,7 +135,7 @@ def _recipe(bits: int) -> Recipe:
 
 
 class SimhashIndex:
-    """Finds fingerprints within ``k`` bits, as ``simhash.SimhashIndex`` does.
+    """An index that finds fingerprints within ``k`` bits, as in ``simhash.SimhashIndex``.
 
     >>> import lookalike as la
     >>> index = la.SimhashIndex([("1", la.Simhash(0b1010))], k=3)
@@ -147,17 +149,17 @@ class SimhashIndex:
         self.f = f
         self.k = k
         self.log = log
-        #: From a block of bits to the fingerprints that have it, in hexadecimal digits, each with its id.
+        #: For each block of bits the fingerprints that have it, in hexadecimal digits, with their ids.
         self.bucket: dict[str, set[str]] = {}
         for obj_id, simhash in objs:
             self.add(obj_id, simhash)
 
     def _check(self, simhash: Simhash) -> None:
         if simhash.f != self.f:
-            raise ValueError(f"the fingerprint has {simhash.f} bits where the index has {self.f}")
+            raise ValueError(f"the fingerprint has {simhash.f} bits, but the index has {self.f}")
 
     def get_near_dups(self, simhash: Simhash) -> list[str]:
-        """The ids of all within ``k`` bits, each once."""
+        """Returns the distinct ids of all fingerprints within ``k`` bits."""
         self._check(simhash)
         found: dict[str, None] = {}
         for key in self.get_keys(simhash):
@@ -174,7 +176,7 @@ class SimhashIndex:
             self.bucket.setdefault(key, set()).add(f"{simhash.value:x},{obj_id}")
 
     def delete(self, obj_id: str, simhash: Simhash) -> None:
-        """Removes a fingerprint of an id, if it is there."""
+        """Removes a fingerprint of an id, if present."""
         self._check(simhash)
         for key in self.get_keys(simhash):
             bucket = self.bucket.get(key, set())
@@ -184,15 +186,15 @@ class SimhashIndex:
 
     @property
     def offsets(self) -> list[int]:
-        """Where the blocks of bits begin."""
+        """The first bit of each block."""
         return [self.f // (self.k + 1) * block for block in range(self.k + 1)]
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:
-        """The block of bits of each table."""
+        """Yields the key of each table: the block of bits and the number of the table."""
         offsets = [*self.offsets, self.f]
         for table, (start, end) in enumerate(zip(offsets, offsets[1:])):
             yield f"{simhash.value >> start & ((1 << (end - start)) - 1):x}:{table:x}"
 
     def bucket_size(self) -> int:
-        """How many buckets hold anything."""
+        """Returns the number of buckets, all of which are non-empty."""
         return len(self.bucket)

@@ -13,10 +13,10 @@ from ._recipe import RecipeLike, recipe_of
 
 
 def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
-    """The SimHash fingerprint of each text: an array of uint64.
+    """Returns the SimHash fingerprint of each text as an array of uint64.
 
-    More than 64 bits are two words a row, the lower one first. Texts with too little in them for a
-    fingerprint (and nulls) are masked: the array is a ``numpy.ma.MaskedArray`` if there are any.
+    A fingerprint of more than 64 bits is a row of two words, the lower word first. Texts that are too
+    short for a fingerprint, and nulls, are masked; the array is then a ``numpy.ma.MaskedArray``.
 
     >>> import lookalike as la
     >>> a, b = la.simhash(["The ferry leaves at seven.", "THE FERRY leaves at seven!"])
@@ -28,10 +28,10 @@ def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
 
 
 def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
-    """The MinHash signature of each text: a row of uint32, as many as the recipe has slots.
+    """Returns the MinHash signature of each text as a row of uint32, one for each slot of the recipe.
 
-    The share of equal numbers of two rows estimates the Jaccard index of the texts. Texts with too
-    little in them are masked as in :func:`simhash`.
+    The share of equal slots of two rows estimates the Jaccard index of the texts. Texts that are too
+    short are masked as in :func:`simhash`.
 
     >>> import lookalike as la
     >>> a, b = la.minhash(["the ferry leaves at seven", "the ferry leaves at eight"])

@@ -1,8 +1,7 @@
-"""The steps of a run over many machines, over iterators of record batches.
+"""The steps of a run on many machines, as functions over record batches.
 
-Each step is a function of an iterator of record batches that yields record batches: what Spark's
-``mapInArrow`` wants, and what Ray's ``map_batches`` can be given. What they do is told in the engine's
-module ``distributed``; they leave the interpreter to others while they work.
+Each step takes an iterator of record batches and yields record batches, as Spark's ``mapInArrow`` requires
+and Ray's ``map_batches`` accepts. The engine implements the steps and releases the interpreter while it works.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from ._arguments import rule
 Batches = Iterable[Any]
 Step = Callable[[Batches], Iterator[Any]]
 
-#: What the rows of blocks hold, by their column ``kind``.
+#: Contents of the rows of blocks, by their column ``kind``.
 PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE, REPEATED_GIVEN_ID, REJECTED = range(10)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all steps of a run have in common; it is pickled with them."""
+    """The settings that all steps of a run share; they are pickled with the steps."""
 
     recipe: str
     rule: tuple[tuple[str, Any], ...]
     keep: str
     id: str
-    #: Whether documents match within equal parts alone, whether some are given as known, and whether
-    #: texts are features.
+    #: True if documents match only within equal parts, if some documents are known already, and if texts
+    #: are features.
     within: bool = False
     against: bool = False
     features: bool = False
@@ -42,7 +41,7 @@ class Job:
         cls, recipe: RecipeLike, keep: Optional[str], id: str, *, within: bool = False,
         against: bool = False, features: bool = False, **given: Any,
     ) -> "Job":
-        """Refuses settings that contradict one another."""
+        """Returns a job; refuses settings that contradict each other."""
         chosen = rule(**{name: given.get(name) for name in RULE})
         chosen = tuple(chosen.items())
         job = cls(recipe_of(recipe).toml, chosen, keep or "first", id, within, against, features)
@@ -50,21 +49,21 @@ class Job:
         return job
 
     def open(self) -> _engine.Distributed:
-        """The engine's side, once in each process."""
+        """Returns the job of the engine, made once in each process."""
         return _open(self)
 
     @property
     def field(self) -> Optional[str]:
-        """The field with the value that orders documents, if there is one."""
+        """The field with the value that orders documents, if any."""
         return self.open().field
 
     @property
     def threshold(self) -> float:
-        """The least similarity that matches."""
+        """The smallest similarity that matches."""
         return self.open().threshold
 
 
-#: The arguments that say which texts match.
+#: Arguments that are match options.
 RULE = ("method", "threshold", "distance", "candidates", "sentences", "verify", "unit")
 
 
@@ -77,9 +76,9 @@ def _open(job: Job) -> _engine.Distributed:
 
 
 def scatter(job: Job, crowded: Optional[bytes] = None) -> Step:
-    """Rows of documents become blocks of keys and of features, or of features alone.
+    """Turns rows of documents into blocks of keys and features, or of features alone.
 
-    The last block is a table of how often features occur, where there are any.
+    The last block is a table of feature frequencies, if there are features.
     """
 
     def step(batches: Batches) -> Iterator[Any]:
@@ -97,7 +96,7 @@ def scatter(job: Job, crowded: Optional[bytes] = None) -> Step:
 
 
 def _packed(table: Any) -> Any:
-    """A table of frequencies, compressed: of few features it is nearly empty."""
+    """Returns a table of frequencies, compressed, because with few features it is nearly empty."""
     import pyarrow as pa
 
     kind, part, block = (column[0].as_py() for column in table.columns)
@@ -110,7 +109,7 @@ def _packed(table: Any) -> Any:
 
 
 def add_tables(job: Job) -> Step:
-    """Tables of how often features occur become one."""
+    """Adds up tables of feature frequencies."""
 
     def step(batches: Batches) -> Iterator[Any]:
         features = _engine.Features(job.open())
@@ -126,9 +125,9 @@ def add_tables(job: Job) -> Step:
 
 
 def spread(job: Job, table: Optional[bytes], parts: int) -> Step:
-    """Blocks become parcels for the parts that get all equal keys, with the rarest features as keys.
+    """Splits blocks by the parts that receive all equal keys, with the rarest features as keys.
 
-    ``table`` tells how often features occur; None if there are none.
+    ``table`` has the feature frequencies; None if there are no features.
     """
 
     def step(batches: Batches) -> Iterator[Any]:
@@ -140,7 +139,7 @@ def spread(job: Job, table: Optional[bytes], parts: int) -> Step:
 
 
 def gather(job: Job, parts: int) -> Step:
-    """All blocks of some parts become links, repeated texts and ids, and what is too large."""
+    """Turns all blocks of some parts into links, repeated texts and ids, and buckets to divide."""
 
     def step(batches: Batches) -> Iterator[Any]:
         gather = _engine.Gather(job.open())
@@ -152,9 +151,9 @@ def gather(job: Job, parts: int) -> Step:
 
 
 def linked(job: Job, blocks: list[Any], again: Callable[[bytes], list[Any]]) -> list[tuple[int, bytes]]:
-    """What all blocks of a run have in common, found here: kinds and blocks, as `gather` makes them.
+    """Finds the links between all blocks of a run in this process; returns rows as `gather` does.
 
-    ``again`` gives the features of crowded nodes.
+    ``again`` returns the features of the nodes in dense buckets.
     """
 
     def gathered(batches: list[Any]) -> list[tuple[int, bytes]]:
@@ -173,7 +172,7 @@ def linked(job: Job, blocks: list[Any], again: Callable[[bytes], list[Any]]) -> 
 
 
 def rows_of(batch: Any) -> list[tuple[int, bytes]]:
-    """Kinds and blocks of a batch."""
+    """Returns the kinds and blocks of a batch."""
     return list(zip(batch.column("kind").to_pylist(), batch.column("block").to_pylist()))
 
 
@@ -190,7 +189,7 @@ def _batch_of(blocks: list[bytes]) -> Any:
 
 
 def collect(job: Job, members: bytes) -> Step:
-    """Rows of documents become those that have a part in components."""
+    """Turns rows of documents into the rows of documents in components."""
 
     def step(batches: Batches) -> Iterator[Any]:
         collect = _engine.Collect(job.open(), members)
@@ -201,7 +200,7 @@ def collect(job: Job, members: bytes) -> Step:
 
 
 def name_texts(job: Job) -> Step:
-    """Rows of documents become rows of node, name, position, id and text."""
+    """Turns rows of documents into rows of node, name, position, id and text."""
 
     def step(batches: Batches) -> Iterator[Any]:
         collect = _engine.Collect(job.open(), _engine.members([], []))
@@ -212,7 +211,7 @@ def name_texts(job: Job) -> Step:
 
 
 def unpack_links() -> Step:
-    """Blocks of links become rows of two nodes."""
+    """Turns blocks of links into rows of two nodes."""
 
     def step(batches: Batches) -> Iterator[Any]:
         import numpy
@@ -228,7 +227,7 @@ def unpack_links() -> Step:
 
 
 def unpack_repeats(job: Job) -> Step:
-    """Blocks of repeated texts become rows of name, position and id."""
+    """Turns blocks of repeated texts into rows of name, position and id."""
 
     def step(batches: Batches) -> Iterator[Any]:
         for batch in batches:
@@ -237,12 +236,12 @@ def unpack_repeats(job: Job) -> Step:
     return step
 
 
-#: Bytes that a component may take.
+#: Largest size of a component in bytes.
 COMPONENT_MEMORY = 4 << 30
 
 
 def settle(job: Job, pairs: bool = False, limit: int = COMPONENT_MEMORY) -> Step:
-    """Rows of whole components, by component and rank, become removed documents or pairs.
+    """Turns rows of whole components, sorted by component and rank, into removed documents or pairs.
 
     A component that takes more than ``limit`` bytes is refused.
     """
@@ -257,7 +256,7 @@ def settle(job: Job, pairs: bool = False, limit: int = COMPONENT_MEMORY) -> Step
 
 
 def fingerprint(recipe: str) -> Step:
-    """Rows of id and text become rows of id and fingerprint, ``-`` where a text has none."""
+    """Turns rows of id and text into rows of id and fingerprint, ``-`` for a text without one."""
 
     def step(batches: Batches) -> Iterator[Any]:
         import pyarrow as pa

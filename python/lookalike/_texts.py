@@ -1,4 +1,4 @@
-"""Two texts compared, and texts cut into tokens."""
+"""Comparison of two texts, and texts as tokens."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ._recipe import RecipeLike, recipe_of
 
 
 class Figure(NamedTuple):
-    """A number that says how alike two texts are.
+    """One similarity or distance of two texts.
 
-    ``kind`` is similarity, distance, estimate or biased estimate; ``value`` is None where there is
-    none, for which ``detail`` gives the reason.
+    ``kind`` is similarity, distance, estimate or biased estimate. ``value`` is None if it is undefined;
+    ``detail`` then gives the reason.
 
     >>> import lookalike as la
     >>> la.compare("the ferry leaves at seven", "the ferry leaves at eight").figures["Jaccard"]
@@ -28,7 +28,7 @@ class Figure(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature of a text: its spelling, how often it occurs, its weight and the hash that votes.
+    """A feature of a text: its spelling, its number of occurrences, its weight and its hash.
 
     >>> import lookalike as la
     >>> la.compare("the ferry, the ferry", "a bridge").a.features[0]
@@ -42,7 +42,7 @@ class Feature(NamedTuple):
 
 
 class Steps:
-    """What a recipe makes of a text, one step after the other.
+    """The steps of a recipe for one text, from normalisation to sketches.
 
     >>> import lookalike as la
     >>> steps = la.compare("The FERRY leaves.", "a bridge").a
@@ -51,25 +51,25 @@ class Steps:
     """
 
     def __init__(self, told: dict[str, Any]) -> None:
-        #: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or empty.
+        #: Text state: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or empty.
         self.state: str = told["state"]
         self.normalized: str = told["normalized"]
         self.tokens: list[str] = told["tokens"]
-        #: The distinct features, the heaviest first.
+        #: Distinct features, the heaviest first.
         self.features = [Feature(*feature) for feature in told["features"]]
-        #: For every bit of the fingerprint, the highest first, the sum of the votes.
+        #: Sum of the votes for every bit of the fingerprint, the highest bit first.
         self.sums: list[float] = told["sums"]
         self.fingerprint: Optional[int] = told["fingerprint"]
         self.signature: Optional[list[int]] = told["signature"]
 
 
 class Comparison:
-    """What :func:`compare` found.
+    """The result of :func:`compare`.
 
-    ``match`` says whether a run would take the texts for near-duplicates, ``method`` by which route,
-    ``similarity`` how similar they are by the measure, ``why`` the reason in words; ``distance`` are
-    the bits in which their fingerprints differ. ``figures`` has every similarity by its name, ``a``
-    and ``b`` the steps of both texts.
+    ``match`` is True if a run takes the texts for near-duplicates, ``method`` is the route by which it
+    finds them, ``similarity`` their similarity by the measure and ``why`` the reason in words.
+    ``distance`` is the number of bits in which their fingerprints differ. ``figures`` has every similarity
+    by its name; ``a`` and ``b`` are the steps of both texts.
 
     >>> import lookalike as la
     >>> found = la.compare("the ferry leaves at seven", "the ferry leaves at eight", threshold=0.6)
@@ -107,7 +107,7 @@ def compare(
     verify: Optional[str] = None,
     unit: Optional[str] = None,
 ) -> Comparison:
-    """Compares two texts: every step and every similarity. The arguments are those of :func:`dedup`.
+    """Compares two texts by every step and every similarity. The arguments are those of :func:`dedup`.
 
     >>> import lookalike as la
     >>> found = la.compare("The ferry leaves at seven.", "the FERRY leaves at eight")
@@ -124,7 +124,7 @@ def _text(name: str, text: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{name} is no text: {error}") from error
+        raise InputError(f"{name} is not valid Unicode text: {error}") from error
     return text
 
 
@@ -137,11 +137,11 @@ def segment(
     weights: bool = False,
     threads: Optional[int] = None,
 ) -> Any:
-    """The tokens of every text: a table ``id, tokens``, tokens parted by spaces.
+    """Returns the tokens of every text as a table ``id, tokens`` with spaces between the tokens.
 
-    The recipe is jieba unless another is given, as for the command. With ``weights`` a table ``id, term,
-    count, weight, part``, the heaviest terms of a text first. ``text`` and ``id`` are as in :func:`dedup`.
-    Raises :class:`BadRowError` at the first row that cannot be used.
+    The default recipe is jieba, as for the command. With ``weights``, the table is ``id, term, count,
+    weight, part``, the heaviest terms of a text first. ``text`` and ``id`` are as in :func:`dedup`. Raises
+    :class:`BadRowError` at the first row that is not valid.
 
     >>> import lookalike as la
     >>> la.segment(["Größe, 你好!"])["tokens"][0].as_py()

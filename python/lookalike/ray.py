@@ -1,9 +1,9 @@
-"""Near-duplicates in Ray Data: the steps of :mod:`lookalike.spark` over the blocks of a data set.
+"""Near-duplicates in Ray Data, by the steps of :mod:`lookalike.spark` over the blocks of a data set.
 
 >>> from lookalike import ray as lar                              # doctest: +SKIP
 >>> kept = lar.dedup(ray.data.read_parquet("docs")).kept          # doctest: +SKIP
 
-A thin adapter: links and the ids of removed documents are followed by the process that calls.
+This is a thin adapter: the calling process holds all links and the ids of removed documents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Deduplicated", "dedup"]
 
-#: Parts that keys and components are sent to.
+#: Number of parts that receive keys and components.
 _PARTS = 64
 
 _BLOCKS = (("kind", "int32"), ("part", "int32"), ("block", "binary"))
@@ -39,7 +39,7 @@ _REMOVED = (("id", "string"), ("kept", "string"), ("similarity", "float64"), ("m
 
 
 class Deduplicated:
-    """What :func:`dedup` found.
+    """The result of :func:`dedup`.
 
     >>> from lookalike import ray as lar
     >>> texts = ["one and the same text", "something else", "One and the same text!"]
@@ -49,10 +49,10 @@ class Deduplicated:
     """
 
     def __init__(self, kept: "Dataset", removed: "pa.Table") -> None:
-        #: The kept rows of the data, with all their columns.
+        #: Kept rows of the data, with all their columns.
         self.kept = kept
-        #: A table ``id, kept, similarity, method, threshold, cluster``: every removed document, and the
-        #: most similar kept one.
+        #: A table ``id, kept, similarity, method, threshold, cluster``: every removed document with
+        #: its most similar kept document.
         self.removed = removed
 
 
@@ -65,10 +65,10 @@ def dedup(
     keep: Optional[str] = None,
     **settings: Any,
 ) -> Deduplicated:
-    """Keeps one of each group of near-duplicates, with the verdicts of one machine.
+    """Keeps one document of each cluster of near-duplicates, with the verdicts of one machine.
 
-    ``settings`` are those of :func:`lookalike.spark.dedup` that say which texts match. Rows whose text is
-    null are left out.
+    ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text is null are left
+    out.
 
     >>> from lookalike import ray as lar
     >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge"]
@@ -101,7 +101,7 @@ def dedup(
 
 
 def _columns(table: "pa.Table", names: list[str]) -> "pa.Table":
-    """Id, text, and the value that orders documents, if one does."""
+    """Returns id, text, and the value that orders documents, if any."""
     import pyarrow as pa
 
     id, text, *value = (table.column(name) for name in names)
@@ -131,7 +131,7 @@ def _of_kind(data: "Dataset", *kinds: int) -> "Dataset":
 
 
 def _members(job: Job, source: "Dataset") -> bytes:
-    """The members of components and the repeated texts."""
+    """Returns the members of components and the repeated texts."""
     sketched = _mapped(_steps.scatter(job), source).materialize()
     found = _gathered(job, _spread(job, sketched))
     crowded = b"".join(_blocks(found, _steps.CROWDED))
@@ -143,14 +143,14 @@ def _members(job: Job, source: "Dataset") -> bytes:
     repeated = [block.decode() for block in _blocks(found, _steps.REPEATED_ID)]
     if repeated:
         raise InputError(
-            f"{len(repeated)} ids stand in more than one row, such as '{min(repeated)}': every document needs "
-            "an id of its own"
+            f"{len(repeated)} ids occur in more than one row, for example '{min(repeated)}': give every document "
+            "a unique id"
         )
     return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
 
 
 def _spread(job: Job, sketched: "Dataset") -> "Dataset":
-    """Blocks cut into parcels for parts, with the rarest features of documents as keys."""
+    """Splits blocks by parts, with the rarest features of documents as keys."""
     import pyarrow as pa
 
     tables, table = _blocks(sketched, _steps.TABLE), None
@@ -162,12 +162,12 @@ def _spread(job: Job, sketched: "Dataset") -> "Dataset":
 
 
 def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, str], ...]") -> "Dataset":
-    """A step over the rows of every group."""
+    """Runs a step over the rows of every group."""
     import pyarrow as pa
     import ray
 
-    # Blocks without rows may have lost their columns, which Ray's shuffle then misses, and of a data set
-    # without rows it has no groups.
+    # Blocks without rows can lack columns, so that Ray's shuffle fails, and a data set without rows has no
+    # groups.
     blocks = data.materialize().to_arrow_refs()
     rows = ray.remote(lambda table: table.num_rows)
     counts = ray.get([rows.remote(block) for block in blocks])
@@ -180,7 +180,7 @@ def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, st
 
 
 def _gathered(job: Job, keyed: "Dataset") -> "Dataset":
-    """What parts find."""
+    """Returns the links and repeats that the parts find."""
     step = _steps.gather(job, _PARTS)
     return _grouped(keyed, "part", lambda table: _run(step, table), _BLOCKS)
 
@@ -190,7 +190,7 @@ def _blocks(found: "Dataset", kind: int) -> list[bytes]:
 
 
 def _settled(job: Job, collected: "Dataset") -> "pa.Table":
-    """Removed documents."""
+    """Returns the removed documents."""
     import pyarrow as pa
 
     def binned(table: "pa.Table") -> "pa.Table":

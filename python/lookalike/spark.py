@@ -1,12 +1,12 @@
-"""Near-duplicates in Spark DataFrames: the verdicts of one machine, from as many as there are.
+"""Near-duplicates in Spark DataFrames, with the same verdicts as on one machine.
 
 >>> from lookalike import spark as las                            # doctest: +SKIP
 >>> result = las.dedup(spark.read.parquet("docs"))                # doctest: +SKIP
 >>> result.kept.write.parquet("docs-without-duplicates")          # doctest: +SKIP
 
-For Spark 4 and what speaks its protocol (Spark Connect, Sail). The package must be installed where tasks
-run. Names and defaults are those of the command; documents are ordered by id, as ``lookalike dedup
---keep min:id`` orders them, and the verdicts are the same. See ``docs/spark.md`` for what is shuffled.
+Works with Spark 4 and engines with its protocol (Spark Connect, Sail). The package must be installed where
+tasks run. Names and defaults are those of the command. Documents are ordered by id, and the verdicts equal
+those of ``lookalike dedup --keep min:id``. ``docs/spark.md`` describes the shuffled data.
 """
 
 from __future__ import annotations
@@ -37,30 +37,29 @@ _COLLECTED = (
 _REMOVED = "id string, kept string, similarity double, method string"
 _PAIRS = "a string, b string, similarity double"
 
-#: Parts of keys for each partition of a shuffle, so that partitions are about even.
+#: Parts of keys for each partition of a shuffle, so that partitions have about equal sizes.
 _PARTS = 4
 
-#: Tables of frequencies, 4 MiB each, that the driver adds up.
+#: Largest number of frequency tables (4 MiB each) that the driver adds up.
 _TABLES = 16
 
-#: Bytes of links of a partition that the driver takes at once.
+#: Largest size in bytes of the links of a partition that the driver collects at once.
 _FEW_LINKS = 128 << 10
 
-#: Bytes of a link.
+#: Size of a link in bytes.
 _LINK = 16
 
-#: Removed ids that are sent to every task rather than shuffled.
+#: Largest number of removed ids that are broadcast instead of shuffled.
 _BROADCAST = 1_000_000
 
-#: Types that hold no single value.
+#: Types without a single value.
 _COMPOSED = ("array", "map", "struct", "binary", "variant")
 
 
 class Deduplicated:
-    """What :func:`dedup` found.
+    """The result of :func:`dedup`.
 
-    Tables that later steps ask for are held by Spark, or in the checkpoint directory where one was given,
-    until :meth:`unpersist`.
+    Spark, or the checkpoint directory if given, holds the tables for later steps until :meth:`unpersist`.
 
     >>> from lookalike import spark as las
     >>> rows = [("1", "one and the same text"), ("2", "something else"), ("3", "One and the same text!"), ("4", None)]
@@ -75,8 +74,8 @@ class Deduplicated:
     def __init__(self, run: "_Run", removed: "DataFrame", count: int) -> None:
         self._run = run
         self._count = count
-        #: ``id, kept, similarity, method, threshold, cluster``: every removed document, and the most
-        #: similar kept one.
+        #: ``id, kept, similarity, method, threshold, cluster``: every removed document with its most
+        #: similar kept document.
         self.removed = removed
 
     @cached_property
@@ -95,8 +94,8 @@ class Deduplicated:
 
     @property
     def rejected(self) -> "DataFrame":
-        """The rows that cannot be used, which are in no other table: their text is null, or as `reasons`
-        tells."""
+        """The rows that are not valid and are in no other table: their text is null, or `reasons` has the
+        reason."""
         from pyspark.sql import functions as F
 
         run = self._run
@@ -108,12 +107,12 @@ class Deduplicated:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why rows of some ids cannot be used, beside those whose text is null."""
+        """The reasons, by id, why rows with a text are not valid."""
         return dict(self._run.unusable)
 
     @cached_property
     def clusters(self) -> "DataFrame":
-        """``id, cluster, representative, similarity, kept``: the documents that are not alone."""
+        """``id, cluster, representative, similarity, kept``: the documents in clusters of two or more."""
         from pyspark.sql import functions as F
 
         def row(table: "DataFrame", id: str, similarity: "Column", kept: bool) -> "DataFrame":
@@ -127,13 +126,13 @@ class Deduplicated:
 
     @property
     def pairs(self) -> "DataFrame":
-        """``a, b, similarity``: each removed document ``b`` with the kept one it repeats."""
+        """``a, b, similarity``: each removed document ``b`` with its kept document ``a``."""
         from pyspark.sql import functions as F
 
         return self.removed.select(F.col("kept").alias("a"), F.col("id").alias("b"), "similarity")
 
     def unpersist(self) -> None:
-        """Gives back what Spark holds for this result."""
+        """Releases the tables that Spark holds for this result."""
         self._run.unpersist()
 
 
@@ -160,26 +159,26 @@ def dedup(
     links_on_driver: int = 4_000_000,
     component_memory: int = _steps.COMPONENT_MEMORY,
 ) -> Deduplicated:
-    """Keeps one of each group of near-duplicates; the rows of ``result.kept`` are those of one machine.
+    """Keeps one document of each cluster of near-duplicates, with the same result as on one machine.
 
     ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Several columns of
     text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``keep`` is first
-    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD; ties fall to the smallest id.
-    ``within`` matches only equal values of a column. All of ``against``, with the same columns, precede the
-    data and count as kept. ``features`` names a column of features made elsewhere: strings, a map of
-    strings to weights, or a string that is split at white space. The other settings are those of
-    :func:`lookalike.dedup`; ``window`` and ``time`` are for one machine.
+    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD; among equals, the smallest id
+    is kept. ``within`` restricts matches to equal values of a column. All documents of ``against``, which has
+    the same columns, precede the data and are kept. ``features`` names a column of given features: strings, a
+    map of strings to weights, or a string that is split at white space. The other settings are those of
+    :func:`lookalike.dedup`; ``window`` and ``time`` are refused.
 
-    The data is read three times, and must have the same rows each time. ``checkpoint`` is a directory, on
-    any file system that Spark writes to, where intermediate tables are written; without it
-    Spark persists them. Up to ``links_on_driver`` links between documents are followed by the driver (16
-    bytes each), more by joins, which need ``checkpoint`` or a session that can make local ones. A run whose
-    sketches have no more bytes than that is linked by the driver altogether. Documents that are
-    connected are settled by one task: a component whose texts, with 600 bytes for each, take more than
-    ``component_memory`` bytes (4 GiB) ends the run with an error that names one of them.
+    The data is read three times and must have the same rows each time. ``checkpoint`` is a directory for
+    intermediate tables on any file system that Spark writes to; without it, Spark persists them. The driver
+    connects up to ``links_on_driver`` links between documents (16 bytes each). More links are connected by
+    joins, which need ``checkpoint`` or a session with local checkpoints. If all sketches of a run fit into the
+    bytes of these links, the driver also finds the links. One task decides each component of connected
+    documents. If the texts of a component, with 600 bytes added for each, take more than
+    ``component_memory`` bytes (4 GiB), the run ends with an error that names one of them.
 
-    Raises :class:`InputError` for missing columns and repeated ids and :class:`SettingError` for settings
-    that contradict one another.
+    Raises :class:`InputError` for missing columns and repeated ids, and :class:`SettingError` for settings
+    that contradict each other.
 
     >>> from lookalike import spark as las
     >>> rows = [("1", "seven and nine", 3), ("2", "Seven and nine!", 4), ("3", "from monday on", 3)]
@@ -190,7 +189,7 @@ def dedup(
     """
     if window is not None or time is not None:
         raise SettingError(
-            "window and time are for one machine: leave them out, or divide the data by a column for within"
+            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
         )
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
@@ -203,9 +202,9 @@ def dedup(
 
 
 def cluster(df: "DataFrame", text: Names = "text", id: str = "id", **settings: Any) -> "DataFrame":
-    """The documents that are not alone: ``id, cluster, representative, similarity, kept``.
+    """Returns the documents in clusters of two or more: ``id, cluster, representative, similarity, kept``.
 
-    A cluster is a kept document with those that were removed for it. The arguments are those of
+    A cluster is a kept document with the documents removed as its duplicates. The arguments are those of
     :func:`dedup`.
 
     >>> from lookalike import spark as las
@@ -230,8 +229,8 @@ def pairs(
     recipe: RecipeLike = "default",
     **settings: Any,
 ) -> "DataFrame":
-    """Every pair of near-duplicates: ``a, b, similarity``, of equal texts the first document only, as
-    ``lookalike pairs --distinct`` lists them.
+    """Returns every pair of near-duplicates as ``a, b, similarity``. Of equal texts, only the first document
+    is listed, as with ``lookalike pairs --distinct``.
 
     ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep`` and ``against``.
 
@@ -254,9 +253,9 @@ def pairs(
 def fingerprint(
     df: "DataFrame", text: Names = "text", id: str = "id", *, recipe: RecipeLike = "default"
 ) -> "DataFrame":
-    """The SimHash fingerprint of every document in hexadecimal digits: ``id, fingerprint``.
+    """Returns the SimHash fingerprint of every document in hexadecimal digits: ``id, fingerprint``.
 
-    A text with too little in it for one has ``-``.
+    The fingerprint of a text that is too short is ``-``.
 
     >>> from lookalike import spark as las
     >>> rows = [("1", "the ferry leaves at seven"), ("2", "THE FERRY leaves at seven!"), ("3", "")]
@@ -270,7 +269,7 @@ def fingerprint(
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns that a run wants, by their names in the data."""
+    """Names of the columns that a run needs."""
 
     text: list[str]
     id: str
@@ -279,7 +278,7 @@ class _Columns:
     features: Optional[str] = None
 
     def of(self, data: "DataFrame", given: Optional[bool] = None) -> "DataFrame":
-        """The columns under the names that the steps have for them."""
+        """Returns the columns under the names that the steps use."""
         from pyspark.sql import functions as F
 
         columns = [self.id_of(data).cast("string").alias("id")]
@@ -294,11 +293,11 @@ class _Columns:
         return data.select(*columns)
 
     def id_of(self, data: "DataFrame") -> "Column":
-        """The column of the ids."""
+        """Returns the column of the ids."""
         return _column(data, self.id, (*_COMPOSED, "boolean"))
 
     def text_of(self, data: "DataFrame") -> Optional["Column"]:
-        """The text, null where there is none; None if features stand for it."""
+        """Returns the column of the text; None if features replace the text."""
         from pyspark.sql import functions as F
 
         if self.features is not None and not all(_is_there(data, name) for name in self.text):
@@ -314,7 +313,7 @@ def _is_there(data: "DataFrame", name: str) -> bool:
 
 
 def _column(data: "DataFrame", name: str, refused: Sequence[str] = (), strings: bool = False) -> "Column":
-    """A column by its own name, or within others by a path such as ``a.b``."""
+    """Returns a column by its name, or a nested field by its path, for example ``a.b``."""
     if not _is_there(data, name):
         there = ", ".join(f"'{other}'" for other in data.columns)
         raise InputError(f"the data has no column '{name}' among {there}")
@@ -326,18 +325,19 @@ def _column(data: "DataFrame", name: str, refused: Sequence[str] = (), strings: 
         kind = data.select(column).schema[0].dataType
     if strings and kind.typeName() not in ("string", "char", "varchar", "void"):
         raise InputError(
-            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used as text: cast it"
+            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used as text: cast "
+            "it to a string"
         )
     if kind.typeName() in refused:
         raise InputError(
-            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used here: give one with "
-            "a single value, such as a string or a number"
+            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used here: give a "
+            "column of single values, for example strings or numbers"
         )
     return column.cast("string") if strings else column
 
 
 class _Run:
-    """The tables of a run, one made from another."""
+    """The tables of a run."""
 
     def __init__(
         self, data: "DataFrame", columns: _Columns, job: Job, checkpoint: Optional[str],
@@ -359,11 +359,11 @@ class _Run:
         self.held: list["DataFrame"] = []
         self.parts = _PARTS * int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
         self.written = 0
-        #: Ids of rows that cannot be used, though they have a text, and why.
+        #: Ids of rows that have a text but are not valid, and the reasons.
         self.unusable: list[tuple[str, str]] = []
 
     def deduplicated(self) -> Deduplicated:
-        """The removed documents, and what follows from them."""
+        """Returns the result of a deduplication."""
         from pyspark.sql import functions as F
 
         columns = [F.lit(self.job.threshold).alias("threshold"), F.col("kept").alias("cluster")]
@@ -375,12 +375,12 @@ class _Run:
         return Deduplicated(self, removed, count)
 
     def pairs(self) -> "DataFrame":
-        """All pairs."""
+        """Returns all pairs."""
         settled, count = self.settled(_PAIRS)
         return self.keep(settled) if count is None else settled
 
     def settled(self, schema: str) -> tuple["DataFrame", Optional[int]]:
-        """Removed documents, or pairs; of small runs they are on the driver, and it is known how many."""
+        """Returns removed documents or pairs; for small runs, which the driver holds, also their number."""
         collected, is_small = self.collected()
         whole = collected.repartition("component").sortWithinPartitions("component", "rank")
         step = _steps.settle(self.job, schema == _PAIRS, self.component_memory)
@@ -391,7 +391,7 @@ class _Run:
         return self.spark.createDataFrame(table, schema), table.num_rows
 
     def collected(self) -> tuple["DataFrame", bool]:
-        """Documents with a part in components, and whether the driver has linked all of them."""
+        """Returns the documents in components, and True if the driver has linked all of them."""
         from pyspark.sql import functions as F
 
         sketched = self.keep(self.source.mapInArrow(_steps.scatter(self.job), _BLOCKS))
@@ -417,13 +417,13 @@ class _Run:
         return self.joined(links, repeats), False
 
     def by_members(self, found: list[tuple[int, bytes]]) -> "DataFrame":
-        """Documents with a part in components that every task knows."""
+        """Returns the documents in components, whose members every task receives."""
         of_kind = lambda kind: [block for of, block in found if of == kind]
         members = _engine.members(of_kind(_steps.LINKS), of_kind(_steps.REPEATS))
         return self.source.mapInArrow(_steps.collect(self.job, members), _COLLECTED)
 
     def linked_here(self, sketched: "DataFrame") -> list[tuple[int, bytes]]:
-        """Links between documents, and what else there is to find, from blocks that the driver takes."""
+        """Returns links and other findings from blocks that the driver collects."""
 
         def again(crowded: bytes) -> list[Any]:
             return self.source.mapInArrow(_steps.scatter(self.job, crowded), _BLOCKS).toArrow().to_batches()
@@ -436,7 +436,7 @@ class _Run:
         return found
 
     def linked(self, sketched: "DataFrame", kinds: list[int]) -> tuple["DataFrame", list[Any]]:
-        """Blocks of links between documents, and what else parts have found; see `others`."""
+        """Returns blocks of links between documents, and the other findings of the parts; see `others`."""
         if _steps.REJECTED in kinds:
             rows = sketched.where(f"kind = {_steps.REJECTED}").select("block").collect()
             self.reject([bytes(row.block) for row in rows])
@@ -454,7 +454,7 @@ class _Run:
         return _union([table.where(f"kind = {_steps.LINKS}") for table in found]), others
 
     def spread(self, sketched: "DataFrame", tables: Optional[int]) -> "DataFrame":
-        """Blocks cut into parcels for parts. ``tables`` is how many tables of frequencies there are."""
+        """Splits blocks by parts. ``tables`` is the number of frequency tables."""
         of_tables = sketched.where(f"kind = {_steps.TABLE}")
         if tables is None or tables > _TABLES:
             of_tables = of_tables.repartition(1).mapInArrow(_steps.add_tables(self.job), _BLOCKS)
@@ -466,25 +466,25 @@ class _Run:
         return sketched.where(kinds).mapInArrow(_steps.spread(self.job, table, self.parts), _BLOCKS)
 
     def reject(self, told: list[bytes]) -> None:
-        """Remembers rows that cannot be used."""
+        """Stores rows that are not valid."""
         self.unusable += [tuple(json.loads(row)) for row in told]
 
     def unusable_ids(self) -> "DataFrame":
-        """Their ids."""
+        """Returns the ids of rows that have a text but are not valid."""
         return self.spark.createDataFrame([(id,) for id, _ in self.unusable], "__removed string")
 
     def refuse_ids(self, others: list[tuple[int, bytes]]) -> None:
-        """Refuses ids that several rows have."""
+        """Refuses ids that occur in several rows."""
         _refuse_repeated(others, _steps.REPEATED_ID, "")
         _refuse_repeated(others, _steps.REPEATED_GIVEN_ID, " of against")
 
     def gathered(self, keyed: "DataFrame") -> "DataFrame":
-        """What parts find."""
+        """Returns the links and repeats that the parts find."""
         whole = keyed.repartition("part")
         return self.keep(whole.mapInArrow(_steps.gather(self.job, self.parts), _BLOCKS))
 
     def others(self, found: "DataFrame") -> list[Any]:
-        """What parts have found; of squares and many links only how large they are."""
+        """Returns the findings of the parts; of divided buckets and many links, only their sizes."""
         from pyspark.sql import functions as F
 
         size = F.length("block")
@@ -493,7 +493,7 @@ class _Run:
         return found.select("kind", size.alias("bytes"), block).collect()
 
     def joined(self, links: "DataFrame", repeats: list[bytes]) -> "DataFrame":
-        """What `collect` makes, by joins: for more members than a machine holds."""
+        """Returns the rows of `collect` by joins, for more members than one machine holds."""
         from pyspark.sql import functions as F
 
         labels = self.components(links)
@@ -523,9 +523,9 @@ class _Run:
         )
 
     def components(self, links: "DataFrame") -> "DataFrame":
-        """The smallest node that each is connected with, by large-star and small-star in turn.
+        """Returns each node with the smallest node of its component, by alternating large-star and small-star.
 
-        Kiveris et al., "Connected Components in MapReduce and Beyond", 2014. Every round is a
+        Source: Kiveris et al., "Connected Components in MapReduce and Beyond", 2014. Every round ends with a
         checkpoint.
         """
         from pyspark.sql import functions as F
@@ -543,11 +543,11 @@ class _Run:
         return self.keep(members.union(roots).distinct())
 
     def round_done(self, edges: "DataFrame") -> "DataFrame":
-        """The edges, cut off from how they came about."""
+        """Returns the edges without their lineage."""
         return self.keep(edges) if self.checkpoint else edges.localCheckpoint()
 
     def keep(self, table: "DataFrame") -> "DataFrame":
-        """The table, made once: in the checkpoint directory, or by Spark."""
+        """Returns the table, computed once and stored in the checkpoint directory or by Spark."""
         if self.checkpoint is None:
             table = table.persist()
             self.held.append(table)
@@ -558,7 +558,7 @@ class _Run:
         return self.spark.read.parquet(path)
 
     def unpersist(self) -> None:
-        """Gives back what Spark holds."""
+        """Releases the tables that Spark holds."""
         for table in self.held:
             table.unpersist()
         self.held.clear()
@@ -572,7 +572,7 @@ def _union(tables: list["DataFrame"]) -> "DataFrame":
 
 
 def _large_star(edges: "DataFrame") -> "DataFrame":
-    """Every node's larger neighbours go to the smallest of its neighbours and itself."""
+    """Connects the larger neighbours of every node with the smallest of its neighbours and itself."""
     from pyspark.sql import functions as F
 
     both = edges.union(edges.select(F.col("v").alias("u"), F.col("u").alias("v")))
@@ -583,7 +583,7 @@ def _large_star(edges: "DataFrame") -> "DataFrame":
 
 
 def _small_star(edges: "DataFrame") -> "DataFrame":
-    """Every node and its smaller neighbours go to the smallest of them."""
+    """Connects every node and its smaller neighbours with the smallest of them."""
     from pyspark.sql import functions as F
 
     down = edges.select(F.greatest("u", "v").alias("u"), F.least("u", "v").alias("v"))
@@ -598,6 +598,6 @@ def _refuse_repeated(others: list[tuple[int, bytes]], kind: int, whose: str) -> 
     if repeated:
         shown = ", ".join(f"'{id}'" for id in sorted(repeated)[:3])
         raise InputError(
-            f"{len(repeated)} ids{whose} stand in more than one row, such as {shown}: every document needs an id "
-            "of its own"
+            f"{len(repeated)} ids{whose} occur in more than one row, for example {shown}: give every document "
+            "a unique id"
         )

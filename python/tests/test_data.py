@@ -51,7 +51,7 @@ def test_columns_of_several_kinds_can_be_there_but_not_be_used():
     rows = [dict(zip(mixed, values)) for values in zip(*mixed.values())]
     for data in (rows, pandas.DataFrame(mixed)):
         assert la.dedup(data).kept_rows.tolist() == [0, 2]
-        with pytest.raises(la.InputError, match="the column `meta` of data is of the type .*several kinds"):
+        with pytest.raises(la.InputError, match="the column `meta` of data is of the type .*several types"):
             la.dedup(data, id="meta")
 
 

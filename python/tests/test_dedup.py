@@ -55,7 +55,7 @@ def test_repeated_ids_are_counted():
     assert len(la.pairs(rows, distinct=True).pairs) == 0
     with pytest.raises(la.InputError, match="is in data:1 and data:3, but ids must differ"):
         la.dedup(rows, strict=True)
-    with pytest.raises(la.SettingError, match="give one of them"):
+    with pytest.raises(la.SettingError, match="give only one of them"):
         la.pairs(rows, all=True, distinct=True)
 
 

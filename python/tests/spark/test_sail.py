@@ -299,7 +299,7 @@ def test_refusals(spark):
     with pytest.raises(la.SettingError, match="window"):
         las.dedup(frame, window="2d", time="n")
     known = spark.createDataFrame([("b", "one"), ("b", "two")], "id string, text string")
-    with pytest.raises(la.InputError, match="of against stand in more than one row, such as 'b'"):
+    with pytest.raises(la.InputError, match="of against occur in more than one row, for example 'b'"):
         las.dedup(frame.select("id", "text"), against=known)
 
 
