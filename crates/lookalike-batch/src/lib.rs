@@ -1,15 +1,10 @@
 //! Near-duplicate runs over files, in bounded memory: deduplication, pairs, indexes, fingerprints and
 //! evaluation.
 
-pub mod error;
 mod fingerprint_notation;
 pub mod index;
 pub mod match_options;
 pub mod recipes;
 pub mod run;
-pub mod sink;
-pub mod source;
-mod spool;
 
-pub use error::{Error, ErrorKind, Result};
 pub use fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};

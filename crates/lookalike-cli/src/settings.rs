@@ -24,8 +24,8 @@ use lookalike_batch::run::{
     PlantOutputs, PlantSettings, RunInputs, RunSettings, RunWindow, SegmentSettings, SegmentTexts,
     SketchKind, TermListing,
 };
-use lookalike_batch::sink::OutputTarget;
-use lookalike_batch::source::{self, IdField, InvalidText, ReadOptions, WantedFields};
+use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::{self, IdField, InvalidText, ReadOptions, WantedFields};
 
 use crate::args::{
     self, AuditArgs, BareFingerprintArgs, DedupArgs, FingerprintArgs, FormatArg, IdfArgs,

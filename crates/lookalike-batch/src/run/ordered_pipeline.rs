@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
+
 use super::progress::{ProgressListener, begin_reading};
-use crate::error::{Error, Result};
-use crate::source::{InputBlock, InputSet, ParseScratch};
 
 /// Number of finished blocks per thread that may wait for earlier blocks.
 const WAITING: u64 = 3;

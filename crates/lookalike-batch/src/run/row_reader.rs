@@ -7,6 +7,8 @@ use std::time::Instant;
 use lookalike::audit::SampleComparer;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{DocumentSketcher, DocumentSketches};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
 
 use super::audit::RunAudit;
 use super::documents::{ExtraFields, ReadDocuments};
@@ -14,8 +16,6 @@ use super::forecast::RowSampling;
 use super::progress::{ProgressListener, begin_reading};
 use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::RunSettings;
-use crate::error::{Error, Result};
-use crate::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
 
 /// Everything needed to convert a row to a sketch.
 pub(super) struct CorpusReader<'a> {

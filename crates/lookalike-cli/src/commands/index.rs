@@ -83,7 +83,7 @@ fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
 fn run_insertion(
     run: &AddRun,
     (running, replaced): (&RunningArgs, &ReplacedFiles),
-    work: impl FnOnce(&ProgressReporter) -> lookalike_batch::Result<AddSummary>,
+    work: impl FnOnce(&ProgressReporter) -> lookalike_io::Result<AddSummary>,
 ) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(running.quiet);
     let reporter = ProgressReporter::new(printer, running.strict);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
-use lookalike_batch::sink::{ByteWriter, OutputTarget};
+use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_store::{
     self as store, Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder,
     ImportCounts, ReadFolder, VerificationLimits, VerifyReport,

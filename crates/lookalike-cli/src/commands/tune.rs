@@ -10,7 +10,7 @@ use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike_batch::run::{
     self, RemovedShare, SettingPrice, TuneSummary, TunedSummary, measure_name, method_name,
 };
-use lookalike_batch::sink::{ByteWriter, OutputTarget};
+use lookalike_io::sink::{ByteWriter, OutputTarget};
 use serde_json::json;
 
 use super::eval::report::{FIGURE, describe_labels, format_cut, format_figure};

@@ -15,7 +15,7 @@ use lookalike_batch::run::{
     LabelledInputs, LabelledRows, PairFields, TuneSettings, lowest_threshold, options_to_measure,
     thresholds_from,
 };
-use lookalike_batch::sink::OutputTarget;
+use lookalike_io::sink::OutputTarget;
 
 use super::{
     check_separate_outputs, is_standard, of_sequences, output_target, read_options, thread_count,

@@ -6,12 +6,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lookalike::audit::{DrawnDocument, DrawnSample, SampleComparer};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike_io::error::Result;
+use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
 
 use super::super::row_reader::analyze_row;
 use super::super::settings::AuditSettings;
 use super::OF_INPUTS;
-use crate::error::Result;
-use crate::source::{InputBlock, InputSet, ParseScratch};
 
 /// Number of sampled documents if the size of the input is unknown.
 const AUDITED: usize = 1000;

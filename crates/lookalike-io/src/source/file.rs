@@ -190,12 +190,12 @@ impl InputFile {
     }
 
     /// Returns the header row of CSV as it is in the input, with its line end if it has one.
-    pub(crate) fn header_row(&self) -> Option<&[u8]> {
+    pub fn header_row(&self) -> Option<&[u8]> {
         self.header.get().map(Vec::as_slice)
     }
 
     /// Returns the number of the first row over all inputs, once it has been read.
-    pub(crate) fn first_number(&self) -> Option<u64> {
+    pub fn first_number(&self) -> Option<u64> {
         self.first_number.get().copied()
     }
 

@@ -20,12 +20,12 @@ use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 
-pub(crate) use atomic::ProvisionalDirectory;
+pub use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use byte_writer::{ByteWriter, check_output};
 pub use kept_rows::{check_kept, prepare_kept};
 pub use staged_output::{StagedOutput, commit_all};
-pub(crate) use table::escape_tsv;
+pub use table::escape_tsv;
 pub use table::{TableCell, TableColumn, TableRows, TableWriter, check_table};
 
 /// The destination of an output.
@@ -87,7 +87,7 @@ impl Hash for CollectedTable {
 impl OutputTarget {
     /// Returns `true` if the output is a file that appears only when it is complete. A device or a pipe
     /// does not: bytes once written to it cannot be withdrawn.
-    pub(crate) fn appears_complete(&self) -> bool {
+    pub fn appears_complete(&self) -> bool {
         match self {
             Self::Path(path) => {
                 std::fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())

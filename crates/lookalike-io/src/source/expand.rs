@@ -231,7 +231,7 @@ fn metadata_of(path: &Path) -> Result<Metadata> {
 }
 
 /// Returns the format of a file by its extension, after the one of the compression is removed.
-pub(crate) fn format_by_extension(path: &Path) -> Option<InputFormat> {
+pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
     let extension = lower_extension(path)?;
     if COMPRESSED.contains(&extension.as_str()) {
         return format_by_extension(Path::new(path.file_stem()?))
@@ -285,14 +285,17 @@ fn holds_list(path: &Path) -> bool {
 
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CompressionKind {
+pub enum CompressionKind {
+    /// Not compressed.
     None,
+    /// gzip; any number of members.
     Gzip,
+    /// Zstandard; any number of frames.
     Zstd,
 }
 
 /// Returns the compression by a file's extension.
-pub(crate) fn compression_by_extension(path: &Path) -> CompressionKind {
+pub fn compression_by_extension(path: &Path) -> CompressionKind {
     match lower_extension(path).as_deref() {
         Some("gz" | "gzip") => CompressionKind::Gzip,
         Some("zst" | "zstd") => CompressionKind::Zstd,

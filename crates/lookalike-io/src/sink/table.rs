@@ -580,7 +580,7 @@ pub(super) fn put_delimited(text: &str, delimiter: u8, quoting: bool, out: &mut 
 }
 
 /// Returns a value as TSV contains it.
-pub(crate) fn escape_tsv(text: &str) -> Cow<'_, str> {
+pub fn escape_tsv(text: &str) -> Cow<'_, str> {
     let is_special = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
     if !text.bytes().any(is_special) {
         return Cow::Borrowed(text);

@@ -73,9 +73,8 @@ use std::path::PathBuf;
 pub use block::{InputBlock, ParseScratch};
 pub(crate) use columnar::PositionedFile;
 pub use convert::{to_binary, to_large_strings};
-pub(crate) use expand::{
-    CompressionKind, compression_by_extension, format_by_extension, is_named_json,
-};
+pub(crate) use expand::is_named_json;
+pub use expand::{CompressionKind, compression_by_extension, format_by_extension};
 pub use features::RowFeatures;
 pub use file::InputFile;
 pub use inputs::InputSet;
@@ -133,7 +132,7 @@ impl RowSource {
 
     /// Returns `true` if the format of every input is known from its extension, or because it is a
     /// table.
-    pub(crate) fn says_its_format(&self) -> bool {
+    pub fn says_its_format(&self) -> bool {
         match self {
             Self::Paths(paths) => paths.iter().all(|path| format_by_extension(path).is_some()),
             Self::Table(_) => true,

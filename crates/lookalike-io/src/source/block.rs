@@ -68,7 +68,7 @@ impl InputBlock {
     }
 
     /// Returns the numbers of its rows, bad rows included.
-    pub(crate) fn row_numbers(&self) -> std::ops::Range<u64> {
+    pub fn row_numbers(&self) -> std::ops::Range<u64> {
         let (first, count) = match &self.body {
             BlockBody::Lines(lines) => (lines.number, lines.rows),
             BlockBody::Documents(documents) => (documents.number, documents.ends.len() as u64),
@@ -88,7 +88,7 @@ impl InputBlock {
     }
 
     /// Bytes of its rows: expanded ones, of Parquet those on disk, 0 of a table in memory.
-    pub(crate) fn bytes_of_rows(&self) -> u64 {
+    pub fn bytes_of_rows(&self) -> u64 {
         match &self.body {
             BlockBody::Lines(lines) => (lines.buffer.filled_bytes().len() - lines.start) as u64,
             BlockBody::Documents(documents) => documents.buffer.filled_bytes().len() as u64,

@@ -45,7 +45,7 @@ impl StagedOutput {
 
     /// Treats a closed pipe as success, because its reader has all it wanted; the other outputs of the
     /// run are completed.
-    pub(crate) fn even_if_unread(prepared: Result<Self>) -> Result<Self> {
+    pub fn even_if_unread(prepared: Result<Self>) -> Result<Self> {
         match prepared {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 Ok(Self::without_name(WrittenOutput::default()))

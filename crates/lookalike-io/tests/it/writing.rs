@@ -10,11 +10,11 @@ use arrow_array::builder::*;
 use arrow_array::cast::AsArray;
 use arrow_array::*;
 use arrow_select::concat::concat_batches;
-use lookalike_batch::error::{ErrorKind, Result};
-use lookalike_batch::sink::{
+use lookalike_io::error::{ErrorKind, Result};
+use lookalike_io::sink::{
     OutputRows, OutputTarget, RowAnnotation, WriteOptions, WrittenOutput, prepare_kept,
 };
-use lookalike_batch::source::{InputSet, ReadOptions, RowPlace};
+use lookalike_io::source::{InputSet, ReadOptions, RowPlace};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::KeyValue;

@@ -9,8 +9,8 @@ use arrow_array::builder::*;
 use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields as ArrowFields};
-use lookalike_batch::error::ErrorKind;
-use lookalike_batch::source::{
+use lookalike_io::error::ErrorKind;
+use lookalike_io::source::{
     IdField, InputFormat, InputSet, InvalidText, ReadOptions, WantedFields,
 };
 use parquet::arrow::ArrowWriter;

@@ -5,9 +5,9 @@ use std::slice::from_ref;
 
 use arrow_array::cast::AsArray;
 use arrow_array::*;
-use lookalike_batch::error::ErrorKind;
-use lookalike_batch::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
-use lookalike_batch::source::{InputSet, ReadOptions};
+use lookalike_io::error::ErrorKind;
+use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
+use lookalike_io::source::{InputSet, ReadOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use tempfile::tempdir;
 

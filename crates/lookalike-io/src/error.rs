@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// An error of a run over files.
+/// An error of reading, of writing, or of a run over files.
 ///
 /// It is one pointer wide, so that a `Result` of a small value stays small in hot loops.
 pub struct Error(Box<ErrorInner>);
@@ -64,39 +64,45 @@ impl Error {
         self.0.kind
     }
 
-    pub(crate) fn usage_error(message: impl Into<String>) -> Self {
+    /// Creates an error of the kind [`ErrorKind::Usage`].
+    pub fn usage_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
     }
 
-    pub(crate) fn input_error(message: impl Into<String>) -> Self {
+    /// Creates an error of the kind [`ErrorKind::Input`].
+    pub fn input_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Input, message)
     }
 
-    pub(crate) fn output_error(message: impl Into<String>) -> Self {
+    /// Creates an error of the kind [`ErrorKind::Output`].
+    pub fn output_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Output, message)
     }
 
-    pub(crate) fn limit_error(message: impl Into<String>) -> Self {
+    /// Creates an error of the kind [`ErrorKind::Limit`].
+    pub fn limit_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Limit, message)
     }
 
-    pub(crate) fn engine_error(message: impl Into<String>) -> Self {
+    /// Creates an error of the kind [`ErrorKind::Engine`].
+    pub fn engine_error(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Engine, message)
     }
 
     /// Prefixes the message with a place: "{place}: {message}".
-    pub(crate) fn with_place(mut self, place: &str) -> Self {
+    #[must_use]
+    pub fn with_place(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
     /// Creates the error of a failed read of `name`: "cannot {action} {name}: {cause}".
-    pub(crate) fn read_error(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
+    pub fn read_error(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
         Self::input_error(format!("cannot {action} {name}: {cause}")).with_source(cause)
     }
 
     /// Creates the error of a failed write to `name`. A closed pipe has a kind of its own.
-    pub(crate) fn write_error(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
+    pub fn write_error(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
         let kind = match cause.kind() {
             io::ErrorKind::BrokenPipe => ErrorKind::BrokenPipe,
             _ => ErrorKind::Output,
@@ -112,7 +118,7 @@ impl From<lookalike::Error> for Error {
 }
 
 /// Returns a path as messages show it: as given, with undecodable bytes replaced.
-pub(crate) fn display_path(path: &Path) -> String {
+pub fn display_path(path: &Path) -> String {
     path.display().to_string()
 }
 

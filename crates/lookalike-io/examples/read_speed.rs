@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lookalike_batch::error::{Error, ErrorKind, Result};
-use lookalike_batch::source::{InputSet, ParseScratch, ReadOptions};
+use lookalike_io::error::{Error, ErrorKind, Result};
+use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
 
 #[expect(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<()> {

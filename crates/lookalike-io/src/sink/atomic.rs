@@ -99,17 +99,17 @@ impl Drop for OutputDirectories {
 /// A directory that this process created. Unless it is kept, it is removed with all its content on drop
 /// and by [`abandon_all`].
 #[derive(Debug)]
-pub(crate) struct ProvisionalDirectory(PathBuf);
+pub struct ProvisionalDirectory(PathBuf);
 
 impl ProvisionalDirectory {
     /// Registers a directory that has just been created.
-    pub(crate) fn from_path(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         lock_temporary_files().directories.push(path.to_path_buf());
         Self(path.to_path_buf())
     }
 
     /// Keeps the directory permanently.
-    pub(crate) fn keep_directory(self) {
+    pub fn keep_directory(self) {
         lock_temporary_files()
             .directories
             .retain(|known| *known != self.0);

@@ -262,7 +262,7 @@ impl InputSet {
     }
 
     /// Explains why a row was refused, if the reason is a field that no row has had so far.
-    pub(crate) fn refuse_field_of(&self, reason: &str) -> Result<()> {
+    pub fn refuse_field_of(&self, reason: &str) -> Result<()> {
         match self.census.first_absent() {
             Some(absent) if reason == format!("the field `{}` is missing", absent.name) => {
                 self.refuse_absent_fields()
@@ -273,7 +273,7 @@ impl InputSet {
 
     /// Describes the fields of JSON rows, with the one that was probably meant. Returns `None` without
     /// JSON inputs.
-    pub(crate) fn describe_fields(&self, wanted: &str) -> Option<String> {
+    pub fn describe_fields(&self, wanted: &str) -> Option<String> {
         let reads_json = self.files.iter().any(|file| file.input_format().is_json());
         reads_json.then(|| self.census.describe_fields(wanted, ""))
     }
@@ -295,7 +295,7 @@ impl InputSet {
     /// # Errors
     ///
     /// If the file cannot be read again, and the first error that `visit` returns.
-    pub(crate) fn visit_whole_rows(
+    pub fn visit_whole_rows(
         &self,
         rows: &[BadRow],
         visit: &mut dyn FnMut(&BadRow, &str) -> Result<()>,
@@ -432,7 +432,7 @@ impl InputSet {
     /// # Errors
     ///
     /// The first error that `visit` returns, and a row over the limit.
-    pub(crate) fn parse_some(
+    pub fn parse_some(
         &self,
         block: &InputBlock,
         wanted: &[u64],

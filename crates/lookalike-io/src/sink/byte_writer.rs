@@ -46,7 +46,7 @@ impl ByteWriter {
     ///
     /// # Errors
     /// If a write or a sync fails.
-    pub(crate) fn prepare_output(self) -> Result<StagedOutput> {
+    pub fn prepare_output(self) -> Result<StagedOutput> {
         let (target, _) = self.stream.finish_stream()?;
         let written = WrittenOutput {
             rows: 0,

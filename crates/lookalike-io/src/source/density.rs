@@ -23,7 +23,7 @@ impl InputSet {
     /// # Errors
     ///
     /// If a file cannot be read.
-    pub(crate) fn expected_rows(&self) -> Result<Option<f64>> {
+    pub fn expected_rows(&self) -> Result<Option<f64>> {
         if let Some(table) = self.open_table() {
             return Ok(Some(table.row_count() as f64));
         }
