@@ -8,12 +8,14 @@
 //! |---|---|
 //! | [`source`] | inputs → blocks → rows, one parser per format |
 //! | [`sink`] | kept rows, tables, outputs that appear complete |
+//! | [`ordered_results`] | work on many threads, results in order |
 //! | [`error`] | the error type, which runs over files share |
 //!
 //! This crate knows no runs and no matches. It uses the engine only for byte search, for the limit of
 //! feature weights, and to pass on its errors.
 
 pub mod error;
+pub mod ordered_results;
 pub mod sink;
 pub mod source;
 mod spool;

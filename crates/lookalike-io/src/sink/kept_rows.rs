@@ -17,13 +17,13 @@ use std::sync::{Mutex, PoisonError};
 
 use super::annotate::{self, RowAnnotator};
 use super::atomic::OutputDirectories;
-use super::ordered_writes::work_in_order;
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_inputs};
 use super::parquet::write_parquet;
 use super::staged_output::StagedOutput;
 use super::table::{TableCell, TableColumn, TableWriter};
 use super::{OutputRows, OutputTarget, WriteOptions, WrittenOutput};
 use crate::error::{Error, Result, display_path};
+use crate::ordered_results::work_in_order;
 use crate::source::{
     CompressionKind, InputFile, InputFormat, InputSet, RowPlace, format_by_extension, is_named_json,
 };

@@ -4,7 +4,6 @@ mod annotate;
 mod atomic;
 mod byte_writer;
 mod kept_rows;
-mod ordered_writes;
 mod output_stream;
 mod parquet;
 mod staged_output;

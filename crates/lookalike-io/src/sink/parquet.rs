@@ -24,10 +24,10 @@ use parquet::file::properties::WriterProperties;
 use super::RowAnnotation;
 use super::annotate::FIELDS;
 use super::kept_rows::{OutputPart, WriteJob};
-use super::ordered_writes::work_in_order;
 use super::output_stream::{OpenOutput, OutputStream};
 use super::table::unwritable;
 use crate::error::{Error, Result};
+use crate::ordered_results::work_in_order;
 use crate::source::{InputFile, PositionedFile};
 
 /// Uncompressed bytes of input in one task. Tasks are small because rows differ much in length, and all
