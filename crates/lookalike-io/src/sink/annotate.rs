@@ -51,13 +51,23 @@ impl<'a> RowAnnotator<'a> {
                 append_cells(&annotation, delimiter, quoting, &mut self.added);
                 (content, &b""[..])
             }
-            _ => {
+            InputFormat::Jsonl | InputFormat::Json => {
                 let kept = self.open_object(file, number, content)?;
                 put_members(&annotation, kept.ends_with(b"{"), &mut self.added);
                 if self.inputs.text_encoding() != UTF_8 {
                     self.added = escape_non_ascii(&self.added);
                 }
                 (kept, &b"}"[..])
+            }
+            InputFormat::Parquet
+            | InputFormat::Text
+            | InputFormat::TextFile
+            | InputFormat::Memory => {
+                // `check_kept` refuses these, and Parquet has a writer of its own.
+                return Err(Error::usage_error(format!(
+                    "no fields can be added to the rows of {}",
+                    file.display_name()
+                )));
             }
         };
         out.extend_from_slice(kept);

@@ -7,6 +7,8 @@
 
 use std::io::{self, Read};
 
+use super::decode::UTF8_MARK;
+
 /// Bytes read at a time.
 const INPUT_BYTES: usize = 64 << 10;
 
@@ -47,8 +49,6 @@ enum ListState {
     /// After the list.
     After,
 }
-
-const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl<R: Read> ListRows<R> {
     pub(super) fn new(reader: R) -> Self {
@@ -104,11 +104,11 @@ impl<R: Read> ListRows<R> {
     fn take_byte(&mut self, byte: u8) -> io::Result<()> {
         let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.place = match (self.place, byte) {
-            (ListState::Before(seen), _) if seen < 3 && byte == MARK[seen] => {
+            (ListState::Before(seen), _) if seen < 3 && byte == UTF8_MARK[seen] => {
                 ListState::Before(seen + 1)
             }
             (ListState::Before(_), b'[') => ListState::First,
-            (ListState::Before(_), _) if blank => ListState::Before(MARK.len()),
+            (ListState::Before(_), _) if blank => ListState::Before(UTF8_MARK.len()),
             (ListState::Before(_), _) => return Err(self.malformed_list("there is no JSON list")),
             (ListState::First | ListState::Next | ListState::After, _) if blank => self.place,
             (ListState::First, b']') => ListState::After,
@@ -174,7 +174,7 @@ impl<R: Read> Read for ListRows<R> {
 
 /// Returns `true` if these first bytes of a file begin a JSON list.
 pub(super) fn begins_list(start: &[u8]) -> bool {
-    let start = start.strip_prefix(MARK).unwrap_or(start);
+    let start = start.strip_prefix(UTF8_MARK).unwrap_or(start);
     start.trim_ascii_start().first() == Some(&b'[')
 }
 
