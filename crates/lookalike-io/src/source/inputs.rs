@@ -3,24 +3,18 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use arrow_array::RecordBatch;
-
-use super::block::{
-    BlockBody, DocumentFiles, InputBlock, LineBlock, ParquetBlock, ParseScratch, TableBlock,
-};
+use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParseScratch};
 use super::block_reader::ReadProgress;
-use super::columnar::{self, NumberedBatch};
-use super::decode::{RowDecoding, bom_length, check_encoding};
+use super::decode::{RowDecoding, check_encoding};
 use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
 use super::file::{InputFile, InputStorage};
-use super::line_reader::{ReadBuffer, RowEnds, trim_line_end};
+use super::line_reader::ReadBuffer;
 use super::memory::{MemoryTable, OpenTable};
 use super::parquet_rows;
-use super::row_values::{FieldPlan, ParsedRow, RowPosition, RowValues, with_extra};
+use super::row_values::FieldPlan;
 use super::{
-    BadRow, IdField, InputFormat, InputRow, ReadOptions, RowPlace, RowResult, RowSource,
-    WantedFields, frame, json,
+    BadRow, IdField, InputFormat, ReadOptions, RowPlace, RowResult, RowSource, WantedFields, json,
 };
 use crate::error::{Error, Result};
 use crate::spool::SpoolFile;
@@ -36,18 +30,18 @@ const POOLED_BUFFERS: usize = 16;
 
 /// The opened inputs of a run. All methods may be called from several threads at once.
 pub struct InputSet {
-    files: Vec<InputFile>,
+    pub(super) files: Vec<InputFile>,
     left_out: Vec<PathBuf>,
     /// Start of each input in the address space.
-    bases: Vec<u64>,
-    options: ReadOptions,
-    decoding: RowDecoding,
-    streams: Option<SpoolFile>,
-    records: Option<SpoolFile>,
+    pub(super) bases: Vec<u64>,
+    pub(super) options: ReadOptions,
+    pub(super) decoding: RowDecoding,
+    pub(super) streams: Option<SpoolFile>,
+    pub(super) records: Option<SpoolFile>,
     /// The table that is read, if rows come from memory.
-    table: Option<OpenTable>,
-    layout: OnceLock<RowLayout>,
-    census: FieldCensus,
+    pub(super) table: Option<OpenTable>,
+    pub(super) layout: OnceLock<RowLayout>,
+    pub(super) census: FieldCensus,
     reading: Mutex<ReadProgress>,
     pool: Mutex<Vec<ReadBuffer>>,
 }
@@ -55,9 +49,9 @@ pub struct InputSet {
 /// The wanted fields, once the field of the ids is known.
 pub(super) struct RowLayout {
     pub(super) plan: FieldPlan,
-    paths: json::FieldPaths,
+    pub(super) paths: json::FieldPaths,
     /// Index of each field of the plan in the census, if it counts there.
-    places: Vec<Option<usize>>,
+    pub(super) places: Vec<Option<usize>>,
 }
 
 impl RowLayout {
@@ -366,43 +360,6 @@ impl InputSet {
         }
     }
 
-    /// Reads the files of a block of documents.
-    fn load_documents(&self, documents: &mut DocumentFiles) -> Result<()> {
-        documents.buffer = self.take_buffer();
-        documents.buffer.clear();
-        let most = self.options.max_row_bytes as usize;
-        for index in 0..documents.ends.len() {
-            let file = &self.files[documents.file + index];
-            let start = documents.buffer.filled_bytes().len();
-            let mut stream = file.open_stream()?;
-            let mut goal = usize::try_from(file.size_on_disk().unwrap_or(0))
-                .unwrap_or(most)
-                .min(most)
-                + 1;
-            while !documents
-                .buffer
-                .read_until_goal(start + goal, &mut stream, None)?
-            {
-                if goal > most {
-                    let name = file.display_name();
-                    return Err(Error::limit_error(format!(
-                        "{name} is longer than {most} bytes"
-                    )));
-                }
-                goal = (goal * 2).min(most + 1);
-            }
-            let end = documents.buffer.filled_bytes().len();
-            if let (InputStorage::Stream, Some(spool)) = (file.storage(), &self.records) {
-                file.set_spooled_at(
-                    spool.append_bytes(&documents.buffer.filled_bytes()[start..end])?,
-                );
-            }
-            file.check_unchanged()?;
-            documents.ends[index] = end;
-        }
-        Ok(())
-    }
-
     /// Parses a block and calls `visit` for each of its rows, good or bad, in order.
     ///
     /// # Errors
@@ -449,470 +406,10 @@ impl InputSet {
         }
     }
 
-    fn row_layout(&self) -> &RowLayout {
+    pub(super) fn row_layout(&self) -> &RowLayout {
         // If no row has decided about ids, then no row is valid, and any layout will do.
         self.layout
             .get_or_init(|| RowLayout::new(&self.options.fields, None, &self.census))
-    }
-
-    fn parse_lines(
-        &self,
-        lines: &LineBlock,
-        wanted: Option<&[u64]>,
-        scratch: &mut ParseScratch,
-        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let file = &self.files[lines.file];
-        let layout = self.provisional_layout(file);
-        let layout = layout.as_ref().unwrap_or_else(|| self.row_layout());
-        let bytes = &lines.buffer.filled_bytes()[lines.start..];
-        let base = self.bases[lines.file] + lines.offset;
-        // For a few rows, checking the encoding of each is cheaper than checking the whole block.
-        let whole = match wanted {
-            None => self.decoding.decode_whole(bytes),
-            Some(_) => None,
-        };
-        let last = wanted.map(|wanted| wanted.last().copied().unwrap_or(0));
-        let ends = file.row_ends();
-        let (mut line, mut number, mut start) = (lines.line, lines.number, 0);
-        while start < bytes.len() && last.is_none_or(|last| number <= last) {
-            let end = ends.find_row_end(bytes, start);
-            let content = trim_line_end(&bytes[start..end]);
-            if !content.is_empty() && is_wanted(wanted, number) {
-                let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
-                let position = RowPosition {
-                    file: file.display_name(),
-                    line,
-                    number,
-                    place,
-                };
-                let decoded = match whole {
-                    Some(text) => Ok(&text[start..start + content.len()]),
-                    None => self.decoding.decode_row(content, &mut scratch.decoded),
-                };
-                let parsed = decoded.and_then(|row| {
-                    self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
-                });
-                match parsed {
-                    Ok(row) => row.visit_row(&layout.plan, position, &mut *visit)?,
-                    Err(reason) => visit(Err(position.bad_row_for(reason)))?,
-                }
-            }
-            number += u64::from(!content.is_empty());
-            line += match ends {
-                RowEnds::LineFeed => 1,
-                RowEnds::OutsideQuotes(_) => {
-                    memchr::memchr_iter(b'\n', &bytes[start..end]).count() as u64
-                }
-            };
-            start = end;
-        }
-        Ok(())
-    }
-
-    fn row_length(&self, file: &InputFile, start: usize, end: usize) -> Result<u32> {
-        let most = self.options.max_row_bytes;
-        u32::try_from(end - start)
-            .ok()
-            .filter(|&length| length <= most)
-            .ok_or_else(|| {
-                Error::limit_error(format!(
-                    "a row of {} has {} bytes, more than the limit of {most}",
-                    file.display_name(),
-                    end - start
-                ))
-            })
-    }
-
-    /// Returns a layout without ids if the input is JSON and no row so far was a valid object.
-    fn provisional_layout(&self, file: &InputFile) -> Option<RowLayout> {
-        let undecided = self.layout.get().is_none() && file.input_format().is_json();
-        undecided.then(|| RowLayout::new(&self.options.fields, None, &self.census))
-    }
-
-    fn parse_row<'a>(
-        &self,
-        file: &'a InputFile,
-        layout: &RowLayout,
-        row: &'a str,
-        values: &'a mut RowValues,
-        cells: &mut super::delimited::CellReader,
-    ) -> std::result::Result<ParsedRow<'a>, String> {
-        let plan = &layout.plan;
-        let invalid_text = self.options.invalid_text;
-        match (file.input_format(), file.columns.get()) {
-            (InputFormat::Jsonl | InputFormat::Json, _) => {
-                json::parse_row(row, plan, &layout.paths, invalid_text, values)?;
-                self.census.observe_row(&layout.places, values);
-            }
-            (InputFormat::Csv { .. }, Some(columns)) => {
-                columns.parse_row(row, plan, cells, values)?
-            }
-            (InputFormat::TextFile, _) => {
-                let id = (self.options.fields.id == IdField::Default).then(|| file.display_name());
-                return Ok(ParsedRow::from_plain_text(id, row, values));
-            }
-            _ => return Ok(ParsedRow::from_plain_text(None, row, values)),
-        }
-        values.parsed_row(plan, row, invalid_text)
-    }
-
-    fn parse_documents(
-        &self,
-        documents: &DocumentFiles,
-        wanted: Option<&[u64]>,
-        scratch: &mut ParseScratch,
-        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut start = 0;
-        for (index, &end) in documents.ends.iter().enumerate() {
-            let file = &self.files[documents.file + index];
-            let place = RowPlace::new(
-                self.bases[documents.file + index],
-                self.row_length(file, start, end)?,
-            );
-            let number = documents.number + index as u64;
-            let position = RowPosition {
-                file: file.display_name(),
-                line: 1,
-                number,
-                place,
-            };
-            let bytes = &documents.buffer.filled_bytes()[start..end];
-            start = end;
-            if is_wanted(wanted, number) {
-                self.visit_document(file, bytes, position, scratch, &mut *visit)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_document<R>(
-        &self,
-        file: &InputFile,
-        bytes: &[u8],
-        position: RowPosition<'_>,
-        scratch: &mut ParseScratch,
-        visit: impl FnOnce(RowResult<'_>) -> R,
-    ) -> R {
-        let layout = self.row_layout();
-        let bytes = &bytes[bom_length(bytes, self.options.encoding)..];
-        let parsed = self
-            .decoding
-            .decode_row(bytes, &mut scratch.decoded)
-            .and_then(|text| {
-                self.parse_row(file, layout, text, &mut scratch.values, &mut scratch.cells)
-            });
-        match parsed {
-            Ok(row) => row.visit_row(&layout.plan, position, visit),
-            Err(reason) => visit(Err(position.bad_row_for(reason))),
-        }
-    }
-
-    fn parse_held(
-        &self,
-        held: &TableBlock,
-        wanted: Option<&[u64]>,
-        scratch: &mut ParseScratch,
-        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let Some(table) = &self.table else {
-            return Ok(());
-        };
-        let plan = &self.row_layout().plan;
-        let columns = table.visit_columns(held.rows.clone(), plan, self.options.invalid_text)?;
-        for (at, row) in held.rows.clone().enumerate() {
-            if is_wanted(wanted, row + 1) {
-                self.visit_held(&columns, (at, row), scratch, &mut *visit)??;
-            }
-        }
-        Ok(())
-    }
-
-    /// Calls `visit` with a row in memory, given by its index in `columns` and its index in
-    /// the table.
-    fn visit_held<R>(
-        &self,
-        columns: &columnar::WantedColumns,
-        (at, row): (usize, u64),
-        scratch: &mut ParseScratch,
-        visit: impl FnOnce(RowResult<'_>) -> R,
-    ) -> Result<R> {
-        let (file, plan) = (&self.files[0], &self.row_layout().plan);
-        let mut position = RowPosition {
-            file: file.display_name(),
-            line: row + 1,
-            number: row + 1,
-            place: RowPlace::new(row, 0),
-        };
-        let values = &mut scratch.values;
-        let read = columns.parse_around_text(at, plan, values);
-        let parsed =
-            read.and_then(|whole| values.parsed_row(plan, whole, self.options.invalid_text));
-        match parsed {
-            Ok(parsed) => {
-                let length = self.row_length(file, 0, parsed.row_text().len())?;
-                position.place = RowPlace::new(row, length);
-                Ok(parsed.visit_row(plan, position, visit))
-            }
-            Err(reason) => Ok(visit(Err(position.bad_row_for(reason)))),
-        }
-    }
-
-    fn parse_packed(
-        &self,
-        packed: &ParquetBlock,
-        scratch: &mut ParseScratch,
-        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let file = &self.files[packed.file];
-        packed.portion.visit_batches(file.display_name(), |batch| {
-            self.parse_batch(packed, &batch, scratch, &mut *visit)
-        })?;
-        file.check_unchanged()
-    }
-
-    fn parse_batch(
-        &self,
-        packed: &ParquetBlock,
-        (rows, first): &NumberedBatch,
-        scratch: &mut ParseScratch,
-        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let file = &self.files[packed.file];
-        let plan = &self.row_layout().plan;
-        let broken = |reason: String| columnar::unreadable(file.display_name(), &reason);
-        let framed = self.frame_batch(rows, plan, scratch).map_err(broken)?;
-        let spool = self
-            .records
-            .as_ref()
-            .ok_or_else(|| broken("it is not spooled".to_owned()))?;
-        let base = self.bases[packed.file] + spool.append_bytes(&scratch.frames)?;
-        let invalid_text = self.options.invalid_text;
-        let extra =
-            columnar::WantedColumns::new(rows, plan, invalid_text, |slot| plan.is_extra_slot(slot));
-        let extra = extra.map_err(broken)?;
-        for (row, outcome) in framed.into_iter().enumerate() {
-            let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
-            let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
-            let number = packed.number + first + row as u64;
-            let line = first + row as u64 + 1;
-            let position = RowPosition {
-                file: file.display_name(),
-                line,
-                number,
-                place,
-            };
-            let frame = &scratch.frames[start..end];
-            let values = &mut scratch.values;
-            let entries = &mut scratch.entries;
-            let read = outcome.and_then(|_| {
-                extra.parse_row(row, plan, values)?;
-                frame::decode_frame(frame, entries, place, number)
-                    .ok_or_else(|| "it is damaged".into())
-            });
-            match read {
-                Err(reason) => visit(Err(position.bad_row_for(reason)))?,
-                Ok(row) => with_extra(values, plan, "", |extra| {
-                    visit(
-                        extra
-                            .map(|extra| InputRow { extra, line, ..row })
-                            .map_err(|why| position.bad_row_for(why)),
-                    )
-                })?,
-            }
-        }
-        Ok(())
-    }
-
-    fn parse_some_packed(
-        &self,
-        packed: &ParquetBlock,
-        wanted: &[u64],
-        scratch: &mut ParseScratch,
-        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let file = &self.files[packed.file];
-        let plan = &self.row_layout().plan;
-        let broken = |reason: String| columnar::unreadable(file.display_name(), &reason);
-        packed
-            .portion
-            .visit_batches(file.display_name(), |(rows, first)| {
-                let start = packed.number + first;
-                let place_of = |number: u64| wanted.partition_point(|&other| other < number);
-                let here = &wanted[place_of(start)..place_of(start + rows.num_rows() as u64)];
-                if here.is_empty() {
-                    return Ok(());
-                }
-                let invalid_text = self.options.invalid_text;
-                let columns = columnar::WantedColumns::new(&rows, plan, invalid_text, |_| true);
-                let columns = columns.map_err(broken)?;
-                let values = &mut scratch.values;
-                for &number in here {
-                    let position = RowPosition {
-                        file: file.display_name(),
-                        line: number - packed.number + 1,
-                        number,
-                        place: RowPlace::new(self.bases[packed.file], 0),
-                    };
-                    let read = columns.parse_row((number - start) as usize, plan, values);
-                    match read.and_then(|()| values.parsed_row(plan, "", self.options.invalid_text))
-                    {
-                        Ok(row) => row.visit_row(plan, position, &mut *visit)?,
-                        Err(reason) => visit(Err(position.bad_row_for(reason)))?,
-                    }
-                }
-                Ok(())
-            })
-    }
-
-    /// Appends the rows of a batch to the scratch memory as frames. Returns the range of each frame, or
-    /// the reason why its row is bad.
-    #[expect(
-        clippy::type_complexity,
-        reason = "one outcome per row, and one for the batch"
-    )]
-    fn frame_batch(
-        &self,
-        rows: &RecordBatch,
-        plan: &FieldPlan,
-        scratch: &mut ParseScratch,
-    ) -> std::result::Result<Vec<std::result::Result<(usize, usize), String>>, String> {
-        let invalid_text = self.options.invalid_text;
-        let columns =
-            columnar::WantedColumns::new(rows, plan, invalid_text, |slot| plan.is_kept_slot(slot))?;
-        let (frames, values) = (&mut scratch.frames, &mut scratch.values);
-        frames.clear();
-        let mut frame = |row| {
-            let start = frames.len();
-            columns.parse_row(row, plan, values)?;
-            let parsed = values.parsed_row(plan, "", self.options.invalid_text)?;
-            parsed
-                .encode_frame(frames)
-                .ok_or_else(|| "the row is longer than 4 GiB".to_owned())?;
-            Ok((start, frames.len()))
-        };
-        Ok((0..rows.num_rows()).map(&mut frame).collect())
-    }
-
-    /// Reads one row again and parses it.
-    ///
-    /// # Errors
-    ///
-    /// If the row cannot be read again, or if it has become a bad row because its file has changed.
-    pub fn reread_row<R>(
-        &self,
-        place: RowPlace,
-        scratch: &mut ParseScratch,
-        visit: impl FnOnce(&InputRow<'_>) -> R,
-    ) -> Result<R> {
-        let file = self.input_of(place);
-        if let Some(table) = &self.table {
-            let row = place.start_offset();
-            let columns = table.visit_columns(
-                row..row + 1,
-                &self.row_layout().plan,
-                self.options.invalid_text,
-            )?;
-            return self.visit_held(&columns, (0, row), scratch, |row| match row {
-                Ok(row) => Ok(visit(&row)),
-                Err(bad) => Err(Error::input_error(format!("{}: {}", bad.file, bad.reason))),
-            })?;
-        }
-        let mut bytes = std::mem::take(&mut scratch.bytes);
-        let read = self.read_place(place, &mut bytes);
-        let result = read.and_then(|()| self.reparse_row(file, place, &bytes, scratch, visit));
-        scratch.bytes = bytes;
-        result
-    }
-
-    fn reparse_row<R>(
-        &self,
-        file: &InputFile,
-        place: RowPlace,
-        bytes: &[u8],
-        scratch: &mut ParseScratch,
-        visit: impl FnOnce(&InputRow<'_>) -> R,
-    ) -> Result<R> {
-        let changed = |reason: &str| {
-            Error::input_error(format!(
-                "{} was changed while it was being read: {reason}",
-                file.display_name()
-            ))
-        };
-        let position = RowPosition {
-            file: file.display_name(),
-            line: 0,
-            number: 0,
-            place,
-        };
-        let visit = |row: RowResult<'_>| match row {
-            Ok(row) => Ok(visit(&row)),
-            Err(bad) => Err(changed(&bad.reason)),
-        };
-        if file.input_format() == InputFormat::Parquet {
-            let row = frame::decode_frame(bytes, &mut scratch.entries, place, 0);
-            return visit(
-                row.ok_or_else(|| position.bad_row_for("its copy is damaged".to_owned())),
-            );
-        }
-        if file.input_format() == InputFormat::TextFile {
-            return self.visit_document(file, bytes, position, scratch, visit);
-        }
-        let layout = self.row_layout();
-        let parsed = self
-            .decoding
-            .decode_row(trim_line_end(bytes), &mut scratch.decoded)
-            .and_then(|row| {
-                self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
-            });
-        match parsed {
-            Ok(row) => row.visit_row(&layout.plan, position, visit),
-            Err(reason) => Err(changed(&reason)),
-        }
-    }
-
-    /// Reads the bytes of one row again into `bytes`, with the line end if there is one. For Parquet
-    /// and tables in memory the bytes are the id and the text as one line of JSON.
-    ///
-    /// # Errors
-    ///
-    /// If the row cannot be read again.
-    pub fn read_raw_row(&self, place: RowPlace, bytes: &mut Vec<u8>) -> Result<()> {
-        if self.table.is_some() {
-            return self.reread_row(place, &mut ParseScratch::default(), |row| {
-                *bytes = as_json_line(row);
-            });
-        }
-        self.read_place(place, bytes)?;
-        let file = self.input_of(place);
-        if file.input_format() != InputFormat::Parquet {
-            return Ok(());
-        }
-        let mut entries = Vec::new();
-        let row = frame::decode_frame(bytes, &mut entries, place, 0);
-        let row = row.ok_or_else(|| Error::input_error("the copy of a row is damaged"))?;
-        *bytes = as_json_line(&row);
-        Ok(())
-    }
-
-    fn read_place(&self, place: RowPlace, bytes: &mut Vec<u8>) -> Result<()> {
-        let index = self.input_index(place);
-        bytes.resize(place.byte_length() as usize, 0);
-        self.read_data(index, place.start_offset() - self.bases[index], bytes)
-    }
-
-    /// Fills `bytes` from the data of an input, from offset `start`.
-    pub(crate) fn read_data(&self, file: usize, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let file = &self.files[file];
-        let records =
-            file.storage() == InputStorage::Records || file.input_format() == InputFormat::TextFile;
-        let spool = if records {
-            &self.records
-        } else {
-            &self.streams
-        };
-        file.read_data_at(bytes, start, spool.as_ref())
     }
 
     /// Decodes the bytes of a row, without its line end, to text.
@@ -939,14 +436,8 @@ impl InputSet {
     }
 }
 
-/// Returns the id and the text of a row as one line of JSON.
-fn as_json_line(row: &InputRow<'_>) -> Vec<u8> {
-    let json = serde_json::json!({ "id": row.id, "text": row.text });
-    format!("{json}\n").into_bytes()
-}
-
 /// Returns `true` if `wanted`, which ascends, contains the number, or if every row is wanted.
-fn is_wanted(wanted: Option<&[u64]>, number: u64) -> bool {
+pub(super) fn is_wanted(wanted: Option<&[u64]>, number: u64) -> bool {
     wanted.is_none_or(|wanted| wanted.binary_search(&number).is_ok())
 }
 
