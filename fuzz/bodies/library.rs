@@ -11,8 +11,8 @@ use lookalike_batch::index::{
     SearchCandidates, SearchSettings, TextCheck,
 };
 use lookalike_batch::run::SilentProgress;
-use lookalike_batch::sink::OutputTarget;
-use lookalike_batch::source::ReadOptions;
+use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::ReadOptions;
 
 /// Panics if the bytes violate that rule.
 ///
@@ -130,7 +130,7 @@ fn reading() -> IndexReadOptions {
     }
 }
 
-fn search(library: &Path, rows: &Path, out: &Path) -> lookalike_batch::Result<String> {
+fn search(library: &Path, rows: &Path, out: &Path) -> lookalike_io::Result<String> {
     let settings = SearchSettings {
         distance: None,
         which: ListedMatches::All,

@@ -4,8 +4,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use lookalike_batch::error::Result;
-use lookalike_batch::source::{
+use lookalike_io::error::Result;
+use lookalike_io::source::{
     BadRow, InputFormat, InputRow, InputSet, InvalidText, ParseScratch, ReadOptions, RowPlace,
     WantedFields,
 };

@@ -2,17 +2,12 @@
 //! evaluation.
 
 pub mod comparison;
-pub mod error;
 mod fingerprint_notation;
 pub mod index;
 pub mod match_options;
 pub mod recipes;
 pub mod run;
-pub mod sink;
-pub mod source;
-mod spool;
 pub mod text_diff;
 pub mod units;
 
-pub use error::{Error, ErrorKind, Result};
 pub use fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};

@@ -6,8 +6,7 @@
 
 use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-
-use crate::error::{Error, Result};
+use lookalike_io::error::{Error, Result};
 
 /// Match options; `None` means the default.
 #[derive(Debug, Clone, Default, PartialEq)]

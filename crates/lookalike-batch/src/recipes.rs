@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use lookalike::Recipe;
+use lookalike_io::error::{Error, Result};
 use toml::{Table, Value};
 
-use crate::error::{Error, Result};
 use crate::match_options::OptionSpelling;
 
 /// Default recipe of segmentation: it cuts texts into words, also in Chinese.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libmimalloc_sys::{mi_collect, mi_option_set_default, mi_option_t};
-use lookalike_batch::sink;
+use lookalike_io::sink;
 use mimalloc::MiMalloc;
 
 /// mimalloc, because documents of many sizes are allocated by one thread and freed by another.

@@ -14,7 +14,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use lookalike_batch::ErrorKind;
+use lookalike_io::ErrorKind;
 
 use commands::{Command, CommandLine};
 use output::OutputPrinter;
@@ -83,15 +83,15 @@ fn explain_usage(refusal: &clap::Error) -> ExitCode {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let by_kind = error
-        .downcast_ref::<lookalike_batch::Error>()
-        .map(lookalike_batch::Error::kind);
+        .downcast_ref::<lookalike_io::Error>()
+        .map(lookalike_io::Error::kind);
     let by_cause = error.downcast_ref::<io::Error>().map(io::Error::kind);
     by_kind == Some(ErrorKind::BrokenPipe) || by_cause == Some(io::ErrorKind::BrokenPipe)
 }
 
 /// Returns a hint what to do next about an error, if its message does not contain one.
 fn error_hint(error: &anyhow::Error) -> Option<&'static str> {
-    let error = error.downcast_ref::<lookalike_batch::Error>()?;
+    let error = error.downcast_ref::<lookalike_io::Error>()?;
     match error.kind() {
         ErrorKind::BadRow => {
             Some("Correct the row, or leave out --strict: bad rows are then skipped and reported.")

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
-use lookalike_batch::source::BadRow;
+use lookalike_io::source::BadRow;
 
 use crate::allocator;
 use crate::output::{OutputPrinter, escape_control, format_count, format_plural};

@@ -4,7 +4,7 @@ use std::io;
 use std::panic::PanicHookInfo;
 use std::process;
 
-use lookalike_batch::sink;
+use lookalike_io::sink;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

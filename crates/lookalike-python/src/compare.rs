@@ -2,8 +2,8 @@
 
 use lookalike::compare::{AnalysisSteps, Comparison};
 use lookalike_batch::run::{SegmentSettings, SegmentTexts, TermListing};
-use lookalike_batch::sink::{CollectedTable, OutputTarget};
-use lookalike_batch::source::RowSource;
+use lookalike_io::sink::{CollectedTable, OutputTarget};
+use lookalike_io::source::RowSource;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -21,7 +21,7 @@ use lookalike::distributed::{
     ShuffleDocument, ShuffleRemoval, ShuffleSetup, TextName, TextNode, partition_block,
 };
 use lookalike_batch::run::{KeepOrder, parse_keep};
-use lookalike_batch::source::{first_malformed, to_binary, to_large_strings};
+use lookalike_io::source::{first_malformed, to_binary, to_large_strings};
 use pyo3::prelude::*;
 
 use crate::documents::DocumentReader;

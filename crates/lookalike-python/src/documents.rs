@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use lookalike::distributed::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
 use lookalike_batch::run::{KeepOrder, part_value};
-use lookalike_batch::source::{
+use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,
     WantedFields, to_large_strings,
 };
@@ -77,7 +77,7 @@ impl DocumentReader {
             .map_err(run_error_to_py)?;
         let (mut scratch, mut bad, mut failed) = (ParseScratch::default(), Vec::new(), None);
         while let Some(block) = inputs.next_block().map_err(run_error_to_py)? {
-            let mut take = |row: Result<InputRow<'_>, lookalike_batch::source::BadRow>| {
+            let mut take = |row: Result<InputRow<'_>, lookalike_io::source::BadRow>| {
                 match row {
                     Ok(row) if failed.is_none() => failed = self.visit_row(&row, visit).err(),
                     Ok(_) => {}

@@ -1,6 +1,6 @@
 //! Conversion of errors to the exceptions of `lookalike._errors`, by the kind of the error.
 
-use lookalike_batch::{Error, ErrorKind};
+use lookalike_io::{Error, ErrorKind};
 use pyo3::{PyErr, import_exception};
 
 import_exception!(lookalike._errors, SettingError);

@@ -10,8 +10,8 @@ use lookalike_batch::run::{
     LabelledInputs, LabelledRows, PairFields, TuneSettings, lowest_threshold, options_to_measure,
     parse_goal, thresholds_from,
 };
-use lookalike_batch::sink::OutputTarget;
-use lookalike_batch::source::RowSource;
+use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::RowSource;
 use pyo3::prelude::*;
 
 use crate::error::{OutputError, SettingError, engine_error_to_py, run_error_to_py};

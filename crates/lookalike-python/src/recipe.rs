@@ -42,7 +42,7 @@ impl Recipe {
             load_recipe_from_here
         };
         let recipe = read(name, &changes, OptionSpelling::Arguments);
-        let refused = |error: lookalike_batch::Error| RecipeError::new_err(error.to_string());
+        let refused = |error: lookalike_io::Error| RecipeError::new_err(error.to_string());
         recipe
             .map(|recipe| Self(recipe, Arc::default()))
             .map_err(refused)

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use lookalike::matching::CopyPairs;
 use lookalike_batch::run::{DedupOutputs, PairsOutputs, ProgressListener, RunInputs, RunStage};
-use lookalike_batch::sink::{CollectedTable, OutputTarget};
-use lookalike_batch::source::{BadRow, RowSource};
+use lookalike_io::sink::{CollectedTable, OutputTarget};
+use lookalike_io::source::{BadRow, RowSource};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -101,7 +101,7 @@ pub(crate) fn run_watched<T: Send>(
     py: Python<'_>,
     watch: &RunWatch,
     told: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce() -> lookalike_batch::Result<T> + Send,
+    work: impl FnOnce() -> lookalike_io::Result<T> + Send,
 ) -> PyResult<T> {
     let told = told.map(|told| told.clone().unbind());
     py.detach(|| {

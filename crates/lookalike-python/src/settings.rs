@@ -7,8 +7,8 @@ use lookalike_batch::match_options::{
     choose_by_name, measure_name, method_name, unit_name,
 };
 use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow, parse_keep};
-use lookalike_batch::source::{IdField, ReadOptions, WantedFields};
 use lookalike_batch::units::parse_duration;
+use lookalike_io::source::{IdField, ReadOptions, WantedFields};
 use pyo3::prelude::*;
 
 use crate::error::{SettingError, engine_error_to_py, run_error_to_py};

@@ -3,8 +3,8 @@
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
-use lookalike_batch::sink::CollectedTable;
-use lookalike_batch::source;
+use lookalike_io::sink::CollectedTable;
+use lookalike_io::source;
 use pyo3::prelude::*;
 
 use crate::error::{InputError, run_error_to_py};

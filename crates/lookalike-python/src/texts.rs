@@ -5,7 +5,7 @@ use arrow_array::{
     Array, ArrayRef, LargeStringArray, RecordBatchReader, StringArray, StringViewArray,
 };
 use arrow_schema::DataType;
-use lookalike_batch::source::{first_malformed, to_large_strings};
+use lookalike_io::source::{first_malformed, to_large_strings};
 use pyo3::prelude::*;
 
 use crate::error::InputError;

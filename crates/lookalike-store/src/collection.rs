@@ -766,7 +766,7 @@ impl Collection {
     ///
     /// # Errors
     /// If a thread has panicked.
-    pub fn failing_read(&self) -> Result<Option<Error>> {
+    pub fn retry_refused_reads(&self) -> Result<Option<Error>> {
         let partitions: Vec<_> = self.read_state()?.partitions().cloned().collect();
         let mut retried = partitions.iter().map(|it| it.retry_failed_read());
         Ok(retried.find_map(|error| error))

@@ -8,6 +8,9 @@ use lookalike::hamming::{FingerprintCode, HammingPlan, PlanRequest};
 use lookalike::matching::DocumentRecorder;
 use lookalike::text::{AnalysisScratch, TextAnalysis};
 use lookalike::{Cpu, Distance};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::{OutputTarget, check_output};
+use lookalike_io::source::{BadRow, InputSet};
 
 use super::directory::{self, DirectoryKind, NewDirectory};
 use super::ids::{self, IdsWriter, StoredIds};
@@ -23,13 +26,10 @@ use super::texts::{self, StoredTexts, TextsWriter};
 use super::tombstones::Tombstones;
 use super::unfingerprinted::UnfingerprintedRows;
 use super::{AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
-use crate::error::{Error, Result, display_path};
 use crate::run::ordered_pipeline::blocks_in_order;
 use crate::run::rejected::{BadRows, RejectedRows};
 use crate::run::row_reader::make_bad_row;
 use crate::run::{ProgressListener, RepeatedIds, RunStage, run_in_pool};
-use crate::sink::{OutputTarget, check_output};
-use crate::source::{BadRow, InputSet};
 
 /// Bytes of a block's fingerprints, ids, texts and records that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;

@@ -4,9 +4,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::{AtomicFile, ProvisionalDirectory};
+
 use super::manifest::{self, IndexManifest};
-use crate::error::{Error, Result, display_path};
-use crate::sink::{AtomicFile, ProvisionalDirectory};
 
 /// Extensions of an index's files.
 const EXTENSIONS: [&str; 9] = [

@@ -9,8 +9,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use lookalike_io::error::Result;
+
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use crate::error::Result;
 
 const MAGIC: FileMagic = *b"LAid";
 
@@ -192,7 +193,7 @@ impl StoredIds {
         self.file.read_range(start, end)
     }
 
-    fn wrong_id_error(&self, row: u64) -> crate::error::Error {
+    fn wrong_id_error(&self, row: u64) -> lookalike_io::error::Error {
         damaged_file(
             self.file.file_path(),
             &format!("the id of row {row} is not valid"),

@@ -7,6 +7,7 @@ use lookalike::hamming::{FingerprintCode, HammingSegment};
 use lookalike::sketch::SimHasher;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, Recipe};
+use lookalike_io::error::Result;
 use serde::Serialize;
 
 use super::by_width;
@@ -16,7 +17,6 @@ use super::paged::damaged_file;
 use super::records::open_postings;
 use super::segments::{SegmentIds, SegmentPart, checksum_of_file, open_index, open_segment_part};
 use super::texts::UnpackedFrame;
-use crate::error::Result;
 use crate::run::{ProgressListener, RunStage, run_in_pool};
 
 /// Number of rows whose fingerprints are computed again from their texts.

@@ -7,10 +7,10 @@ use std::fmt;
 use std::path::Path;
 
 use lookalike::Recipe;
+use lookalike_io::error::{Error, Result, display_path};
 use serde::{Deserialize, Serialize};
 
 use super::paged::damaged_file;
-use crate::error::{Error, Result, display_path};
 
 /// The manifest's file name.
 pub(super) const NAME: &str = "manifest";

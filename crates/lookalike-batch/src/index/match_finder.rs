@@ -16,6 +16,7 @@ use lookalike::Recipe;
 use lookalike::matching::{ComparedDocument, DocumentComparer};
 use lookalike::plan::{MatchPlan, MatchSettings, SimilarityMeasure};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;
 
 use super::manifest::SegmentEntry;
@@ -23,7 +24,6 @@ use super::postings::{PostingList, pack_posting};
 use super::records::{DocumentRecords, open_postings};
 use super::segments::SegmentPart;
 use super::texts::UnpackedFrame;
-use crate::error::{Error, Result, display_path};
 
 /// Finds the matches of queries in all segments.
 pub(super) struct IndexMatcher {

@@ -57,10 +57,10 @@ mod tombstones;
 mod unfingerprinted;
 
 use lookalike::Recipe;
+use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use crate::fingerprint_notation::FingerprintNotation;
-use crate::source::ReadOptions;
 
 pub use build::{add_to_index, build_index};
 pub use inspect::{IndexInfo, SegmentInfo, VerifySummary, index_info, verify_index};

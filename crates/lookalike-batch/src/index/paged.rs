@@ -18,8 +18,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::error::{Error, Result, display_path};
-use crate::sink::AtomicFile;
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::AtomicFile;
 
 /// Bytes of a page.
 const PAGE: usize = 64 << 10;

@@ -18,10 +18,10 @@
 use std::ops::Range;
 use std::path::Path;
 
+use lookalike_io::error::Result;
 use rayon::slice::ParallelSliceMut;
 
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use crate::error::Result;
 
 const MAGIC: FileMagic = *b"LAbk";
 

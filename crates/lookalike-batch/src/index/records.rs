@@ -17,12 +17,12 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use lookalike::matching::{DocumentRecorder, visit_record_keys};
+use lookalike_io::error::Result;
 
 use super::manifest::{FileChecksum, MatchingEntry, file_name};
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 use super::postings::{PostingList, pack_posting, write_postings};
 use super::tombstones::Tombstones;
-use crate::error::Result;
 
 const RECORDS: FileMagic = *b"LAre";
 const SIGNATURES: FileMagic = *b"LAsi";
@@ -267,7 +267,7 @@ impl DocumentRecords {
     }
 
     /// Returns the error for a row whose record is not valid.
-    pub(super) fn invalid_record(&self, row: u32) -> crate::Error {
+    pub(super) fn invalid_record(&self, row: u32) -> lookalike_io::Error {
         damaged_file(
             self.file.file_path(),
             &format!("the record of row {row} is not valid"),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use lookalike::hamming::FingerprintCode;
+use lookalike_io::error::Result;
 use serde::Serialize;
 
 use super::by_width;
@@ -12,7 +13,6 @@ use super::directory;
 use super::inspect::{self, IndexInfo};
 use super::manifest::{FileChecksum, IndexManifest, RemovedEntry, SegmentEntry, file_name};
 use super::segments::{SegmentIds, SegmentPart, SegmentSource, merge_segments, open_segment_part};
-use crate::error::Result;
 use crate::run::{ProgressListener, RunStage, run_in_pool};
 
 /// The result of a removal.

@@ -7,10 +7,11 @@
 
 use std::path::Path;
 
+use lookalike_io::error::{Error, Result, display_path};
+
 use super::ids::StoredIds;
 use super::manifest::IndexManifest;
 use super::segments::{SegmentIds, open_segment_part};
-use crate::error::{Error, Result, display_path};
 use crate::run::RepeatedIds;
 use crate::run::ids::{BitTable, equal_hash_groups};
 

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use lookalike::sketch::SimHasher;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
 
 use super::IndexEntries;
-use crate::error::{Error, Result};
 use crate::fingerprint_notation::FingerprintNotation;
 use crate::run::row_reader::analyze_row;
-use crate::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
 
 /// Default name of the field of fingerprints, and the header of a file of lines.
 const COLUMN: &str = "fingerprint";
@@ -172,7 +172,7 @@ impl IndexEntries {
         paths: &[PathBuf],
         format: Option<InputFormat>,
     ) -> Self {
-        use crate::source::format_by_extension;
+        use lookalike_io::source::format_by_extension;
         let has_fields = |format: Option<InputFormat>| {
             matches!(
                 format,

@@ -16,6 +16,11 @@ use lookalike::verify::{
     SequenceMeasure, WeightedFeature, containment_index, cosine_similarity, jaccard_index,
 };
 use lookalike::{Distance, Recipe, Similarity, Threshold};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::{
+    OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
+};
+use lookalike_io::source::{BadRow, InputSet};
 use serde::Serialize;
 
 use super::manifest::IndexManifest;
@@ -24,14 +29,11 @@ use super::rows::{RowFingerprinter, RowPrint};
 use super::segments::{SegmentPart, open_index, open_segment_part};
 use super::texts::UnpackedFrame;
 use super::{IndexEntries, IndexReadOptions, by_width, directory};
-use crate::error::{Error, Result, display_path};
 use crate::run::fingerprint::id_text;
 use crate::run::ordered_pipeline::{EmitPart, blocks_in_order};
 use crate::run::rejected::{BadRows, RejectedRows};
 use crate::run::row_reader::{analyze_row, make_bad_row};
 use crate::run::{ProgressListener, RunStage, run_in_pool};
-use crate::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output};
-use crate::source::{BadRow, InputSet};
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
@@ -575,7 +577,7 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
                         match item.id {
                             Some(id) => worker.ids.push_str(id),
                             None => {
-                                let row = crate::source::InputRow { id: None, ..row };
+                                let row = lookalike_io::source::InputRow { id: None, ..row };
                                 worker.ids.push_str(id_text(&row, &mut worker.number));
                             }
                         }

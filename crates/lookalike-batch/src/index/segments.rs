@@ -7,6 +7,8 @@ use std::path::Path;
 
 use lookalike::Distance;
 use lookalike::hamming::{FingerprintCode, HammingPlan, HammingSegment, PlanRequest};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::AtomicFile;
 
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{
@@ -17,8 +19,6 @@ use super::records::{DocumentRecords, RecordsWriter};
 use super::texts::{self, StoredTexts, TextsWriter, UnpackedFrame};
 use super::tombstones::Tombstones;
 use super::unfingerprinted::UnfingerprintedRows;
-use crate::error::{Error, Result, display_path};
-use crate::sink::AtomicFile;
 
 /// Largest number of rows in a segment.
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;

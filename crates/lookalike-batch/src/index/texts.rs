@@ -11,9 +11,10 @@
 
 use std::path::Path;
 
+use lookalike_io::error::{Error, Result};
+
 use super::ids::{put_length, read_length_at};
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use crate::error::{Error, Result};
 
 const MAGIC: FileMagic = *b"LAtx";
 

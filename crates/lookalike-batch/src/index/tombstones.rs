@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
+use lookalike_io::error::Result;
+
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use crate::error::Result;
 
 const MAGIC: FileMagic = *b"LArm";
 

@@ -6,9 +6,10 @@
 
 use std::path::Path;
 
+use lookalike_io::error::Result;
+
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 use super::tombstones::Tombstones;
-use crate::error::Result;
 
 const MAGIC: FileMagic = *b"LApo";
 

@@ -8,6 +8,12 @@ use lookalike::matching::{self, DedupOutcome, Route};
 use lookalike::plan::MatchPlan;
 use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
+use lookalike_io::error::Result;
+use lookalike_io::sink::{
+    OutputRows, OutputTarget, RowAnnotation, StagedOutput, TableCell, TableColumn, TableWriter,
+    WriteOptions, check_kept, check_output, check_table, commit_all, prepare_kept,
+};
+use lookalike_io::source::RowPlace;
 
 use super::audit::{AuditReport, ReportedPairs};
 use super::progress::{ProgressListener, RunStage};
@@ -15,13 +21,7 @@ use super::read_corpus::{OpenInputs, ReadCorpus};
 use super::rejected::RejectedRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
-use crate::error::Result;
 use crate::match_options::{measure_name, method_name};
-use crate::sink::{
-    OutputRows, OutputTarget, RowAnnotation, StagedOutput, TableCell, TableColumn, TableWriter,
-    WriteOptions, check_kept, check_output, check_table, commit_all, prepare_kept,
-};
-use crate::source::RowPlace;
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///

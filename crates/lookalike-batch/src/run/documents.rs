@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use lookalike::{DocId, DocumentSketches};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
 use super::ids::DocumentIds;
 use super::settings::{KeepOrder, RunSettings};
 use super::summary::MixedValues;
-use crate::error::{Error, Result};
-use crate::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
 /// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
 /// if the settings need it.
@@ -98,7 +98,7 @@ pub(super) struct ExtraFields {
     part: Option<usize>,
     /// The text fields, if there are several. Each must occur in at least one row.
     texts: Range<usize>,
-    /// The names, as [`WantedFields::extra`](crate::source::WantedFields) expects them.
+    /// The names, as [`WantedFields::extra`](lookalike_io::source::WantedFields) expects them.
     pub(super) names: Vec<String>,
 }
 
@@ -126,8 +126,10 @@ impl ExtraFields {
             })
         };
         let id = match &settings.read.fields.id {
-            crate::source::IdField::Named(name) => name.as_str(),
-            crate::source::IdField::Default | crate::source::IdField::RowNumber => "id",
+            lookalike_io::source::IdField::Named(name) => name.as_str(),
+            lookalike_io::source::IdField::Default | lookalike_io::source::IdField::RowNumber => {
+                "id"
+            }
         };
         let rank_is_id = rank.is_some_and(|field| field == id);
         let rank = wanted(rank);

@@ -10,15 +10,15 @@ use lookalike::evaluate::{
     LabelledTexts, compare_clusters,
 };
 use lookalike::plan::{EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use super::labelled::{
     LabelledInputs, LabelledRows, ReadLabels, read_both_clusters, read_labelled,
 };
 use super::progress::{ProgressListener, RunStage};
-use crate::error::{Error, Result};
 use crate::match_options::{MatchOptions, measure_name, method_name};
-use crate::source::ReadOptions;
 
 /// Settings of an evaluation.
 #[derive(Debug, Clone)]

@@ -7,16 +7,18 @@ use lookalike::plan::MatchMethod;
 use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe};
+use lookalike_io::error::Result;
+use lookalike_io::sink::{
+    OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
+};
+use lookalike_io::source::{BadRow, InputRow, InputSet, ReadOptions};
 use serde::Serialize;
 
 use super::ordered_pipeline::blocks_in_order;
 use super::progress::ProgressListener;
 use super::rejected::{BadRows, RejectedRows};
 use super::row_reader::analyze_row;
-use crate::error::Result;
 use crate::fingerprint_notation::FingerprintNotation;
-use crate::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output};
-use crate::source::{BadRow, InputRow, InputSet, ReadOptions};
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;

@@ -15,13 +15,13 @@ use lookalike::matching::{
     CandidateSurvey, ComparedPairs, Route, SurveyKind, SurveyLimits, survey_corpus,
 };
 use lookalike::plan::MatchPlan;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::InputBlock;
 use serde::Serialize;
 
 use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::{OpenInputs, ReadCorpus};
 use super::settings::{RunInputs, RunSettings};
-use crate::error::{Error, Result};
-use crate::source::InputBlock;
 
 /// Approximate number of sampled documents.
 const WANTED: f64 = 10_000.0;

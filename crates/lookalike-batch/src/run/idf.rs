@@ -12,16 +12,18 @@ use lookalike::Recipe;
 use lookalike::frequencies::{DocumentFrequencies, FrequencyTally, LearnedFrequencies};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::weight::{FrequencyTableHeader, read_frequencies};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::{ByteWriter, OutputTarget, check_output};
+use lookalike_io::source::{
+    BadRow, CompressionKind, InputFormat, InputSet, ReadOptions, RowSource,
+};
+use lookalike_io::source::{compression_by_extension, format_by_extension};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::ordered_pipeline::blocks_in_order;
 use super::progress::ProgressListener;
 use super::rejected::{BadRows, RejectedRows};
-use crate::error::{Error, Result, display_path};
-use crate::sink::{ByteWriter, OutputTarget, check_output};
-use crate::source::{BadRow, CompressionKind, InputFormat, InputSet, ReadOptions, RowSource};
-use crate::source::{compression_by_extension, format_by_extension};
 
 /// Number of terms whose lines are formatted at a time.
 const LINES: usize = 16 << 10;

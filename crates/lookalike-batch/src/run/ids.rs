@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{IdField, InputSet};
+
 use super::documents::ReadDocuments;
 use super::settings::RunSettings;
-use crate::error::{Error, Result};
-use crate::source::{IdField, InputSet};
 
 /// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
 const HELD: usize = 64;
@@ -145,7 +146,7 @@ pub(super) fn read_id<'a>(
     if let Some(id) = documents.ids.held_id(index) {
         return Ok(Cow::Borrowed(id));
     }
-    let mut scratch = crate::source::ParseScratch::default();
+    let mut scratch = lookalike_io::source::ParseScratch::default();
     let place = documents.place_of(index);
     inputs.reread_row(place, &mut scratch, |row| {
         Cow::Owned(row.id.unwrap_or_default().to_owned())

@@ -10,18 +10,18 @@ use std::path::PathBuf;
 
 use lookalike::DocId;
 use lookalike::evaluate::{LabelledPair, LabelledTexts};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::{OutputTarget, check_output, escape_tsv};
+use lookalike_io::source::{
+    FieldValue, IdField, InputFile, InputFormat, InputRow, InputSet, ReadOptions, RowPlace,
+    RowSource, WantedFields, shortest_digits,
+};
 
 use super::ordered_pipeline::blocks_in_order;
 use super::progress::ProgressListener;
 use super::row_reader::row_position;
 use super::sampled::{CorpusSample, CorpusSampler, DrawnDocuments};
-use crate::error::{Error, Result};
 use crate::match_options::OptionSpelling;
-use crate::sink::{OutputTarget, check_output, escape_tsv};
-use crate::source::{
-    FieldValue, IdField, InputFile, InputFormat, InputRow, InputSet, ReadOptions, RowPlace,
-    RowSource, WantedFields, shortest_digits,
-};
 
 /// Files with labels, and the structure of their rows.
 #[derive(Debug, Clone)]

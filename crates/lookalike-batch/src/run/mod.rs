@@ -32,7 +32,7 @@ mod settings;
 mod summary;
 mod tune;
 
-use crate::error::{Error, Result};
+use lookalike_io::error::{Error, Result};
 
 pub use crate::match_options::{measure_name, method_name};
 pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};

@@ -3,32 +3,17 @@
 //! Memory is bounded: a thread waits if it is more than a few blocks ahead of the others, or if it has
 //! produced too many results of a single block and it is not that block's turn.
 
-use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use lookalike_io::error::Result;
+use lookalike_io::ordered_results::OrderedResults;
+use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
 
 use super::progress::{ProgressListener, begin_reading};
-use crate::error::{Error, Result};
-use crate::source::{InputBlock, InputSet, ParseScratch};
 
 /// Number of finished blocks per thread that may wait for earlier blocks.
 const WAITING: u64 = 3;
 
 /// Passes on a part of a block's results, after waiting for the block's turn.
 pub(crate) type EmitPart<'a, T> = dyn Fn(T) -> Result<()> + 'a;
-
-struct OrderedResults<T, H> {
-    state: Mutex<OrderedState<T, H>>,
-    moved: Condvar,
-}
-
-struct OrderedState<T, H> {
-    /// The block whose turn it is.
-    next: u64,
-    waiting: BTreeMap<u64, T>,
-    hand_on: H,
-    bytes_on_disk: u64,
-    failure: Option<Error>,
-}
 
 /// Reads all inputs. `work` processes each block on any thread, with a state of its own per thread.
 /// `hand_on` receives the results in input order.
@@ -38,115 +23,55 @@ pub(crate) fn blocks_in_order<S: Default, T: Send>(
     work: impl Fn(&InputBlock, &mut ParseScratch, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
     hand_on: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
-    begin_reading(progress, inputs);
-    let ordered = OrderedResults {
-        state: Mutex::new(OrderedState {
-            next: 0,
-            waiting: BTreeMap::new(),
-            hand_on,
-            bytes_on_disk: 0,
-            failure: None,
-        }),
-        moved: Condvar::new(),
+    let work = |block: &InputBlock, state: &mut (ParseScratch, S), emit: &EmitPart<'_, T>| {
+        work(block, &mut state.0, &mut state.1, emit)
     };
+    first_blocks_in_order(
+        inputs,
+        progress,
+        <(ParseScratch, S)>::default,
+        || false,
+        work,
+        hand_on,
+    )
+}
+
+/// Reads inputs until `is_enough`. `new_state` makes the state of a thread.
+pub(super) fn first_blocks_in_order<S, T: Send>(
+    inputs: &InputSet,
+    progress: &dyn ProgressListener,
+    new_state: impl Fn() -> S + Sync,
+    is_enough: impl Fn() -> bool + Sync,
+    work: impl Fn(&InputBlock, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
+    mut hand_on: impl FnMut(T) -> Result<()> + Send,
+) -> Result<()> {
+    begin_reading(progress, inputs);
+    let mut all_bytes = 0;
+    let receive = |(part, bytes_on_disk): (T, Option<u64>)| {
+        hand_on(part)?;
+        if let Some(bytes) = bytes_on_disk {
+            all_bytes += bytes;
+            progress.advance_stage(all_bytes);
+        }
+        Ok(())
+    };
+    let ordered = OrderedResults::new(receive, WAITING * rayon::current_num_threads() as u64);
     rayon::broadcast(|_| {
-        let _guard = StopOnPanic(&ordered);
-        let mut parse = ParseScratch::default();
-        let mut state = S::default();
-        let mut run = || -> Result<()> {
-            while ordered.lock_state().failure.is_none() {
+        ordered.run_worker(|| {
+            let mut state = new_state();
+            while !ordered.is_stopped() && !is_enough() {
                 let Some(block) = inputs.next_block()? else {
                     break;
                 };
                 let ordinal = block.ordinal();
-                let emit = |part| ordered.emit_part(ordinal, part);
-                let made = work(&block, &mut parse, &mut state, &emit)?;
+                let emit = |part| ordered.use_turn(ordinal, |receive| receive((part, None)));
+                let part = work(&block, &mut state, &emit)?;
                 let bytes_on_disk = block.bytes_on_disk();
                 inputs.recycle_block(block);
-                progress.advance_stage(ordered.finish_block(ordinal, made, bytes_on_disk)?);
+                ordered.finish_result(ordinal, (part, Some(bytes_on_disk)))?;
             }
             Ok(())
-        };
-        if let Err(error) = run() {
-            ordered.record_failure(error);
-        }
+        });
     });
-    let state = ordered.state.into_inner();
-    match state.unwrap_or_else(PoisonError::into_inner).failure {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
-}
-
-impl<T, H: FnMut(T) -> Result<()>> OrderedResults<T, H> {
-    fn emit_part(&self, ordinal: u64, part: T) -> Result<()> {
-        let mut state = self.wait_until(|next| next == ordinal)?;
-        (state.hand_on)(part)
-    }
-
-    /// Takes the results of a block, or the rest of them. Returns the total number of bytes read.
-    fn finish_block(&self, ordinal: u64, made: T, bytes_on_disk: u64) -> Result<u64> {
-        let ahead = WAITING * rayon::current_num_threads() as u64;
-        let mut state = self.wait_until(|next| next + ahead >= ordinal)?;
-        state.bytes_on_disk += bytes_on_disk;
-        state.waiting.insert(ordinal, made);
-        let before = state.next;
-        loop {
-            let next = state.next;
-            let Some(made) = state.waiting.remove(&next) else {
-                break;
-            };
-            (state.hand_on)(made)?;
-            state.next += 1;
-        }
-        if state.next > before {
-            self.moved.notify_all();
-        }
-        Ok(state.bytes_on_disk)
-    }
-
-    /// Waits until `is_turn` holds. Returns an error if another thread has failed.
-    fn wait_until(
-        &self,
-        is_turn: impl Fn(u64) -> bool,
-    ) -> Result<MutexGuard<'_, OrderedState<T, H>>> {
-        let mut state = self.lock_state();
-        loop {
-            if state.failure.is_some() {
-                // The failing thread reports the error itself.
-                return Err(Error::usage_error("another thread has failed"));
-            }
-            if is_turn(state.next) {
-                return Ok(state);
-            }
-            state = self
-                .moved
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-impl<T, H> OrderedResults<T, H> {
-    fn record_failure(&self, error: Error) {
-        self.lock_state().failure.get_or_insert(error);
-        self.moved.notify_all();
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, OrderedState<T, H>> {
-        // A panic in another thread propagates at the end of the broadcast anyway.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Ends all waiting if a thread panics.
-struct StopOnPanic<'a, T, H>(&'a OrderedResults<T, H>);
-
-impl<T, H> Drop for StopOnPanic<'_, T, H> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0
-                .record_failure(Error::usage_error("a thread has panicked"));
-        }
-    }
+    ordered.into_receiver().map(drop)
 }

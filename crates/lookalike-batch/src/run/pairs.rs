@@ -5,6 +5,8 @@ use std::time::Instant;
 use lookalike::Threshold;
 use lookalike::matching::{self, MatchingPair};
 use lookalike::plan::MatchPlan;
+use lookalike_io::error::{ErrorKind, Result};
+use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 
 use super::audit::ReportedPairs;
 use super::progress::{ProgressListener, RunStage};
@@ -12,9 +14,7 @@ use super::read_corpus::{OpenInputs, ReadCorpus};
 use super::rejected::RejectedRows;
 use super::settings::{PairsOutputs, RunInputs, RunSettings};
 use super::summary::{PairsSummary, SimilarityHistogram};
-use crate::error::{ErrorKind, Result};
 use crate::match_options::{measure_name, method_name};
-use crate::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 
 /// Finds all pairs of near-duplicates and writes them ordered by the position of the earlier document,
 /// then of the later one. With documents to compare against, each pair has one of these and one other

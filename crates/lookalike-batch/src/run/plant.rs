@@ -17,6 +17,9 @@ use lookalike::plant::{
 };
 use lookalike::text::{AnalysisScratch, TextAnalyzer, TextState};
 use lookalike::{DocId, Recipe, Similarity, Threshold, verify};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableWriter, check_output};
+use lookalike_io::source::{InputFormat, InputSet, ParseScratch, ReadOptions, format_by_extension};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -25,9 +28,6 @@ use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::{OpenInputs, ReadCorpus};
 use super::rejected::RejectedRows;
 use super::settings::{RunInputs, RunSettings};
-use crate::error::{Error, Result, display_path};
-use crate::sink::{OutputTarget, TableCell, TableColumn, TableWriter, check_output};
-use crate::source::{InputFormat, InputSet, ParseScratch, ReadOptions, format_by_extension};
 
 /// Settings of a planted corpus.
 #[derive(Debug, Clone)]

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use lookalike_io::source::{BadRow, InputSet};
+
 use super::ids::RepeatedIds;
-use crate::source::{BadRow, InputSet};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

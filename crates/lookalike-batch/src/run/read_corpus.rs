@@ -8,6 +8,8 @@ use lookalike::plan::MatchPlan;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::verify::WeightedFeature;
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, InputSet, ParseScratch, ReadOptions};
 
 use super::audit::{AuditReport, ReportedPairs, RunAudit};
 use super::documents::{ExtraFields, ReadDocuments};
@@ -16,8 +18,6 @@ use super::ids::{RepeatedIds, count_shared_ids, find_repeats, read_id};
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, RejectRows, analyze_row};
 use super::settings::{RunInputs, RunSettings};
-use crate::error::{Error, Result};
-use crate::source::{BadRow, InputSet, ParseScratch, ReadOptions};
 
 /// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
 pub(super) struct OpenInputs {

@@ -2,10 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use lookalike_io::error::{Error, ErrorKind, Result};
+use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput, commit_all};
+use lookalike_io::source::{BadRow, InputFormat, InputSet};
+
 use super::progress::ProgressListener;
-use crate::error::{Error, ErrorKind, Result};
-use crate::sink::{ByteWriter, OutputTarget, StagedOutput, commit_all};
-use crate::source::{BadRow, InputFormat, InputSet};
 
 /// Counts bad rows and writes them if there is an output for them.
 pub(crate) struct RejectedRows {

@@ -1,21 +1,20 @@
 //! The first reading: all threads convert rows to sketches; the results are in input order.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use lookalike::audit::SampleComparer;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{DocumentSketcher, DocumentSketches};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
 
 use super::audit::RunAudit;
 use super::documents::{ExtraFields, ReadDocuments};
 use super::forecast::RowSampling;
-use super::progress::{ProgressListener, begin_reading};
+use super::ordered_pipeline::first_blocks_in_order;
+use super::progress::ProgressListener;
 use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::RunSettings;
-use crate::error::{Error, Result};
-use crate::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
 
 /// Everything needed to convert a row to a sketch.
 pub(super) struct CorpusReader<'a> {
@@ -58,16 +57,6 @@ pub(crate) fn analyze_row<'s>(
     }
 }
 
-/// The results so far; those of consecutive blocks are joined.
-struct JoinedParts {
-    documents: ReadDocuments,
-    next: u64,
-    waiting: BTreeMap<u64, ReadDocuments>,
-    bytes_on_disk: u64,
-    tally: RowTally,
-    failure: Option<Error>,
-}
-
 impl CorpusReader<'_> {
     /// Creates an empty store of sketches.
     pub(super) fn new_sketches(&self) -> DocumentSketches {
@@ -81,89 +70,69 @@ impl CorpusReader<'_> {
         documents: ReadDocuments,
         progress: &dyn ProgressListener,
     ) -> Result<ReadDocuments> {
-        begin_reading(progress, inputs);
-        let joined = Mutex::new(JoinedParts {
-            documents,
-            next: 0,
-            waiting: BTreeMap::new(),
-            bytes_on_disk: 0,
-            tally: RowTally::default(),
-            failure: None,
-        });
-        rayon::broadcast(|_| {
-            if let Err(error) = self.read_blocks(inputs, &joined, progress) {
-                lock_joined(&joined).failure.get_or_insert(error);
-            }
-        });
-        let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = joined.failure {
-            return Err(error);
-        }
+        let (mut documents, mut tally) = (documents, RowTally::default());
+        first_blocks_in_order(
+            inputs,
+            progress,
+            || self.new_worker(),
+            || self.sampling.is_some_and(RowSampling::is_enough),
+            |block, worker, _| self.read_block(inputs, block, worker),
+            |part| self.join_part(inputs, part, (&mut documents, &mut tally), progress),
+        )?;
         if self.sampling.is_none() {
-            joined.tally.refuse_useless(inputs)?;
+            tally.refuse_useless(inputs)?;
         }
-        Ok(joined.documents)
+        Ok(documents)
     }
 
-    fn read_blocks(
-        &self,
-        inputs: &InputSet,
-        joined: &Mutex<JoinedParts>,
-        progress: &dyn ProgressListener,
-    ) -> Result<()> {
-        let mut worker = ReadWorker {
+    fn new_worker(&self) -> ReadWorker {
+        ReadWorker {
             counter: self.audit.map(|(audit, _)| audit.new_comparer()),
             ..ReadWorker::default()
-        };
-        let is_enough = || self.sampling.is_some_and(RowSampling::is_enough);
-        while lock_joined(joined).failure.is_none() && !is_enough() {
-            let Some(block) = inputs.next_block()? else {
-                break;
-            };
-            if let Some(sampling) = self.sampling {
-                sampling.begin_block(&block);
-            }
-            if let Some((audit, bytes)) = self.audit {
-                let buffers = (&mut worker.parse, &mut worker.scratch);
-                let inputs = (inputs, bytes);
-                audit
-                    .audit_drawing()
-                    .draw_from_block(inputs, &block, &self.analyzer, buffers)?;
-            }
-            let part = self.read_part(inputs, &block, &mut worker)?;
-            let (ordinal, bytes_on_disk) = (block.ordinal(), block.bytes_on_disk());
-            inputs.recycle_block(block);
-            let mut joined = lock_joined(joined);
-            joined.bytes_on_disk += bytes_on_disk;
-            joined.waiting.insert(ordinal, part);
-            self.join_parts(inputs, &mut joined, progress)?;
-            progress.advance_stage(joined.bytes_on_disk);
         }
-        Ok(())
     }
 
-    fn join_parts(
+    fn read_block(
         &self,
         inputs: &InputSet,
-        joined: &mut JoinedParts,
+        block: &InputBlock,
+        worker: &mut ReadWorker,
+    ) -> Result<ReadDocuments> {
+        if let Some(sampling) = self.sampling {
+            sampling.begin_block(block);
+        }
+        if let Some((audit, bytes)) = self.audit {
+            let buffers = (&mut worker.parse, &mut worker.scratch);
+            audit.audit_drawing().draw_from_block(
+                (inputs, bytes),
+                block,
+                &self.analyzer,
+                buffers,
+            )?;
+        }
+        self.read_part(inputs, block, worker)
+    }
+
+    fn join_part(
+        &self,
+        inputs: &InputSet,
+        mut part: ReadDocuments,
+        (documents, tally): (&mut ReadDocuments, &mut RowTally),
         progress: &dyn ProgressListener,
     ) -> Result<()> {
-        while let Some(mut part) = joined.waiting.remove(&joined.next) {
-            joined.next += 1;
-            if part.len() > 0 {
-                progress.rows_usable();
-            }
-            joined.tally.add_rows(part.len() as u64, &part.bad);
-            tell_bad_rows(&part.bad, progress, self.settings.strict, |rows| {
-                (self.reject)(inputs, rows)
-            })?;
-            joined.documents.append_documents(&mut part);
-            let limit = lookalike::DocId::LIMIT;
-            if joined.documents.len() >= limit {
-                return Err(Error::limit_error(format!(
-                    "a run holds at most {limit} documents"
-                )));
-            }
+        if part.len() > 0 {
+            progress.rows_usable();
+        }
+        tally.add_rows(part.len() as u64, &part.bad);
+        tell_bad_rows(&part.bad, progress, self.settings.strict, |rows| {
+            (self.reject)(inputs, rows)
+        })?;
+        documents.append_documents(&mut part);
+        let limit = lookalike::DocId::LIMIT;
+        if documents.len() >= limit {
+            return Err(Error::limit_error(format!(
+                "a run holds at most {limit} documents"
+            )));
         }
         Ok(())
     }
@@ -252,9 +221,4 @@ pub(super) fn row_position(inputs: &InputSet, place: RowPlace, number: u64) -> (
     let header = u64::from(file.header_row().is_some());
     let line = number - file.first_number().unwrap_or(1) + 1 + header;
     (file.display_name(), line)
-}
-
-fn lock_joined(joined: &Mutex<JoinedParts>) -> std::sync::MutexGuard<'_, JoinedParts> {
-    // A panic in another worker propagates at the end of the broadcast anyway.
-    joined.lock().unwrap_or_else(PoisonError::into_inner)
 }

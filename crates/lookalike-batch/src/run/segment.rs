@@ -6,15 +6,17 @@ use std::time::Instant;
 use lookalike::Recipe;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::weight::WEIGHT_STEPS;
+use lookalike_io::error::Result;
+use lookalike_io::sink::{
+    OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
+};
+use lookalike_io::source::{BadRow, InputSet, ReadOptions, RowSource};
 use serde::Serialize;
 
 use super::fingerprint::id_text;
 use super::ordered_pipeline::blocks_in_order;
 use super::progress::ProgressListener;
 use super::rejected::{BadRows, RejectedRows};
-use crate::error::Result;
-use crate::sink::{OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output};
-use crate::source::{BadRow, InputSet, ReadOptions, RowSource};
 
 /// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;

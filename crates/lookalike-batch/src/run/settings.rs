@@ -3,10 +3,10 @@
 use lookalike::Recipe;
 use lookalike::matching::CopyPairs;
 use lookalike::plan;
+use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::{ReadOptions, RowSource};
 
 use crate::match_options::OptionSpelling;
-use crate::sink::OutputTarget;
-use crate::source::{ReadOptions, RowSource};
 
 /// The total order of a run's documents: the first document of a cluster in this order is kept. Ties
 /// are broken by position.

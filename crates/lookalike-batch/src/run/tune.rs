@@ -10,13 +10,13 @@ use lookalike::evaluate::{
 use lookalike::plan::{self, MatchPlan};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocumentSketcher, Recipe, Threshold};
+use lookalike_io::error::Result;
 use serde::Serialize;
 
 use super::evaluate::{LabelSummary, unit_name};
 use super::labelled::{LabelledInputs, read_labelled_and_sample};
 use super::progress::{ProgressListener, RunStage};
 use super::sampled::CorpusSample;
-use crate::error::Result;
 use crate::match_options::{measure_name, method_name};
 
 /// Duration of measuring the speed of a setting.

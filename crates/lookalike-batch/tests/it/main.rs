@@ -1,11 +1,7 @@
-//! Reading and writing files, compared with readers that share no code with the crate.
+//! Runs over files and tables, and the checks of the fuzz targets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod blocks;
 mod fuzzed;
 mod memory;
-mod reading;
-mod support;
-mod tables;
-mod writing;

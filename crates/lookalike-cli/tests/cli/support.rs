@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use lookalike_batch::source::to_large_strings;
+use lookalike_io::source::to_large_strings;
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -162,7 +162,7 @@ impl OpenCollection {
         if !self.unreadable.load(Ordering::Relaxed) {
             return false;
         }
-        let fails = !matches!(self.collection.failing_read(), Ok(None));
+        let fails = !matches!(self.collection.retry_refused_reads(), Ok(None));
         if !fails && self.unreadable.swap(false, Ordering::Relaxed) {
             tracing::warn!(collection = self.name, "the disk does not refuse any more");
         }

@@ -309,19 +309,19 @@ fn a_failing_read_is_told_until_it_succeeds() {
     let documents = prepare(&collection, vec![document("a", "one two three four", None)]);
     collection.insert_documents(&documents).remove(0).unwrap();
     let asked = prepare(&collection, vec![document("b", "one two three four", None)]);
-    assert!(collection.failing_read().unwrap().is_none());
+    assert!(collection.retry_refused_reads().unwrap().is_none());
     disk.refuse_reads(true);
     // Nothing is known of it before somebody needs a file.
-    assert!(collection.failing_read().unwrap().is_none());
+    assert!(collection.retry_refused_reads().unwrap().is_none());
     let refused = collection.query_document(&asked[0]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Disk, "{refused}");
     for _ in 0..2 {
-        let failing = collection.failing_read().unwrap().unwrap();
+        let failing = collection.retry_refused_reads().unwrap().unwrap();
         assert!(failing.to_string().contains(UNREADABLE), "{failing}");
         assert!(failing.to_string().contains(".texts"), "{failing}");
     }
     disk.refuse_reads(false);
-    assert!(collection.failing_read().unwrap().is_none());
+    assert!(collection.retry_refused_reads().unwrap().is_none());
     assert_eq!(
         collection.query_document(&asked[0]).unwrap().cluster_id(),
         "a"
@@ -352,12 +352,12 @@ fn rows_that_could_not_be_read_are_not_damaged() {
     disk.refuse_reads(false);
     let refused = (0..count).find_map(|at| collection.find_document(&at.to_string()).err());
     assert_eq!(refused.unwrap().kind(), ErrorKind::Disk);
-    let failing = collection.failing_read().unwrap().unwrap();
+    let failing = collection.retry_refused_reads().unwrap().unwrap();
     assert!(failing.to_string().contains(".rows"), "{failing}");
     drop(collection);
     let collection = Collection::open_existing(Arc::new(disk.copy()), hand.options()).unwrap();
     assert!((0..count).all(|at| collection.find_document(&at.to_string()).unwrap().is_some()));
-    assert!(collection.failing_read().unwrap().is_none());
+    assert!(collection.retry_refused_reads().unwrap().is_none());
 }
 
 /// Sketches are a cache: a collection works without them, and has them again once it is opened.

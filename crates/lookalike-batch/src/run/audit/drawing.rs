@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use lookalike::audit::{DrawnDocument, DrawnSample, SampleComparer};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike_io::error::Result;
+use lookalike_io::ordered_results::OrderedResults;
+use lookalike_io::source::{InputBlock, InputSet, ParseScratch};
 
 use super::super::row_reader::analyze_row;
 use super::super::settings::AuditSettings;
 use super::OF_INPUTS;
-use crate::error::Result;
-use crate::source::{InputBlock, InputSet, ParseScratch};
 
 /// Number of sampled documents if the size of the input is unknown.
 const AUDITED: usize = 1000;
@@ -37,23 +38,18 @@ pub(in super::super) struct AuditDrawing {
     sample: RwLock<DrawnSample>,
     /// Largest number of a row that can be sampled. It never grows.
     cut: AtomicU64,
-    state: Mutex<DrawingState>,
-    moved: Condvar,
+    state: OrderedResults<DrawingState, ()>,
 }
 
 struct DrawingState {
     /// Offset of the row numbers: 0 for `--against`, [`OF_INPUTS`] for the inputs.
     base: u64,
-    /// The block whose turn it is.
-    next: u64,
     /// Wanted number of sampled documents.
     most: usize,
     /// `true` if the number of all documents has been estimated.
     estimated: bool,
     /// Numbers and rows of the sampled documents.
     drawn: BTreeSet<(u64, u64)>,
-    /// `true` if a thread has failed, so that its block's turn never ends.
-    failed: bool,
 }
 
 /// A row that may be sampled.
@@ -70,23 +66,22 @@ impl AuditDrawing {
             by_size: settings.documents.is_none(),
             sample: RwLock::new(sample),
             cut: AtomicU64::new(u64::MAX),
-            state: Mutex::new(DrawingState {
-                base: 0,
-                next: 0,
-                most: settings.documents.unwrap_or(AUDITED),
-                estimated: false,
-                drawn: BTreeSet::new(),
-                failed: false,
-            }),
-            moved: Condvar::new(),
+            state: OrderedResults::new(
+                DrawingState {
+                    base: 0,
+                    most: settings.documents.unwrap_or(AUDITED),
+                    estimated: false,
+                    drawn: BTreeSet::new(),
+                },
+                0,
+            ),
         }
     }
 
     /// Marks the blocks that follow as those of the inputs, not of `--against`.
     pub(in super::super) fn begin_inputs(&self) {
-        let mut state = self.lock_state();
-        state.base = OF_INPUTS;
-        state.next = 0;
+        self.state.restart_turns();
+        self.state.with_receiver(|state| state.base = OF_INPUTS);
     }
 
     /// Sets the expected number of documents before any is read. It determines how many rows are
@@ -104,21 +99,30 @@ impl AuditDrawing {
     }
 
     fn choose_cut(&self, all: f64, surplus: f64) {
-        let mut state = self.lock_state();
-        if std::mem::replace(&mut state.estimated, true) {
+        let Some(most) = self.choose_count(all) else {
             return;
-        }
-        if self.by_size {
-            state.most = ((all / AUDITED_SHARE) as usize).clamp(FEWEST, MOST);
-        }
+        };
         // The added four standard deviations make it very unlikely that chance yields too few
         // candidates.
-        let most = state.most as f64;
+        let most = most as f64;
         let share = (surplus * most + 4.0 * most.sqrt() + 8.0) / all;
         if share < 1.0 {
             let cut = (share * u64::MAX as f64) as u64;
             self.cut.fetch_min(cut, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the wanted number of documents if this call is the first.
+    fn choose_count(&self, all: f64) -> Option<usize> {
+        self.state.with_receiver(|state| {
+            if std::mem::replace(&mut state.estimated, true) {
+                return None;
+            }
+            if self.by_size {
+                state.most = ((all / AUDITED_SHARE) as usize).clamp(FEWEST, MOST);
+            }
+            Some(state.most)
+        })
     }
 
     /// Samples from a block, after all blocks before it have been sampled. After that every document of
@@ -130,11 +134,8 @@ impl AuditDrawing {
         analyzer: &TextAnalyzer,
         (parse, scratch): (&mut ParseScratch, &mut AnalysisScratch),
     ) -> Result<()> {
-        let mut guard = FailUnlessDone {
-            drawing: self,
-            done: false,
-        };
-        let base = self.lock_state().base;
+        let guard = self.state.stop_unless_done();
+        let base = self.row_number_base();
         if let (0, Some(bytes)) = (block.ordinal(), bytes) {
             self.estimate_rows(block, bytes);
         }
@@ -154,26 +155,24 @@ impl AuditDrawing {
             }
             Ok(())
         })?;
-        self.take_candidates(block.ordinal(), candidates);
-        guard.done = true;
+        let taken = self.state.finish_turn(block.ordinal(), |state| {
+            self.take_candidates(state, candidates);
+            Ok(())
+        });
+        // Only another thread's failure ends the turns, and that thread reports it.
+        drop(taken);
+        guard.mark_done();
         Ok(())
     }
 
-    fn take_candidates(&self, ordinal: u64, candidates: Vec<DrawCandidate>) {
-        let mut state = self.lock_state();
-        while state.next != ordinal && !state.failed {
-            let waited = self.moved.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+    fn take_candidates(&self, state: &mut DrawingState, candidates: Vec<DrawCandidate>) {
+        if candidates.is_empty() {
+            return;
         }
-        if !candidates.is_empty() {
-            let mut sample = self.sample.write().unwrap_or_else(PoisonError::into_inner);
-            for candidate in candidates {
-                self.take_candidate(&mut state, &mut sample, candidate);
-            }
+        let mut sample = self.sample.write().unwrap_or_else(PoisonError::into_inner);
+        for candidate in candidates {
+            self.take_candidate(state, &mut sample, candidate);
         }
-        state.next += 1;
-        drop(state);
-        self.moved.notify_all();
     }
 
     fn take_candidate(
@@ -211,22 +210,19 @@ impl AuditDrawing {
     /// Returns the offset that the sample adds to the row numbers of the current inputs. That of the
     /// run's inputs is larger, so that they come after the rows of `--against`.
     pub(in super::super) fn row_number_base(&self) -> u64 {
-        self.lock_state().base
+        self.state.with_receiver(|state| state.base)
     }
 
     /// Returns the wanted number of documents.
     pub(super) fn wanted_count(&self) -> u64 {
-        self.lock_state().most as u64
+        self.state.with_receiver(|state| state.most as u64)
     }
 
     /// Returns the sampled rows in the order of their numbers. Any prefix of this list is itself a
     /// random sample.
     pub(super) fn drawn_in_order(&self) -> Vec<u64> {
-        self.lock_state()
-            .drawn
-            .iter()
-            .map(|&(_, row)| row)
-            .collect()
+        self.state
+            .with_receiver(|state| state.drawn.iter().map(|&(_, row)| row).collect())
     }
 
     pub(super) fn with_sample<T>(&self, look: impl FnOnce(&DrawnSample) -> T) -> T {
@@ -238,24 +234,5 @@ impl AuditDrawing {
         name[..8].copy_from_slice(&self.seed.to_le_bytes());
         name[8..].copy_from_slice(&row.to_le_bytes());
         lookalike::value_hash(&name)
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, DrawingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Ends all waiting if a thread fails.
-struct FailUnlessDone<'a> {
-    drawing: &'a AuditDrawing,
-    done: bool,
-}
-
-impl Drop for FailUnlessDone<'_> {
-    fn drop(&mut self) {
-        if !self.done {
-            self.drawing.lock_state().failed = true;
-            self.drawing.moved.notify_all();
-        }
     }
 }

@@ -15,10 +15,10 @@ pub use report::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
 use lookalike::audit::{DrawnSample, SampleComparer};
 use lookalike::plan::{MatchMethod, MatchPlan, SimilarityMeasure};
 use lookalike::text::TextAnalysis;
+use lookalike_io::error::{Error, Result};
 
 use self::drawing::AuditDrawing;
 use super::settings::{AuditSettings, RunSettings};
-use crate::error::{Error, Result};
 use crate::match_options::OptionSpelling;
 
 /// Offset of the row numbers of the inputs. Rows of `--against` have the offset 0.

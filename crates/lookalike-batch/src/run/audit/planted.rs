@@ -7,11 +7,11 @@ use lookalike::matching::{DocumentSource, MatchCorpus, route_between};
 use lookalike::plant::{EditPlanter, PlantedEdit, TextStock};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Similarity};
+use lookalike_io::error::Result;
 use rayon::prelude::*;
 
 use super::super::read_corpus::ReadCorpus;
 use super::report::{ByEdit, EstimatedShare, PlantedReport};
-use crate::error::Result;
 
 /// One edited copy of each sampled document.
 pub(super) struct EditedCopies<'a> {

@@ -6,6 +6,8 @@ use lookalike::audit::{PARTNERS, WilsonEstimate, similarity};
 use lookalike::matching::{DocumentSource, route_between};
 use lookalike::plan::{MatchPlan, SimilarityMeasure};
 use lookalike::{DocId, Similarity};
+use lookalike_io::error::Result;
+use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -13,8 +15,6 @@ use super::super::length_classes::{self, length_class};
 use super::super::read_corpus::ReadCorpus;
 use super::planted::EditedCopies;
 use super::{OF_INPUTS, RunAudit};
-use crate::error::Result;
-use crate::source::ParseScratch;
 
 /// The result of an audit.
 #[derive(Debug, Clone, Serialize)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
-use lookalike_batch::source::{InputFormat, ReadOptions};
+use lookalike_io::source::{InputFormat, ReadOptions};
 
 pub(crate) use self::args::CompareArgs;
 use super::shared::documents::{
@@ -109,7 +109,7 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
         document_per_file: options.document_per_file || format == Some(InputFormat::Text),
         ..options.clone()
     };
-    let inputs = lookalike_batch::source::InputSet::open_paths(&[PathBuf::from(path)], &options)?;
+    let inputs = lookalike_io::source::InputSet::open_paths(&[PathBuf::from(path)], &options)?;
     let found = std::sync::Mutex::new(Vec::new());
     let bad = std::sync::Mutex::new(None);
     visit_rows(&inputs, thread_count(args.threads), &|row| match row {

@@ -12,7 +12,7 @@ use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, options_to_measure,
     thresholds_from,
 };
-use lookalike_batch::sink::OutputTarget;
+use lookalike_io::sink::OutputTarget;
 
 use crate::commands::shared::inputs::{ReadingArgs, read_options};
 use crate::commands::shared::labels::{

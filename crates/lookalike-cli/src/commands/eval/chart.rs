@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use lookalike::evaluate::{Evaluation, MetricEstimate, MetricEstimates, SweptParameter};
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
-use lookalike_batch::sink::{ByteWriter, OutputTarget};
+use lookalike_io::sink::{ByteWriter, OutputTarget};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 

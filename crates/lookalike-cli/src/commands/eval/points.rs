@@ -1,9 +1,9 @@
 //! The points of the curves as a table.
 
 use lookalike::evaluate::{MetricEstimate, MetricEstimates, SweptParameter};
-use lookalike_batch::Result;
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
-use lookalike_batch::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
+use lookalike_io::Result;
+use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
 
 use super::axis_name;
 

@@ -13,10 +13,10 @@ use lookalike::plan::{EditUnit, SimilarityMeasure};
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 use lookalike::{Cpu, Recipe, Threshold, verify};
-use lookalike_batch::source::{
+use lookalike_batch::text_diff::diff_passages;
+use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
 };
-use lookalike_batch::text_diff::diff_passages;
 use serde_json::json;
 
 pub(crate) use self::args::ExplainArgs;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use lookalike_batch::index::{self, AddSummary, IndexReadOptions};
-use lookalike_batch::sink::OutputTarget;
+use lookalike_io::sink::OutputTarget;
 
 pub(crate) use self::args::IndexArgs;
 use self::args::{
@@ -61,7 +61,7 @@ fn insert_rows(
         &IndexReadOptions,
         Option<&OutputTarget>,
         &ProgressReporter,
-    ) -> lookalike_batch::Result<AddSummary>,
+    ) -> lookalike_io::Result<AddSummary>,
 ) -> Result<CommandOutcome> {
     let reading = args.read_options()?;
     let rejected = args.bad_rows.target();

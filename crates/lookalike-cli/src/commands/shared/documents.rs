@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike_batch::source::{InputFormat, InputRow, InputSet, ParseScratch, ReadOptions};
+use lookalike_io::source::{InputFormat, InputRow, InputSet, ParseScratch, ReadOptions};
 
 use crate::output::escape_control;
 
@@ -31,9 +31,9 @@ pub(crate) fn visit_rows(
     inputs: &InputSet,
     threads: usize,
     visit: &(dyn Fn(Result<&InputRow<'_>, String>) -> bool + Sync),
-) -> lookalike_batch::Result<()> {
+) -> lookalike_io::Result<()> {
     let enough = AtomicBool::new(false);
-    let work = || -> lookalike_batch::Result<()> {
+    let work = || -> lookalike_io::Result<()> {
         let mut scratch = ParseScratch::default();
         while !enough.load(Ordering::Relaxed) {
             let Some(block) = inputs.next_block()? else {
@@ -61,7 +61,7 @@ pub(crate) fn visit_rows(
         workers
             .into_iter()
             .map(joined)
-            .fold(Ok(()), lookalike_batch::Result::and)
+            .fold(Ok(()), lookalike_io::Result::and)
     })
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn parse_place(text: &str) -> Option<(&str, u64)> {
 
 impl FoundDocument {
     pub(crate) fn new(row: &InputRow<'_>, inputs: &InputSet) -> Self {
-        let features = |features: lookalike_batch::source::RowFeatures<'_>| {
+        let features = |features: lookalike_io::source::RowFeatures<'_>| {
             features
                 .iter_weighted()
                 .map(|(feature, weight)| (feature.to_owned(), weight))

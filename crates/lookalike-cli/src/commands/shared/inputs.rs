@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Arg, Args, ValueEnum};
-use lookalike_batch::source::{IdField, InputFormat, InvalidText, ReadOptions, WantedFields};
 use lookalike_batch::units::parse_size;
+use lookalike_io::source::{IdField, InputFormat, InvalidText, ReadOptions, WantedFields};
 
 /// Options for reading the inputs.
 #[derive(Debug, Args)]

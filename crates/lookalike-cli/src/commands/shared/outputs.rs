@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use lookalike_batch::sink::OutputTarget;
+use lookalike_io::sink::OutputTarget;
 
 /// Output for rows that cannot be used.
 #[derive(Debug, Args)]

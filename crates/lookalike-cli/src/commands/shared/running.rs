@@ -92,7 +92,7 @@ impl<'a> RowsRun<'a> {
     /// Runs `work`, showing its progress and bad rows, and reports the files that it replaced.
     pub(crate) fn watch_work<T>(
         &self,
-        work: impl FnOnce(&ProgressReporter) -> lookalike_batch::Result<T>,
+        work: impl FnOnce(&ProgressReporter) -> lookalike_io::Result<T>,
     ) -> Result<T> {
         let hint = match self.writes_rejected {
             true => "",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
-use lookalike_batch::sink::{ByteWriter, OutputTarget};
+use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_server::{read_stored_settings, with_snapshot, write_settings};
 use lookalike_store::{
     self as store, Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder,

@@ -12,7 +12,7 @@ use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike_batch::run::{
     self, RemovedShare, SettingPrice, TuneSummary, TunedSummary, measure_name, method_name,
 };
-use lookalike_batch::sink::{ByteWriter, OutputTarget};
+use lookalike_io::sink::{ByteWriter, OutputTarget};
 use serde_json::json;
 
 pub(crate) use self::args::TuneArgs;

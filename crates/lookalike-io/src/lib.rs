@@ -1,0 +1,23 @@
+//! Inputs and outputs of runs over files, in bounded memory.
+//!
+//! [`InputSet`](source::InputSet) reads files, directories, globs, standard input and tables in memory
+//! as one sequence of rows, in blocks that any number of threads parse. The sinks write kept rows and
+//! tables; an output appears under its name only when it is complete.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`source`] | inputs → blocks → rows, one parser per format |
+//! | [`sink`] | kept rows, tables, outputs that appear complete |
+//! | [`ordered_results`] | work on many threads, results in order |
+//! | [`error`] | the error type, which runs over files share |
+//!
+//! This crate knows no runs and no matches. It uses the engine only for byte search, for the limit of
+//! feature weights, and to pass on its errors.
+
+pub mod error;
+pub mod ordered_results;
+pub mod sink;
+pub mod source;
+mod spool;
+
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,197 @@
+//! Rows with the fields `cluster`, `duplicate_of` and `similarity` appended; otherwise byte for byte.
+
+use encoding_rs::UTF_8;
+
+use super::RowAnnotation;
+use super::table::{put_delimited, put_json_string};
+use crate::error::{Error, Result};
+use crate::source::{FieldProbe, InputFile, InputFormat, InputSet, trim_line_end};
+
+/// The names of the added fields, in their order.
+pub(super) const FIELDS: [&str; 3] = ["cluster", "duplicate_of", "similarity"];
+
+/// Annotates the rows of one thread.
+pub(super) struct RowAnnotator<'a> {
+    inputs: &'a InputSet,
+    annotate: &'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync),
+    probe: FieldProbe,
+    decoded: String,
+    added: String,
+}
+
+impl<'a> RowAnnotator<'a> {
+    pub(super) fn new(
+        inputs: &'a InputSet,
+        annotate: &'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync),
+    ) -> Self {
+        let probe = FieldProbe::new(&FIELDS);
+        Self {
+            inputs,
+            annotate,
+            probe,
+            decoded: String::new(),
+            added: String::new(),
+        }
+    }
+
+    /// Appends the annotated row to `out`.
+    pub(super) fn annotate_row(
+        &mut self,
+        file: &InputFile,
+        number: u64,
+        index: usize,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let annotation = (self.annotate)(index)?;
+        let content = trim_line_end(row);
+        self.added.clear();
+        let (kept, closing) = match file.input_format() {
+            InputFormat::Csv { delimiter, quoting } => {
+                append_cells(&annotation, delimiter, quoting, &mut self.added);
+                (content, &b""[..])
+            }
+            InputFormat::Jsonl | InputFormat::Json => {
+                let kept = self.open_object(file, number, content)?;
+                put_members(&annotation, kept.ends_with(b"{"), &mut self.added);
+                if self.inputs.text_encoding() != UTF_8 {
+                    self.added = escape_non_ascii(&self.added);
+                }
+                (kept, &b"}"[..])
+            }
+            InputFormat::Parquet
+            | InputFormat::Text
+            | InputFormat::TextFile
+            | InputFormat::Memory => {
+                // `check_kept` refuses these, and Parquet has a writer of its own.
+                return Err(Error::usage_error(format!(
+                    "no fields can be added to the rows of {}",
+                    file.display_name()
+                )));
+            }
+        };
+        out.extend_from_slice(kept);
+        put_encoded(self.inputs, file, &self.added, out)?;
+        out.extend_from_slice(closing);
+        out.extend_from_slice(&row[content.len()..]);
+        Ok(())
+    }
+
+    /// Returns a JSON row without its closing brace and the blanks around it.
+    fn open_object<'b>(
+        &mut self,
+        file: &InputFile,
+        number: u64,
+        content: &'b [u8],
+    ) -> Result<&'b [u8]> {
+        let refuse = |reason: String| {
+            Error::input_error(format!(
+                "row {number}, in {}: {reason}",
+                file.display_name()
+            ))
+        };
+        let text = self
+            .inputs
+            .decode_row(content, &mut self.decoded)
+            .map_err(refuse)?;
+        if let Some(field) = self.probe.find_field(text).map_err(refuse)? {
+            return Err(refuse(format!("the field `{field}` exists already")));
+        }
+        let open = content.trim_ascii_end().strip_suffix(b"}");
+        let open = open.ok_or_else(|| refuse("the row is not a JSON object".to_owned()))?;
+        Ok(open.trim_ascii_end())
+    }
+}
+
+/// Returns the header of annotated CSV.
+pub(super) fn annotated_header(
+    inputs: &InputSet,
+    file: &InputFile,
+    header: &[u8],
+) -> Result<Vec<u8>> {
+    let taken = |field: &&str| {
+        file.column_names()
+            .is_some_and(|names| names.iter().any(|name| name == field))
+    };
+    if let Some(field) = FIELDS.iter().copied().find(taken) {
+        return Err(Error::input_error(format!(
+            "{} already has a column `{field}`",
+            file.display_name()
+        )));
+    }
+    let InputFormat::Csv { delimiter, .. } = file.input_format() else {
+        return Ok(header.to_vec());
+    };
+    let content = trim_line_end(header);
+    let mut out = content.to_vec();
+    let delimiter = char::from(delimiter);
+    let added: String = FIELDS
+        .iter()
+        .flat_map(|field| [delimiter.to_string(), (*field).into()])
+        .collect();
+    put_encoded(inputs, file, &added, &mut out)?;
+    out.extend_from_slice(&header[content.len()..]);
+    Ok(out)
+}
+
+fn append_cells(annotation: &RowAnnotation, delimiter: u8, quoting: bool, out: &mut String) {
+    let similarity = annotation.similarity.map(|value| value.to_string());
+    let duplicate_of = annotation.duplicate_of.as_deref();
+    for cell in [
+        Some(annotation.cluster.as_str()),
+        duplicate_of,
+        similarity.as_deref(),
+    ] {
+        out.push(char::from(delimiter));
+        put_delimited(cell.unwrap_or_default(), delimiter, quoting, out);
+    }
+}
+
+fn put_members(annotation: &RowAnnotation, first: bool, out: &mut String) {
+    out.push_str(if first {
+        "\"cluster\":"
+    } else {
+        ",\"cluster\":"
+    });
+    put_json_string(&annotation.cluster, out);
+    out.push_str(",\"duplicate_of\":");
+    match &annotation.duplicate_of {
+        Some(id) => put_json_string(id, out),
+        None => out.push_str("null"),
+    }
+    out.push_str(",\"similarity\":");
+    match annotation.similarity.filter(|value| value.is_finite()) {
+        Some(value) => out.push_str(&value.to_string()),
+        None => out.push_str("null"),
+    }
+}
+
+/// Replaces every non-ASCII character of JSON with an escape.
+fn escape_non_ascii(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
+}
+
+/// Appends text in the encoding of the inputs.
+fn put_encoded(inputs: &InputSet, file: &InputFile, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    let encoding = inputs.text_encoding();
+    let (bytes, _, unmappable) = encoding.encode(text);
+    if unmappable {
+        return Err(Error::output_error(format!(
+            "`{text}` cannot be written in {}, the encoding of {}",
+            encoding.name(),
+            file.display_name()
+        )));
+    }
+    out.extend_from_slice(&bytes);
+    Ok(())
+}

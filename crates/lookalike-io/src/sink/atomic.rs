@@ -1,0 +1,457 @@
+//! Files that appear under their name only when they are complete and on disk.
+//!
+//! If the file system permits it, a file has no name at all before it is committed, so that even a
+//! killed process leaves nothing behind. Otherwise the file has a hidden temporary name beside the
+//! target, which is removed on drop and by [`abandon_all`]. Committing syncs the file, renames it over
+//! the target and syncs the directory.
+//!
+//! A target that is a device or a pipe is written directly, because it cannot be replaced and cannot be
+//! left half-written. If the target is a symbolic link, the file that it points to is replaced.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result, display_path};
+
+/// All temporary names and directories of this process, and whether new ones are refused.
+static TEMPORARY: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles {
+    names: Vec::new(),
+    directories: Vec::new(),
+    empty: Vec::new(),
+    abandoned: false,
+});
+
+struct TemporaryFiles {
+    names: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+    /// Directories that are removed if they are empty; parents come before their children.
+    empty: Vec<PathBuf>,
+    abandoned: bool,
+}
+
+fn lock_temporary_files() -> MutexGuard<'static, TemporaryFiles> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every temporary name that is not committed and refuses new ones. Intended for a signal
+/// handler that ends the process.
+pub fn abandon_all() {
+    let mut temporary = lock_temporary_files();
+    temporary.abandoned = true;
+    for name in temporary.names.drain(..) {
+        // A failure is ignored, because the process is ending.
+        let _ = fs::remove_file(name);
+    }
+    for directory in temporary.directories.drain(..) {
+        let _ = fs::remove_dir_all(directory);
+    }
+    while let Some(directory) = temporary.empty.pop() {
+        // A directory that is not empty remains.
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+/// Directories that this process created for outputs. Those that are empty are removed on drop and by
+/// [`abandon_all`].
+#[derive(Debug, Default)]
+pub(super) struct OutputDirectories(Vec<PathBuf>);
+
+impl OutputDirectories {
+    /// Creates a directory and its missing parents.
+    pub(super) fn create_with_parents(&mut self, path: &Path) -> Result<()> {
+        let missing = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+        let missing: Vec<_> = missing.take_while(|it| !it.exists()).collect();
+        for directory in missing.into_iter().rev() {
+            let failed = |cause| Error::write_error("create", display_path(directory), cause);
+            let mut temporary = lock_temporary_files();
+            if temporary.abandoned {
+                return Err(failed(io::ErrorKind::Interrupted.into()));
+            }
+            match fs::create_dir(directory) {
+                Ok(()) => {
+                    temporary.empty.push(directory.to_path_buf());
+                    self.0.push(directory.to_path_buf());
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(failed(cause)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OutputDirectories {
+    fn drop(&mut self) {
+        let mut temporary = lock_temporary_files();
+        while let Some(directory) = self.0.pop() {
+            temporary.empty.retain(|known| *known != directory);
+            // A directory that is not empty remains; other failures are ignored, because a destructor
+            // cannot report them.
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+/// A directory that this process created. Unless it is kept, it is removed with all its content on drop
+/// and by [`abandon_all`].
+#[derive(Debug)]
+pub struct ProvisionalDirectory(PathBuf);
+
+impl ProvisionalDirectory {
+    /// Registers a directory that has just been created.
+    pub fn from_path(path: &Path) -> Self {
+        lock_temporary_files().directories.push(path.to_path_buf());
+        Self(path.to_path_buf())
+    }
+
+    /// Keeps the directory permanently.
+    pub fn keep_directory(self) {
+        lock_temporary_files()
+            .directories
+            .retain(|known| *known != self.0);
+    }
+}
+
+impl Drop for ProvisionalDirectory {
+    fn drop(&mut self) {
+        let mut temporary = lock_temporary_files();
+        let count = temporary.directories.len();
+        temporary.directories.retain(|known| *known != self.0);
+        if temporary.directories.len() < count {
+            // A destructor cannot report a failure.
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+impl TemporaryFiles {
+    /// Creates a temporary name beside `target` with `make_beside`, and tries another one if the name is
+    /// taken.
+    fn make_beside<T>(
+        &mut self,
+        target: &Path,
+        mut make: impl FnMut(&Path) -> io::Result<T>,
+    ) -> io::Result<(T, TemporaryName)> {
+        if self.abandoned {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        for attempt in 0..100u32 {
+            let random = RandomState::new().hash_one(attempt);
+            let mut name = std::ffi::OsString::from(".");
+            name.push(target.file_name().unwrap_or_default());
+            name.push(format!(".{random:016x}.tmp"));
+            let path = target.with_file_name(name);
+            match make(&path) {
+                Ok(made) => {
+                    self.names.push(path.clone());
+                    return Ok((made, TemporaryName(path)));
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Renames a temporary file to its final name, unless everything is being abandoned.
+    fn rename_to_target(&mut self, name: &TemporaryName, target: &Path) -> io::Result<()> {
+        if self.abandoned {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        fs::rename(&name.0, target)?;
+        self.names.retain(|known| *known != name.0);
+        Ok(())
+    }
+}
+
+/// A file that appears under its name only when [`commit_file`](Self::commit_file) is called. Dropping
+/// it before that leaves nothing behind.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    target: PathBuf,
+    stage: FileStage,
+    synced: bool,
+}
+
+#[derive(Debug)]
+enum FileStage {
+    /// Without a name.
+    Unnamed,
+    /// Under a temporary name.
+    Named(TemporaryName),
+    /// The target itself: a device or a pipe.
+    Direct,
+}
+
+/// Copies the permissions of the file that is replaced to the new file.
+fn copy_permissions(target: &Path, file: &File) -> io::Result<()> {
+    match fs::metadata(target) {
+        Ok(there) => file.set_permissions(there.permissions()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// A temporary name that is removed on drop.
+#[derive(Debug)]
+struct TemporaryName(PathBuf);
+
+impl Drop for TemporaryName {
+    fn drop(&mut self) {
+        let mut temporary = lock_temporary_files();
+        let count = temporary.names.len();
+        temporary.names.retain(|name| *name != self.0);
+        if temporary.names.len() < count {
+            // A destructor cannot report a failure.
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
+
+/// A complete and synced file without an open handle, so that any number of files can wait to be
+/// committed together. Dropping it leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct SealedFile(Option<(TemporaryName, PathBuf)>);
+
+impl SealedFile {
+    /// Creates the value for a target that needs no renaming.
+    pub(super) fn without_name() -> Self {
+        Self(None)
+    }
+
+    /// Renames the file into place.
+    pub(super) fn commit_file(self) -> Result<()> {
+        let Some((name, target)) = self.0 else {
+            return Ok(());
+        };
+        let failed = |cause| Error::write_error("complete", display_path(&target), cause);
+        lock_temporary_files()
+            .rename_to_target(&name, &target)
+            .map_err(failed)?;
+        File::open(parent_directory(&target))
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed)
+    }
+}
+
+impl AtomicFile {
+    /// Creates a new, empty file for `path`.
+    ///
+    /// # Errors
+    ///
+    /// If the directory does not exist or is not writable, or if the path is a directory.
+    pub fn create_for(path: &Path) -> Result<Self> {
+        let failed = |cause| Error::write_error("create", display_path(path), cause);
+        let metadata = fs::metadata(path).ok();
+        if metadata.is_some_and(|it| !it.is_file() && !it.is_dir()) {
+            // Opened by the given path, because a link to a pipe, such as /dev/stdout, has no target
+            // path.
+            let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+            return Ok(Self {
+                file,
+                target: path.to_path_buf(),
+                stage: FileStage::Direct,
+                synced: true,
+            });
+        }
+        let target = match path.is_symlink() {
+            true => path.canonicalize().map_err(failed)?,
+            false => path.to_path_buf(),
+        };
+        if target.file_name().is_none() || target.is_dir() {
+            return Err(Error::output_error(format!(
+                "{} is a directory, not a file",
+                display_path(path)
+            )));
+        }
+        if let Some(file) = create_unnamed(parent_directory(&target)) {
+            copy_permissions(&target, &file).map_err(failed)?;
+            return Ok(Self {
+                file,
+                target,
+                stage: FileStage::Unnamed,
+                synced: false,
+            });
+        }
+        let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+        let (file, name) = lock_temporary_files()
+            .make_beside(&target, new)
+            .map_err(failed)?;
+        copy_permissions(&target, &file).map_err(failed)?;
+        Ok(Self {
+            file,
+            target,
+            stage: FileStage::Named(name),
+            synced: false,
+        })
+    }
+
+    /// Returns the file to write to.
+    pub fn as_file(&self) -> &File {
+        &self.file
+    }
+
+    /// Syncs the file and renames it into place.
+    ///
+    /// # Errors
+    ///
+    /// If a sync or a rename fails. The target is then unchanged.
+    pub fn commit_file(self) -> Result<()> {
+        self.seal_file()?.commit_file()
+    }
+
+    /// Syncs the file. It must not be written to after that.
+    pub(super) fn sync_file(&mut self) -> Result<()> {
+        if !self.synced {
+            let failed = |cause| Error::write_error("complete", display_path(&self.target), cause);
+            self.file.sync_all().map_err(failed)?;
+            self.synced = true;
+        }
+        Ok(())
+    }
+
+    /// Syncs the file and closes its handle.
+    pub(super) fn seal_file(mut self) -> Result<SealedFile> {
+        self.sync_file()?;
+        let Self {
+            file,
+            target,
+            stage,
+            synced: _,
+        } = self;
+        let failed = |cause| Error::write_error("complete", display_path(&target), cause);
+        let name = match stage {
+            FileStage::Direct => return Ok(SealedFile::without_name()),
+            FileStage::Unnamed => {
+                lock_temporary_files()
+                    .make_beside(&target, |path| link_file(&file, path))
+                    .map_err(failed)?
+                    .1
+            }
+            FileStage::Named(name) => name,
+        };
+        Ok(SealedFile(Some((name, target))))
+    }
+}
+
+fn parent_directory(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Creates a file without a name, which can be linked to a name later.
+#[cfg(target_os = "linux")]
+fn create_unnamed(directory: &Path) -> Option<File> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(CWD, directory, flags, Mode::from_raw_mode(0o666)).ok()?;
+    let file = File::from(file);
+    descriptor_path(&file).exists().then_some(file)
+}
+
+#[cfg(target_os = "linux")]
+fn descriptor_path(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(target_os = "linux")]
+fn link_file(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(
+        CWD,
+        descriptor_path(file),
+        CWD,
+        path,
+        AtFlags::SYMLINK_FOLLOW,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create_unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link_file(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn nothing_is_visible_before_the_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        fs::write(&target, "old").unwrap();
+        let output = AtomicFile::create_for(&target).unwrap();
+        output.as_file().write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+        output.commit_file().unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_temporary_name_goes_away_with_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+        let make = || {
+            let (file, name) = lock_temporary_files().make_beside(&target, new).unwrap();
+            AtomicFile {
+                file,
+                target: target.clone(),
+                stage: FileStage::Named(name),
+                synced: false,
+            }
+        };
+        let named = make();
+        assert_eq!(names(directory.path()).len(), 1);
+        drop(named);
+        assert!(names(directory.path()).is_empty());
+        make().commit_file().unwrap();
+        assert_eq!(names(directory.path()), ["out"]);
+        drop(AtomicFile::create_for(&target).unwrap());
+        assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    #[test]
+    fn links_are_followed_and_directories_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        let link = directory.path().join("link");
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let output = AtomicFile::create_for(&link).unwrap();
+        output.as_file().write_all(b"new").unwrap();
+        output.commit_file().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert!(AtomicFile::create_for(directory.path()).is_err());
+        assert!(AtomicFile::create_for(&directory.path().join("none/out")).is_err());
+        AtomicFile::create_for(Path::new("/dev/null"))
+            .unwrap()
+            .commit_file()
+            .unwrap();
+    }
+}

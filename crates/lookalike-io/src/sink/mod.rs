@@ -1,0 +1,157 @@
+//! Outputs, which appear under their name only when they are complete.
+
+mod annotate;
+mod atomic;
+mod byte_writer;
+mod kept_rows;
+mod output_stream;
+mod parquet;
+mod staged_output;
+mod table;
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use crate::error::Result;
+
+pub use atomic::ProvisionalDirectory;
+pub use atomic::{AtomicFile, abandon_all};
+pub use byte_writer::{ByteWriter, check_output};
+pub use kept_rows::{check_kept, prepare_kept};
+pub use staged_output::{StagedOutput, commit_all};
+pub use table::escape_tsv;
+pub use table::{TableCell, TableColumn, TableRows, TableWriter, check_table};
+
+/// The destination of an output.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum OutputTarget {
+    /// A file whose extension decides the format and compression. For kept rows it may also be a
+    /// directory, either an existing one or a path with a trailing slash, which then mirrors the
+    /// inputs.
+    Path(PathBuf),
+    /// Standard output, uncompressed.
+    Stdout,
+    /// A table in memory. Kept rows appear in it as their number `row`, from 0, with the added fields.
+    Memory(CollectedTable),
+}
+
+/// The batches of a table that is written to memory. Clones share the same table.
+#[derive(Debug, Clone, Default)]
+pub struct CollectedTable(Arc<Mutex<Option<HeldBatches>>>);
+
+/// The columns of a table and its batches.
+type HeldBatches = (SchemaRef, Vec<RecordBatch>);
+
+impl CollectedTable {
+    /// Takes the schema and the batches out; `None` if no table was started.
+    pub fn take_batches(&self) -> Option<HeldBatches> {
+        self.lock_batches().take()
+    }
+
+    fn begin_table(&self, schema: &SchemaRef) {
+        *self.lock_batches() = Some((Arc::clone(schema), Vec::new()));
+    }
+
+    fn extend_batches(&self, batches: Vec<RecordBatch>) {
+        if let Some((_, all)) = &mut *self.lock_batches() {
+            all.extend(batches);
+        }
+    }
+
+    fn lock_batches(&self) -> MutexGuard<'_, Option<HeldBatches>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Two values are equal if they share the same table.
+impl PartialEq for CollectedTable {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for CollectedTable {}
+
+impl Hash for CollectedTable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+impl OutputTarget {
+    /// Returns `true` if the output is a file that appears only when it is complete. A device or a pipe
+    /// does not: bytes once written to it cannot be withdrawn.
+    pub fn appears_complete(&self) -> bool {
+        match self {
+            Self::Path(path) => {
+                std::fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
+            }
+            Self::Stdout | Self::Memory(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for OutputTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Stdout => f.write_str("standard output"),
+            Self::Memory(_) => f.write_str("a table in memory"),
+        }
+    }
+}
+
+/// The rows of a run, in input order.
+pub trait OutputRows: Sync {
+    /// Returns the number of rows.
+    fn len(&self) -> usize;
+
+    /// Returns `true` if there are no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the place of the row at `index`, as the parser gave it.
+    fn place_of(&self, index: usize) -> crate::source::RowPlace;
+
+    /// Returns the number of the row over all inputs, as the parser gave it.
+    fn row_number(&self, index: usize) -> u64;
+
+    /// Returns `true` if the row is to be written. May block until the verdict is known. Callers ask in
+    /// ascending order, except for rows whose verdict is already known.
+    fn is_kept(&self, index: usize) -> bool;
+}
+
+/// The fields that are added to a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowAnnotation {
+    /// The value of the field `cluster`.
+    pub cluster: String,
+    /// The value of `duplicate_of`; `None` is written as null or as an empty cell.
+    pub duplicate_of: Option<String>,
+    /// The value of `similarity`; `None` is written as null or as an empty cell.
+    pub similarity: Option<f64>,
+}
+
+/// Options of writing kept rows.
+#[derive(Clone, Copy)]
+pub struct WriteOptions<'a> {
+    /// Returns the fields to add to a row, by the row's index in the [`OutputRows`]; `None` adds nothing.
+    pub annotate: Option<&'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync)>,
+    /// Number of threads, from 1.
+    pub threads: usize,
+}
+
+/// The amount of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WrittenOutput {
+    /// Rows written.
+    pub rows: u64,
+    /// Bytes written, after compression.
+    pub bytes: u64,
+}

@@ -1,0 +1,189 @@
+//! Decoding of bytes to text: byte order marks, UTF-8, and other encodings row by row.
+
+use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8};
+
+use super::InvalidText;
+use super::content::likely_encoding;
+use crate::error::{Error, Result};
+
+/// Refuses encodings in which a line feed or a delimiter can be part of another character.
+pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
+    if encoding.is_ascii_compatible() {
+        return Ok(());
+    }
+    Err(Error::usage_error(format!(
+        "the encoding {} cannot be read row by row; convert the input to UTF-8 first",
+        encoding.name()
+    )))
+}
+
+/// The byte order mark of UTF-8.
+pub(super) const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Returns the length of the byte order mark at the start of an input; the first row begins after it.
+pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
+    let utf8 = encoding == UTF_8 && bytes.starts_with(UTF8_MARK);
+    let gb18030 =
+        (encoding == GB18030 || encoding == GBK) && bytes.starts_with(b"\x84\x31\x95\x33");
+    match (utf8, gb18030) {
+        (true, _) => UTF8_MARK.len(),
+        (_, true) => 4,
+        _ => 0,
+    }
+}
+
+/// Fewest bytes from which UTF-16 is recognised without a byte order mark.
+const FEW: usize = 8;
+
+/// Returns `true` if an input that is to be read as UTF-8 is in fact UTF-16. Either it starts with the
+/// byte order mark of UTF-16 (or of little-endian UTF-32), or every second byte is zero and no other
+/// is, as in UTF-16 text in Latin letters.
+pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
+    let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
+    let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);
+    let alternates = bytes.len() >= FEW && [0, 1].iter().any(|&at| zeros(at) && others(1 - at));
+    let has_mark = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
+    encoding == UTF_8 && (has_mark || alternates)
+}
+
+/// The encoding of the rows and the treatment of malformed text.
+#[derive(Clone, Copy)]
+pub(super) struct RowDecoding {
+    pub(super) encoding: &'static Encoding,
+    pub(super) invalid_text: InvalidText,
+}
+
+impl RowDecoding {
+    /// Returns all of `bytes` as text if the encoding is UTF-8 and `bytes` is valid.
+    pub(super) fn decode_whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
+        if self.encoding == UTF_8 {
+            simdutf8::basic::from_utf8(bytes).ok()
+        } else {
+            None
+        }
+    }
+
+    /// Decodes one row. The text is borrowed from `bytes` if possible, otherwise written to `room`.
+    pub(super) fn decode_row<'a>(
+        &self,
+        bytes: &'a [u8],
+        room: &'a mut String,
+    ) -> std::result::Result<&'a str, String> {
+        if self.encoding != UTF_8 {
+            return self.transcode_bytes(bytes, room);
+        }
+        match (simdutf8::compat::from_utf8(bytes), self.invalid_text) {
+            (Ok(text), _) => Ok(text),
+            (Err(error), InvalidText::Reject) => {
+                let hint = likely_encoding(bytes).map_or_else(String::new, |label| {
+                    format!("; it looks like --encoding {label}")
+                });
+                Err(format!(
+                    "the row is not valid UTF-8 at its byte {}{hint}",
+                    error.valid_up_to() + 1
+                ))
+            }
+            (Err(_), InvalidText::Lossy) => {
+                room.clear();
+                room.push_str(&String::from_utf8_lossy(bytes));
+                Ok(room)
+            }
+        }
+    }
+
+    fn transcode_bytes<'a>(
+        &self,
+        bytes: &[u8],
+        room: &'a mut String,
+    ) -> std::result::Result<&'a str, String> {
+        let mut decoder = self.encoding.new_decoder_without_bom_handling();
+        room.clear();
+        let mut read = 0;
+        loop {
+            let rest = &bytes[read..];
+            // `None` occurs only if the length overflows `usize`.
+            let most = decoder.max_utf8_buffer_length_without_replacement(rest.len());
+            room.reserve(most.ok_or("the row is too long to be decoded")?);
+            let (result, used) = decoder.decode_to_string_without_replacement(rest, room, true);
+            read += used;
+            match (result, self.invalid_text) {
+                (DecoderResult::InputEmpty, _) => return Ok(room),
+                (DecoderResult::OutputFull, _) => {}
+                (DecoderResult::Malformed(..), InvalidText::Lossy) => room.push('\u{FFFD}'),
+                (DecoderResult::Malformed(..), InvalidText::Reject) => {
+                    let name = self.encoding.name();
+                    return Err(format!(
+                        "the row is not valid {name} before its byte {}",
+                        read + 1
+                    ));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(
+        encoding: &'static Encoding,
+        invalid_text: InvalidText,
+        bytes: &[u8],
+    ) -> Option<String> {
+        let mut room = String::new();
+        RowDecoding {
+            encoding,
+            invalid_text,
+        }
+        .decode_row(bytes, &mut room)
+        .ok()
+        .map(str::to_owned)
+    }
+
+    #[test]
+    fn legacy_encodings_are_decoded() {
+        for encoding in [encoding_rs::GB18030, encoding_rs::BIG5, encoding_rs::EUC_KR] {
+            let text = "{\"text\": \"中文\"}";
+            let (bytes, _, _) = encoding.encode(text);
+            assert_eq!(
+                decode(encoding, InvalidText::Reject, &bytes).as_deref(),
+                Some(text)
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_rows_are_rejected_or_mended() {
+        for (encoding, bytes) in [
+            (encoding_rs::UTF_8, &b"a\xFFb"[..]),
+            (encoding_rs::GB18030, b"a\xFFb"),
+            (encoding_rs::BIG5, b"a\xFFb"),
+        ] {
+            assert_eq!(decode(encoding, InvalidText::Reject, bytes), None);
+            assert_eq!(
+                decode(encoding, InvalidText::Lossy, bytes).as_deref(),
+                Some("a\u{FFFD}b")
+            );
+        }
+        // A character cut short at the end of the row.
+        assert_eq!(
+            decode(encoding_rs::GB18030, InvalidText::Reject, b"a\xD6"),
+            None
+        );
+    }
+
+    #[test]
+    fn byte_order_marks() {
+        assert_eq!(bom_length("\u{FEFF}a".as_bytes(), UTF_8), 3);
+        assert_eq!(bom_length(b"a", UTF_8), 0);
+        assert_eq!(bom_length(b"\x84\x31\x95\x33a", GB18030), 4);
+        assert!(is_utf16(b"\xFF\xFEa\0", UTF_8));
+        assert!(is_utf16(b"{\0\"\0a\0\"\0:\0", UTF_8));
+        assert!(is_utf16(b"\0{\0\"\0a\0\"\0:", UTF_8));
+        assert!(!is_utf16(b"{\"a\":1}\n\0", UTF_8) && !is_utf16(&[0; 64], UTF_8));
+        assert!(check_encoding(encoding_rs::UTF_16LE).is_err());
+        assert!(check_encoding(encoding_rs::ISO_2022_JP).is_err());
+        assert!(check_encoding(encoding_rs::SHIFT_JIS).is_ok());
+    }
+}

@@ -1,0 +1,111 @@
+//! Estimates the number of rows from a sample of the bytes.
+
+use memchr::memchr_iter;
+
+use super::file::{InputFile, InputStorage};
+use super::{InputFormat, InputSet, columnar};
+use crate::error::Result;
+
+/// Number of samples over all files.
+const LOOKS: u64 = 64;
+
+/// Bytes per sample.
+const LOOK_BYTES: u64 = 16 << 10;
+
+impl InputSet {
+    /// Returns the expected number of rows in all inputs, or `None` if an input cannot be sampled
+    /// before it is read (standard input, compressed files, JSON lists).
+    ///
+    /// The number is exact for Parquet, for tables and for files that are one document each. For other
+    /// files it follows from the line ends in samples that are evenly spread over all bytes. Cost:
+    /// reading 1 MiB, and the footer of each Parquet file.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub fn expected_rows(&self) -> Result<Option<f64>> {
+        if let Some(table) = self.open_table() {
+            return Ok(Some(table.row_count() as f64));
+        }
+        let mut rows = 0.0;
+        let mut lines = Vec::new();
+        for file in self.input_files() {
+            match (file.input_format(), file.storage()) {
+                (InputFormat::TextFile, _) => rows += 1.0,
+                (InputFormat::Parquet, _) => rows += columnar::count_rows(file)? as f64,
+                (_, InputStorage::InPlace) => lines.push(file),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(rows + expected_lines(&lines)?))
+    }
+}
+
+fn expected_lines(files: &[&InputFile]) -> Result<f64> {
+    let sizes = || files.iter().map(|file| file.size_on_disk().unwrap_or(0));
+    let all: u64 = sizes().sum();
+    let (mut seen, mut ends) = (0, 0);
+    let mut bytes = Vec::new();
+    let mut start = 0;
+    let mut wanted = (0..LOOKS)
+        .map(|look| (2 * look + 1) * (all / (2 * LOOKS)))
+        .peekable();
+    for (file, size) in files.iter().zip(sizes()) {
+        let end = start + size;
+        // Overlapping samples are joined, so a small file is read once and completely.
+        let mut from = start;
+        while let Some(place) = wanted.next_if(|&place| place < end) {
+            let first = place.saturating_sub(LOOK_BYTES / 2).max(from);
+            let last = (first + LOOK_BYTES).min(end);
+            bytes.resize((last - first) as usize, 0);
+            file.read_data_at(&mut bytes, first - start, None)?;
+            seen += bytes.len();
+            ends += memchr_iter(b'\n', &bytes).count();
+            from = last;
+        }
+        start = end;
+    }
+    // At least one end is assumed, because even a row longer than all samples ends somewhere.
+    Ok(ends.max(1) as f64 * (all as f64 / seen.max(1) as f64).max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::source::{ReadOptions, RowSource};
+
+    fn expected(contents: &[&str]) -> f64 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (at, content) in contents.iter().enumerate() {
+            let path = directory.path().join(format!("{at}.jsonl"));
+            let mut file = std::fs::File::create(&path).unwrap();
+            file.write_all(content.as_bytes()).unwrap();
+            paths.push(path);
+        }
+        let inputs =
+            InputSet::open_source(&RowSource::Paths(paths), &ReadOptions::default()).unwrap();
+        inputs.expected_rows().unwrap().unwrap()
+    }
+
+    #[test]
+    fn rows_of_small_files_are_counted_and_those_of_large_ones_about_known() {
+        assert_eq!(expected(&["{}\n{}\n{}\n", "{}\n"]), 4.0);
+        let short = "{\"text\":\"a b\"}\n";
+        let long = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(2000));
+        // Most rows lie in the first fifth of the bytes; a sample from the start alone would predict
+        // 350,000.
+        let mixed = short.repeat(70_000) + &long.repeat(400);
+        let rows = expected(&[&mixed, "", short]);
+        assert!((60_000.0..80_000.0).contains(&rows), "{rows}");
+    }
+
+    #[test]
+    fn a_row_longer_than_all_looks_is_one() {
+        let long = format!("{{\"text\":\"{}\"}}", "word ".repeat(1 << 20));
+        let rows = expected(&[&long]);
+        assert!((1.0..10.0).contains(&rows), "{rows}");
+    }
+}

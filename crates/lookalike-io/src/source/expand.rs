@@ -1,0 +1,318 @@
+//! Expansion of paths, directories and globs into the files to read, and formats by extension.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use super::byte_stream::ByteStream;
+use super::content::{foreign_extension, known_extensions};
+use super::json_list::begins_list;
+use super::{InputFormat, ReadOptions};
+use crate::error::{Error, Result, display_path};
+
+/// Largest depth of nested directories. Deeper nesting is a loop of symbolic links or mounts.
+const MAX_DEPTH: usize = 128;
+
+/// Extensions of compressed files; the format is that of the extension before them.
+const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
+
+/// An input that was found.
+pub(super) struct FoundInput {
+    /// The path to open; `-` is standard input.
+    pub(super) path: PathBuf,
+    /// The path below the given directory, or the file name. It is the file's path in a mirrored
+    /// output.
+    pub(super) below: PathBuf,
+    pub(super) format: InputFormat,
+    /// `None` for standard input.
+    pub(super) metadata: Option<Metadata>,
+}
+
+/// The result of the expansion.
+pub(super) struct ExpandedInputs {
+    pub(super) found: Vec<FoundInput>,
+    /// Files of unknown formats in the given directories.
+    pub(super) left_out: Vec<PathBuf>,
+}
+
+/// Returns `true` if the path stands for standard input.
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Finds all inputs, in reading order: arguments as given, and the files of a directory or a glob
+/// sorted by path.
+pub(super) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<ExpandedInputs> {
+    let mut finder = InputFinder {
+        options,
+        all: ExpandedInputs {
+            found: Vec::new(),
+            left_out: Vec::new(),
+        },
+    };
+    for path in paths {
+        finder.find_named(path)?;
+    }
+    let standard_inputs = finder
+        .all
+        .found
+        .iter()
+        .filter(|found| found.metadata.is_none())
+        .count();
+    match standard_inputs {
+        0 | 1 => Ok(finder.all),
+        _ => Err(Error::usage_error(
+            "standard input (`-`) is given more than once",
+        )),
+    }
+}
+
+struct InputFinder<'a> {
+    options: &'a ReadOptions,
+    all: ExpandedInputs,
+}
+
+impl InputFinder<'_> {
+    fn find_named(&mut self, path: &Path) -> Result<()> {
+        if is_stdin(path) {
+            let format = self.stream_format(None);
+            let (path, below) = (path.to_path_buf(), path.to_path_buf());
+            self.all.found.push(FoundInput {
+                path,
+                below,
+                format,
+                metadata: None,
+            });
+            return Ok(());
+        }
+        match fs::metadata(path) {
+            Ok(metadata) => self.add_existing(path, metadata),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                self.find_by_pattern(path, cause)
+            }
+            Err(cause) => Err(Error::read_error("open", display_path(path), cause)),
+        }
+    }
+
+    fn add_existing(&mut self, path: &Path, metadata: Metadata) -> Result<()> {
+        if !metadata.is_dir() {
+            let below = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
+            return self.add_file(path.to_path_buf(), below, metadata);
+        }
+        let before = self.all.found.len();
+        self.walk_directory(path, Path::new(""), 0)?;
+        if self.all.found.len() > before {
+            return Ok(());
+        }
+        Err(Error::input_error(format!(
+            "the directory {} holds no file of a known format",
+            display_path(path)
+        )))
+    }
+
+    fn find_by_pattern(&mut self, path: &Path, cause: std::io::Error) -> Result<()> {
+        let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
+        let Some(pattern) = pattern else {
+            return Err(Error::read_error("open", display_path(path), cause));
+        };
+        let matches = glob::glob(pattern).map_err(|cause| {
+            Error::usage_error(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
+                .with_source(cause)
+        })?;
+        let before = self.all.found.len();
+        for path in matches {
+            let path = path.map_err(|cause| {
+                Error::input_error(format!(
+                    "cannot search {}: {cause}",
+                    display_path(cause.path())
+                ))
+            })?;
+            let metadata = metadata_of(&path)?;
+            self.add_existing(&path, metadata)?;
+        }
+        if self.all.found.len() > before {
+            return Ok(());
+        }
+        Err(Error::input_error(format!("no file matches `{pattern}`")))
+    }
+
+    /// Adds the files of a directory and of its subdirectories. Names that begin with `.` are hidden,
+    /// and Spark and Hive mark files without data by `_`; both are skipped.
+    fn walk_directory(&mut self, path: &Path, below: &Path, depth: usize) -> Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(Error::limit_error(format!(
+                "{} lies more than {MAX_DEPTH} directories deep",
+                display_path(path)
+            )));
+        }
+        let unreadable = |cause| Error::read_error("list", display_path(path), cause);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path).map_err(unreadable)? {
+            names.push(entry.map_err(unreadable)?.file_name());
+        }
+        names.sort();
+        for name in names {
+            if matches!(name.as_encoded_bytes(), [b'.' | b'_', ..]) {
+                continue;
+            }
+            self.add_entry(path.join(&name), below.join(&name), depth)?;
+        }
+        Ok(())
+    }
+
+    fn add_entry(&mut self, path: PathBuf, below: PathBuf, depth: usize) -> Result<()> {
+        let metadata = metadata_of(&path)?;
+        let taken = self.options.document_per_file
+            || self.options.format.is_some()
+            || format_by_extension(&path).is_some();
+        match (metadata.is_dir(), metadata.is_file()) {
+            // A linked directory is skipped because it may be one of its own parents.
+            (true, _) if path.is_symlink() => Ok(()),
+            (true, _) => self.walk_directory(&path, &below, depth + 1),
+            (_, true) if taken => self.add_file(path, below, metadata),
+            (_, true) => {
+                self.all.left_out.push(path);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_file(&mut self, path: PathBuf, below: PathBuf, metadata: Metadata) -> Result<()> {
+        let format = if metadata.is_file() {
+            self.file_format(&path)?
+        } else {
+            self.stream_format(format_by_extension(&path))
+        };
+        self.all.found.push(FoundInput {
+            path,
+            below,
+            format,
+            metadata: Some(metadata),
+        });
+        Ok(())
+    }
+
+    fn file_format(&self, path: &Path) -> Result<InputFormat> {
+        if self.options.document_per_file {
+            return Ok(InputFormat::TextFile);
+        }
+        match (self.options.format, format_by_extension(path)) {
+            (Some(format), _) => Ok(format),
+            (None, Some(InputFormat::Jsonl)) if is_named_json(path) && holds_list(path) => {
+                Ok(InputFormat::Json)
+            }
+            (None, Some(format)) => Ok(format),
+            (None, None) => Err(Error::usage_error(match foreign_extension(path) {
+                Some(what) => format!("{} is {what}", display_path(path)),
+                None => format!(
+                    "cannot tell the format of {} by its extension; known are {}: give --format",
+                    display_path(path),
+                    known_extensions()
+                ),
+            })),
+        }
+    }
+
+    /// Returns the format of a stream, which is JSONL if neither the options nor an extension decide.
+    fn stream_format(&self, by_extension: Option<InputFormat>) -> InputFormat {
+        match self.options.document_per_file {
+            true => InputFormat::TextFile,
+            false => self
+                .options
+                .format
+                .or(by_extension)
+                .unwrap_or(InputFormat::Jsonl),
+        }
+    }
+}
+
+fn metadata_of(path: &Path) -> Result<Metadata> {
+    fs::metadata(path).map_err(|cause| Error::read_error("open", display_path(path), cause))
+}
+
+/// Returns the format of a file by its extension, after the one of the compression is removed.
+pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
+    let extension = lower_extension(path)?;
+    if COMPRESSED.contains(&extension.as_str()) {
+        return format_by_extension(Path::new(path.file_stem()?))
+            .filter(|format| *format != InputFormat::Parquet);
+    }
+    match extension.as_str() {
+        "jsonl" | "ndjson" | "json" => Some(InputFormat::Jsonl),
+        "csv" => Some(InputFormat::CSV),
+        "tsv" | "tab" => Some(InputFormat::TSV),
+        "parquet" | "pq" => Some(InputFormat::Parquet),
+        "txt" | "text" => Some(InputFormat::Text),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the name ends in `.json`, after the extension of the compression is removed.
+pub(crate) fn is_named_json(path: &Path) -> bool {
+    match lower_extension(path).as_deref() {
+        Some("json") => true,
+        Some(compressed) if COMPRESSED.contains(&compressed) => {
+            let inner = path.file_stem().map(Path::new).and_then(lower_extension);
+            inner.as_deref() == Some("json")
+        }
+        _ => false,
+    }
+}
+
+/// Bytes at the start of a file within which a JSON list must begin.
+const LIST_START: usize = 4096;
+
+/// Returns `true` if the file begins with a JSON list. A file that cannot be read is reported when it
+/// is opened.
+fn holds_list(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else {
+        return false;
+    };
+    let stream = ByteStream::from_sniffed(&display_path(path), file, CompressionKind::None);
+    let mut start = vec![0; LIST_START];
+    let mut length = 0;
+    let Ok(mut stream) = stream else {
+        return false;
+    };
+    while length < start.len() {
+        match stream.read_bytes(&mut start[length..]) {
+            Ok(read) if read > 0 => length += read,
+            _ => break,
+        }
+    }
+    begins_list(&start[..length])
+}
+
+/// The compression of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompressionKind {
+    /// Not compressed.
+    None,
+    /// gzip; any number of members.
+    Gzip,
+    /// Zstandard; any number of frames.
+    Zstd,
+}
+
+/// Returns the compression by a file's extension.
+pub fn compression_by_extension(path: &Path) -> CompressionKind {
+    match lower_extension(path).as_deref() {
+        Some("gz" | "gzip") => CompressionKind::Gzip,
+        Some("zst" | "zstd") => CompressionKind::Zstd,
+        _ => CompressionKind::None,
+    }
+}
+
+/// Returns the compression by a file's first bytes.
+pub(super) fn compression_by_content(start: &[u8]) -> CompressionKind {
+    match start {
+        [0x1F, 0x8B, ..] => CompressionKind::Gzip,
+        // A zstd frame, or a skippable frame before one.
+        [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => CompressionKind::Zstd,
+        _ => CompressionKind::None,
+    }
+}
+
+fn lower_extension(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}

@@ -1,0 +1,361 @@
+//! One input: its properties, and its bytes at any offset once they have been read.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::InputFormat;
+use super::byte_stream::ByteStream;
+use super::delimited::DelimitedColumns;
+use super::expand::{
+    CompressionKind, FoundInput, compression_by_content, compression_by_extension, is_stdin,
+};
+use super::line_reader::RowEnds;
+use crate::error::{Error, Result, display_path};
+use crate::spool::SpoolFile;
+
+/// The location of an input's bytes after they have been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputStorage {
+    /// In the file itself.
+    InPlace,
+    /// In the spool for streams, in one piece, decompressed or copied.
+    Stream,
+    /// In the spool for records, row by row.
+    Records,
+    /// In memory, as columns.
+    Columns,
+}
+
+/// The properties by which a changed or replaced file is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl FileIdentity {
+    fn from_metadata(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            changed: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+/// One input of a run.
+#[derive(Debug)]
+pub struct InputFile {
+    name: String,
+    path: PathBuf,
+    below: PathBuf,
+    format: InputFormat,
+    storage: InputStorage,
+    /// `None` for standard input.
+    identity: Option<FileIdentity>,
+    regular: bool,
+    /// The size in bytes, if the input is not a file.
+    held_bytes: Option<u64>,
+    /// An open handle for reading in place.
+    handle: OnceLock<File>,
+    /// `true` if the handle is that of a temporary copy, made of Parquet that was compressed or came
+    /// through a pipe.
+    is_copy: bool,
+    /// Start of a stream in its spool.
+    spooled_at: OnceLock<u64>,
+    /// The columns of CSV.
+    pub(super) columns: OnceLock<DelimitedColumns>,
+    /// The header row of CSV, as it is in the input.
+    pub(super) header: OnceLock<Vec<u8>>,
+    /// The number of the first row.
+    pub(super) first_number: OnceLock<u64>,
+    /// End of the last row, if no line feed ends it.
+    pub(super) open_end: OnceLock<u64>,
+}
+
+impl InputFile {
+    /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
+    /// keeps the handle. Parquet is read from its end, so Parquet that is not a plain file is first
+    /// copied to an unlinked temporary file in `scratch`.
+    pub(super) fn new(found: FoundInput, keep_open: bool, scratch: Option<&Path>) -> Result<Self> {
+        let name = display_path(&found.path);
+        let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
+        let handle = OnceLock::new();
+        let mut compressed = false;
+        if regular {
+            let file = open_file(&name, &found.path)?;
+            compressed = compression_by_extension(&found.path) != CompressionKind::None
+                || starts_compressed(&name, &file)?;
+            if keep_open && !compressed {
+                handle.get_or_init(|| file);
+            }
+        }
+        let in_place = regular && !compressed;
+        let is_copy = found.format == InputFormat::Parquet && !in_place;
+        if is_copy {
+            let copy = plain_copy(&name, &found.path, scratch)?;
+            handle.get_or_init(|| copy);
+        }
+        let storage = match (found.format, in_place) {
+            (InputFormat::Parquet, _) => InputStorage::Records,
+            (InputFormat::Json, _) => InputStorage::Stream,
+            (_, true) => InputStorage::InPlace,
+            (_, false) => InputStorage::Stream,
+        };
+        Ok(Self {
+            name,
+            path: found.path,
+            below: found.below,
+            format: found.format,
+            storage,
+            identity: found.metadata.as_ref().map(FileIdentity::from_metadata),
+            regular,
+            held_bytes: None,
+            handle,
+            is_copy,
+            spooled_at: OnceLock::new(),
+            columns: OnceLock::new(),
+            header: OnceLock::new(),
+            first_number: OnceLock::new(),
+            open_end: OnceLock::new(),
+        })
+    }
+
+    /// Creates the input of a table in memory whose texts have this many bytes.
+    pub(super) fn in_memory(name: &str, bytes: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            below: PathBuf::from(name),
+            format: InputFormat::Memory,
+            storage: InputStorage::Columns,
+            identity: None,
+            regular: false,
+            held_bytes: Some(bytes),
+            handle: OnceLock::new(),
+            is_copy: false,
+            spooled_at: OnceLock::new(),
+            columns: OnceLock::new(),
+            header: OnceLock::new(),
+            first_number: OnceLock::new(),
+            open_end: OnceLock::new(),
+        }
+    }
+
+    /// Returns the name as given, or as found in a directory; `-` is standard input.
+    pub fn display_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the format.
+    pub fn input_format(&self) -> InputFormat {
+        self.format
+    }
+
+    /// Returns the size on disk in bytes if this is a regular file; for a table in memory, the size of
+    /// its texts.
+    pub fn size_on_disk(&self) -> Option<u64> {
+        self.identity
+            .filter(|_| self.regular)
+            .map(|identity| identity.size)
+            .or(self.held_bytes)
+    }
+
+    /// Returns the names of the columns of CSV, once the header (or the first row) has been read.
+    pub fn column_names(&self) -> Option<&[String]> {
+        self.columns.get().map(|columns| &columns.names[..])
+    }
+
+    /// Returns the path below the given directory, or the file name if no directory was given.
+    pub(crate) fn path_below(&self) -> &Path {
+        &self.below
+    }
+
+    /// Returns `true` if this is a regular file, not standard input, a pipe or a device.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.regular
+    }
+
+    /// Returns `true` if the metadata are those of this file, whatever its path.
+    pub(crate) fn is_same_file(&self, metadata: &Metadata) -> bool {
+        self.identity.is_some_and(|identity| {
+            (identity.device, identity.inode) == (metadata.dev(), metadata.ino())
+        })
+    }
+
+    /// Returns the header row of CSV as it is in the input, with its line end if it has one.
+    pub fn header_row(&self) -> Option<&[u8]> {
+        self.header.get().map(Vec::as_slice)
+    }
+
+    /// Returns the number of the first row over all inputs, once it has been read.
+    pub fn first_number(&self) -> Option<u64> {
+        self.first_number.get().copied()
+    }
+
+    /// Returns the end of the last row, in bytes of the input's data, if no line feed ends it.
+    pub(crate) fn unterminated_end(&self) -> Option<u64> {
+        self.open_end.get().copied()
+    }
+
+    pub(super) fn storage(&self) -> InputStorage {
+        self.storage
+    }
+
+    pub(super) fn row_ends(&self) -> RowEnds {
+        match self.format {
+            InputFormat::Csv {
+                delimiter,
+                quoting: true,
+            } => RowEnds::OutsideQuotes(delimiter),
+            _ => RowEnds::LineFeed,
+        }
+    }
+
+    /// Opens a stream of the decompressed bytes; elements of a JSON list become lines.
+    pub(super) fn open_stream(&self) -> Result<ByteStream> {
+        let stream = self.plain_stream()?;
+        Ok(match self.format {
+            InputFormat::Json => stream.into_list_rows(),
+            _ => stream,
+        })
+    }
+
+    fn plain_stream(&self) -> Result<ByteStream> {
+        if is_stdin(&self.path) {
+            let file = standard_input().map_err(|cause| Error::read_error("read", "-", cause))?;
+            return ByteStream::from_sniffed(&self.name, file, CompressionKind::None);
+        }
+        let file = open_file(&self.name, &self.path)?;
+        match self.storage {
+            InputStorage::Stream => {
+                ByteStream::from_sniffed(&self.name, file, compression_by_extension(&self.path))
+            }
+            _ => Ok(ByteStream::from_plain(&self.name, file)),
+        }
+    }
+
+    /// Opens the file once more.
+    pub(crate) fn open_again(&self) -> Result<File> {
+        if let Some(copy) = self.handle.get().filter(|_| self.is_copy) {
+            let again = copy.try_clone();
+            return again.map_err(|cause| Error::read_error("open", &self.name, cause));
+        }
+        let file = open_file(&self.name, &self.path)?;
+        let metadata = file
+            .metadata()
+            .map_err(|cause| Error::read_error("open", &self.name, cause))?;
+        self.check_unchanged_by(&metadata)?;
+        Ok(file)
+    }
+
+    /// Returns an error if the file has changed since it was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        if !self.regular {
+            return Ok(());
+        }
+        let metadata = std::fs::metadata(&self.path)
+            .map_err(|cause| Error::read_error("read", &self.name, cause))?;
+        self.check_unchanged_by(&metadata)
+    }
+
+    fn check_unchanged_by(&self, metadata: &Metadata) -> Result<()> {
+        if self
+            .identity
+            .is_none_or(|identity| identity == FileIdentity::from_metadata(metadata))
+        {
+            return Ok(());
+        }
+        Err(Error::input_error(format!(
+            "{} was changed while it was being read",
+            self.name
+        )))
+    }
+
+    /// Records the start of the input in the spool for streams or, with one document per file, in the
+    /// spool for records.
+    pub(super) fn set_spooled_at(&self, start: u64) {
+        self.spooled_at.get_or_init(|| start);
+    }
+
+    /// Fills `bytes` from the input's data, from offset `start`.
+    pub(super) fn read_data_at(
+        &self,
+        bytes: &mut [u8],
+        start: u64,
+        spool: Option<&SpoolFile>,
+    ) -> Result<()> {
+        let read = match (self.storage, spool) {
+            (InputStorage::InPlace, _) => match self.handle.get() {
+                Some(file) => file.read_exact_at(bytes, start),
+                None => self.open_again()?.read_exact_at(bytes, start),
+            },
+            (_, Some(spool)) => {
+                spool.read_exact_at(bytes, self.spooled_at.get().copied().unwrap_or(0) + start)
+            }
+            (_, None) => Err(io::ErrorKind::NotFound.into()),
+        };
+        read.map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::input_error(format!("{} was changed while it was being read", self.name))
+            }
+            _ => Error::read_error("read", format!("{} at byte {start}", self.name), cause),
+        })
+    }
+}
+
+fn open_file(name: &str, path: &Path) -> Result<File> {
+    File::open(path).map_err(|cause| Error::read_error("open", name, cause))
+}
+
+/// Copies a pipe or a compressed file, decompressed, to an unlinked temporary file.
+fn plain_copy(name: &str, path: &Path, scratch: Option<&Path>) -> Result<File> {
+    let mut stream = if is_stdin(path) {
+        let file = standard_input().map_err(|cause| Error::read_error("read", name, cause))?;
+        ByteStream::from_sniffed(name, file, CompressionKind::None)?
+    } else {
+        ByteStream::from_sniffed(name, open_file(name, path)?, compression_by_extension(path))?
+    };
+    let directory = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
+    let failed =
+        |cause| Error::write_error("write a temporary file in", display_path(&directory), cause);
+    let mut copy = tempfile::tempfile_in(&directory).map_err(failed)?;
+    let mut room = vec![0; COPIED];
+    loop {
+        match stream.read_bytes(&mut room)? {
+            0 => return Ok(copy),
+            length => copy.write_all(&room[..length]).map_err(failed)?,
+        }
+    }
+}
+
+/// Bytes copied at a time.
+const COPIED: usize = 1 << 20;
+
+fn starts_compressed(name: &str, file: &File) -> Result<bool> {
+    let mut start = Vec::with_capacity(4);
+    let reader = PositionedStart(file).take(4).read_to_end(&mut start);
+    reader.map_err(|cause| Error::read_error("read", name, cause))?;
+    Ok(compression_by_content(&start) != CompressionKind::None)
+}
+
+/// Reads the start of a file without moving its position.
+struct PositionedStart<'a>(&'a File);
+
+impl Read for PositionedStart<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(room, 0)
+    }
+}
+
+/// Returns standard input without the buffer of the standard library.
+fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}

@@ -1,0 +1,113 @@
+//! Rows of a block of lines: JSON, CSV and plain text.
+
+use super::block::{LineBlock, ParseScratch};
+use super::file::InputFile;
+use super::inputs::{InputSet, RowLayout, is_wanted};
+use super::line_reader::{RowEnds, trim_line_end};
+use super::row_values::{ParsedRow, RowPosition, RowValues};
+use super::{IdField, InputFormat, RowPlace, RowResult, json};
+use crate::error::{Error, Result};
+
+impl InputSet {
+    pub(super) fn parse_lines(
+        &self,
+        lines: &LineBlock,
+        wanted: Option<&[u64]>,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.files[lines.file];
+        let layout = self.provisional_layout(file);
+        let layout = layout.as_ref().unwrap_or_else(|| self.row_layout());
+        let bytes = &lines.buffer.filled_bytes()[lines.start..];
+        let base = self.bases[lines.file] + lines.offset;
+        // For a few rows, checking the encoding of each is cheaper than checking the whole block.
+        let whole = match wanted {
+            None => self.decoding.decode_whole(bytes),
+            Some(_) => None,
+        };
+        let last = wanted.map(|wanted| wanted.last().copied().unwrap_or(0));
+        let ends = file.row_ends();
+        let (mut line, mut number, mut start) = (lines.line, lines.number, 0);
+        while start < bytes.len() && last.is_none_or(|last| number <= last) {
+            let end = ends.find_row_end(bytes, start);
+            let content = trim_line_end(&bytes[start..end]);
+            if !content.is_empty() && is_wanted(wanted, number) {
+                let place = RowPlace::new(base + start as u64, self.row_length(file, start, end)?);
+                let position = RowPosition {
+                    file: file.display_name(),
+                    line,
+                    number,
+                    place,
+                };
+                let decoded = match whole {
+                    Some(text) => Ok(&text[start..start + content.len()]),
+                    None => self.decoding.decode_row(content, &mut scratch.decoded),
+                };
+                let parsed = decoded.and_then(|row| {
+                    self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
+                });
+                match parsed {
+                    Ok(row) => row.visit_row(&layout.plan, position, &mut *visit)?,
+                    Err(reason) => visit(Err(position.bad_row_for(reason)))?,
+                }
+            }
+            number += u64::from(!content.is_empty());
+            line += match ends {
+                RowEnds::LineFeed => 1,
+                RowEnds::OutsideQuotes(_) => {
+                    memchr::memchr_iter(b'\n', &bytes[start..end]).count() as u64
+                }
+            };
+            start = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn row_length(&self, file: &InputFile, start: usize, end: usize) -> Result<u32> {
+        let most = self.options.max_row_bytes;
+        u32::try_from(end - start)
+            .ok()
+            .filter(|&length| length <= most)
+            .ok_or_else(|| {
+                Error::limit_error(format!(
+                    "a row of {} has {} bytes, more than the limit of {most}",
+                    file.display_name(),
+                    end - start
+                ))
+            })
+    }
+
+    /// Returns a layout without ids if the input is JSON and no row so far was a valid object.
+    pub(super) fn provisional_layout(&self, file: &InputFile) -> Option<RowLayout> {
+        let undecided = self.layout.get().is_none() && file.input_format().is_json();
+        undecided.then(|| RowLayout::new(&self.options.fields, None, &self.census))
+    }
+
+    pub(super) fn parse_row<'a>(
+        &self,
+        file: &'a InputFile,
+        layout: &RowLayout,
+        row: &'a str,
+        values: &'a mut RowValues,
+        cells: &mut super::delimited::CellReader,
+    ) -> std::result::Result<ParsedRow<'a>, String> {
+        let plan = &layout.plan;
+        let invalid_text = self.options.invalid_text;
+        match (file.input_format(), file.columns.get()) {
+            (InputFormat::Jsonl | InputFormat::Json, _) => {
+                json::parse_row(row, plan, &layout.paths, invalid_text, values)?;
+                self.census.observe_row(&layout.places, values);
+            }
+            (InputFormat::Csv { .. }, Some(columns)) => {
+                columns.parse_row(row, plan, cells, values)?
+            }
+            (InputFormat::TextFile, _) => {
+                let id = (self.options.fields.id == IdField::Default).then(|| file.display_name());
+                return Ok(ParsedRow::from_plain_text(id, row, values));
+            }
+            _ => return Ok(ParsedRow::from_plain_text(None, row, values)),
+        }
+        values.parsed_row(plan, row, invalid_text)
+    }
+}
