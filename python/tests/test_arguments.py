@@ -139,7 +139,7 @@ def test_rows_as_dictionaries():
     assert la.dedup(rows).rejected[0] == (0, "the field `id` is null, not a string or a number")
 
 
-def test_what_gives_its_rows_once_is_kept():
+def test_one_pass_inputs_are_accepted():
     reader = la.dedup(TABLE.to_reader())
     assert reader.kept.to_pylist() == la.dedup(TABLE).kept.to_pylist()
     assert la.dedup(text for text in TEXTS).kept == [TEXTS[0], TEXTS[2]]
@@ -154,7 +154,7 @@ def test_what_gives_its_rows_once_is_kept():
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
-def test_strings_that_are_no_utf8_are_refused(kind):
+def test_strings_without_utf8_are_refused(kind):
     binary = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
     texts = pa.array([b"a b c", None, b"a \xff b, longer than a view holds"], binary[kind]).view(kind)
     for table in (pa.table({"text": texts}), pa.table({"text": pa.chunked_array([texts[:2], texts[2:]])})):

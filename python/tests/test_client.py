@@ -36,7 +36,7 @@ def service(command, tmp_path_factory):
     log.close()
 
 
-def test_a_collection_from_beginning_to_end(service):
+def test_collection_life_cycle(service):
     news = service.create("news", threshold=0.75)
     first = news.check_and_insert({"id": "a", "text": "The ferry leaves at seven, nobody misses it."})
     assert (first["verdict"], first["seq"]) == ("kept", first["seq"])
@@ -72,7 +72,7 @@ def test_a_collection_from_beginning_to_end(service):
     assert gone.value.status == 404
 
 
-def test_verdicts_are_those_of_dedup(service, documents):
+def test_verdicts_equal_dedup(service, documents):
     collection = service.create("same", threshold=0.6)
     rows = [{"id": one["id"], "text": one["text"]} for one in documents]
     answers = collection.check_and_insert(rows)
@@ -81,7 +81,7 @@ def test_verdicts_are_those_of_dedup(service, documents):
     assert kept == [documents[row]["id"] for row in found.kept_rows]
 
 
-def test_refusals_and_missing_services(service):
+def test_refusals_and_lost_services_are_reported(service):
     with pytest.raises(la.ServiceError) as refused:
         service.create("x", threshold=7)
     assert refused.value.status == 422 or refused.value.status == 400

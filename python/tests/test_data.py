@@ -45,7 +45,7 @@ def test_lazy_frames_are_collected_once():
     assert len(calls) == 1
 
 
-def test_columns_of_several_kinds_can_be_there_but_not_be_used():
+def test_mixed_columns_are_ignored_unless_used():
     pandas = pytest.importorskip("pandas")
     mixed = {"text": ["a b c", "A, b, c", "x y z"], "meta": [1, "x", None]}
     rows = [dict(zip(mixed, values)) for values in zip(*mixed.values())]
@@ -55,7 +55,7 @@ def test_columns_of_several_kinds_can_be_there_but_not_be_used():
             la.dedup(data, id="meta")
 
 
-def test_columns_that_arrow_does_not_take_from():
+def test_columns_without_arrow_take_are_kept():
     pc = pytest.importorskip("pyarrow.compute")
     others = {"view": pa.array(["x", "y", "z"]).cast(pa.string_view()), "runs": pc.run_end_encode(pa.array([1, 1, 2]))}
     table = pa.table({"text": ["a b c", "A, b, c", "x y z"], **others})
@@ -64,7 +64,7 @@ def test_columns_that_arrow_does_not_take_from():
     assert kept["view"].to_pylist() == ["x", "z"] and kept["runs"].to_pylist() == [1, 2]
 
 
-def test_sequences_keep_their_kind_where_they_can():
+def test_sequences_keep_their_type_if_possible():
     from collections import deque, namedtuple
 
     pandas = pytest.importorskip("pandas")
@@ -213,7 +213,7 @@ def test_empty_tables():
     assert la.minhash([]).shape == (0, 128)
 
 
-def test_several_fields_nested_fields_and_numbers_as_ids():
+def test_nested_fields_and_numeric_ids():
     table = pa.table(
         {
             "n": [7, 8, 9],
@@ -224,7 +224,7 @@ def test_several_fields_nested_fields_and_numbers_as_ids():
     assert found.removed.select(["id", "kept"]).to_pylist() == [{"id": "9", "kept": "7"}]
 
 
-def test_features_that_are_made_already():
+def test_given_features_are_accepted():
     lists = pa.table({"f": [["a", "b", "c"], ["c", "b", "a"], ["x", "y"]]})
     assert la.dedup(lists, features="f", threshold=1.0).kept_rows.tolist() == [0, 2]
     words = pa.table({"f": ["a b c", "c b a", "x y"]})
@@ -241,13 +241,13 @@ def test_features_that_are_made_already():
         (pa.table({"other": ["a"]}), "data has no column `text` among `other`"),
     ],
 )
-def test_wrong_types(data, said):
+def test_wrong_types_are_refused(data, said):
     with pytest.raises(la.InputError) as raised:
         la.dedup(data)
     assert said in str(raised.value)
 
 
-def test_sketches_of_poor_texts_are_masked():
+def test_sketches_of_too_short_texts_are_masked():
     codes = la.simhash(["The ferry leaves at seven.", "", None, "THE FERRY leaves at seven"])
     assert codes.dtype == np.uint64 and codes.mask.tolist() == [False, True, True, False]
     assert codes[0] == codes[3]

@@ -36,7 +36,7 @@ def check_same(ours, theirs):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("num_perm", [1, 63, 64, 65, 128, 200, 256])
 @pytest.mark.parametrize("seed", [1, 0, 42, 2**32 - 1])
-def test_values_are_those_of_datasketch(scheme, num_perm, seed):
+def test_values_equal_datasketch(scheme, num_perm, seed):
     source = random.Random(num_perm)
     ours, theirs = both(num_perm=num_perm, seed=seed, scheme=scheme)
     check_same(ours, theirs)
@@ -98,7 +98,7 @@ def test_jaccard_merge_union_copy_and_equality():
     assert a.is_empty() and a == la.MinHash()
 
 
-def test_what_does_not_compare_is_refused():
+def test_incompatible_sketches_are_refused():
     base = la.MinHash()
     for other, said in (
         (la.MinHash(scheme="legacy"), "schemes"),
@@ -129,12 +129,12 @@ def test_what_does_not_compare_is_refused():
         ({"num_perm": 10**12}, ValueError),
     ],
 )
-def test_refusals(settings, error):
+def test_invalid_arguments_are_refused(settings, error):
     with pytest.raises(error):
         la.MinHash(**settings)
 
 
-def test_strings_must_be_encoded_and_buffers_are_bytes():
+def test_strings_are_refused_buffers_are_bytes():
     with pytest.raises(TypeError, match="encoded"):
         la.MinHash().update("text")
     with pytest.raises(TypeError, match="encoded"):
@@ -148,7 +148,7 @@ def test_strings_must_be_encoded_and_buffers_are_bytes():
     check_same(ours, theirs)
 
 
-def test_state_of_datasketch_goes_in_and_out():
+def test_state_of_datasketch_round_trips():
     for scheme in SCHEMES:
         theirs = datasketch.MinHash(scheme=scheme)
         theirs.update_batch([b"a", b"b"])
@@ -203,7 +203,7 @@ class Named(la.MinHash):
         return self
 
 
-def test_copies_of_a_subclass_are_of_it():
+def test_copies_keep_their_subclass():
     own = Named(num_perm=16, name="own")
     own.update(b=b"x")
     for made in (copy.copy(own), copy.deepcopy(own), pickle.loads(pickle.dumps(own))):
@@ -211,7 +211,7 @@ def test_copies_of_a_subclass_are_of_it():
     assert own.copy() != own and own.copy().jaccard(own) == 1.0
 
 
-def test_what_is_of_another_package_is_refused_with_advice():
+def test_objects_of_datasketch_are_refused():
     ours, theirs = both()
     lsh = la.MinHashLSH()
     for call in (
@@ -240,7 +240,7 @@ def lean_pair(scheme="affine32", seed=1, num_perm=128):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("num_perm", [1, 3, 128])
 @pytest.mark.parametrize("byteorder", list("@=<>!"))
-def test_lean_bytes_are_those_of_datasketch(scheme, num_perm, byteorder):
+def test_lean_bytes_equal_datasketch(scheme, num_perm, byteorder):
     _, ours, theirs = lean_pair(scheme, 7, num_perm)
     assert ours.bytesize(byteorder) == theirs.bytesize(byteorder)
     one, other = bytearray(ours.bytesize(byteorder) + 3), bytearray(theirs.bytesize(byteorder) + 3)
@@ -257,7 +257,7 @@ def test_lean_bytes_are_those_of_datasketch(scheme, num_perm, byteorder):
         la.LeanMinHash.deserialize(one[: ours.bytesize(byteorder) - 1], byteorder)
 
 
-def test_a_lean_minhash_compares_and_takes_nothing_more():
+def test_lean_minhash_only_compares():
     minhash, lean, theirs = lean_pair()
     other = lean_pair(seed=1)[0]
     other.update(b"one more")
@@ -294,7 +294,7 @@ def test_a_lean_minhash_compares_and_takes_nothing_more():
 # The examples of datasketch's documentation, but for the import.
 
 
-def test_the_example_of_minhash():
+def test_minhash_example():
     data1 = ["minhash", "is", "a", "probabilistic", "data", "structure", "for", "estimating", "the", "similarity", "between", "datasets"]
     data2 = ["minhash", "is", "a", "probability", "data", "structure", "for", "estimating", "the", "similarity", "between", "documents"]
 
@@ -308,7 +308,7 @@ def test_the_example_of_minhash():
     assert m1.jaccard(m2) == pytest.approx(actual_jaccard, abs=0.12)
 
 
-def test_the_example_of_minhash_lsh():
+def test_minhash_lsh_example():
     set1 = set("minhash is a probabilistic data structure for estimating the similarity between datasets".split())
     set2 = set("minhash is a probability data structure for estimating the similarity between documents".split())
     set3 = set("minhash is probability data structure for estimating the similarity between documents".split())
@@ -415,7 +415,7 @@ told += [bytes(buf), pickle.loads(pickle.dumps(lean_minhash)) == lean_minhash]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_tell_the_same_with_the_import_changed(name):
+def test_examples_agree_under_both_imports(name):
     told = []
     for package in (la, datasketch):
         np.random.seed(3)
@@ -434,7 +434,7 @@ def rounded(told):
 
 
 @pytest.mark.parametrize("num_perm", [2, 16, 64, 128, 256])
-def test_bands_are_chosen_as_there(num_perm):
+def test_bands_equal_datasketch(num_perm):
     for threshold in (0.05, 0.3, 0.5, 0.51, 0.75, 0.8, 0.9, 0.95):
         for weights in ((0.5, 0.5), (0.4, 0.6), (0.9, 0.1), (0, 1), (1, 0)):
             try:
@@ -448,7 +448,7 @@ def test_bands_are_chosen_as_there(num_perm):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_index_answers_as_there(scheme):
+def test_index_results_equal_datasketch(scheme):
     source = random.Random(3)
     ours = la.MinHashLSH(num_perm=128, params=(16, 8))
     theirs = datasketch.MinHashLSH(num_perm=128, params=(16, 8))
@@ -488,7 +488,7 @@ def test_the_index_answers_as_there(scheme):
     assert set(ours.collect_query_buffer()) == set(theirs.collect_query_buffer())
 
 
-def test_long_lists_are_those_of_datasketch_too():
+def test_long_lists_equal_datasketch():
     values = [b"%d" % (number * number) for number in range(10_001)]
     for scheme in SCHEMES:
         ours, theirs = both(scheme=scheme)
@@ -500,7 +500,7 @@ def test_long_lists_are_those_of_datasketch_too():
         assert (ours.digest() == theirs.digest()).all()
 
 
-def test_long_lists_leave_the_interpreter_to_others():
+def test_long_lists_release_the_interpreter():
     values = [b"%d" % number for number in range(3_000_000)]
     minhash, ticks = la.MinHash(), 0
     thread = threading.Thread(target=minhash.update_batch, args=(values,))
@@ -511,7 +511,7 @@ def test_long_lists_leave_the_interpreter_to_others():
     assert ticks > 10 and not minhash.is_empty()
 
 
-def test_a_class_of_its_own_arguments():
+def test_subclass_with_own_arguments_works():
     class Named(la.MinHashLSH):
         def __init__(self, name):
             super().__init__(threshold=0.5, num_perm=64)
@@ -534,7 +534,7 @@ def test_a_class_of_its_own_arguments():
         Unready().query(minhash)
 
 
-def test_removed_keys_give_back_what_they_took():
+def test_removed_keys_release_their_memory():
     index = la.MinHashLSH(num_perm=16, params=(4, 4))
     minhashes = [la.MinHash(num_perm=16) for _ in range(50)]
     for number, minhash in enumerate(minhashes):
@@ -564,7 +564,7 @@ def memory():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_the_index_merges_and_refuses():
+def test_index_merges_and_refuses():
     one, two = la.MinHash(), la.MinHash()
     one.update(b"a")
     two.update(b"b")
@@ -604,7 +604,7 @@ def test_the_index_merges_and_refuses():
         la.MinHashLSH(storage_config=storage)
 
 
-def test_a_key_that_is_inserted_again_unchecked_has_both():
+def test_unchecked_repeated_key_keeps_both():
     (one, other), (two, more) = both(), both()
     for minhash, value in ((one, b"a"), (other, b"a"), (two, b"b"), (more, b"b")):
         minhash.update(value)
@@ -640,7 +640,7 @@ def test_keys_of_an_index():
         ours.hashtables
 
 
-def test_of_threads_that_insert_one_key_one_does():
+def test_one_of_concurrent_inserts_of_a_key_wins():
     from test_indexes import all_at_once
 
     minhashes = [la.MinHash(num_perm=16) for _ in range(4)]
@@ -675,7 +675,7 @@ def test_of_threads_that_insert_one_key_one_does():
     assert lsh.is_empty() and lsh.get_counts() == [{}] * 4
 
 
-def test_keys_may_run_python():
+def test_keys_can_run_python_code():
     """A key whose hash or comparison uses the index itself does not stop it."""
     lsh = la.MinHashLSH(num_perm=16, params=(4, 4))
     minhash = la.MinHash(num_perm=16)

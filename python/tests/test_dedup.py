@@ -60,7 +60,7 @@ def test_repeated_ids_are_counted():
 
 
 @pytest.mark.parametrize("arguments,options", SETTINGS, ids=[str(one[0]) for one in SETTINGS])
-def test_verdicts_are_those_of_the_command(arguments, options, documents, command, tmp_path):
+def test_verdicts_equal_the_command(arguments, options, documents, command, tmp_path):
     rows = write_jsonl(tmp_path / "rows.jsonl", documents)
     removed, clusters = tmp_path / "removed.jsonl", tmp_path / "clusters.jsonl"
     kept = tmp_path / "kept.jsonl"
@@ -72,7 +72,7 @@ def test_verdicts_are_those_of_the_command(arguments, options, documents, comman
     assert 0 < found.summary["removed"] == len(found.removed)
 
 
-def test_pairs_are_those_of_the_command(documents, command, tmp_path):
+def test_pairs_equal_the_command(documents, command, tmp_path):
     rows = write_jsonl(tmp_path / "rows.jsonl", documents)
     counts = []
     for arguments, options in [({"distinct": True}, ["--distinct"]), ({}, []), ({"all": True}, ["--all"])]:
@@ -84,7 +84,7 @@ def test_pairs_are_those_of_the_command(documents, command, tmp_path):
     assert 50 < counts[0] < counts[1] < counts[2]
 
 
-def test_against_precedes_and_counts_as_kept(documents, command, tmp_path):
+def test_reference_documents_come_first_and_stay(documents, command, tmp_path):
     known, rest = documents[:200], documents[200:]
     paths = write_jsonl(tmp_path / "known.jsonl", known), write_jsonl(tmp_path / "rest.jsonl", rest)
     kept, removed = tmp_path / "kept.jsonl", tmp_path / "removed.jsonl"
@@ -96,7 +96,7 @@ def test_against_precedes_and_counts_as_kept(documents, command, tmp_path):
     assert found.summary["against"] == 200
 
 
-def test_results_depend_neither_on_chunks_nor_on_threads(documents):
+def test_chunks_and_threads_change_no_result(documents):
     table = pa.Table.from_pylist(documents)
     whole = la.dedup(table, threads=1)
     cuts = [0, 1, 2, 50, 50, 311, len(documents)]
@@ -120,7 +120,7 @@ def documents_texts(documents):
     return [document["text"] for document in documents]
 
 
-def test_pairs_of_a_result_are_its_evidence():
+def test_pairs_of_a_result_support_its_verdicts():
     found = la.dedup(["a b c d", "e f g h", "a b c d!"])
     assert found.pairs.to_pylist() == [{"a": "1", "b": "3", "similarity": 1.0}]
     assert found.kept == ["a b c d", "e f g h"]
@@ -205,7 +205,7 @@ def test_refusals_name_value_and_place(arguments, error, said, documents):
     assert isinstance(raised.value, (la.LookalikeError, ValueError))
 
 
-def test_a_preset_is_a_recipe_and_a_threshold():
+def test_preset_is_a_recipe_and_a_threshold():
     documents = [document["text"] for document in made_documents(200)]
     for preset in la.presets.values():
         assert preset.probability(preset.threshold) == pytest.approx(0.5, abs=0.05)

@@ -11,7 +11,7 @@ from test_client import service  # noqa: F401
 NOT_SAID = "positive_data_acceptance"
 
 
-def test_the_service_keeps_to_its_description(service, tmp_path):  # noqa: F811
+def test_service_conforms_to_its_description(service, tmp_path):  # noqa: F811
     pytest.importorskip("schemathesis")
     service.create("described", recipe="words-3")
     run = subprocess.run(

@@ -32,7 +32,7 @@ def made_codes(bits, distance, seed=1):
 
 @pytest.mark.parametrize("bits", [16, 64, 96, 128])
 @pytest.mark.parametrize("distance", [0, 1, 3, 6])
-def test_hamming_index_is_a_scan(bits, distance):
+def test_hamming_index_equals_a_scan(bits, distance):
     codes = made_codes(bits, distance)
     rows = np.array([[code & (2**64 - 1), code >> 64] for code in codes], dtype=np.uint64)
     rows = rows[:, 0] if bits <= 64 else rows
@@ -80,7 +80,7 @@ def test_hamming_index_ids():
             la.HammingIndex(distance=distance, bits=bits)
 
 
-def test_masked_codes_are_passed_over():
+def test_masked_codes_are_skipped():
     codes = la.simhash(["the ferry leaves at seven", "", "the ferry leaves at seven"])
     index = la.HammingIndex()
     index.add(codes)
@@ -121,7 +121,7 @@ def all_at_once(count, work):
     return errors
 
 
-def test_threads_that_give_no_ids_get_different_ones():
+def test_concurrent_adds_get_distinct_ids():
     codes = np.arange(4000, dtype=np.uint64) << np.uint64(20)
     index = la.HammingIndex(distance=0)
 
@@ -139,7 +139,7 @@ def test_threads_that_give_no_ids_get_different_ones():
     assert sorted(found.id.tolist()) == list(range(400)) and found.query.tolist() == list(range(400))
 
 
-def test_of_threads_that_add_one_id_one_does():
+def test_one_of_concurrent_adds_of_an_id_wins():
     for index, rows in (
         (la.HammingIndex(), np.zeros(1, dtype=np.uint64)),
         (la.LshIndex(), np.zeros((1, 128), dtype=np.uint32)),
@@ -176,7 +176,7 @@ def stopped(seconds, work):
         signal.signal(signal.SIGALRM, before)
 
 
-def test_an_interrupt_ends_a_search():
+def test_interrupt_ends_a_search():
     """Of work that goes on for minutes."""
     codes = np.random.default_rng(2).integers(0, 2**63, 200_000, dtype=np.uint64)
     index = la.HammingIndex(distance=16)
@@ -189,7 +189,7 @@ def test_an_interrupt_ends_a_search():
 
 
 @pytest.mark.parametrize("bits", [64, 128])
-def test_an_interrupt_while_codes_are_added_leaves_none_of_them(bits):
+def test_interrupted_add_of_codes_adds_none(bits):
     codes = np.random.default_rng(3).integers(0, 2**63, (3_000_000, bits // 64), dtype=np.uint64)
     index = la.HammingIndex(distance=3, bits=bits)
     index.add(codes[:10], ids=range(7_000_000, 7_000_010))
@@ -202,7 +202,7 @@ def test_an_interrupt_while_codes_are_added_leaves_none_of_them(bits):
     assert sorted(index.search(codes[19:20]).id.tolist()) == [19]
 
 
-def test_an_interrupt_while_signatures_are_added_leaves_none_of_them():
+def test_interrupted_add_of_signatures_adds_none():
     signatures = np.random.default_rng(3).integers(0, 2**32, (200_000, 128), dtype=np.uint32)
     signatures[:, :6] = 1
     index = la.LshIndex()
@@ -215,7 +215,7 @@ def test_an_interrupt_while_signatures_are_added_leaves_none_of_them():
     assert index.search(signatures[19:20], least=1).id.tolist() == [19]
 
 
-def test_ids_of_which_the_last_is_there_are_refused_as_a_whole():
+def test_one_repeated_id_refuses_all():
     """Also where there are more than are added at a time."""
     for index, rows in (
         (la.HammingIndex(), np.zeros(1000, dtype=np.uint64)),
@@ -264,7 +264,7 @@ def test_lsh_index_finds_what_shares_a_band():
         la.LshIndex(params=(30, 5))
 
 
-def test_nothing_can_be_added_and_searched():
+def test_empty_input_can_be_added_and_searched():
     wide = la.HammingIndex(bits=128)
     signatures = la.LshIndex()
     for index in (wide, signatures):
@@ -273,16 +273,16 @@ def test_nothing_can_be_added_and_searched():
 
 
 @pytest.mark.parametrize("least", [None, float("nan"), -0.1])
-def test_shares_that_are_none(least):
+def test_invalid_least_share_is_refused(least):
     with pytest.raises(la.SettingError, match="least is .*: give a share from 0 to 1"):
         la.LshIndex().search(la.minhash(["the ferry leaves at seven"]), least=least)
 
 
-def test_an_empty_index_of_minhashes_is_true():
+def test_empty_minhash_index_is_true():
     assert la.MinHashLSH() and len(la.MinHashLSH()) == 0
 
 
-def test_removed_signatures_leave_the_others_where_they_are():
+def test_removal_keeps_the_other_signatures():
     source = np.random.default_rng(7)
     signatures = source.integers(0, 2**32, (6000, 128), dtype=np.uint32)
     index = la.LshIndex(threshold=0.8)

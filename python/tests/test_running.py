@@ -20,7 +20,7 @@ import lookalike as la
 from made import ROOT, made_documents
 
 
-def test_an_interrupt_ends_a_run():
+def test_interrupt_ends_a_run():
     script = textwrap.dedent(
         """
         import lookalike as la, random, sys, threading, os, signal, time
@@ -45,7 +45,7 @@ def test_an_interrupt_ends_a_run():
     assert float(ran.stdout) < 10
 
 
-def test_an_interrupt_ends_a_long_comparison():
+def test_interrupt_ends_a_long_comparison():
     script = textwrap.dedent(
         """
         import lookalike as la, os, random, signal, threading, time
@@ -66,7 +66,7 @@ def test_an_interrupt_ends_a_long_comparison():
     assert float(ran.stdout) < 5
 
 
-def test_a_handler_of_the_caller_is_heard():
+def test_signal_handler_of_the_caller_runs():
     class Stop(Exception):
         pass
 
@@ -85,7 +85,7 @@ def test_a_handler_of_the_caller_is_heard():
         signal.signal(signal.SIGALRM, before)
 
 
-def test_progress_is_told_and_may_raise():
+def test_progress_is_reported_and_can_raise():
     texts = [document["text"] * 40 for document in made_documents(4000)]
     told = []
     la.dedup(texts, progress=lambda *now: told.append(now), method="minhash", threads=1)
@@ -106,7 +106,7 @@ def test_progress_bars():
     assert la.dedup(["a b", "a b"], progress=False).kept == ["a b"]
 
 
-def test_runs_let_go_of_the_interpreter():
+def test_runs_release_the_interpreter():
     texts = [document["text"] * 20 for document in made_documents(3000)]
     counted, stop = [0], threading.Event()
 
@@ -134,7 +134,7 @@ def test_runs_side_by_side():
     assert found == [expected] * 6
 
 
-def test_threads_do_everything_at_once():
+def test_all_calls_run_in_concurrent_threads():
     """Of many threads on what is shared, each gets what it gets alone."""
     texts = [document["text"] for document in made_documents(120)]
     recipe, kept = la.Recipe("default", ngram=3), la.dedup(texts).kept_rows.tolist()
@@ -171,14 +171,14 @@ def test_threads_do_everything_at_once():
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="has an interpreter lock")
-def test_the_interpreter_lock_stays_off():
+def test_interpreter_lock_stays_off():
     script = "import sys, lookalike as la\nla.dedup(['a b'] * 2)\nassert not sys._is_gil_enabled()"
     ran = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_works():
+def test_forked_process_works():
     la.dedup(["a b", "a b"])
     script = "import lookalike as la, os\nla.dedup(['a b'] * 3)\npid = os.fork()\nkept = la.dedup(['a b', 'a b']).kept\nassert kept == ['a b']\nif pid: assert os.waitpid(pid, 0)[1] == 0\nelse: os._exit(0)"
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60).returncode == 0
@@ -205,14 +205,14 @@ def test_examples_of_the_guide():
     assert result.failed == 0 and result.attempted > 20
 
 
-def test_the_tour_runs():
+def test_tour_runs():
     tour = ROOT / "python/examples/tour.py"
     ran = subprocess.run([sys.executable, tour], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert "kept" in ran.stdout
 
 
-def test_what_is_exported_is_described():
+def test_exports_are_documented():
     for name in la.__all__:
         if name not in ("RECIPES", "__version__", "presets"):
             assert "\n>>> " in inspect.getdoc(getattr(la, name)), name
@@ -222,7 +222,7 @@ def test_what_is_exported_is_described():
             assert "\n>>> " in inspect.getdoc(getattr(module, name)), name
 
 
-def test_types_are_those_of_the_engine(tmp_path):
+def test_types_equal_the_engine(tmp_path):
     """The stubs say what the compiled module has, and callers see them."""
     assert (ROOT / "python/lookalike/py.typed").exists()
     pytest.importorskip("mypy")

@@ -12,7 +12,7 @@ from lookalike import Simhash, SimhashIndex
 theirs = pytest.importorskip("simhash")
 
 
-def test_the_examples():
+def test_examples():
     def get_features(s):
         width = 3
         s = s.lower()
@@ -43,7 +43,7 @@ def test_the_examples():
 
 
 @pytest.mark.parametrize("f", [8, 16, 32, 64, 128])
-def test_values_are_those_of_simhash(f):
+def test_values_equal_simhash(f):
     source = random.Random(f)
     letters = "abcdefgh岛上ü ,.!"
     for length in [0, 1, 2, 3, 4, 5, 20, 300, 2000]:
@@ -72,7 +72,7 @@ def test_other_arguments():
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_the_index_is_exact_up_to_its_distance(k):
+def test_index_is_exact_up_to_its_distance(k):
     source = random.Random(k)
     codes = [source.getrandbits(64) for _ in range(300)]
     for code in codes[:100]:
@@ -89,7 +89,7 @@ def test_the_index_is_exact_up_to_its_distance(k):
         index.add("x", la.Simhash(1, f=32))
 
 
-def test_weights_are_those_of_simhash():
+def test_weights_equal_simhash():
     for weights in ({"a": 3, "b": -1}, {"a": 1, "b": -1, "c": 2}, {"a": -2}, {"a": 60, "b": 1, "c": -3}, {"a": 2.5, "b": -1.5}):
         assert Simhash(weights).value == theirs.Simhash(weights).value
     # NumPy 2 refuses the weight there.
@@ -98,7 +98,7 @@ def test_weights_are_those_of_simhash():
         Simhash(["a"], f=256)
 
 
-def test_a_class_with_tokens_of_its_own():
+def test_subclass_with_own_tokens_works():
     def of(package):
         class Words(package.Simhash):
             def _tokenize(self, content):
@@ -111,7 +111,7 @@ def test_a_class_with_tokens_of_its_own():
         assert la.Simhash(text)._tokenize(text) == theirs.Simhash(text)._tokenize(text)
 
 
-def test_buckets_are_those_of_simhash():
+def test_buckets_equal_simhash():
     objects = [(str(number), number * 0x0101_0101_0101_0101) for number in range(40)]
     ours = la.SimhashIndex([(key, la.Simhash(value)) for key, value in objects], k=3)
     others = theirs.SimhashIndex([(key, theirs.Simhash(value)) for key, value in objects], k=3)

@@ -10,7 +10,7 @@ import lookalike as la
 from made import made_documents, write_jsonl
 
 
-def test_compare_is_the_command(command):
+def test_compare_equals_the_command(command):
     a, b = "The ferry leaves at seven, and nobody misses it.", "the FERRY leaves at eight and nobody misses it"
     for arguments, options in [
         ({}, []),
@@ -29,7 +29,7 @@ def test_compare_is_the_command(command):
         assert found.b.signature == told["b"]["signature"]
 
 
-def test_segment_is_the_command(command, documents, tmp_path):
+def test_segment_equals_the_command(command, documents, tmp_path):
     rows = write_jsonl(tmp_path / "rows.jsonl", documents[:50])
     table = pa.Table.from_pylist(documents[:50])
     for weights, options in ((False, []), (True, ["--weights"])):
@@ -63,7 +63,7 @@ def test_recipes(tmp_path):
     assert set(la.RECIPES) >= {"default-1", "words-3", "datasketch-legacy"}
 
 
-def test_idf_is_the_command(command, documents, tmp_path):
+def test_idf_equals_the_command(command, documents, tmp_path):
     rows = write_jsonl(tmp_path / "rows.jsonl", documents)
     command("idf", rows, "-o", tmp_path / "command.tsv", "-q")
     table = la.Idf.learn(pa.Table.from_pylist(documents))
@@ -105,7 +105,7 @@ def without_seconds(told):
     return [without_seconds(one) for one in told] if isinstance(told, list) else told
 
 
-def test_evaluate_is_the_command(command, tmp_path):
+def test_evaluate_equals_the_command(command, tmp_path):
     pairs = labelled_pairs()
     rows = write_jsonl(tmp_path / "pairs.jsonl", pairs)
     told = json.loads(
@@ -116,7 +116,7 @@ def test_evaluate_is_the_command(command, tmp_path):
     assert len(found["settings"]) == 4
 
 
-def test_tune_takes_recipes_whose_files_lie_beside_them(tmp_path):
+def test_tune_accepts_recipes_with_files(tmp_path):
     (tmp_path / "stop.txt").write_text("的\n", encoding="utf-8")
     base = la.Recipe("words-1", filter={"stopwords": [str(tmp_path / "stop.txt")]})
     beside = base.toml.replace(str(tmp_path / "stop.txt"), "stop.txt")
@@ -126,7 +126,7 @@ def test_tune_takes_recipes_whose_files_lie_beside_them(tmp_path):
     assert la.Recipe(found.recipe.toml) == found.recipe
 
 
-def test_tune_is_the_command(command, tmp_path):
+def test_tune_equals_the_command(command, tmp_path):
     pairs = labelled_pairs()
     rows = write_jsonl(tmp_path / "pairs.jsonl", pairs)
     told = json.loads(command("tune", rows, "--json").stdout)

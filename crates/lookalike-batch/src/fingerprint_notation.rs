@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn written_fingerprints_parse_back() {
         for bits in [8, 9, 63, 64, 65, 127, 128] {
             let most = u128::MAX >> (128 - bits);
             for value in [0, 1, most / 3, most] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_have_their_width_and_others_are_read() {
+    fn fingerprints_parse_at_their_width() {
         let written = |digits: FingerprintNotation, value, bits| {
             let mut text = String::new();
             digits.append_fingerprint(value, bits, &mut text);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fingerprint_is_named() {
+    fn invalid_fingerprints_are_named() {
         for (digits, text, bits, said) in [
             (FingerprintNotation::Hex, "", 64, "is empty"),
             (

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_settings_asks_for_them() {
+    fn options_from_settings_give_same_settings() {
         for method in METHODS {
             for measure in MEASURES {
                 let Ok(settings) = some(method, measure).to_settings(OptionSpelling::Fields) else {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_spelled_as_the_question_was() {
+    fn refusals_use_the_spelling_of_the_caller() {
         let asked = MatchOptions {
             distance: Some(3),
             ..MatchOptions::default()

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_refused_with_the_change() {
+    fn invalid_recipe_changes_are_named() {
         for (set, said) in [
             ("ngram", "--set ngram: give KEY=VALUE"),
             ("ngram=", "--set ngram=: give KEY=VALUE"),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_recipe_and_of_changes_are_where_they_are_named() {
+    fn recipe_files_resolve_from_their_mention() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name).display().to_string();
         std::fs::write(path("stop.txt"), "一\n").unwrap();

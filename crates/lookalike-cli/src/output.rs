@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_formatted_for_people() {
         let counts = [
             (0, "0"),
             (999, "999"),

@@ -224,7 +224,7 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn results_come_in_order() {
+    fn results_keep_input_order() {
         for threads in [1, 2, 5] {
             let mut seen = Vec::new();
             work_in_order(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_all() {
+    fn first_error_stops_the_writer() {
         for threads in [1, 2, 5] {
             let work = |index, (): &mut ()| {
                 if index == 50 {

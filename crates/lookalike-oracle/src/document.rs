@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_written_in_decimals_are_met_exactly() {
+    fn decimal_thresholds_are_compared_exactly() {
         for whole in 1..=200usize {
             for part in 0..=whole {
                 let percent = 100 * part / whole;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn containment_is_of_the_first() {
+    fn containment_is_of_the_first_document() {
         let (a, b) = (token_ngrams("a b c", 1), token_ngrams("a b c d e f", 1));
         assert_eq!(containment(&a, &b), 1.0);
         assert_eq!(containment(&b, &a), 0.5);

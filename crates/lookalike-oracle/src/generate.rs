@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_never_change() {
+    fn generated_bytes_never_change() {
         let sums = [CorpusKind::English, CorpusKind::Chinese, CorpusKind::Short]
             .map(|kind| checksum(&generate_corpus(kind, 500, 1)));
         assert_eq!(
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corpus_has_near_duplicates_of_many_degrees() {
+    fn corpus_has_many_degrees_of_similarity() {
         for kind in [CorpusKind::English, CorpusKind::Chinese, CorpusKind::Short] {
             let texts = generate_corpus(kind, 500, 5);
             let ids: BTreeSet<_> = texts.iter().map(|(id, _)| id).collect();
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_normalisation_cancels() {
+    fn variants_normalise_to_equal_text() {
         for (_, text) in generate_corpus(CorpusKind::Chinese, 100, 9)
             .iter()
             .chain(&generate_corpus(CorpusKind::English, 100, 9))
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_changes_the_fraction_asked_for() {
+    fn template_changes_the_requested_share() {
         for (changed, least, most) in [(0.0, 1.0, 1.0), (0.03, 0.85, 0.98), (1.0, 0.0, 0.0)] {
             let texts = generate_template(50, 100, 2, changed);
             let documents: Vec<_> = texts
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_has_the_words_of_all_at_the_same_places() {
+    fn forms_share_words_at_fixed_places() {
         let texts = generate_form(20, 100, 2, 0.3);
         let words: Vec<Vec<&str>> = texts
             .iter()

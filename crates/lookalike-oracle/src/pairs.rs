@@ -229,7 +229,7 @@ mod tests {
     use crate::generate::{self, CorpusKind};
 
     #[test]
-    fn the_join_finds_what_the_double_loop_finds() {
+    fn join_equals_the_double_loop() {
         for (kind, count) in [
             (CorpusKind::English, choose_effort(25, 60)),
             (CorpusKind::Chinese, choose_effort(25, 60)),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_anything_are_joined_alike() {
+    fn sets_of_any_type_are_joined_equally() {
         let texts: Vec<String> = generate::generate_corpus(CorpusKind::Short, 300, 9)
             .into_iter()
             .map(|(_, text)| text)
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_leaves_fewer_than_the_least_overlap() {
+    fn prefix_leaves_less_than_the_minimum_overlap() {
         for len in 1..500 {
             for threshold in [0.1, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0] {
                 let rest = len - prefix_length(len, threshold);

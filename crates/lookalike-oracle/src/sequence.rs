@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples() {
+    fn sequence_measures_equal_worked_examples() {
         let [a, b] = [
             "你妈妈喊你回家吃饭哦，回家罗回家罗",
             "你妈妈叫你回家吃饭啦，回家罗回家罗",

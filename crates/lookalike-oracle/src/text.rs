@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reposting_changes_is_cancelled() {
+    fn reposting_changes_are_normalised_away() {
         let cases = [
             ("ＡＢＣ１２３", "abc123"),
             ("Straße STRASSE", "strasse strasse"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn words_where_scripts_have_spaces_and_characters_where_not() {
+    fn tokens_are_words_or_unspaced_characters() {
         let cases: [(&str, &[&str]); 9] = [
             (
                 "Hello, World-wide web_2.0!",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_han_has_simplified_forms() {
+    fn only_han_is_simplified() {
         let converter = OpenCC::from_config(BuiltinConfig::T2s).expect("the crate embeds it");
         for c in '\0'..=char::MAX {
             if CodePointMapData::<Script>::new().get(c) != Script::Han {

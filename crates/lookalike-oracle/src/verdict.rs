@@ -105,7 +105,7 @@ mod tests {
 
     /// With a ~ b ~ c and not a ~ c, b is removed and c is kept, because b is not kept.
     #[test]
-    fn the_middle_of_a_chain_goes() {
+    fn middle_of_a_chain_is_removed() {
         let pairs = [(0, 1, 0.8), (1, 2, 0.9)];
         let expected = [
             Kept,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_similar_is_named_and_of_equals_the_earliest() {
+    fn earliest_most_similar_document_is_named() {
         let pairs = [(0, 3, 0.8), (1, 3, 0.9), (2, 3, 0.9)];
         let named = |order: &[usize]| judge_documents(order, 0, among(&pairs))[3];
         assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_against_is_always_kept() {
+    fn reference_documents_are_always_kept() {
         let pairs = [(0, 1, 1.0), (0, 2, 0.8), (1, 2, 0.9)];
         let expected = [
             Kept,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_agree_in_any_order() {
+    fn verdicts_and_pairs_agree_in_any_order() {
         let texts = generate::generate_corpus(CorpusKind::Short, 300, 3);
         let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
         let pairs = all_pairs(&texts, 2, 0.5);

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_do_what_its_role_may() {
+    fn key_permits_what_its_role_permits() {
         let keys = keys(&[
             ("read", LONG),
             ("write", "fedcba9876543210"),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_keys_are_refused() {
+    fn invalid_key_lines_are_refused() {
         let followed = format!("read sha256:{} more", "0".repeat(64));
         for line in [
             followed.as_str(),

@@ -521,7 +521,7 @@ mod tests {
 
     /// A client that always takes a little, and never is silent for long, is given up below the least rate.
     #[tokio::test]
-    async fn answers_go_on_at_a_least_rate() {
+    async fn responses_need_a_minimum_rate() {
         let begun = Instant::now();
         let slow = write_to_client(256).await;
         assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_where_they_were_put() {
+    fn values_keep_their_places() {
         let mut chunks = ChunkedVec::default();
         for at in 0..2 * CHUNK_LENGTH + 2 {
             assert_eq!((chunks.len(), chunks.get(at)), (at, None));

@@ -915,7 +915,7 @@ mod tests {
 
     /// Content hashes can be made to collide, so equal hashes do not mean equal contents.
     #[test]
-    fn contents_of_equal_hash_are_not_equal() {
+    fn equal_hashes_do_not_make_contents_equal() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
         let options = CollectionOptions {

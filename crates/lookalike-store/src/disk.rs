@@ -364,7 +364,7 @@ mod tests {
 
     /// A plain name is in the current directory.
     #[test]
-    fn the_present_directory_is_above_a_name() {
+    fn parent_of_a_bare_name_is_current_directory() {
         let mut synced = Vec::new();
         let made = make_and_sync(Path::new("src"), &mut |parent| {
             synced.push(parent.to_owned());
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_read_is_not_written() {
+    fn directory_opened_to_read_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "what is there").unwrap();
         let disk = ReadFolder::open(folder.path()).unwrap();

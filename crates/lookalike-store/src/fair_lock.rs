@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_not_used_after_a_panic() {
+    fn poisoned_value_is_not_used() {
         let lock = FairLock::new(1);
         *lock.write().unwrap() += 1;
         std::thread::scope(|scope| {
@@ -98,7 +98,7 @@ mod tests {
 
     /// A thread that holds the lock for long and takes it again at once lets another one in every time.
     #[test]
-    fn a_thread_that_comes_again_lets_others_in() {
+    fn returning_thread_lets_others_in() {
         let (lock, turns) = (FairLock::new(()), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {

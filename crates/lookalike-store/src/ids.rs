@@ -223,7 +223,7 @@ mod tests {
 
     /// Compares with a list: with few and many rows per shard, numbers beyond 2³², and shared hashes.
     #[test]
-    fn finds_what_a_list_finds() {
+    fn id_map_equals_a_list() {
         for (start, shards) in [
             (1, 1 << 12),
             (u64::from(u32::MAX) - 9000, 3),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_takes_ten_bytes_and_none_once_it_is_gone() {
+    fn row_takes_ten_bytes_until_removed() {
         let mut ids = IdTable::default();
         let empty = ids.memory_bytes();
         for number in 0..2_000_000u64 {

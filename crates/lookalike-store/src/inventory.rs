@@ -349,7 +349,7 @@ mod tests {
     use crate::disk::DiskFolder;
 
     #[test]
-    fn a_list_comes_back_and_damage_is_noticed() {
+    fn inventory_round_trips_and_detects_damage() {
         let folder = tempfile::tempdir().unwrap();
         let disk = DiskFolder::open(folder.path()).unwrap();
         let plain = PartitionList::from_range(Some(7), Some(30));

@@ -751,7 +751,7 @@ mod tests {
 
     /// Lines up to the limit are read; longer ones are skipped to their ends.
     #[test]
-    fn lines_that_are_too_long_are_rejected() {
+    fn too_long_lines_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
         let options = CollectionOptions {
@@ -785,7 +785,7 @@ mod tests {
 
     /// Only few documents wait if they are long.
     #[test]
-    fn documents_wait_by_their_bytes() {
+    fn import_batches_are_limited_by_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
         let collection = Collection::create_empty(

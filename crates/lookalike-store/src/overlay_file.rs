@@ -167,7 +167,7 @@ mod tests {
 
         /// After any writes and truncations it reads like a real file.
         #[test]
-        fn it_reads_as_a_file_that_is_written(
+        fn overlay_reads_like_a_written_file(
             length in 0..20_000usize,
             changes in proptest::collection::vec(change(), 0..12),
         ) {

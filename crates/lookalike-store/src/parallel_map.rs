@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_come_in_their_order_with_any_number_of_threads() {
+    fn items_keep_order_with_any_number_of_threads() {
         for count in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 10 * CHUNK + 3] {
             let expected: Vec<usize> = (0..count).map(|at| at * at).collect();
             assert_eq!(parallel_map(count, |at| at * at), expected);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_back_and_damage_is_noticed() {
+    fn records_round_trip_and_detect_damage() {
         for text in [
             "",
             "短い",

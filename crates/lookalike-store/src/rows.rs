@@ -651,7 +651,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back(rows in proptest::collection::vec(rows(), 1..150), first in 1u64..1 << 40) {
+        fn rows_round_trip(rows in proptest::collection::vec(rows(), 1..150), first in 1u64..1 << 40) {
             let mut encoded = EncodedRows::default();
             rows.iter().for_each(|row| encoded.push_row(row));
             let mut decoded = Vec::new();
@@ -666,7 +666,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_refused_or_a_row(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_are_refused_or_a_row(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Some(row) = PartitionRow::decode_row(&bytes) {
                 let mut again = Vec::new();
                 row.encode_row(&mut again);
@@ -679,7 +679,7 @@ mod tests {
 
     /// Existing files must stay readable, so these bytes never change.
     #[test]
-    fn a_row_is_what_it_was() {
+    fn row_bytes_never_change() {
         let row = PartitionRow::Document(RowDocument {
             id: "a".to_owned(),
             time: Timestamp(2),
@@ -723,7 +723,7 @@ mod tests {
 
     /// The same for the rows that deletion and compaction leave.
     #[test]
-    fn what_is_left_of_a_row_is_what_it_was() {
+    fn deleted_row_bytes_never_change() {
         let slot = DocumentSlot {
             partition: 7,
             index: 8,

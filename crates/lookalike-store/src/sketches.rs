@@ -316,7 +316,7 @@ mod tests {
     /// Entries are read up to the first changed byte. New ones can be added after those read, even in the
     /// middle of a block.
     #[test]
-    fn entries_come_back_as_far_as_they_are_right() {
+    fn valid_sketches_are_read_up_to_damage() {
         let folder = tempfile::tempdir().unwrap();
         let disk = DiskFolder::open(folder.path()).unwrap();
         let mut sketches = SketchFile::create_file(&disk, 7, ONE).unwrap();

@@ -1522,7 +1522,7 @@ mod tests {
 
     /// A full window accepts documents again once its oldest partition has expired.
     #[test]
-    fn a_full_window_empties() {
+    fn full_window_is_emptied() {
         let seconds = Duration::from_secs;
         let settings = Arc::new(CollectionSettings {
             window: Some(StreamWindow::new(seconds(24), seconds(5), false).unwrap()),

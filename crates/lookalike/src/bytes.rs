@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_a_plain_search_finds_at_every_length_and_alignment() {
+    fn search_equals_plain_search_at_every_alignment() {
         let bytes: Vec<u8> = (0..MOST as u64 + 64)
             .map(|at| crate::hash::mix_bits(at) as u8 % 7)
             .collect();

@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_the_plain_way_at_any_number_of_threads() {
+    fn counts_equal_plain_counts_at_any_threads() {
         let texts = texts();
         for name in [
             "characters-3",
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn pruning_and_merging() {
+    fn tables_are_pruned_and_merged() {
         let texts = texts();
         for name in ["characters-3", "default"] {
             let recipe = Recipe::built_in(name).unwrap();
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_terms_come_back() {
+    fn packed_terms_round_trip() {
         for text in ["a", "清", "\u{10ffff}", "\u{0}"] {
             let point = u64::from(text.chars().next().unwrap() as u32);
             for n in 1..=3 {

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_hashes_alike_wherever_it_stands() {
+    fn word_hash_does_not_depend_on_alignment() {
         let text: Vec<u8> = (0..200).map(|at| b'a' + (at * 7 % 26) as u8).collect();
         for length in 1..80 {
             for at in 0..20 {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_are_told_apart() {
+    fn sequences_have_distinct_hashes() {
         let mut seen = HashSet::new();
         for length in 0..40 {
             let values: Vec<u64> = (0..length).collect();

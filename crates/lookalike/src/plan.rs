@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_are_the_most_selective_that_keep_the_recall() {
+    fn most_selective_bands_keep_the_recall() {
         for (threshold, bands, rows) in [(0.8, 21, 6), (0.9, 12, 10), (0.6, 42, 3), (0.5, 42, 3)] {
             let chosen = plan(threshold).band_plan().unwrap();
             assert_eq!((chosen.bands, chosen.rows), (bands, rows), "at {threshold}");
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cutoff_loses_no_more_than_it_may() {
+    fn cutoff_loses_no_more_than_permitted() {
         for threshold in [0.3, 0.5, 0.8, 0.9, 0.99, 0.996, 0.9965, 0.999, 0.99999] {
             let least = slot_cutoff(128, threshold);
             let mut rng = 1u64;
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cutoff_is_the_quantile_of_the_binomial_distribution() {
+    fn cutoff_is_the_binomial_quantile() {
         for slots in [16, 64, 100, 128] {
             for thousandths in 50..=1000 {
                 let threshold = f64::from(thousandths) / 1000.0;
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn around_a_border_one_feature_decides() {
+    fn one_feature_decides_at_a_border() {
         let plan = plan(0.8);
         let JoinPlan { short, reach } = plan.join_plan().unwrap();
         assert_eq!((short, reach), (64, 81));
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn containment_finds_candidates_at_the_jaccard_index_of_equal_sizes() {
+    fn containment_plans_for_equal_sizes() {
         let settings = MatchSettings {
             measure: SimilarityMeasure::Containment,
             threshold: Threshold::new(0.8).unwrap(),
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_leave_so_much_of_the_features() {
+    fn edits_bound_the_shared_features() {
         let least = |measure, threshold, ngram| {
             let settings = MatchSettings {
                 measure,
@@ -750,7 +750,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_part_all_bits() {
+    fn blocks_cover_all_bits() {
         for (count, bits) in [(4, 64), (1, 64), (7, 64), (8, 8), (5, 127), (128, 128)] {
             let blocks = BlockPlan { count, bits };
             let masks: Vec<u128> = blocks.block_masks().collect();
@@ -773,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn as_few_smallest_hashes_meet_as_keep_the_recall() {
+    fn fewest_smallest_hashes_keep_the_recall() {
         for (threshold, meeting) in [(0.8, 3), (0.9, 3), (0.95, 2), (0.5, 7), (1.0, 1)] {
             let settings = MatchSettings {
                 threshold: Threshold::new(threshold).unwrap(),
@@ -792,7 +792,7 @@ mod tests {
     }
 
     #[test]
-    fn every_plan_that_is_made_keeps_the_recall() {
+    fn every_plan_keeps_the_recall() {
         for slots in 16..=128 {
             let mut recipe = Recipe::default();
             recipe.minhash.slots = slots;
@@ -818,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_plan_can_do_is_refused() {
+    fn impossible_settings_are_refused() {
         let settings = |threshold, method, distance| MatchSettings {
             threshold: Threshold::new(threshold).unwrap(),
             method,
@@ -837,7 +837,7 @@ mod tests {
     }
 
     #[test]
-    fn the_join_reaches_as_far_as_a_short_match_can() {
+    fn join_covers_every_match_of_a_short_text() {
         for threshold in [0.5, 0.6, 0.7, 0.8, 0.9, 1.0] {
             let plan = plan(threshold);
             let join = plan.join_plan().unwrap();

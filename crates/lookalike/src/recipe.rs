@@ -1038,7 +1038,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn toml_round_trips_and_identity_ignores_name_and_order() {
+    fn toml_round_trips_and_identity_is_stable() {
         for name in Recipe::NAMES {
             let recipe = Recipe::built_in(name).unwrap();
             let read: Recipe = recipe.to_toml().parse().unwrap();
@@ -1061,7 +1061,7 @@ mod tests {
     }
 
     #[test]
-    fn recipes_with_a_scheme_say_only_what_the_scheme_leaves_open() {
+    fn scheme_recipes_set_only_open_values() {
         let toml = |name: &str| Recipe::built_in(name).unwrap().to_toml();
         assert!(!toml("1e0ng").contains("ngram"));
         for (name, from, to, said) in [
@@ -1165,7 +1165,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_recipes_are_refused_with_the_value_and_the_range() {
+    fn invalid_recipes_are_refused_with_the_range() {
         let toml = Recipe::default().to_toml();
         for (from, to, said) in [
             ("ngram = 2", "ngram = 0", "ngram is 0, but must be 1 to 32"),

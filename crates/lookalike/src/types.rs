@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_values_are_refused() {
         for value in [0.0, -0.1, 1.0001, f64::NAN, f64::INFINITY] {
             assert!(Threshold::new(value).is_err());
         }

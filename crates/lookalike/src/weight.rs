@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_multiply_counts_and_what_weighs_nothing_is_left_out() {
+    fn weights_multiply_counts_and_zero_is_omitted() {
         let given = weighting(WeightScheme::Given, None);
         assert_eq!(weighed(&given, &[]), []);
         assert_eq!(
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_are_kept_and_ties_do_not_depend_on_the_order() {
+    fn heaviest_are_kept_with_stable_ties() {
         let features: Vec<u64> = (100..140).collect();
         let reversed: Vec<u64> = features.iter().rev().copied().collect();
         for top in [1, 39, 40, 41] {
@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_fifths_of_the_weights_and_equal_weights_have_one_level() {
+    fn equal_weights_have_one_of_five_levels() {
         let sorted: Vec<i64> = (0..10).collect();
         let levels: Vec<_> = sorted
             .iter()

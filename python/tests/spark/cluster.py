@@ -42,7 +42,7 @@ WAYS = [{}, {"links_on_driver": 2000}]
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("rule", [{}, {"threshold": 0.6, "keep": "max:weight"}, {"method": "simhash"}], ids=str)
-def test_the_result_is_that_of_one_machine(cluster, rule, way):
+def test_result_equals_one_machine(cluster, rule, way):
     check(cluster, generated(400, 60), **rule, **way)
 
 
@@ -73,7 +73,7 @@ def test_real_texts(cluster, name, rows):
 
 
 @pytest.mark.parametrize("way", [{}, {"links_on_driver": 60_000}], ids=str)
-def test_a_third_of_all_rows_shares_a_band(cluster, way):
+def test_third_of_all_rows_shares_a_band(cluster, way):
     check(cluster, skewed(16_000, 150, 70), **way)
 
 
@@ -99,7 +99,7 @@ def again(frame, mark, deed):
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("fails", [{0}, {1, 2}, {0, 2}])
-def test_stages_that_run_again(cluster, tmp_path, fails, way):
+def test_repeated_stages_change_no_result(cluster, tmp_path, fails, way):
     table = generated(400, 60, seed=8)
 
     def deed(time):
@@ -113,7 +113,7 @@ def test_stages_that_run_again(cluster, tmp_path, fails, way):
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("dies", [0, 1, 2])
-def test_an_executor_that_is_killed(cluster, tmp_path, dies, way):
+def test_killed_executor_changes_no_result(cluster, tmp_path, dies, way):
     """While documents are sketched, collected, or kept ones read: what it held is made again."""
     table = generated(400, 60, seed=9)
 

@@ -29,18 +29,18 @@ def check(table, rows=None, **settings):
     assert kept == sorted(alone.kept.column("id").to_pylist())
 
 
-def test_the_result_is_that_of_one_machine(local):
+def test_result_equals_one_machine(local):
     check(generated(400, 60))
     check(generated(300, 20), threshold=0.6, keep="max:weight")
 
 
-def test_blocks_of_which_steps_leave_nothing(local):
+def test_steps_can_leave_empty_blocks(local):
     texts = ["one", "the ferry leaves at seven", "The ferry leaves at seven!", "a bridge", "two and three"]
     check(pa.table({"id": ["a", "b", "c", "d", "e"], "text": texts}), rows=1)
 
 
 @pytest.mark.parametrize("own", [2, 70])
-def test_a_third_of_all_rows_shares_a_band(local, own):
+def test_third_of_all_rows_shares_a_band(local, own):
     check(skewed(15_000, 150, own))
 
 

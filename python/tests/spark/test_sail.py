@@ -31,12 +31,12 @@ WAYS = [{}, {"links_on_driver": 2000}, {"links_on_driver": 0}]
 
 @pytest.mark.parametrize("way", WAYS[:2], ids=str)
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_the_result_is_that_of_one_machine(spark, tmp_path, rule, way):
+def test_result_equals_one_machine(spark, tmp_path, rule, way):
     for rows, length in [(400, 20), (300, 150)]:
         check(spark, generated(rows, length), checkpoint=str(tmp_path), **rule, **way)
 
 
-def test_ways_are_different_ones(spark, tmp_path, monkeypatch):
+def test_options_select_distinct_algorithms(spark, tmp_path, monkeypatch):
     taken = []
     for name in ("linked_here", "linked", "joined"):
         def note(run, *given, name=name, step=getattr(las._Run, name)):
@@ -51,11 +51,11 @@ def test_ways_are_different_ones(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("keep", ["first", "last", "longest", "max:weight", "min:weight", "min:name", "max:name"])
-def test_the_order_is_that_of_one_machine(spark, keep):
+def test_order_equals_one_machine(spark, keep):
     check(spark, generated(300, 30, seed=2), threshold=0.6, keep=keep)
 
 
-def test_by_id_is_what_min_id_says_on_one_machine(spark):
+def test_by_id_equals_min_id_on_one_machine(spark):
     table = generated(300, 30, seed=3)
     alone = la.dedup(table, id="id", keep="min:id")
     for keep in (None, "min:id"):
@@ -84,12 +84,12 @@ def test_real_texts(spark, name, rows, every):
 
 @pytest.mark.parametrize("way", [{}, {"links_on_driver": 60_000}], ids=str)
 @pytest.mark.parametrize("own", [2, 70])
-def test_a_third_of_all_rows_shares_a_band(spark, own, way):
+def test_third_of_all_rows_shares_a_band(spark, own, way):
     """Similar ones cost a comparison each; others meet again by their rarest features."""
     check(spark, skewed(16_000, 150, own), **way)
 
 
-def test_a_third_of_all_rows_has_one_text(spark):
+def test_third_of_all_rows_has_one_text(spark):
     table = generated(3000, 40)
     texts = table.column("text").to_pylist()
     hot = [texts[7] if at % 3 == 0 else text for at, text in enumerate(texts)]
@@ -105,7 +105,7 @@ def test_components_by_joins(spark, tmp_path):
         )
 
 
-def test_components_are_those_of_a_plain_union(spark, tmp_path):
+def test_components_equal_a_plain_union(spark, tmp_path):
     job = las.Job.of("default", None, "id")
     frame = spark.createDataFrame([("a", "b")], "id string, text string")
     run = las._Run(frame, las._Columns(["text"], "id"), job, str(tmp_path), (0, 0))
@@ -150,7 +150,7 @@ def test_pairs_within_equal_values(spark):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_features_made_elsewhere(spark, tmp_path, way):
+def test_given_features_are_accepted(spark, tmp_path, way):
     """As lists, as maps to weights, and as strings; rows whose features are none are rejected."""
     table = generated(300, 30, seed=6)
     words = [text.lower().split() for text in table.column("text").to_pylist()]
@@ -192,7 +192,7 @@ def test_several_columns_of_text(spark, tmp_path, way):
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("keep", ["first", "last", "max:weight"])
-def test_against_what_is_known(spark, tmp_path, way, keep):
+def test_reference_documents(spark, tmp_path, way, keep):
     """Known documents come first and are never removed, whatever their ids are and whatever they match."""
     table = generated(500, 30, seed=8)
     against, table = table.slice(0, 200), table.slice(200)
@@ -207,7 +207,7 @@ def test_against_what_is_known(spark, tmp_path, way, keep):
     assert len(of_known) > 10
 
 
-def test_known_documents_that_are_alike_are_both_known(spark):
+def test_similar_reference_documents_both_stay(spark):
     """What repeats the second of two that match wholly names the first, as on one machine."""
     known = pa.table({"id": ["g1", "g2", "g3"], "text": ["a b c d e f", "a b c d e f a b c d e f", "z y x w v u"]})
     texts = ["a b c d e f a b c d e f", "A b c d e f a b c d e f", "z y x w v u", "z y x, w v u", "more of it"]
@@ -217,7 +217,7 @@ def test_known_documents_that_are_alike_are_both_known(spark):
         assert len(alone.removed) == 4
 
 
-def test_tables_beside(spark):
+def test_clusters_and_pairs_equal_one_machine(spark):
     table = generated(300, 30)
     result, alone = check(spark, table, threshold=0.6)
     def check_equal(found, expected):
@@ -259,13 +259,13 @@ def test_other_columns_types_and_names(spark):
     result.unpersist()
 
 
-def test_an_empty_table(spark):
+def test_empty_table(spark):
     frame = spark.createDataFrame([], "id string, text string")
     result = las.dedup(frame)
     assert result.removed.count() == result.kept.count() == result.clusters.count() == 0
 
 
-def test_refusals(spark):
+def test_invalid_arguments_are_refused(spark):
     rows = [("b", "one"), ("a", "two"), ("b", "three")]
     frame = spark.createDataFrame(rows, "id string, text string")
     with pytest.raises(la.InputError, match="'b'"):
@@ -303,7 +303,7 @@ def test_refusals(spark):
         las.dedup(frame.select("id", "text"), against=known)
 
 
-def test_a_component_that_is_too_large(spark):
+def test_too_large_component_is_refused(spark):
     text = "one two three four five six seven eight nine ten"
     frame = spark.createDataFrame([(str(at), f"{text} {at}") for at in range(50)], "id string, text string")
     assert las.dedup(frame, component_memory=50 * 700).removed.count() == 49
@@ -311,7 +311,7 @@ def test_a_component_that_is_too_large(spark):
         las.dedup(frame, component_memory=20_000).removed.count()
 
 
-def test_parquet_in_and_out_with_checkpoints(spark, tmp_path):
+def test_parquet_round_trip_with_checkpoints(spark, tmp_path):
     table = generated(300, 30)
     spark.createDataFrame(table).write.parquet(str(tmp_path / "in"))
     frame = spark.read.parquet(str(tmp_path / "in"))

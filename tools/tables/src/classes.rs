@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unspaced_scripts_are_those_broken_between_letters() {
+    fn unspaced_scripts_break_between_letters() {
         let mut letters: BTreeMap<Script, (u32, u32)> = BTreeMap::new();
         for c in code_points() {
             let category = CodePointMapData::<GeneralCategory>::new().get(c);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_class_is_where_it_is_expected() {
+    fn every_class_has_expected_ranges() {
         let cases = [
             (
                 Class::Ignorable,

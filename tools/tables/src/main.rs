@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_committed_file_is_current() {
+    fn committed_file_is_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../..")
             .join(OUTPUT);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_stale() {
+    fn changed_file_is_stale() {
         let path = std::env::temp_dir().join(format!("tables-{}.rs", std::process::id()));
         std::fs::write(&path, "one").unwrap();
         assert!(check(&path, "one").is_ok());

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn simplification_is_closed_and_leaves_normalised_text_normalised() {
+    fn simplification_is_closed_on_normalised_text() {
         let table = simplified().unwrap();
         assert_eq!(table[&'薴'], '苎');
         assert_eq!(table.len(), 4105);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn composing_covers_halfwidth_marks_and_compatibility_vowels() {
+    fn composing_covers_halfwidth_and_compatibility() {
         let runs = composing().unwrap();
         let covered = |c: char| {
             runs.iter()

@@ -127,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sources_agree() {
+    fn sources_agree() {
         check_agreement().unwrap();
     }
 
     #[test]
-    fn the_simplifier_knows_single_characters_only() {
+    fn simplifier_maps_single_characters_only() {
         let simplifier = Simplifier::new().unwrap();
         assert_eq!(simplifier.simplified('漢').unwrap(), Some('汉'));
         assert_eq!(simplifier.simplified('乾').unwrap(), Some('干'));

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_come_back_however_they_were_put() {
+    fn ids_round_trip_in_any_order() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ids");
         for count in [0, 1, 63, 64, 65, 128, 5000] {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_come_back() {
+    fn lengths_round_trip() {
         for length in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, u32::MAX as usize] {
             let mut bytes = vec![0xff];
             put_length(length, &mut bytes);

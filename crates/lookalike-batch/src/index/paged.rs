@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn any_piece_comes_back_around_the_borders_of_pages() {
+    fn any_range_reads_across_page_borders() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         for length in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE, 3 * PAGE + 7] {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_found_where_it_is_read() {
+    fn damage_is_detected_on_read() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         let data = vec![7; 2 * PAGE];

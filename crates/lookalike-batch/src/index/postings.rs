@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_rows_of_a_key_are_found_and_no_others() {
+    fn exactly_the_rows_of_a_key_are_found() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         for count in [0u64, 1, 40, 30_000] {

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_however_they_were_divided() {
+    fn row_numbers_round_trip_from_any_parts() {
         for numbers in [
             &[][..],
             &[1],

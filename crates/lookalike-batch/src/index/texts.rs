@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_back_in_any_order_and_from_copies() {
+    fn texts_read_in_any_order_and_from_copies() {
         let place = tempfile::tempdir().unwrap();
         let (one, two) = (place.path().join("one"), place.path().join("two"));
         let text = |row: usize| format!("{row} 文 {}", "word ".repeat(row * 37 % 900));

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removed_rows_come_back_and_fit_their_segment() {
+    fn tombstones_round_trip_and_fit_their_segment() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("removed");
         for rows in [1u32, 63, 64, 65, 1000] {

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn poor_rows_come_back_and_fit_their_segment() {
+    fn unfingerprinted_rows_round_trip() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("poor");
         for count in [1u32, 2, 63, 64, 65, 5000] {

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_bounded_by_documents_and_by_bytes() {
+    fn sample_has_document_and_byte_limits() {
         let small: Vec<String> = (0..100).map(|at| format!("text {at}")).collect();
         let sample = CorpusSample::of_texts(&small);
         assert_eq!((sample.texts, sample.documents), (small, 100));

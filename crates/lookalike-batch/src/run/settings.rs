@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keep_rules() {
+    fn keep_rules_parse() {
         assert_eq!(parse_keep("longest"), Ok(KeepOrder::Longest));
         assert_eq!(parse_keep("max:a:b"), Ok(KeepOrder::Max("a:b".to_owned())));
         assert_eq!(parse_keep("min:id"), Ok(KeepOrder::Min("id".to_owned())));

@@ -92,7 +92,7 @@ fn gzip_in_two_members(bytes: &[u8]) -> Vec<u8> {
 /// The bytes of every output are the same for any block size, even if most rows are longer than a
 /// block.
 #[test]
-fn the_size_of_blocks_changes_nothing() {
+fn block_size_changes_no_result() {
     let place = tempdir().unwrap();
     let rows = corpus();
     let (first, second) = rows.split_at(250);

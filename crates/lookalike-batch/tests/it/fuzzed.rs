@@ -96,7 +96,7 @@ fn chosen(choice: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_piece_in_every_way() {
+fn every_sample_is_read_by_every_target() {
     for piece in PIECES {
         for choice in 0..=u8::MAX {
             rows::check(&chosen(choice, piece));
@@ -110,7 +110,7 @@ fn every_piece_in_every_way() {
 }
 
 #[test]
-fn recipes_changed_by_a_piece() {
+fn changed_recipes_are_read_or_refused() {
     let toml = lookalike::Recipe::default().to_toml().into_bytes();
     recipe::check(&toml);
     for piece in PIECES.into_iter().chain(KEYS) {
@@ -161,7 +161,7 @@ fn deep_nesting_is_an_error_or_text() {
 }
 
 #[test]
-fn manifests_changed_by_a_piece() {
+fn changed_manifests_are_read_or_refused() {
     let json = br#"{"recipe":null,"bits":64,"distance":3,"plan":"auto","memory":null,"ids":true,
         "texts":false,"next_row":9,"next_file":4,"segments":[{"file":1,"rows":8,
         "codes":"00112233445566aa","bytes":100,"first":1,"poor":{"rows":3,
@@ -186,7 +186,7 @@ fn manifests_changed_by_a_piece() {
 }
 
 #[test]
-fn files_of_a_library_changed_anywhere() {
+fn changed_index_files_are_read_or_refused() {
     for file in 4..9 {
         library::check(&[file]);
         for at in (0..4096u32).step_by(41) {
@@ -201,22 +201,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_bytes_as_rows(choice: u8, bytes in bytes()) {
+    fn arbitrary_bytes_as_rows(choice: u8, bytes in bytes()) {
         rows::check(&chosen(choice, &bytes));
     }
 
     #[test]
-    fn any_bytes_as_text(choice: u8, bytes in bytes()) {
+    fn arbitrary_bytes_as_text(choice: u8, bytes in bytes()) {
         text::check(&chosen(choice, &bytes));
     }
 
     #[test]
-    fn any_bytes_as_a_manifest(choice in 0u8..2, bytes in bytes()) {
+    fn arbitrary_bytes_as_manifest(choice in 0u8..2, bytes in bytes()) {
         library::check(&chosen(choice, &bytes));
     }
 
     #[test]
-    fn any_bytes_as_a_recipe(bytes in bytes()) {
+    fn arbitrary_bytes_as_recipe(bytes in bytes()) {
         recipe::check(&bytes);
     }
 }

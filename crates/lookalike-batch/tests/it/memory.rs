@@ -9,7 +9,7 @@ use lookalike_io::source::{MemoryTable, RowSource};
 use tempfile::tempdir;
 
 #[test]
-fn a_run_over_a_table_writes_what_one_over_a_file_does() {
+fn table_run_equals_file_run() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("rows.jsonl");
     let texts: Vec<String> = (0..400)

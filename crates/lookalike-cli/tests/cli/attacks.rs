@@ -89,7 +89,7 @@ fn is_closed(connection: &mut Connection) -> bool {
 }
 
 #[test]
-fn small_bodies_that_expand_stall_nobody() {
+fn small_expanding_bodies_stall_no_client() {
     let place = Place::new();
     let service = service_with_keys(&place, "");
     let newlines = vec![b'\n'; choose_effort(32 << 20, 256 << 20)];
@@ -132,7 +132,7 @@ fn small_bodies_that_expand_stall_nobody() {
 /// A body of up to 4 MiB is accepted however well it compresses, because honest text can compress well
 /// too: the ratio counts only beyond 4 MiB.
 #[test]
-fn bodies_that_expand_a_little_are_taken() {
+fn slightly_expanding_bodies_are_accepted() {
     let place = Place::new();
     let service = service_with_keys(&place, "");
     let text = |bytes: usize| format!("{{\"text\":\"{}\"}}", "a".repeat(bytes - 11));
@@ -169,7 +169,7 @@ fn blank_lines_are_skipped_up_to_a_limit() {
 }
 
 #[test]
-fn an_address_has_so_many_connections() {
+fn connections_per_address_are_limited() {
     let place = Place::new();
     let service = Service::start(&place, "--connections-per-address 4");
     let mut open: Vec<_> = (0..4)
@@ -196,7 +196,7 @@ fn is_closed_before_its_answer(service: &Service) -> bool {
 }
 
 #[test]
-fn a_trusted_proxy_has_any_number_of_connections() {
+fn trusted_proxy_has_no_connection_limit() {
     let place = Place::new();
     let options = "--connections-per-address 2 --trusted-proxy 127.0.0.3,127.0.0.2";
     let service = Service::start(&place, options);
@@ -228,7 +228,7 @@ fn statuses(service: &Service, from: &str, forwarded: impl Fn(usize) -> Vec<Stri
 /// Behind a trusted proxy a client is the address that the proxy names last; whatever a client says
 /// before that, or without a proxy, counts for nothing.
 #[test]
-fn a_trusted_proxy_names_its_clients() {
+fn trusted_proxy_names_its_clients() {
     let place = Place::new();
     let service = Service::start(&place, "--max-rate 1 --trusted-proxy 127.0.0.2");
     let (proxy, other) = ("127.0.0.2", "127.0.0.3");
@@ -252,7 +252,7 @@ fn a_trusted_proxy_names_its_clients() {
 /// While idle connections occupy all slots, probes are answered and all other requests are told to come
 /// again.
 #[test]
-fn probes_have_places_in_reserve() {
+fn probes_have_reserved_connections() {
     let place = Place::new();
     let service = Service::start(&place, "--connections 3");
     // The connection by which `start` asked for readiness may still have a slot. Until it is gone, the last
@@ -299,7 +299,7 @@ fn permute_blocks(seed: usize) -> String {
 /// Texts that share their blocks are candidates of one another, and far apart: those that would take too long
 /// to verify are refused, and other clients are served meanwhile.
 #[test]
-fn texts_that_are_costly_to_compare_stall_nobody() {
+fn costly_comparisons_stall_no_client() {
     let place = Place::new();
     let service = service_with_keys(&place, "");
     let settings = json!({ "measure": "levenshtein" }).to_string();
@@ -395,7 +395,7 @@ fn stalled_uploads_leave_room_for_others() {
 
 /// A body that always brings a little is cut off too.
 #[test]
-fn bodies_that_drip_are_cut_off() {
+fn slow_bodies_are_cut_off() {
     let place = Place::new();
     let service = service_with_keys(&place, "--body-timeout 1s");
     for kind in ["application/json", NDJSON] {
@@ -425,7 +425,7 @@ fn bodies_that_drip_are_cut_off() {
 
 /// However many pairs one client has compared, another one does not wait for all of them.
 #[test]
-fn long_answers_of_one_client_leave_a_turn_to_others() {
+fn long_responses_leave_a_turn_to_others() {
     let place = Place::new();
     let service = service_with_keys(&place, "");
     let long = |seed: usize| {
@@ -463,7 +463,7 @@ fn long_answers_of_one_client_leave_a_turn_to_others() {
 }
 
 #[test]
-fn a_client_makes_so_many_requests_a_second() {
+fn requests_per_second_are_limited() {
     let place = Place::new();
     let service = service_with_keys(&place, "--max-rate 3");
     let ask = |key| send(&service, key, "GET", "/v1/collections", &[], b"");
@@ -483,7 +483,7 @@ fn a_client_makes_so_many_requests_a_second() {
 
 /// A connection whose request was refused before its body was read is not reused.
 #[test]
-fn refusals_before_the_body_say_that_they_close() {
+fn early_refusals_announce_the_close() {
     let place = Place::new();
     let service = service_with_keys(&place, "");
     let body = vec![b'a'; 200_000];
@@ -526,7 +526,7 @@ fn refusals_before_the_body_say_that_they_close() {
 }
 
 #[test]
-fn a_hang_up_ends_nothing() {
+fn hangup_signal_is_ignored() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.signal("-HUP");
@@ -559,7 +559,7 @@ fn readiness_names_collections_to_readers_alone() {
 
 /// A stop signal ends a service that is under attack.
 #[test]
-fn a_service_under_attack_ends_in_time() {
+fn service_under_attack_stops_in_time() {
     let place = Place::new();
     let mut service = service_with_keys(&place, "--drain 1s");
     let bomb = zstd(&vec![b'\n'; 32 << 20]);

@@ -53,7 +53,7 @@ fn near(value: &Value, expected: f64) -> bool {
 }
 
 #[test]
-fn an_audit_of_all_documents_is_the_truth() {
+fn full_audit_equals_the_truth() {
     let place = Place::new();
     let corpus = corpus();
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -105,7 +105,7 @@ fn an_audit_of_all_documents_is_the_truth() {
 
 /// Planted edits show the damage of a broken method, and no damage of a sound one.
 #[test]
-fn planted_edits_are_lost_by_a_broken_method_alone() {
+fn only_a_broken_method_loses_planted_edits() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&corpus()));
     let planted = |method: &str| {
@@ -140,7 +140,7 @@ fn planted_edits_are_lost_by_a_broken_method_alone() {
 }
 
 #[test]
-fn ninety_intervals_in_a_hundred_hold_the_truth() {
+fn ninety_percent_of_intervals_hold_the_truth() {
     let place = Place::new();
     let corpus = corpus();
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -168,7 +168,7 @@ fn ninety_intervals_in_a_hundred_hold_the_truth() {
 }
 
 #[test]
-fn an_audit_changes_no_output_and_depends_on_no_threads() {
+fn audit_changes_no_output_at_any_threads() {
     let place = Place::new();
     let corpus = corpus();
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -216,7 +216,7 @@ fn an_audit_changes_no_output_and_depends_on_no_threads() {
 }
 
 #[test]
-fn known_documents_windows_and_parts_are_respected() {
+fn audit_respects_known_documents_and_windows() {
     let place = Place::new();
     let text = "one two three four five six seven eight nine ten eleven twelve";
     let row = |id: &str, own: &str, part: &str| {
@@ -236,7 +236,7 @@ fn known_documents_windows_and_parts_are_respected() {
 }
 
 #[test]
-fn estimates_by_sketches_alone_have_their_precision_measured() {
+fn audit_measures_precision_of_estimates() {
     let place = Place::new();
     let corpus = corpus();
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -253,7 +253,7 @@ fn estimates_by_sketches_alone_have_their_precision_measured() {
 }
 
 #[test]
-fn what_has_no_exact_similarity_of_features_is_refused() {
+fn measures_without_feature_sets_are_refused() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(1).corpus(10)));
     let refusals = [
@@ -279,7 +279,7 @@ fn what_has_no_exact_similarity_of_features_is_refused() {
 
 /// Short rows precede long ones, as in concatenated files.
 #[test]
-fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
+fn sample_size_does_not_depend_on_lengths() {
     let place = Place::new();
     let mut numbers = Numbers::new(5);
     let mut documents = Vec::new();
@@ -314,7 +314,7 @@ fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
 /// Containment is computed only for pairs with a minimum Jaccard index. The audit reports that minimum,
 /// because it does not know any other pairs.
 #[test]
-fn an_audit_of_containment_says_from_where_on_it_counts() {
+fn containment_audit_states_its_minimum_jaccard() {
     let place = Place::new();
     let mut numbers = Numbers::new(6);
     let mut documents = Vec::new();

@@ -43,7 +43,7 @@ fn every_step_is_shown() {
 }
 
 #[test]
-fn the_numbers_are_those_of_the_other_commands() {
+fn figures_equal_those_of_other_commands() {
     let (place, said) = compared(DINNER, "--verify levenshtein");
     assert_eq!(said["figures"]["levenshtein"]["value"], 0.875);
     assert_eq!(
@@ -139,7 +139,7 @@ fn fingerprints_are_compared_without_texts() {
 }
 
 #[test]
-fn votes_of_a_long_text_are_told_of_the_heaviest_features() {
+fn votes_list_the_heaviest_features() {
     let long: Vec<_> = (0..3000).map(|word| format!("w{word}")).collect();
     let (_, said) = compared([&long.join(" "), "x"], "--recipe words-1");
     let features = said["a"]["features"].as_array().unwrap();
@@ -204,7 +204,7 @@ fn texts_come_from_arguments_files_and_rows() {
 }
 
 #[test]
-fn texts_with_little_in_them_are_no_trouble() {
+fn nearly_empty_texts_are_compared() {
     for (a, b, why) in [
         ("", "", "matches nothing"),
         ("a", "b", "too short for a feature"),
@@ -218,7 +218,7 @@ fn texts_with_little_in_them_are_no_trouble() {
 }
 
 #[test]
-fn the_page_is_whole_and_harmless() {
+fn page_is_complete_and_escaped() {
     let (place, _) = compared(["<script>alert('a')</script> & more", "\u{1b}[2J more"], "");
     place.ok("compare a.txt b.txt --html page.html");
     let page = place.read("page.html");
@@ -232,7 +232,7 @@ fn the_page_is_whole_and_harmless() {
 }
 
 #[test]
-fn texts_that_do_not_match_have_a_similarity_too() {
+fn texts_below_threshold_have_a_similarity() {
     let (_, said) = compared([CATS[0], CATS[1]], "--threshold 0.9");
     assert_eq!(
         (&said["match"], &said["similarity"]),
@@ -259,7 +259,7 @@ fn texts_that_do_not_match_have_a_similarity_too() {
 }
 
 #[test]
-fn the_longest_sentences_of_both_are_shown() {
+fn longest_sentences_of_both_are_shown() {
     let texts = [
         "A short one. This sentence is in both of them. And here the two texts differ.",
         "This sentence is IN both of them! And here the two texts are not the same. No.",
@@ -309,7 +309,7 @@ fn the_longest_sentences_of_both_are_shown() {
 }
 
 #[test]
-fn minima_and_smallest_hashes_are_those_of_the_fingerprints() {
+fn compared_sketches_equal_the_fingerprints() {
     let (place, said) = compared(CATS, "--recipe words-1");
     place.write("both.jsonl", jsonl([("a", CATS[0]), ("b", CATS[1])]));
     let printed = |method: &str| -> Vec<Vec<u64>> {

@@ -29,7 +29,7 @@ const PUBLISHED: [(&str, &str, &str); 8] = [
 ];
 
 #[test]
-fn fingerprints_are_the_published_ones() {
+fn fingerprints_equal_the_published_ones() {
     let place = Place::new();
     for (recipe, text, expected) in PUBLISHED {
         place.write("in.jsonl", row("a", text));
@@ -51,7 +51,7 @@ fn title_and_content_are_two_fields() {
 }
 
 #[test]
-fn features_are_hashed_as_they_come() {
+fn given_features_are_hashed_unchanged() {
     let place = Place::new();
     let lines = [
         json!({ "id": "none", "tokens": [] }),
@@ -91,7 +91,7 @@ fn signatures(column: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn signatures_are_those_of_the_package_at_both_seeds() {
+fn signatures_equal_the_package_at_both_seeds() {
     let place = Place::new();
     for name in ["datasketch-legacy", "datasketch-affine32"] {
         for seed in ["1", "42"] {
@@ -137,7 +137,7 @@ const ALL: [&str; 6] = [
 ];
 
 #[test]
-fn near_duplicates_are_found_with_every_recipe_and_method() {
+fn every_recipe_and_method_finds_duplicates() {
     let place = Place::new();
     let mut numbers = Numbers::new(8);
     let original = letters(&mut numbers, 300);
@@ -192,7 +192,7 @@ fn near_duplicates_are_found_with_every_recipe_and_method() {
 }
 
 #[test]
-fn libraries_answer_under_every_recipe() {
+fn indexes_are_searched_under_every_recipe() {
     let place = Place::new();
     let mut numbers = Numbers::new(9);
     let original = letters(&mut numbers, 300);
@@ -220,7 +220,7 @@ fn libraries_answer_under_every_recipe() {
 }
 
 #[test]
-fn what_a_scheme_decides_cannot_be_said_again() {
+fn values_fixed_by_a_scheme_are_refused() {
     let place = Place::new();
     let toml = place.ok("recipe 1e0ng").text().to_owned();
     place.write(

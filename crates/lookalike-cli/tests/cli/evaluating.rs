@@ -139,7 +139,7 @@ fn recall_against_distance_is_one_command() {
 }
 
 #[test]
-fn the_table_marks_the_best_row() {
+fn table_marks_the_best_row() {
     let place = Place::new();
     place.write("p.jsonl", as_jsonl(&pairs(20)));
     let ran = place.ok("eval p.jsonl --kind kind");
@@ -317,7 +317,7 @@ fn blocks_of_fingerprints_are_measured() {
 }
 
 #[test]
-fn undefined_figures_are_no_numbers() {
+fn undefined_figures_are_null() {
     let place = Place::new();
     place.write(
         "p.csv",
@@ -421,7 +421,7 @@ fn clusters_against_true_ones() {
 }
 
 #[test]
-fn what_dedup_writes_can_be_scored() {
+fn dedup_outputs_can_be_scored() {
     let place = Place::new();
     let corpus = Numbers::new(5).corpus(200);
     place.write("docs.jsonl", crate::support::corpus_jsonl(&corpus));
@@ -437,7 +437,7 @@ fn what_dedup_writes_can_be_scored() {
 }
 
 #[test]
-fn labelled_files_with_faults_are_refused_with_the_place() {
+fn faulty_labelled_files_are_refused_by_place() {
     let place = Place::new();
     let head = "{\"a\":\"x y\",\"b\":\"x z\",\"label\":1}\n{\"a\":\"u\",\"b\":\"v\",\"label\":0}\n";
     for (row, said) in [
@@ -528,7 +528,7 @@ fn labelled_files_with_faults_are_refused_with_the_place() {
 }
 
 #[test]
-fn options_that_would_do_nothing_are_refused() {
+fn options_without_effect_are_refused() {
     let place = Place::new();
     place.write("p.jsonl", as_jsonl(&pairs(5)));
     for (options, said) in [
@@ -678,7 +678,7 @@ fn tuning_does_not_depend_on_threads() {
 }
 
 #[test]
-fn tunings_that_cannot_be_are_refused() {
+fn impossible_tunings_are_refused() {
     let place = Place::new();
     place.write("p.jsonl", as_jsonl(&pairs(20)));
     place.write("toml.toml", "x");
@@ -722,7 +722,7 @@ fn tunings_that_cannot_be_are_refused() {
 /// All contradictory labels are reported at once. On request such pairs are dropped, or their first label
 /// counts.
 #[test]
-fn contradictory_pairs_are_all_reported_dropped_or_settled() {
+fn contradictory_pairs_are_reported_or_resolved() {
     let place = Place::new();
     place.write(
         "l.csv",
@@ -754,7 +754,7 @@ fn contradictory_pairs_are_all_reported_dropped_or_settled() {
 }
 
 #[test]
-fn nothing_is_written_over_the_recipe_or_twice_to_one_file() {
+fn outputs_overwrite_no_input_and_no_output() {
     let place = Place::new();
     place.write("p.jsonl", as_jsonl(&pairs(20)));
     let recipe = place.ok("recipe words-1").text().to_owned();
@@ -782,7 +782,7 @@ fn nothing_is_written_over_the_recipe_or_twice_to_one_file() {
 }
 
 #[test]
-fn ids_of_tsv_meet_those_of_other_tables() {
+fn tsv_ids_match_ids_of_other_tables() {
     let place = Place::new();
     let text = "one two three four five six";
     let document = |id: &str, text: &str| format!("{}\n", json!({ "id": id, "text": text }));
@@ -842,7 +842,7 @@ fn labels_of_a_corpus_are_judged_by_its_texts() {
 }
 
 #[test]
-fn rows_without_a_kind_are_a_kind_of_their_own() {
+fn rows_without_a_kind_form_their_own_kind() {
     let place = Place::new();
     place.write(
         "p.csv",
@@ -868,7 +868,7 @@ fn rows_without_a_kind_are_a_kind_of_their_own() {
 
 /// The labels follow nothing in the texts, so a result on one half need not hold on the other.
 #[test]
-fn a_goal_that_is_missed_on_the_half_held_back_is_told() {
+fn goal_missed_on_test_half_is_reported() {
     let place = Place::new();
     let mut missed = 0;
     for seed in 0..6 {

@@ -22,7 +22,7 @@ fn removed() -> Place {
 }
 
 #[test]
-fn why_a_document_was_removed() {
+fn removal_is_explained() {
     let place = removed();
     let ran = place.ok("explain r.tsv b in.jsonl");
     let said = ran.text();
@@ -41,7 +41,7 @@ fn why_a_document_was_removed() {
 }
 
 #[test]
-fn the_same_as_json_and_from_every_format_of_the_table() {
+fn explanation_is_the_same_in_every_format() {
     let place = removed();
     for name in [
         "r.tsv",
@@ -78,7 +78,7 @@ fn the_same_as_json_and_from_every_format_of_the_table() {
 }
 
 #[test]
-fn documents_that_were_not_removed() {
+fn kept_documents_are_explained() {
     let place = removed();
     let kept = place.ok("explain r.tsv a in.jsonl");
     assert!(kept.text().contains("a was not removed"), "{}", kept.text());
@@ -106,7 +106,7 @@ fn documents_that_were_not_removed() {
 }
 
 #[test]
-fn texts_that_have_changed_since_are_admitted() {
+fn changed_texts_are_reported() {
     let place = removed();
     let changed = place
         .read("in.jsonl")
@@ -135,7 +135,7 @@ fn texts_that_have_changed_since_are_admitted() {
 }
 
 #[test]
-fn kept_documents_among_those_known_before() {
+fn kept_reference_documents_are_explained() {
     let place = Place::new();
     place.write(
         "old.jsonl",

@@ -19,7 +19,7 @@ fn one() -> Place {
 }
 
 #[test]
-fn contradictions_and_options_without_effect_are_refused() {
+fn contradictory_and_useless_options_are_refused() {
     let place = one();
     let cases: &[(&str, &[&str])] = &[
         ("dedup in.jsonl", &["-o OUT", "--dry-run"]),
@@ -71,7 +71,7 @@ fn contradictions_and_options_without_effect_are_refused() {
 }
 
 #[test]
-fn inputs_that_are_missing_or_unreadable() {
+fn missing_or_unreadable_inputs_are_refused() {
     let place = one();
     place.refused(
         "dedup in.jsonl nowhere.jsonl -o x.jsonl",
@@ -98,7 +98,7 @@ fn inputs_that_are_missing_or_unreadable() {
 }
 
 #[test]
-fn an_input_is_never_overwritten() {
+fn input_is_never_overwritten() {
     let place = one();
     std::os::unix::fs::symlink("in.jsonl", place.path("link.jsonl")).unwrap();
     fs::hard_link(place.path("in.jsonl"), place.path("hard.jsonl")).unwrap();
@@ -118,7 +118,7 @@ fn an_input_is_never_overwritten() {
 }
 
 #[test]
-fn truncated_archives_and_tables() {
+fn truncated_archives_and_tables_are_refused() {
     let place = Place::new();
     let rows = corpus_jsonl(&Numbers::new(5).corpus(500));
     let cut = |bytes: Vec<u8>| bytes[..bytes.len() * 2 / 3].to_vec();
@@ -160,7 +160,7 @@ not json
 "#;
 
 #[test]
-fn bad_rows_are_told_counted_and_left_out() {
+fn bad_rows_are_reported_counted_and_skipped() {
     let place = Place::new();
     place.write("in.jsonl", BAD);
     let ran = place.run("dedup in.jsonl -o out.jsonl");
@@ -182,7 +182,7 @@ fn bad_rows_are_told_counted_and_left_out() {
 }
 
 #[test]
-fn a_thousand_bad_rows_are_told_and_the_rest_counted() {
+fn first_thousand_bad_rows_are_reported() {
     let place = Place::new();
     let good = row("a", "one two three");
     place.write("in.jsonl", format!("{}{good}", "{}\n".repeat(1015)));
@@ -197,7 +197,7 @@ fn a_thousand_bad_rows_are_told_and_the_rest_counted() {
 }
 
 #[test]
-fn a_strict_run_stops_at_the_first_bad_row() {
+fn strict_run_stops_at_the_first_bad_row() {
     let place = Place::new();
     place.write("in.jsonl", BAD);
     for command in ["dedup", "pairs"] {
@@ -216,7 +216,7 @@ fn a_strict_run_stops_at_the_first_bad_row() {
 }
 
 #[test]
-fn a_strict_run_refuses_repeated_ids_unless_rows_are_numbered() {
+fn strict_run_refuses_repeated_ids() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -249,7 +249,7 @@ fn empty_inputs_give_empty_outputs() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn broken_pipe_is_success() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -277,7 +277,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn a_full_disk_is_a_failure_that_says_so() {
+fn full_disk_is_reported_as_failure() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(2).corpus(200)));
     for line in [
@@ -304,7 +304,7 @@ fn a_full_disk_is_a_failure_that_says_so() {
 /// In a file system of 64 kB, if the system lets a test have one: whichever output is written first, all
 /// outputs stay as they were.
 #[test]
-fn a_full_file_system_keeps_what_was_there() {
+fn full_file_system_keeps_existing_files() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(2).corpus(2000)));
     for options in ["", "--threads 1", "--keep last", "--annotate"] {
@@ -359,7 +359,7 @@ fn outputs_appear_together_or_not_at_all() {
 }
 
 #[test]
-fn an_output_over_a_recipe_or_another_output_is_refused() {
+fn output_over_recipe_or_output_is_refused() {
     let place = Place::new();
     place.write("in.jsonl", "{\"text\":\"one text\"}\n");
     place.write("my.toml", place.ok("recipe default").out);
@@ -389,7 +389,7 @@ fn an_output_over_a_recipe_or_another_output_is_refused() {
 }
 
 #[test]
-fn files_of_directories_that_are_left_out_are_told() {
+fn skipped_files_of_directories_are_reported() {
     let place = Place::new();
     place.write("data/in.jsonl", "{\"text\":\"one text\"}\n");
     for name in [
@@ -418,7 +418,7 @@ fn files_of_directories_that_are_left_out_are_told() {
 
 /// If the reader of one output goes away, the other outputs are still completed.
 #[test]
-fn outputs_are_completed_when_the_reader_of_one_goes_away() {
+fn broken_pipe_completes_other_outputs() {
     let place = Place::new();
     let texts =
         (0..30_000).map(|at| format!("{{\"id\":\"{at:0>20}\",\"text\":\"the same text\"}}\n"));
@@ -443,7 +443,7 @@ fn outputs_are_completed_when_the_reader_of_one_goes_away() {
 
 /// Names that the system gives to pipes can be written to, and files keep their permissions.
 #[test]
-fn outputs_are_what_was_there() {
+fn outputs_keep_pipes_and_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     place.write("in.jsonl", "{\"text\":\"one text\"}\n");
@@ -461,7 +461,7 @@ fn outputs_are_what_was_there() {
 
 /// The refusal precedes the first row, which would be refused otherwise.
 #[test]
-fn outputs_that_cannot_be_written_are_refused_at_once() {
+fn unwritable_outputs_are_refused_at_once() {
     let place = Place::new();
     for name in ["in.jsonl", "a/x.jsonl", "b/x.jsonl", "data/in.jsonl"] {
         place.write(name, "no JSON\n{\"text\":\"one text\"}\n");
@@ -494,7 +494,7 @@ fn is_ignored(signal: u32) -> bool {
 }
 
 #[test]
-fn an_interrupt_leaves_nothing_behind() {
+fn interrupt_leaves_no_files() {
     for (name, number) in [("HUP", 1), ("INT", 2), ("TERM", 15)] {
         if is_ignored(number) {
             continue;
@@ -525,7 +525,7 @@ fn an_interrupt_leaves_nothing_behind() {
 
 /// At any moment of the interrupt, outputs are either complete or absent.
 #[test]
-fn an_interrupt_at_any_moment_leaves_no_half_of_anything() {
+fn interrupt_leaves_complete_outputs_or_none() {
     let place = Place::new();
     let rows = corpus_jsonl(&Numbers::new(4).corpus(3000));
     place.write("in.jsonl", &rows);
@@ -563,7 +563,7 @@ fn interrupt(process: u32, signal: &str) {
 }
 
 #[test]
-fn control_characters_of_inputs_do_not_reach_the_terminal() {
+fn control_characters_are_escaped_on_output() {
     let place = Place::new();
     place.write(
         "in.jsonl",

@@ -16,7 +16,7 @@ const NEWS: &str = r#"{"id":"a","title":"one","body":"one two three four"}
 
 /// If no row has the field, a command that reads rows writes nothing, in any format.
 #[test]
-fn a_field_that_not_one_row_has_leaves_every_output_as_it_was() {
+fn field_without_values_changes_no_output() {
     let place = Place::new();
     place.write("news.jsonl", NEWS);
     place.write("news.jsonl.gz", gzip(NEWS.as_bytes()));
@@ -116,7 +116,7 @@ fn a_field_that_not_one_row_has_leaves_every_output_as_it_was() {
 
 /// It is enough that the last row has the field; the decision is not made by the first rows.
 #[test]
-fn a_field_of_the_last_row_alone_is_enough() {
+fn field_of_the_last_row_alone_suffices() {
     let place = Place::new();
     let mut all = "{\"id\":\"x\",\"body\":\"no text at all in this row\"}\n".repeat(40_000);
     all.push_str(&row("last", "one two three"));
@@ -132,7 +132,7 @@ fn a_field_of_the_last_row_alone_is_enough() {
 }
 
 #[test]
-fn rows_of_which_none_can_be_used_replace_nothing() {
+fn inputs_without_valid_rows_replace_no_output() {
     let place = Place::new();
     place.write("in.jsonl", "{\"id\":1,\"text\":null}\n{broken\n");
     place.write("out.jsonl", "precious");
@@ -144,7 +144,7 @@ fn rows_of_which_none_can_be_used_replace_nothing() {
 }
 
 #[test]
-fn a_json_list_is_an_input() {
+fn json_list_is_an_input() {
     let place = Place::new();
     let list = "[\n  {\n    \"id\": \"a\",\n    \"text\": \"one two three four\"\n  },\n  \
                 {\"id\": \"b\", \"text\": \"One, two three four!\"},\n  {\"id\": \"c\", \"text\": \"else\"}\n]\n";
@@ -224,7 +224,7 @@ fn write_table(place: &Place) {
 }
 
 #[test]
-fn bytes_of_parquet_are_text_if_they_are_utf8() {
+fn parquet_bytes_are_text_if_utf8() {
     let place = Place::new();
     write_table(&place);
     let ran = place.run("dedup x.parquet -o out.parquet");
@@ -249,7 +249,7 @@ fn bytes_of_parquet_are_text_if_they_are_utf8() {
 
 /// Unreadable rows, and rows that are refused after they were read, keep their number and all their columns.
 #[test]
-fn rejected_rows_of_parquet_keep_their_number_and_content() {
+fn rejected_parquet_rows_keep_row_and_content() {
     let place = Place::new();
     write_table(&place);
     let line = "dedup x.parquet --window 2d --time at -o out.parquet --rejected bad.jsonl";
@@ -304,7 +304,7 @@ fn rejected_rows_of_parquet_keep_their_number_and_content() {
 }
 
 #[test]
-fn numbers_are_one_value_however_they_are_written() {
+fn equal_numbers_have_one_value_in_any_notation() {
     let place = Place::new();
     let rows = ["1", "1.0", "\"1\"", "1e0", "\"1.0\""]
         .into_iter()
@@ -329,7 +329,7 @@ fn numbers_are_one_value_however_they_are_written() {
 }
 
 #[test]
-fn numbers_and_strings_of_one_field_are_told() {
+fn mixed_numbers_and_strings_are_reported() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -350,7 +350,7 @@ fn numbers_and_strings_of_one_field_are_told() {
 }
 
 #[test]
-fn what_is_not_read_is_named_for_what_it_is() {
+fn unsupported_formats_are_named() {
     let place = Place::new();
     for (name, bytes, said) in [
         ("a.docx", &b"PK\x03\x04"[..], "word processor document"),
@@ -376,7 +376,7 @@ fn what_is_not_read_is_named_for_what_it_is() {
 /// `--format` is the format of the input in every command that reads rows, and all errors have the same
 /// prefix.
 #[test]
-fn the_format_option_and_the_prefix_are_the_same_everywhere() {
+fn format_option_and_error_prefix_are_uniform() {
     let place = Place::new();
     place.write(
         "data",
@@ -405,7 +405,7 @@ fn the_format_option_and_the_prefix_are_the_same_everywhere() {
 }
 
 #[test]
-fn replacing_an_output_is_told() {
+fn replaced_output_is_reported() {
     let place = Place::new();
     place.write("in.jsonl", row("a", "one two three"));
     let ran = place.ok("dedup in.jsonl -o out.jsonl");
@@ -418,7 +418,7 @@ fn replacing_an_output_is_told() {
 }
 
 #[test]
-fn every_command_tells_which_outputs_it_replaced() {
+fn every_command_reports_replaced_outputs() {
     let place = Place::new();
     let corpus = Numbers::new(4).corpus(60);
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -457,7 +457,7 @@ fn every_command_tells_which_outputs_it_replaced() {
 
 /// Neither a failure while a directory is filled nor an interrupt leaves a directory behind.
 #[test]
-fn no_empty_directory_is_left() {
+fn failed_runs_leave_no_empty_directory() {
     let place = Place::new();
     place.write("in/deep/a.jsonl", row("a", "one two three"));
     place.write(
@@ -471,7 +471,7 @@ fn no_empty_directory_is_left() {
 }
 
 #[test]
-fn a_lack_of_memory_is_told() {
+fn lack_of_memory_is_reported() {
     let place = Place::new();
     let script = format!(
         "ulimit -v 700000; head -c 1200000000 /dev/zero | tr '\\0' x | \
@@ -492,7 +492,7 @@ fn a_lack_of_memory_is_told() {
 
 /// On a terminal, which the program `script` provides if it is installed.
 #[test]
-fn an_interrupt_takes_the_bar_away() {
+fn interrupt_clears_the_progress_bar() {
     let place = Place::new();
     // Ends the run as soon as its bar is visible. SIGTERM is used, because an interrupt may be ignored where
     // the tests run.

@@ -9,7 +9,7 @@ fn corpus() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_document_has_its_fingerprint_in_the_order_of_the_input() {
+fn fingerprints_keep_input_order() {
     let place = Place::new();
     let corpus = corpus();
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -36,7 +36,7 @@ fn every_document_has_its_fingerprint_in_the_order_of_the_input() {
 }
 
 #[test]
-fn digits_are_one_number_in_three_notations_and_four_files() {
+fn fingerprint_notations_have_one_value() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&corpus()[..50]));
     let digits = |format: &str| -> Vec<String> {
@@ -75,7 +75,7 @@ fn digits_are_one_number_in_three_notations_and_four_files() {
 }
 
 #[test]
-fn the_recipe_says_how_many_bits_and_slots() {
+fn recipe_sets_number_of_bits_and_slots() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&corpus()[..20]));
     let toml = place
@@ -121,7 +121,7 @@ fn the_recipe_says_how_many_bits_and_slots() {
 }
 
 #[test]
-fn poor_texts_have_a_dash() {
+fn texts_too_short_have_a_dash() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -146,7 +146,7 @@ fn poor_texts_have_a_dash() {
 }
 
 #[test]
-fn bad_rows_are_told_and_left_out() {
+fn bad_rows_are_reported_and_skipped() {
     let place = Place::new();
     let rows_in = "{\"id\":1,\"text\":\"one two three\"}\nnonsense\n{\"id\":3}\n{\"id\":4,\"text\":\"five six\"}\n";
     place.write("in.jsonl", rows_in);
@@ -167,7 +167,7 @@ fn bad_rows_are_told_and_left_out() {
 }
 
 #[test]
-fn rows_stream_through() {
+fn rows_are_streamed() {
     // The first documents are printed while the input is still open.
     let place = Place::new();
     let mut child = place.spawn("fingerprint - --format text --threads 2");
@@ -195,7 +195,7 @@ fn rows_stream_through() {
 }
 
 #[test]
-fn summaries_and_refusals() {
+fn fingerprint_summaries_and_refusals() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&corpus()[..10]));
     let summary = place.summary("fingerprint in.jsonl -o out.tsv");

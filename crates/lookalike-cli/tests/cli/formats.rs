@@ -28,7 +28,7 @@ fn kept_lines(all: &str, header: bool) -> String {
 }
 
 #[test]
-fn every_text_format_and_compression_keeps_rows_byte_for_byte() {
+fn formats_and_compressions_keep_row_bytes() {
     let inputs = [
         ("jsonl", jsonl(DOCUMENTS), false),
         ("ndjson", jsonl(DOCUMENTS), false),
@@ -137,7 +137,7 @@ fn standard_input_and_output() {
 }
 
 #[test]
-fn several_inputs_directories_and_globs_are_one_sequence() {
+fn inputs_directories_and_globs_are_joined() {
     let place = Place::new();
     for (at, (id, text)) in DOCUMENTS.into_iter().enumerate() {
         place.write(&format!("pile/deep{}/{at}.jsonl", at % 2), row(id, text));
@@ -165,7 +165,7 @@ fn several_inputs_directories_and_globs_are_one_sequence() {
 }
 
 #[test]
-fn a_file_can_be_a_document() {
+fn one_file_can_be_one_document() {
     let place = Place::new();
     place.write("pile/one.txt", "Line one of this\nand line two of it");
     place.write("pile/two.txt", "line one of this and line two of it\n");
@@ -304,7 +304,7 @@ fn features_are_equal_only_with_equal_weights() {
 }
 
 #[test]
-fn a_quote_that_nobody_closes_is_a_bad_row() {
+fn unclosed_quote_is_a_bad_row() {
     let place = Place::new();
     place.write(
         "in.csv",
@@ -322,7 +322,7 @@ fn a_quote_that_nobody_closes_is_a_bad_row() {
 }
 
 #[test]
-fn features_may_be_given() {
+fn features_can_be_given() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -342,7 +342,7 @@ fn features_may_be_given() {
 }
 
 #[test]
-fn formats_that_cannot_be_told_or_mixed_are_refused() {
+fn unknown_or_mixed_formats_are_refused() {
     let place = Place::new();
     place.write("data.bin", row("a", "b"));
     place.refused("dedup data.bin -o out.jsonl", &["data.bin", "extension"]);
@@ -353,7 +353,7 @@ fn formats_that_cannot_be_told_or_mixed_are_refused() {
 }
 
 #[test]
-fn the_longest_row_has_a_limit() {
+fn row_length_is_limited() {
     let place = Place::new();
     place.write("in.jsonl", jsonl([("a", &"long ".repeat(300)[..])]));
     place.refused(
@@ -364,7 +364,7 @@ fn the_longest_row_has_a_limit() {
 }
 
 #[test]
-fn temporary_files_go_where_they_are_told() {
+fn temporary_files_use_the_given_directory() {
     let place = Place::new();
     place.write("in.jsonl.zst", zstd(jsonl(DOCUMENTS).as_bytes()));
     place.write("scratch/keep", "");

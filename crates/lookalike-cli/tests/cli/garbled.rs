@@ -79,7 +79,7 @@ fn may_be_document(line: &[u8]) -> bool {
 }
 
 #[test]
-fn garbled_lines_are_answered_in_their_place() {
+fn garbled_lines_are_answered_in_order() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({ "recipe": "words-3" }));

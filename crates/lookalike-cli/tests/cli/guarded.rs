@@ -36,7 +36,7 @@ fn with_key(service: &Service, key: &str, method: &str, path: &str, body: &str) 
 }
 
 #[test]
-fn an_address_that_others_reach_needs_a_key() {
+fn public_address_needs_a_key() {
     let place = Place::new();
     for address in ["0.0.0.0:0", "[::]:0"] {
         place.refused(
@@ -66,7 +66,7 @@ fn an_address_that_others_reach_needs_a_key() {
 /// A service that was given a key never starts without one, and its files are readable by its owner only.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_key_that_is_no_text_is_refused_and_files_are_private() {
+fn binary_key_is_refused_and_files_are_private() {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
@@ -88,7 +88,7 @@ fn a_key_that_is_no_text_is_refused_and_files_are_private() {
 }
 
 #[test]
-fn keys_say_who_may_do_what() {
+fn keys_have_roles() {
     let place = Place::new();
     let keys = [
         line("read", READ),
@@ -152,7 +152,7 @@ fn keys_say_who_may_do_what() {
 }
 
 #[test]
-fn keys_come_from_the_environment_too() {
+fn keys_are_read_from_the_environment() {
     let place = Place::new();
     let refused = |key: &str, said: &str| {
         let mut command = place.command("serve --data data --listen 127.0.0.1:0");
@@ -182,7 +182,7 @@ fn keys_come_from_the_environment_too() {
 }
 
 #[test]
-fn it_speaks_tls() {
+fn service_uses_tls() {
     let place = Place::new();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     place.write("cert.pem", made.cert.pem());
@@ -226,7 +226,7 @@ fn it_speaks_tls() {
 }
 
 #[test]
-fn what_is_typed_wins_over_the_environment_and_that_over_the_file() {
+fn command_line_precedes_environment_and_file() {
     let place = Place::new();
     place.write(
         "serve.toml",

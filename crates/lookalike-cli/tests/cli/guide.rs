@@ -70,7 +70,7 @@ fn run(place: &Place, command: &str) -> (String, String) {
 }
 
 #[test]
-fn the_examples_of_the_guide_are_real() {
+fn guide_examples_are_current() {
     let guide = fs::read_to_string(root().join("docs/guide.md")).unwrap();
     for (at, (written, real)) in guide.lines().zip(filled(&guide).lines()).enumerate() {
         assert_eq!(
@@ -84,7 +84,7 @@ fn the_examples_of_the_guide_are_real() {
 
 /// The first two examples, which need no service. The time in their output may differ.
 #[test]
-fn the_first_examples_of_the_readme_are_real() {
+fn readme_examples_are_current() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let place = with_examples();
     let examples = readme.split("```console\n").skip(1).take(2);
@@ -122,7 +122,7 @@ const SESSION: &str = r#"
 
 /// Runs the example of the service as if pasted into a shell, except for the port.
 #[test]
-fn the_service_of_the_readme_is_real() {
+fn readme_service_examples_are_current() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let mut examples = readme.split("```console\n").skip(1);
     let example = examples.find(|it| it.starts_with("$ lookalike serve"));

@@ -28,7 +28,7 @@ fn raw(service: &Service, bytes: &[u8]) -> Vec<u16> {
 }
 
 #[test]
-fn bad_lines_are_answered_in_their_place() {
+fn bad_lines_are_answered_in_order() {
     let place = Place::new();
     let service = service(&place, "--max-document 2Ki");
     let long = document("long", &"x".repeat(5000)).to_string();
@@ -134,7 +134,7 @@ fn limits_hold_at_their_borders() {
 }
 
 #[test]
-fn a_line_of_a_hundred_megabytes_is_refused_and_the_next_is_taken() {
+fn line_of_100_mb_is_refused_next_line_accepted() {
     let place = Place::new();
     let service = service(&place, "");
     let line = document("huge", &"x".repeat(100_000_000));
@@ -158,7 +158,7 @@ fn a_line_of_a_hundred_megabytes_is_refused_and_the_next_is_taken() {
 }
 
 #[test]
-fn bombs_do_not_go_off() {
+fn decompression_bombs_are_refused() {
     let place = Place::new();
     let service = service(&place, "--max-document 64Ki --max-body 1Mi");
     let zeros = vec![b'0'; 64 << 20];
@@ -197,7 +197,7 @@ fn bombs_do_not_go_off() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn malformed_requests_are_refused() {
     let place = Place::new();
     let service = service(&place, "--max-header 8Ki");
     for (kind, expected) in [
@@ -268,7 +268,7 @@ fn what_is_no_request_is_refused() {
 }
 
 #[test]
-fn a_page_in_a_browser_cannot_reach_it_under_another_name() {
+fn foreign_host_names_are_refused() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let status = |host: &str| {
@@ -301,7 +301,7 @@ fn a_page_in_a_browser_cannot_reach_it_under_another_name() {
 }
 
 #[test]
-fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
+fn expect_header_gets_100_continue() {
     let place = Place::new();
     let service = service(&place, "--body-timeout 0.6s");
     let lines = format!(
@@ -345,7 +345,7 @@ fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
 }
 
 #[test]
-fn a_document_that_says_it_is_too_large_is_refused_at_once() {
+fn declared_too_large_body_is_refused_at_once() {
     let place = Place::new();
     let service = service(&place, "--max-document 1Ki");
     let mut connection = service.connect();
@@ -382,7 +382,7 @@ fn send_first(service: &Service, kind: &str, body: &[u8]) -> crate::service::Rep
 }
 
 #[test]
-fn who_sends_everything_first_reads_why_it_was_too_much() {
+fn refusal_reaches_client_that_only_sends() {
     let place = Place::new();
     let service = service(&place, "--max-document 64Ki --max-body 1Mi");
     let line = format!("{}\n", document("x", &"some text ".repeat(10)));
@@ -395,7 +395,7 @@ fn who_sends_everything_first_reads_why_it_was_too_much() {
 }
 
 #[test]
-fn a_head_has_at_most_a_hundred_headers() {
+fn request_head_has_at_most_100_headers() {
     let place = Place::new();
     let service = service(&place, "");
     for (more, expected) in [(98, 200), (99, 431)] {
@@ -407,7 +407,7 @@ fn a_head_has_at_most_a_hundred_headers() {
 }
 
 #[test]
-fn the_slow_are_cut_off() {
+fn slow_clients_are_cut_off() {
     let place = Place::new();
     let service = service(&place, "--header-timeout 0.4s --body-timeout 0.4s");
     let begun = Instant::now();
@@ -457,7 +457,7 @@ fn the_slow_are_cut_off() {
 }
 
 #[test]
-fn answers_that_nobody_takes_are_given_up() {
+fn unread_responses_are_dropped() {
     let place = Place::new();
     let service = service(&place, "--body-timeout 0.5s");
     // The answers have a hundred times as many bytes, more than the system keeps for a client.
@@ -484,7 +484,7 @@ fn answers_that_nobody_takes_are_given_up() {
 }
 
 #[test]
-fn many_answers_wait_for_a_client_that_sends_first() {
+fn responses_wait_for_a_client_that_only_sends() {
     let place = Place::new();
     let service = service(&place, "");
     let body: String = (0..60_000)
@@ -503,7 +503,7 @@ fn many_answers_wait_for_a_client_that_sends_first() {
 }
 
 #[test]
-fn too_much_at_a_time_is_told_to_come_again() {
+fn overload_is_answered_with_retry_after() {
     let place = Place::new();
     let service = service(&place, "--max-queue 1Mi --max-document 600Ki");
     let half = |id: &str| document(id, &"z".repeat(580_000)).to_string();
@@ -539,7 +539,7 @@ fn too_much_at_a_time_is_told_to_come_again() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_it_is_full() {
+fn nearly_full_disk_is_reported() {
     let place = Place::new();
     let before = service(&place, "");
     let first = before.post(INSERT, &document("w", "what was answered"));
@@ -568,7 +568,7 @@ fn a_full_disk_is_told_before_it_is_full() {
 
 /// Connections that one client keeps open do not prevent others from creating and deleting collections.
 #[test]
-fn idle_streams_keep_no_collection_from_being_deleted() {
+fn idle_streams_do_not_block_deletion() {
     let place = Place::new();
     let service = service(&place, "");
     service.make("b", json!({}));
@@ -602,7 +602,7 @@ fn idle_streams_keep_no_collection_from_being_deleted() {
 /// While a deletion waits for a client that does not take its answers, others can create and delete
 /// collections. The deletion ends when that client disconnects.
 #[test]
-fn a_deletion_that_waits_holds_up_no_other() {
+fn waiting_deletion_blocks_no_other() {
     let place = Place::new();
     let options = "--max-queue 1Mi --max-document 64Ki --body-timeout 60s";
     let service = service(&place, options);
@@ -651,7 +651,7 @@ fn a_deletion_that_waits_holds_up_no_other() {
 
 /// The size of a head is that of the whole head, however it arrives. Requests that match no call are counted.
 #[test]
-fn heads_are_limited_as_they_say_and_counted() {
+fn request_heads_are_limited_and_counted() {
     let place = Place::new();
     let service = service(&place, "--max-header 32Ki");
     let of = |bytes: usize| {
@@ -686,7 +686,7 @@ fn heads_are_limited_as_they_say_and_counted() {
 }
 
 #[test]
-fn heads_that_others_may_read_otherwise_are_refused() {
+fn ambiguous_request_heads_are_refused() {
     let place = Place::new();
     let service = service(&place, "");
     let head = format!(
@@ -706,7 +706,7 @@ fn heads_that_others_may_read_otherwise_are_refused() {
 
 /// Unknown fields and parameters are refused, and nothing is done.
 #[test]
-fn nothing_that_is_asked_for_is_passed_over() {
+fn unknown_fields_and_parameters_are_refused() {
     let place = Place::new();
     let service = service(&place, "");
     let sent = document("x", "some text");
@@ -762,7 +762,7 @@ fn nothing_that_is_asked_for_is_passed_over() {
 
 /// The metrics count every document and every line by its outcome.
 #[test]
-fn documents_are_counted_by_what_became_of_them() {
+fn documents_are_counted_by_verdict() {
     let place = Place::new();
     let service = service(&place, "--max-document 1Ki");
     let long = "x".repeat(2000);
@@ -792,7 +792,7 @@ fn documents_are_counted_by_what_became_of_them() {
 }
 
 #[test]
-fn what_has_begun_is_finished_before_it_stops() {
+fn running_requests_finish_before_the_stop() {
     let place = Place::new();
     let mut service = service(&place, "--drain 20s");
     let mut connection = service.connect();
@@ -824,7 +824,7 @@ fn what_has_begun_is_finished_before_it_stops() {
 }
 
 #[test]
-fn one_process_has_the_data() {
+fn data_directory_is_locked_by_one_process() {
     let place = Place::new();
     let _service = service(&place, "");
     place.refused(
@@ -834,7 +834,7 @@ fn one_process_has_the_data() {
 }
 
 #[test]
-fn a_deletion_that_cannot_be_written_is_told() {
+fn failed_deletion_is_reported() {
     let place = Place::new();
     let service = Service::launch_to_fail(&place);
     service.make("a", json!({}));
@@ -860,7 +860,7 @@ fn a_deletion_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn snapshots_stand_apart_from_collections() {
+fn snapshot_directory_is_outside_the_data() {
     let place = Place::new();
     std::fs::create_dir(place.path("data")).unwrap();
     std::os::unix::fs::symlink(place.path("data"), place.path("link")).unwrap();
@@ -885,7 +885,7 @@ fn names(place: &Place, directory: &str) -> Vec<String> {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn foreign_files_are_not_changed() {
     let place = Place::new();
     let service = Service::start(&place, "");
     place.write("data/foreign/precious.txt", "mine");
@@ -919,7 +919,7 @@ fn files_of_others_are_left_alone() {
 }
 
 #[test]
-fn a_collection_without_its_manifest_is_told() {
+fn missing_manifest_is_reported() {
     let place = Place::new();
     let service = service(&place, "");
     service.post(INSERT, &document("x", "some text"));
@@ -943,7 +943,7 @@ fn a_collection_without_its_manifest_is_told() {
 }
 
 #[test]
-fn what_is_refused_is_named_where_it_has_a_name() {
+fn refused_documents_are_named_by_id() {
     let place = Place::new();
     let service = service(&place, "");
     let lines: [(&str, Value); 7] = [
@@ -965,7 +965,7 @@ fn what_is_refused_is_named_where_it_has_a_name() {
 }
 
 #[test]
-fn objects_are_objects_and_may_begin_with_a_mark() {
+fn bodies_are_objects_with_optional_bom() {
     let place = Place::new();
     let service = service(&place, "");
     let send = |method: &str, path: &str, body: &str| {
@@ -996,7 +996,7 @@ fn objects_are_objects_and_may_begin_with_a_mark() {
 }
 
 #[test]
-fn what_is_compared_is_bounded() {
+fn compared_bytes_are_limited() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let pairs = |bytes: usize| {
@@ -1028,7 +1028,7 @@ fn what_is_compared_is_bounded() {
 /// Limits on what one request can cause: an answer much longer than its texts, or a comparison in time that
 /// grows with the square of their length.
 #[test]
-fn what_grows_out_of_proportion_is_bounded() {
+fn costly_requests_are_limited() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let segment = |bytes: usize| {
@@ -1066,7 +1066,7 @@ fn what_grows_out_of_proportion_is_bounded() {
 }
 
 #[test]
-fn answers_that_nobody_takes_have_one_bound_together() {
+fn unread_responses_share_one_limit() {
     let place = Place::new();
     let options = "--max-queue 1Mi --max-document 64Ki --body-timeout 0.6s";
     let service = service(&place, options);
@@ -1105,7 +1105,7 @@ fn answers_that_nobody_takes_have_one_bound_together() {
 }
 
 #[test]
-fn lines_that_have_not_ended_do_not_wait_for_one_another() {
+fn unfinished_lines_do_not_block_each_other() {
     let place = Place::new();
     let options = "--max-queue 1Mi --max-document 900Ki --body-timeout 40s";
     let service = service(&place, options);

@@ -3,7 +3,7 @@
 use crate::support::Place;
 
 #[test]
-fn help_and_version_are_data() {
+fn help_and_version_go_to_standard_output() {
     let place = Place::new();
     let commands = [
         "--help",
@@ -29,7 +29,7 @@ fn help_and_version_are_data() {
 }
 
 #[test]
-fn every_option_says_what_it_does() {
+fn every_option_has_a_help_text() {
     let place = Place::new();
     for command in ["dedup", "pairs", "explain", "eval", "tune", "recipe"] {
         let help = place.ok(&format!("{command} --help"));
@@ -74,7 +74,7 @@ fn recipes_are_listed_and_printed() {
 }
 
 #[test]
-fn completions_and_manual_are_made() {
+fn completions_and_manual_are_generated() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.ok(&format!("completions {shell}"));
@@ -85,7 +85,7 @@ fn completions_and_manual_are_made() {
 }
 
 #[test]
-fn the_checked_in_reference_is_what_the_definition_says() {
+fn reference_equals_the_option_definitions() {
     let place = Place::new();
     let made = place.ok("reference");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");

@@ -93,12 +93,12 @@ fn kill_rounds(rounds: usize) {
 }
 
 #[test]
-fn what_was_answered_survives_being_killed() {
+fn acknowledged_inserts_survive_a_kill() {
     kill_rounds(20);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn what_was_answered_survives_being_killed_five_hundred_times() {
+fn acknowledged_inserts_survive_500_kills() {
     kill_rounds(500);
 }

@@ -68,7 +68,7 @@ fn info(place: &Place, library: &str) -> Value {
 }
 
 #[test]
-fn documents_are_found_as_a_scan_finds_them() {
+fn documents_are_found_like_by_a_scan() {
     let place = Place::new();
     let corpus = Numbers::new(11).corpus(2000);
     place.write("all.jsonl", corpus_jsonl(&corpus));
@@ -108,7 +108,7 @@ fn documents_are_found_as_a_scan_finds_them() {
 }
 
 #[test]
-fn bare_fingerprints_of_every_width_plan_and_notation() {
+fn bare_fingerprints_in_every_width_and_plan() {
     let place = Place::new();
     let all = [(64, 3), (8, 1), (128, 7), (32, 2), (64, 6), (100, 3)];
     for &(bits, distance) in &all[..choose_effort(3, all.len())] {
@@ -209,7 +209,7 @@ fn fingerprints_come_in_lines_and_fields() {
 }
 
 #[test]
-fn adding_and_removing_at_random_is_a_map() {
+fn random_adds_and_removes_equal_a_map() {
     let place = Place::new();
     let mut numbers = Numbers::new(77);
     let all = planted(&mut numbers, 3000, 64);
@@ -293,7 +293,7 @@ fn numbered_rows_keep_their_numbers() {
 }
 
 #[test]
-fn bad_rows_alone_replace_no_library() {
+fn bad_rows_alone_replace_no_index() {
     let place = Place::new();
     place.write("good.tsv", "a\t7\nb\t0\n");
     place.write("bad.tsv", "a\txyz\nb\tuvw\n");
@@ -310,7 +310,7 @@ fn bad_rows_alone_replace_no_library() {
 }
 
 #[test]
-fn nearest_first_and_limit() {
+fn matches_are_nearest_first_up_to_the_limit() {
     let place = Place::new();
     place.write("lib.tsv", "a\t7\nb\t0\nc\t1\nd\t3\ne\t0\nf\tff00\n");
     place.write("q.tsv", "q\t0\nr\tffff0000\ns\tff01\n");
@@ -369,7 +369,7 @@ fn nearest_first_and_limit() {
 }
 
 #[test]
-fn texts_are_compared_when_they_are_stored() {
+fn stored_texts_are_compared() {
     let place = Place::new();
     let corpus = Numbers::new(23).corpus(900);
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -505,7 +505,7 @@ fn two_languages(documents: usize) -> Vec<(String, String)> {
 }
 
 #[test]
-fn thresholds_find_all_that_pairs_find() {
+fn search_by_threshold_equals_pairs() {
     let place = Place::new();
     let corpus = two_languages(450);
     let (first, rest) = corpus.split_at(600);
@@ -573,7 +573,7 @@ fn thresholds_find_all_that_pairs_find() {
 }
 
 #[test]
-fn libraries_of_distances_refuse_thresholds() {
+fn distance_indexes_refuse_thresholds() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -601,7 +601,7 @@ fn libraries_of_distances_refuse_thresholds() {
 }
 
 #[test]
-fn all_that_share_a_block() {
+fn documents_that_share_a_block_are_found() {
     let place = Place::new();
     // 16 bits at distance 1 give two blocks of 8 bits.
     place.write("lib.tsv", "a\t00ff\nb\tff00\nc\t00f0\nd\tffff\n");
@@ -624,7 +624,7 @@ fn all_that_share_a_block() {
 }
 
 #[test]
-fn another_recipe_is_refused_with_both_named() {
+fn other_recipe_is_refused_by_name() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -741,7 +741,7 @@ fn either_all_rows_have_ids_or_none() {
 }
 
 #[test]
-fn bad_rows_are_told() {
+fn bad_rows_are_reported() {
     let place = Place::new();
     place.write(
         "codes.tsv",
@@ -805,7 +805,7 @@ fn bad_rows_are_told() {
 /// Documents too short for a fingerprint match documents that are equal after normalisation, or equal as they
 /// are if normalisation leaves nothing. Empty documents match nothing.
 #[test]
-fn poor_texts_match_what_is_equal() {
+fn texts_too_short_match_equal_texts() {
     let texts = [
         ("p", "one"),
         ("q", ""),
@@ -877,7 +877,7 @@ fn poor_texts_match_what_is_equal() {
 
 /// An index of the first version of the manifest has no documents without fingerprint.
 #[test]
-fn libraries_of_the_first_version_are_read() {
+fn indexes_of_version_1_are_read() {
     let place = Place::new();
     place.write("in.tsv", "a\t1\nb\t2\n");
     place.ok("index build lib in.tsv --fingerprints");
@@ -949,7 +949,7 @@ fn rows_left_out_have_numbers() {
 }
 
 #[test]
-fn what_is_there_is_not_overwritten() {
+fn existing_index_is_not_overwritten() {
     let place = Place::new();
     place.write("in.tsv", "a\t1\n");
     place.write("docs/mine.txt", "mine");
@@ -990,7 +990,7 @@ fn what_is_there_is_not_overwritten() {
 }
 
 #[test]
-fn what_is_no_library_is_refused() {
+fn invalid_indexes_are_refused() {
     let place = Place::new();
     place.write("in.tsv", "a\t1\n");
     fs::create_dir(place.path("empty")).unwrap();
@@ -1014,7 +1014,7 @@ fn what_is_no_library_is_refused() {
 }
 
 #[test]
-fn damage_is_noticed_and_named() {
+fn damage_is_detected_and_named() {
     let place = Place::new();
     let mut corpus = Numbers::new(5).corpus(300);
     corpus.extend(["hello", "Hello!", "再"].map(|it| (format!("poor {it}"), it.to_owned())));
@@ -1095,7 +1095,7 @@ fn damage_is_noticed_and_named() {
 }
 
 #[test]
-fn there_is_one_writer_and_any_number_of_readers() {
+fn one_writer_and_many_readers_can_open() {
     let place = Place::new();
     place.write("in.tsv", "a\t1\n");
     place.ok("index build lib in.tsv --fingerprints");

@@ -11,7 +11,7 @@ fn words(range: std::ops::Range<usize>) -> String {
 }
 
 #[test]
-fn the_threshold_is_inclusive() {
+fn threshold_is_inclusive() {
     // 9 and 8 features, of which 8 are shared: 8/9.
     let place = Place::new();
     place.write(
@@ -35,7 +35,7 @@ fn the_threshold_is_inclusive() {
 }
 
 #[test]
-fn measures() {
+fn every_measure_matches_at_its_threshold() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -56,7 +56,7 @@ fn measures() {
 }
 
 #[test]
-fn the_threshold_on_record_is_the_one_that_decides() {
+fn recorded_threshold_is_the_one_used() {
     let place = Place::new();
     let mut numbers = Numbers::new(1);
     let text = numbers.text(400);
@@ -123,7 +123,7 @@ fn fingerprints_by_distance() {
 }
 
 #[test]
-fn only_equal_texts() {
+fn exact_method_matches_equal_texts_only() {
     let place = Place::new();
     let texts = [
         "one two three four",
@@ -168,7 +168,7 @@ fn recipes_by_name_and_from_files() {
 }
 
 #[test]
-fn which_document_of_a_group_is_kept() {
+fn keep_option_selects_the_kept_document() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -201,7 +201,7 @@ fn which_document_of_a_group_is_kept() {
 
 /// Values of `--keep` are compared exactly, and documents without a valid value come last.
 #[test]
-fn which_value_is_the_largest() {
+fn keep_order_compares_values() {
     let place = Place::new();
     let kept = |rule: &str, input: &str| -> String {
         place.ok(&format!(
@@ -282,7 +282,7 @@ fn which_value_is_the_largest() {
 
 /// If another measure decides, the summary says which pairs were not compared at all.
 #[test]
-fn where_candidates_begin_is_told() {
+fn candidate_threshold_is_reported() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -307,7 +307,7 @@ fn where_candidates_begin_is_told() {
 
 /// Tables distinguish documents of one id by source and row; the summary counts them.
 #[test]
-fn ids_on_both_sides_are_told() {
+fn shared_ids_of_both_inputs_are_reported() {
     let place = Place::new();
     place.write("old.jsonl", jsonl([("1", "alpha beta"), ("x", "old text")]));
     place.write(
@@ -336,7 +336,7 @@ fn ids_on_both_sides_are_told() {
 }
 
 #[test]
-fn every_field_of_a_text_must_be_somewhere() {
+fn text_field_without_values_is_refused() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -353,7 +353,7 @@ fn every_field_of_a_text_must_be_somewhere() {
 }
 
 #[test]
-fn only_inside_equal_values() {
+fn within_restricts_pairs_to_equal_values() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -371,7 +371,7 @@ fn only_inside_equal_values() {
 /// Some rows may lack a field that an option names, but not all rows, because a misspelled name would
 /// silently change the result.
 #[test]
-fn a_field_that_no_row_has_is_refused() {
+fn field_without_values_is_refused() {
     let place = Place::new();
     let rows = r#"{"id":"a","text":"one two three","rank":1}
 {"id":"b","text":"one two three"}
@@ -409,7 +409,7 @@ fn a_field_that_no_row_has_is_refused() {
 }
 
 #[test]
-fn only_inside_a_window_of_time() {
+fn window_restricts_pairs_by_time() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -445,7 +445,7 @@ fn only_inside_a_window_of_time() {
 
 /// An ambiguous value is refused, not interpreted.
 #[test]
-fn times_that_may_be_dates_or_milliseconds_are_refused() {
+fn ambiguous_times_are_refused() {
     let place = Place::new();
     for (time, said) in [
         ("20240310", Some("may be a date")),
@@ -474,7 +474,7 @@ fn times_that_may_be_dates_or_milliseconds_are_refused() {
 }
 
 #[test]
-fn documents_that_are_known_already() {
+fn known_documents_are_matched_and_kept() {
     let place = Place::new();
     place.write(
         "old.jsonl",
@@ -520,7 +520,7 @@ fn documents_that_are_known_already() {
 }
 
 #[test]
-fn poor_texts_match_what_is_equal_and_empty_ones_nothing() {
+fn short_texts_match_equals_and_empty_none() {
     let place = Place::new();
     let texts = ["", "", " \t", "x", "X!", "y", "?!", " ?!", "!?", "\u{200b}"];
     let rows: String = texts
@@ -547,7 +547,7 @@ fn poor_texts_match_what_is_equal_and_empty_ones_nothing() {
 /// On a mixed corpus, methods that find all pairs remove exactly what the rule says, with its evidence. The
 /// other methods remove only what the laws allow.
 #[test]
-fn the_laws_of_verdicts_hold() {
+fn verdicts_follow_the_rule() {
     let place = Place::new();
     let corpus = Numbers::new(7).corpus(600);
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -604,7 +604,7 @@ fn the_laws_of_verdicts_hold() {
 }
 
 #[test]
-fn pairs_are_those_of_the_definition() {
+fn pairs_equal_the_definition() {
     let place = Place::new();
     let corpus = Numbers::new(3).corpus(300);
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -644,7 +644,7 @@ fn pairs_are_those_of_the_definition() {
 
 /// Repeated ids are counted and reported once; `--strict` refuses them. Rows tell the documents apart.
 #[test]
-fn repeated_ids_stop_nothing() {
+fn repeated_ids_do_not_stop_a_run() {
     let place = Place::new();
     let rows = [
         ("x", "one two three"),
@@ -693,7 +693,7 @@ fn repeated_ids_stop_nothing() {
 
 /// If an id must identify a document, a repeated one is refused with the places to choose from.
 #[test]
-fn a_repeated_id_addresses_no_document() {
+fn repeated_id_selects_no_document() {
     let place = Place::new();
     let rows = [
         ("x", "one two three four"),
@@ -748,7 +748,7 @@ fn a_repeated_id_addresses_no_document() {
 
 /// A cluster is suspicious if it is large and a large part of all documents; a component if it chains many.
 #[test]
-fn giant_and_stretched_clusters_are_named() {
+fn large_and_chained_clusters_are_reported() {
     let place = Place::new();
     let reasons = |rows: String, options: &str| {
         place.write("in.jsonl", rows);
@@ -786,7 +786,7 @@ fn giant_and_stretched_clusters_are_named() {
 }
 
 #[test]
-fn a_prediction_from_nothing_or_of_bad_rows_is_one() {
+fn forecast_works_on_empty_and_bad_inputs() {
     let place = Place::new();
     place.write("empty.jsonl", "");
     let text = place

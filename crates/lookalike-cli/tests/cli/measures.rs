@@ -90,7 +90,7 @@ fn posts(numbers: &mut Numbers, origins: usize) -> Vec<String> {
 
 /// The same command finds the pairs that share one of four blocks of 16 bits and are similar, and no others.
 #[test]
-fn four_blocks_and_levenshtein_find_what_they_say() {
+fn four_blocks_reach_their_stated_recall() {
     let place = Place::new();
     let posts = posts(&mut Numbers::new(3), 100);
     place.write("posts.txt", posts.join("\n") + "\n");
@@ -168,7 +168,7 @@ fn similarity(texts: [&str; 2], options: &str) -> Option<f64> {
 }
 
 #[test]
-fn every_measure_says_what_it_means() {
+fn help_explains_every_measure() {
     let texts = [SENTENCES[0], SENTENCES[1]];
     let of = |options: &str| {
         similarity(
@@ -209,7 +209,7 @@ fn binary_weights_count_in_the_cosine() {
 }
 
 #[test]
-fn a_threshold_of_edits_is_inclusive() {
+fn edit_threshold_is_inclusive() {
     let [a, b] = [
         "abcdefghij klmnopqrs".to_owned(),
         "abcdefghij klmnopxyz".to_owned(),
@@ -232,7 +232,7 @@ fn a_threshold_of_edits_is_inclusive() {
 }
 
 #[test]
-fn the_number_of_threads_does_not_count() {
+fn results_do_not_depend_on_threads() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(8).corpus(1500)));
     for options in [
@@ -256,7 +256,7 @@ fn the_number_of_threads_does_not_count() {
 }
 
 #[test]
-fn the_longest_sentences_find_reprints() {
+fn longest_sentences_find_reprints() {
     let body = "The ferry left the island at seven in the morning as it always does. Nobody on \
                 the quay had seen the captain since the night before! What became of him is a \
                 matter that the company does not discuss.";
@@ -292,7 +292,7 @@ fn the_longest_sentences_find_reprints() {
 }
 
 #[test]
-fn the_smallest_hashes_find_what_minhash_finds() {
+fn bottom_k_finds_what_minhash_finds() {
     let place = Place::new();
     let corpus = Numbers::new(4).corpus(1200);
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -324,7 +324,7 @@ fn the_smallest_hashes_find_what_minhash_finds() {
 }
 
 #[test]
-fn libraries_are_searched_by_every_measure() {
+fn indexes_are_searched_by_every_measure() {
     let place = Place::new();
     place.write(
         "lib.jsonl",
@@ -354,7 +354,7 @@ fn libraries_are_searched_by_every_measure() {
 }
 
 #[test]
-fn poor_texts_match_only_what_is_equal() {
+fn texts_too_short_match_only_equal_texts() {
     let place = Place::new();
     let texts = [
         ("a", ""),
@@ -383,7 +383,7 @@ fn poor_texts_match_only_what_is_equal() {
 }
 
 #[test]
-fn plans_say_what_is_compared() {
+fn plan_report_states_what_is_compared() {
     let place = Place::new();
     for (options, said) in [
         (
@@ -409,7 +409,7 @@ fn plans_say_what_is_compared() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_options_are_refused() {
     let place = Place::new();
     place.write("in.jsonl", "{\"text\":\"a\",\"f\":[\"x\"]}\n");
     for (options, words) in [

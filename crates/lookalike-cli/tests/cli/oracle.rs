@@ -46,7 +46,7 @@ fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
 }
 
 #[test]
-fn the_exact_join_gives_the_verdicts_of_the_definition() {
+fn exact_join_equals_the_definition() {
     let mut all = 0;
     for (at, (name, documents)) in corpora().into_iter().enumerate() {
         let place = Place::new();
@@ -87,7 +87,7 @@ fn is_copy(a: &str, b: &str) -> bool {
 /// Three listings of pairs: all combinations; each copy with the earliest of its text, and other pairs only
 /// of the earliest; and the latter without copies.
 #[test]
-fn pairs_with_and_without_copies_are_those_of_the_definition() {
+fn pairs_with_copies_equal_the_definition() {
     let (mut copies, mut others) = (0, 0);
     for (name, mut documents) in corpora() {
         // Copies are far from their originals, and some have similar documents while others have none.
@@ -134,7 +134,7 @@ fn pairs_with_and_without_copies_are_those_of_the_definition() {
 /// By default, candidates of long texts are found by sketches. Hardly any is missed, and every reported
 /// similarity is true.
 #[test]
-fn by_default_what_is_removed_is_as_similar_as_it_says() {
+fn default_removals_have_the_stated_similarity() {
     for (name, documents) in corpora() {
         let place = Place::new();
         written(&place, &documents);

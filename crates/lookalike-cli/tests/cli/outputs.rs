@@ -17,7 +17,7 @@ fn small() -> Place {
 }
 
 #[test]
-fn the_removed_table_in_every_format() {
+fn removed_table_in_every_format() {
     let place = small();
     let tsv = "id\tkept\tsimilarity\tmethod\tthreshold\tcluster\tsource\trow\tkept_source\tkept_row\n\
                b\ta\t1\texact\t0.75\ta\tin.jsonl\t2\tin.jsonl\t1\n\
@@ -64,7 +64,7 @@ fn the_removed_table_in_every_format() {
 }
 
 #[test]
-fn the_table_of_clusters_leaves_out_who_is_alone() {
+fn cluster_table_omits_single_documents() {
     let place = small();
     place.ok("dedup in.jsonl --clusters c.tsv");
     assert_eq!(
@@ -77,7 +77,7 @@ fn the_table_of_clusters_leaves_out_who_is_alone() {
 
 /// Equal texts in every format of the table: a, b and d are equal.
 #[test]
-fn the_table_of_pairs_in_every_format() {
+fn pair_table_in_every_format() {
     let place = small();
     let header = "a\tb\tsimilarity\ta_source\ta_row\tb_source\tb_row\n";
     let [ab, ad, bd] = [("a", 1, "b", 2), ("a", 1, "d", 4), ("b", 2, "d", 4)]
@@ -148,7 +148,7 @@ fn copies_in_two_files_are_paired() {
 }
 
 #[test]
-fn components_connect_what_clusters_part() {
+fn components_connect_separate_clusters() {
     // A chain: neighbours reach 0.6, ends do not, so the third is kept.
     let words = |from: usize| {
         (from..from + 9)
@@ -184,7 +184,7 @@ fn components_connect_what_clusters_part() {
 }
 
 #[test]
-fn annotated_rows_are_all_rows() {
+fn annotated_output_has_all_rows() {
     let place = small();
     place.ok("dedup in.jsonl -o out.jsonl --annotate");
     let rows: Vec<serde_json::Value> = place
@@ -218,7 +218,7 @@ fn annotated_rows_are_all_rows() {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_and_says_all() {
+fn dry_run_reports_all_and_writes_nothing() {
     let place = small();
     let before = place.names();
     let ran = place.ok("dedup in.jsonl -o out.jsonl --removed r.tsv --clusters c.tsv --dry-run");
@@ -234,7 +234,7 @@ fn a_dry_run_writes_nothing_and_says_all() {
 }
 
 #[test]
-fn the_summary_as_json() {
+fn summary_is_written_as_json() {
     let place = small();
     let summary = place.summary("dedup in.jsonl -o out.jsonl");
     for field in [
@@ -271,7 +271,7 @@ fn the_summary_as_json() {
 }
 
 #[test]
-fn the_summary_names_the_next_step() {
+fn summary_names_the_next_step() {
     let place = small();
     let ran = place.ok("dedup in.jsonl -o out.jsonl --removed r.tsv");
     for word in [
@@ -286,7 +286,7 @@ fn the_summary_names_the_next_step() {
 }
 
 #[test]
-fn the_plan_is_shown_without_reading() {
+fn plan_is_shown_without_reading_inputs() {
     let place = Place::new();
     for command in ["dedup", "pairs"] {
         let ran = place.ok(&format!("{command} --explain-plan"));
@@ -320,7 +320,7 @@ fn the_plan_is_shown_without_reading() {
 }
 
 #[test]
-fn rejected_rows_byte_for_byte() {
+fn rejected_rows_are_kept_byte_for_byte() {
     let place = Place::new();
     let bad = "{\"id\":\"x\"}\n{broken\n{\"id\":\"z\",\"text\":7}";
     place.write("in.jsonl", format!("{}{bad}", jsonl([("a", "b c d")])));
@@ -338,7 +338,7 @@ fn rejected_rows_byte_for_byte() {
 
 /// The bytes of every output are the same for any number of threads.
 #[test]
-fn threads_change_nothing() {
+fn outputs_do_not_depend_on_threads() {
     let place = Place::new();
     let corpus = Numbers::new(11).corpus(3000);
     let mut rows: Vec<String> = corpus_jsonl(&corpus)
@@ -382,7 +382,7 @@ fn threads_change_nothing() {
 
 /// A plan with inputs predicts the comparisons of a run: exactly, if all rows are in the sample.
 #[test]
-fn a_plan_predicts_what_a_run_will_compare() {
+fn plan_predicts_the_number_of_comparisons() {
     let place = Place::new();
     let rows = |from: u32, to: u32| -> String {
         let text = |at: u32| {

@@ -19,7 +19,7 @@ fn texts(place: &Place, name: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn labels_tell_the_truth_about_copies_and_natural_pairs() {
+fn labels_are_true_of_copies_and_natural_pairs() {
     let place = Place::new();
     let corpus = Numbers::new(3).corpus(300);
     place.write("in.jsonl", corpus_jsonl(&corpus));
@@ -101,7 +101,7 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
 }
 
 #[test]
-fn files_do_not_depend_on_threads_but_on_the_seed() {
+fn files_depend_on_the_seed_not_on_threads() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(4).corpus(400)));
     let made = |threads: usize, seed: usize| {
@@ -127,7 +127,7 @@ fn files_do_not_depend_on_threads_but_on_the_seed() {
 }
 
 #[test]
-fn the_table_counts_copies_and_edits_that_had_nothing_to_change() {
+fn table_counts_copies_and_unapplied_edits() {
     let place = Place::new();
     let texts = [
         (
@@ -163,7 +163,7 @@ fn the_table_counts_copies_and_edits_that_had_nothing_to_change() {
 }
 
 #[test]
-fn what_cannot_be_planted_is_refused() {
+fn impossible_plants_are_refused() {
     let place = Place::new();
     place.write(
         "in.jsonl",
@@ -262,7 +262,7 @@ fn topics() -> Vec<(String, String)> {
 /// The setting that tuning recommends on a planted corpus removes the planted copies and little else, because
 /// negatives of every similarity have labels.
 #[test]
-fn tuning_on_a_planted_corpus_removes_what_was_planted() {
+fn tuned_recipe_removes_planted_copies() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&topics()));
     let planted = place.summary(
@@ -315,7 +315,7 @@ fn tuning_on_a_planted_corpus_removes_what_was_planted() {
 
 /// Labels without negatives over a range of similarities are told of, and nothing there is recommended.
 #[test]
-fn labels_that_do_not_reach_are_told() {
+fn labels_out_of_range_are_reported() {
     let place = Place::new();
     let mut number = 0;
     let mut row = |shared: usize, label: u8| {

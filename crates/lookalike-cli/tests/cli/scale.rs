@@ -8,7 +8,7 @@ use lookalike_oracle::effort::choose_effort;
 use crate::support::Place;
 
 #[test]
-fn identical_rows() {
+fn identical_rows_take_linear_time() {
     let place = Place::new();
     let count = choose_effort(100_000, 1_000_000);
     let mut file = BufWriter::new(File::create(place.path("in.jsonl")).unwrap());
@@ -86,7 +86,7 @@ fn peak_is_bounded(texts: &[String], arguments: &str, kept: u64) {
 }
 
 #[test]
-fn a_long_document() {
+fn one_long_document_is_deduplicated() {
     peak_is_bounded(&[long_text(word)], "", 3);
     peak_is_bounded(&[long_text(|_| "a ".to_owned())], "", 3);
     peak_is_bounded(&[long_text(word)], "--method sentences", 3);
@@ -94,7 +94,7 @@ fn a_long_document() {
 
 /// Each document has a feature for every three bytes, and the two must be compared.
 #[test]
-fn two_long_documents() {
+fn two_long_documents_are_compared() {
     let text = long_text(character);
     let similar = format!("{}尾", &text[..text.len() / 3 / 20 * 57]);
     peak_is_bounded(&[text, similar], "", 3);

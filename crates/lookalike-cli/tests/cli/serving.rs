@@ -54,7 +54,7 @@ fn check_stream(corpus: &str, settings: &Value, options: &str) {
 }
 
 #[test]
-fn a_stream_gets_the_verdicts_of_a_batch() {
+fn stream_verdicts_equal_batch_verdicts() {
     let corpus = corpus_jsonl(&Numbers::new(1).corpus(6000));
     check_stream(&corpus, &json!({}), "");
     let few: String = corpus
@@ -75,7 +75,7 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
 }
 
 #[test]
-fn a_stream_with_a_window_gets_the_verdicts_of_a_batch() {
+fn windowed_stream_verdicts_equal_batch() {
     let corpus = Numbers::new(2).corpus(2000);
     let lines = corpus.iter().enumerate().map(|(at, (id, text))| {
         let time = 1_600_000_000 + at / 3;
@@ -128,7 +128,7 @@ fn compressed_bodies_are_expanded() {
 }
 
 #[test]
-fn of_many_at_the_same_moment_exactly_one_is_kept() {
+fn concurrent_equal_documents_keep_exactly_one() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -172,7 +172,7 @@ fn of_many_at_the_same_moment_exactly_one_is_kept() {
 }
 
 #[test]
-fn the_same_id_again() {
+fn repeated_id_gets_the_first_answer() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -267,7 +267,7 @@ fn documents_are_shown_queried_and_deleted() {
 }
 
 #[test]
-fn a_text_is_asked_about_without_an_id() {
+fn query_needs_no_id() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -325,7 +325,7 @@ fn a_text_is_asked_about_without_an_id() {
 }
 
 #[test]
-fn one_document_of_a_time_ahead_makes_no_others_late() {
+fn future_time_makes_no_other_document_late() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({ "window": "2m" }));
@@ -353,7 +353,7 @@ fn one_document_of_a_time_ahead_makes_no_others_late() {
 }
 
 #[test]
-fn the_time_of_documents_in_bulk_ends_with_their_last_answer() {
+fn bulk_time_ends_with_the_last_answer() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -465,7 +465,7 @@ fn clusters_are_listed_by_pages() {
 }
 
 #[test]
-fn what_is_past_the_window_is_forgotten() {
+fn expired_documents_are_not_found() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({ "window": "1h" }));
@@ -494,7 +494,7 @@ fn what_is_past_the_window_is_forgotten() {
 /// If the window follows the wall clock, a document leaves the window and the disk without any request.
 /// `stats` and the metrics distinguish live documents from those that are still on disk.
 #[test]
-fn documents_leave_the_disk_while_nobody_writes() {
+fn documents_expire_from_disk_without_writes() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("plain", json!({}));
@@ -552,7 +552,7 @@ fn documents_leave_the_disk_while_nobody_writes() {
 }
 
 #[test]
-fn collections_are_made_shown_and_deleted() {
+fn collections_are_created_shown_and_deleted() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let path = "/v1/collections/news";
@@ -627,7 +627,7 @@ fn collections_are_made_shown_and_deleted() {
 }
 
 #[test]
-fn a_collection_is_deleted_while_it_is_used() {
+fn collection_in_use_can_be_deleted() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -669,7 +669,7 @@ fn a_collection_is_deleted_while_it_is_used() {
 }
 
 #[test]
-fn texts_are_compared_as_the_commands_do() {
+fn compare_call_equals_the_command() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let (a, b) = ("the cat sat on the mat today", "the cat sat on a mat today");
@@ -779,7 +779,7 @@ fn texts_are_compared_as_the_commands_do() {
 }
 
 #[test]
-fn it_says_what_it_is() {
+fn service_describes_itself() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -849,7 +849,7 @@ fn it_says_what_it_is() {
 }
 
 #[test]
-fn snapshots_are_collections() {
+fn snapshots_open_as_collections() {
     let place = Place::new();
     let service = Service::start(&place, "--snapshots copies");
     service.make("a", json!({}));
@@ -893,7 +893,7 @@ fn snapshots_are_collections() {
 }
 
 #[test]
-fn a_damaged_collection_keeps_no_other_from_being_served() {
+fn damaged_collection_blocks_no_other() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("good", json!({}));

@@ -52,7 +52,7 @@ fn damage(place: &Place, ending: &str) {
 }
 
 #[test]
-fn a_whole_collection_is_whole() {
+fn intact_collection_passes_verification() {
     let place = place();
     let ran = place.ok("store verify data/a");
     assert!(
@@ -72,7 +72,7 @@ fn a_whole_collection_is_whole() {
 }
 
 #[test]
-fn what_is_exported_can_be_imported() {
+fn exported_documents_can_be_imported() {
     let place = place();
     place.ok("store export data/a -o a.jsonl --settings a.json");
     let exported = documents(&place, "a.jsonl");
@@ -116,7 +116,7 @@ fn what_is_exported_can_be_imported() {
 
 /// Rows that cannot be inserted are reported and skipped, as in other commands.
 #[test]
-fn bad_rows_of_an_import_are_told_and_skipped() {
+fn import_reports_and_skips_bad_rows() {
     let place = Place::new();
     place.write("settings.json", "{}");
     let lines = [
@@ -149,7 +149,7 @@ fn bad_rows_of_an_import_are_told_and_skipped() {
 
 /// Sketches are a cache: without them a collection is intact, and the report says that they will be rebuilt.
 #[test]
-fn sketches_that_are_wrong_are_told() {
+fn wrong_sketches_are_reported() {
     let place = place();
     damage(&place, ".sketches");
     let said = place.ok("store verify data/a").err;
@@ -162,7 +162,7 @@ fn sketches_that_are_wrong_are_told() {
 
 /// Missing rows are noticed by every command, and the texts beside them stay.
 #[test]
-fn lost_rows_are_told_and_texts_stay() {
+fn lost_rows_are_reported_and_texts_kept() {
     let place = place();
     std::fs::remove_file(database(&place)).unwrap();
     let texts = place.path("data/a/0000000000000001.texts");
@@ -183,7 +183,7 @@ fn lost_rows_are_told_and_texts_stay() {
 
 /// A damaged text is reported to every request that is compared with it, and by health and metrics.
 #[test]
-fn a_damaged_text_is_told_to_all() {
+fn damaged_text_is_reported_everywhere() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let words = "one two three four five six seven eight nine ten eleven";
@@ -217,7 +217,7 @@ fn a_damaged_text_is_told_to_all() {
 
 /// While the disk refuses to read rows, the service is not ready, and says which collection it is.
 #[test]
-fn rows_that_cannot_be_read_are_told_by_readiness() {
+fn readiness_reports_unreadable_rows() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.make("a", json!({}));
@@ -289,7 +289,7 @@ fn restored_and_imported_files_are_private() {
 }
 
 #[test]
-fn damage_is_found_and_mended() {
+fn damage_is_found_and_repaired() {
     let place = place();
     damage(&place, ".texts");
     let ran = place.run("store verify data/a --json");
@@ -324,7 +324,7 @@ fn damage_is_found_and_mended() {
 
 /// A collection without its manifest is repaired if the original settings are given.
 #[test]
-fn a_lost_manifest_is_mended() {
+fn lost_manifest_is_repaired() {
     let place = place();
     place.ok("store export data/a -o before.jsonl --settings a.json");
     std::fs::remove_file(place.path("data/a/manifest")).unwrap();
@@ -352,7 +352,7 @@ const PAGE: usize = 4096;
 
 /// Any page of a database is lost: it is named, and other collections stay in service.
 #[test]
-fn a_page_of_zeros_is_damage() {
+fn zeroed_page_is_damage() {
     let place = place();
     let service = Service::start(&place, "");
     service.make("whole", json!({}));
@@ -400,7 +400,7 @@ fn a_page_of_zeros_is_damage() {
 }
 
 #[test]
-fn what_is_no_collection_is_refused() {
+fn invalid_collections_are_refused() {
     let place = place();
     place.refused(
         "store verify none",
@@ -507,7 +507,7 @@ fn files_in(place: &Place, directory: &str) -> Vec<(String, Vec<u8>)> {
 
 /// A snapshot may be on a read-only disk: no file is created or changed there.
 #[test]
-fn a_snapshot_is_read_and_not_written() {
+fn snapshot_is_read_only() {
     let place = Place::new();
     let service = Service::start(&place, "--snapshots copies");
     service.make("a", json!({}));
@@ -530,7 +530,7 @@ fn a_snapshot_is_read_and_not_written() {
 
 /// A snapshot taken while documents arrive contains all documents up to one of them, with their answers.
 #[test]
-fn a_snapshot_while_it_serves_is_a_prefix() {
+fn snapshot_of_running_service_is_a_prefix() {
     let place = Place::new();
     let url = format!("file://{}", place.path("bucket").display());
     std::fs::create_dir(place.path("bucket")).unwrap();

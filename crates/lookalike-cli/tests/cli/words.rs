@@ -53,7 +53,7 @@ fn tokens_of_a_text_given_on_the_command_line() {
 }
 
 #[test]
-fn segment_of_files_does_not_depend_on_threads_and_rejects_bad_rows() {
+fn segment_rejects_bad_rows_at_any_threads() {
     let place = Place::new();
     place.write("in.jsonl", corpus());
     for what in ["", "--weights"] {
@@ -80,7 +80,7 @@ fn segment_of_files_does_not_depend_on_threads_and_rejects_bad_rows() {
 }
 
 #[test]
-fn a_table_is_learned_alike_by_any_number_of_threads_and_weighs_terms() {
+fn learned_table_does_not_depend_on_threads() {
     let place = Place::new();
     place.write("in.jsonl", corpus());
     for recipe in ["jieba", "characters-3", "default"] {
@@ -121,7 +121,7 @@ fn a_table_is_learned_alike_by_any_number_of_threads_and_weighs_terms() {
 }
 
 #[test]
-fn tables_are_pruned_merged_and_refused_for_other_recipes() {
+fn tables_are_pruned_and_merged_per_recipe() {
     let place = Place::new();
     let all = corpus();
     let lines: Vec<_> = all.lines().collect();
@@ -170,7 +170,7 @@ fn tables_are_pruned_merged_and_refused_for_other_recipes() {
 }
 
 #[test]
-fn a_recipe_is_changed_printed_and_used_again() {
+fn changed_recipe_is_printed_and_reused() {
     let place = Place::new();
     place.write("stop.txt", "的\n了\n");
     place.write("user.txt", "岛上船长 5 n\n");
@@ -206,7 +206,7 @@ fn a_recipe_is_changed_printed_and_used_again() {
 /// An index contains the files of its recipe: it needs neither these files nor the directory in which it was
 /// built.
 #[test]
-fn a_library_carries_its_tables() {
+fn index_contains_its_tables() {
     let place = Place::new();
     place.write("in.jsonl", corpus());
     place.write("stop.txt", "的\n");
@@ -254,7 +254,7 @@ fn a_library_carries_its_tables() {
 }
 
 #[test]
-fn terms_of_a_table_that_are_one_term_must_agree() {
+fn equal_terms_of_a_table_must_agree() {
     let place = Place::new();
     let by = "segment --literal x --weights --recipe words-1 --set simhash.weights=given";
     let list = format!("{by} --set simhash.table=t.tsv");
@@ -276,7 +276,7 @@ fn terms_of_a_table_that_are_one_term_must_agree() {
 }
 
 #[test]
-fn schemes_and_what_they_replace_are_not_mixed() {
+fn schemes_refuse_values_they_replace() {
     let place = Place::new();
     for (line, said) in [
         (
@@ -297,7 +297,7 @@ fn schemes_and_what_they_replace_are_not_mixed() {
 }
 
 #[test]
-fn commands_that_take_no_features_do_not_list_them() {
+fn features_format_is_listed_only_if_accepted() {
     let place = Place::new();
     place.write("in.jsonl", "{\"id\":\"a\",\"text\":\"x\"}\n");
     for (command, inputs) in [
@@ -315,7 +315,7 @@ fn commands_that_take_no_features_do_not_list_them() {
 
 /// Texts in which no feature has a weight do not match for that reason, but only if they are equal.
 #[test]
-fn texts_of_terms_that_weigh_nothing_match_what_is_equal() {
+fn weightless_texts_match_equal_texts() {
     let place = Place::new();
     place.write("t.tsv", "的\t0\n了\t0\n不\t0\n是\t0\n");
     place.write(

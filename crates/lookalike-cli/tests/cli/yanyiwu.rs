@@ -44,7 +44,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn fingerprints_are_those_of_the_library() {
+fn fingerprints_equal_the_library() {
     let place = place();
     let known = [
         ("", "0000000000000000"),
@@ -73,7 +73,7 @@ fn fingerprints_are_those_of_the_library() {
 }
 
 #[test]
-fn a_thousand_texts_have_the_fingerprints_of_the_library() {
+fn thousand_texts_equal_the_library() {
     let here = env!("CARGO_MANIFEST_DIR");
     let file = std::fs::read_to_string(format!("{here}/../../testdata/compat/yanyiwu.jsonl"));
     let file = file.unwrap();
@@ -112,7 +112,7 @@ fn a_thousand_texts_have_the_fingerprints_of_the_library() {
 
 /// Of two words, the heavier one decides every bit.
 #[test]
-fn the_published_fingerprint() {
+fn published_fingerprint_is_reproduced() {
     let place = place();
     place.write("words", "你好 100 l\n世界 300 n\n");
     place.write("hello.txt", "你好世界\n");
@@ -152,7 +152,7 @@ fn words_are_listed_with_their_weights() {
 }
 
 #[test]
-fn a_library_carries_the_tables() {
+fn index_contains_the_yanyiwu_tables() {
     let place = place();
     place.write("in.jsonl", jsonl([("long", LONG), ("short", "渡口边上")]));
     place.ok("index build lib in.jsonl --texts --distance 3 --recipe y.toml");
@@ -194,7 +194,7 @@ fn near_duplicates_are_found_by_their_words() {
 }
 
 #[test]
-fn the_bare_name_and_bad_tables_are_refused() {
+fn bare_name_and_bad_tables_are_refused() {
     let place = place();
     place.write("in.jsonl", jsonl([("a", LONG)]));
     place.refused(

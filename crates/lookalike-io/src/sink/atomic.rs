@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_visible_before_the_commit() {
+    fn outputs_stay_hidden_before_the_commit() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("out");
         fs::write(&target, "old").unwrap();
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_name_goes_away_with_the_file() {
+    fn temporary_file_is_removed_when_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("out");
         let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);

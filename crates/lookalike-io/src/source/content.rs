@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings_are_told_from_rows() {
+    fn encodings_are_distinguished_from_rows() {
         let simplified = "{\"id\": 1, \"text\": \"后来他们在发廊里头谈了很久\"}";
         let traditional = "{\"id\": 1, \"text\": \"後來他們在髮廊裏頭談了很久\"}";
         let encoded = |encoding: &'static Encoding, text| encoding.encode(text).0.into_owned();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_not_read_are_named() {
+    fn unsupported_files_are_named() {
         let named = |name: &str| foreign_extension(Path::new(name)).unwrap_or("");
         assert!(named("a.docx").contains("word processor"));
         assert!(named("a.jsonl.XZ").contains("xz"));

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_of_every_encoding_are_the_same() {
+    fn all_string_encodings_convert_equally() {
         let values = [Some("a"), None, Some(""), Some("青溪市有轨电车三号线")];
         let expected = given(&values);
         assert_eq!(strings(StringArray::from(values.to_vec())), expected);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_the_nearest() {
+    fn floats_round_to_nearest() {
         let floats = |array: ArrayRef| to_floats(&array).unwrap();
         let large = UInt64Array::from(vec![Some(u64::MAX), None]);
         let large = floats(Arc::new(large));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_strings_of_every_width_are_the_same() {
+    fn all_binary_widths_convert_equally() {
         let values: Vec<Option<&[u8]>> = vec![Some(b"a"), None, Some(b"")];
         let large: ArrayRef = Arc::new(LargeBinaryArray::from(values.clone()));
         assert_eq!(to_binary(&large).unwrap(), BinaryArray::from(values));

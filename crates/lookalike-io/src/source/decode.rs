@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_rows_are_rejected_or_mended() {
+    fn malformed_rows_are_rejected_or_repaired() {
         for (encoding, bytes) in [
             (encoding_rs::UTF_8, &b"a\xFFb"[..]),
             (encoding_rs::GB18030, b"a\xFFb"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_marks() {
+    fn byte_order_marks_are_handled() {
         assert_eq!(bom_length("\u{FEFF}a".as_bytes(), UTF_8), 3);
         assert_eq!(bom_length(b"a", UTF_8), 0);
         assert_eq!(bom_length(b"\x84\x31\x95\x33a", GB18030), 4);

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_doubled_column_is_named() {
+    fn missing_or_repeated_column_is_named() {
         let fields = WantedFields {
             text: vec!["text".to_owned()],
             ..WantedFields::default()
@@ -317,7 +317,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
-        fn every_way_agrees_with_the_csv_crate(row in "[ab,\"\n\r中]{0,24}", quoting: bool) {
+        fn every_reader_agrees_with_the_csv_crate(row in "[ab,\"\n\r中]{0,24}", quoting: bool) {
             // As the row finder guarantees, this is one row, without a line feed outside of quotes.
             let ends = if quoting {
                 super::super::line_reader::RowEnds::OutsideQuotes(b',')

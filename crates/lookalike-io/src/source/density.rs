@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_small_files_are_counted_and_those_of_large_ones_about_known() {
+    fn row_count_exact_if_small_else_estimated() {
         assert_eq!(expected(&["{}\n{}\n{}\n", "{}\n"]), 4.0);
         let short = "{\"text\":\"a b\"}\n";
         let long = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(2000));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_longer_than_all_looks_is_one() {
+    fn row_longer_than_the_sample_counts_once() {
         let long = format!("{{\"text\":\"{}\"}}", "word ".repeat(1 << 20));
         let rows = expected(&[&long]);
         assert!((1.0..10.0).contains(&rows), "{rows}");

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_field_that_is_meant_is_named() {
+    fn likely_field_is_suggested() {
         let cases: [(&str, &str, &[&str], Option<&str>); 9] = [
             ("content", "text", &["id", "title", "body"], Some("body")),
             ("Text", "text", &["id", "body", "text"], Some("text")),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_in_their_order_with_nested_ones() {
+    fn field_names_keep_order_with_nested_ones() {
         let fields = WantedFields {
             text: vec!["content".to_owned()],
             ..WantedFields::default()

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back() {
+    fn frames_round_trip() {
         let entries = [
             FeatureRange {
                 start: 0,

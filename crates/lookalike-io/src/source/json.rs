@@ -762,7 +762,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_rows_are_scanned() {
+    fn ordinary_rows_are_scanned() {
         for row in [
             r#"{"id": "1", "text": "plain"}"#,
             r#"{"id":12345678901234567890,"text":"a\n\n\"b\" \\ \/ \t \u4e2d\ud83d\ude00"}"#,
@@ -776,7 +776,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_rows_are_not_scanned() {
+    fn malformed_rows_are_not_scanned() {
         for row in [
             "",
             " ",
@@ -825,7 +825,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_equal_keys_counts() {
+    fn last_of_equal_keys_wins() {
         let row = r#"{"text":"1","text":"2","a":{"b":1},"a":{}}"#;
         let values = defined(row).unwrap();
         assert_eq!(values[0], (ValueKind::Text, "2".to_owned()));
@@ -833,7 +833,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_surrogates_are_mended_on_request() {
+    fn lone_surrogates_are_replaced_on_request() {
         let (plan, paths) = plan();
         let mut values = RowValues::default();
         for (text, expected) in [
@@ -853,7 +853,7 @@ mod tests {
     }
 
     #[test]
-    fn features_in_each_form() {
+    fn features_parse_in_every_form() {
         let read = |json: &str| {
             let mut found = Vec::new();
             let mut take = |text: &str, weight: f64| found.push((text.to_owned(), weight));
@@ -922,7 +922,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
-        fn scanner_and_definition_agree(row in json(), cut in 0usize..200, damage: Option<(usize, u8)>) {
+        fn scanner_agrees_with_definition(row in json(), cut in 0usize..200, damage: Option<(usize, u8)>) {
             let mut row = row;
             if let Some((at, byte)) = damage {
                 let mut bytes = row.clone().into_bytes();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_list_is_an_error() {
+    fn incomplete_list_is_an_error() {
         for (list, said) in [
             ("", "ends before it is closed"),
             ("[{\"a\":1},", "ends before it is closed"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_known_by_its_start() {
+    fn list_is_detected_by_its_start() {
         assert!(begins_list(b"\xEF\xBB\xBF \n[{") && begins_list(b"["));
         assert!(!begins_list(b"{\"a\":[]}") && !begins_list(b""));
     }

@@ -400,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_end_where_the_plain_reader_says(bytes in input(), quoting: bool) {
+        fn row_ends_equal_reference_reader(bytes in input(), quoting: bool) {
             let ends = if quoting { RowEnds::OutsideQuotes(b',') } else { RowEnds::LineFeed };
             let (mut found, mut at) = (Vec::new(), 0);
             while at < bytes.len() {

@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_value_stays(whole in 0u32..2000, fraction in 0u32..1000, exponent in -8i32..9, negative: bool) {
+        fn shortest_digits_keep_the_value(whole in 0u32..2000, fraction in 0u32..1000, exponent in -8i32..9, negative: bool) {
             let sign = if negative { "-" } else { "" };
             let literal = format!("{sign}{whole}.{fraction:03}e{exponent}");
             let shortest = shortest_digits(&literal);

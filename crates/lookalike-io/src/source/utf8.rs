@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_malformed_row_is_found() {
+    fn first_malformed_row_is_found() {
         let mut good: Vec<Option<&[u8]>> =
             vec![Some("渡船".as_bytes()), None, Some(b""), Some(b"ab")];
         good.extend([Some("é".as_bytes()); 40]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_part_a_character_are_malformed() {
+    fn strings_that_split_a_character_are_invalid() {
         let (head, tail) = "é".as_bytes().split_at(1);
         assert_eq!(
             found(&[Some(b"a"), Some(head), Some(tail)], 0),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_in_lists_are_found_by_the_row_of_the_list() {
+    fn strings_in_lists_are_located_by_list_row() {
         use arrow_array::StringArray;
         let values = StringArray::from(vec!["a", "b", "c"]);
         assert_eq!(malformed_in_lists(&[0, 1, 1, 3], &values), None);

@@ -88,7 +88,7 @@ fn told(read: &Read) -> (Vec<Owned>, Vec<(u64, u64, String)>) {
 }
 
 #[test]
-fn tables_are_read_as_parquet_is() {
+fn tables_read_like_parquet() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("rows.parquet");
     let columns = columns();
@@ -151,7 +151,7 @@ fn tables_are_read_as_parquet_is() {
 }
 
 #[test]
-fn columns_that_cannot_be_used_are_refused() {
+fn unusable_columns_are_refused() {
     let columns = columns();
     let table = RowSource::Table(in_memory(&columns));
     for (text, said) in [

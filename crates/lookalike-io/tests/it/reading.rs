@@ -306,7 +306,7 @@ fn one_huge_row_among_small_ones() {
 }
 
 #[test]
-fn empty_inputs_have_no_rows() {
+fn empty_inputs_yield_no_rows() {
     let directory = tempdir().unwrap();
     for name in [
         "a.jsonl",
@@ -328,7 +328,7 @@ fn empty_inputs_have_no_rows() {
 }
 
 #[test]
-fn bad_rows_are_told_with_place_and_reason() {
+fn bad_rows_are_reported_with_place_and_reason() {
     let directory = tempdir().unwrap();
     let input = b"{\"id\":1,\"text\":\"a\"}\n\n{\"id\":2}\n{\"id\":3,\"text\":null}\n{\"id\":4,\"text\":[1]}\n\
         {\"text\":\"a\"}\n{\"id\":null,\"text\":\"a\"}\n{\"id\":[],\"text\":\"a\"}\n[1]\nnot json\n\
@@ -560,7 +560,7 @@ fn truncated_and_corrupt_compressed_files() {
 }
 
 #[test]
-fn directories_globs_and_what_is_not_there() {
+fn directories_globs_and_missing_inputs() {
     let directory = tempdir().unwrap();
     let root = directory.path();
     fs::create_dir_all(root.join("b/c")).unwrap();
@@ -635,7 +635,7 @@ fn pipes_are_read_and_spooled() {
 }
 
 #[test]
-fn a_file_that_changes_is_noticed() {
+fn changed_file_is_detected() {
     let directory = tempdir().unwrap();
     let path = store(directory.path(), "a.jsonl", b"{\"text\":\"a\"}\n");
     let inputs = InputSet::open_paths(from_ref(&path), &options()).unwrap();
@@ -804,7 +804,7 @@ fn parquet_scalars_and_features() {
 }
 
 #[test]
-fn damaged_parquet_is_an_error() {
+fn damaged_parquet_is_refused() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("a.parquet");
     let texts: Vec<String> = (0..50)

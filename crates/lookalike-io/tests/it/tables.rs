@@ -81,7 +81,7 @@ fn each_format_by_its_extension() {
 }
 
 #[test]
-fn a_table_is_all_or_nothing() {
+fn table_is_written_completely_or_not_at_all() {
     let directory = tempdir().unwrap();
     let input = store(directory.path(), "in.jsonl", b"{\"text\":\"a\"}\n");
     let inputs = InputSet::open_paths(from_ref(&input), &ReadOptions::default()).unwrap();

@@ -162,7 +162,7 @@ fn kept_rows_are_the_input_rows_byte_for_byte() {
 }
 
 #[test]
-fn a_missing_last_line_feed_is_added_only_where_it_is_needed() {
+fn missing_last_line_feed_is_added_if_needed() {
     let directory = tempdir().unwrap();
     let first = store(directory.path(), "1.txt", b"\xEF\xBB\xBFa\nb");
     let second = store(directory.path(), "2.txt", b"c\n\n\nd");
@@ -180,7 +180,7 @@ fn a_missing_last_line_feed_is_added_only_where_it_is_needed() {
 }
 
 #[test]
-fn annotations_are_appended_inside() {
+fn annotations_are_appended_inside_rows() {
     let directory = tempdir().unwrap();
     let cases = [
         (
@@ -267,7 +267,7 @@ fn inputs_are_never_written_over() {
 }
 
 #[test]
-fn failures_leave_nothing() {
+fn failed_runs_leave_no_files() {
     let directory = tempdir().unwrap();
     let root = directory.path();
     let input = store(root, "a.jsonl", b"{\"text\":\"a\"}\n");
@@ -308,7 +308,7 @@ fn failures_leave_nothing() {
 }
 
 #[test]
-fn a_directory_mirrors_the_inputs() {
+fn output_directory_mirrors_the_inputs() {
     let directory = tempdir().unwrap();
     let root = directory.path();
     fs::create_dir_all(root.join("in/sub")).unwrap();
@@ -510,7 +510,7 @@ impl OutputRows for Slow<'_> {
 }
 
 #[test]
-fn rows_are_copied_while_others_are_decided_and_appear_by_the_commit() {
+fn kept_rows_stay_hidden_until_the_commit() {
     let directory = tempdir().unwrap();
     let (input, rows) = lines(9000, "", |row| {
         format!(

@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_that_is_named_is_there() {
+    fn every_named_schema_exists() {
         let document = openapi_document();
         let mut found = Vec::new();
         references(&document, &mut found);
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bounded_says_so() {
+    fn limits_are_part_of_the_schema() {
         let document = openapi_document();
         let at = |pointer: &str| document.pointer(pointer).cloned().unwrap_or_default();
         let of = |path: &str, call: &str| {
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_names_of_their_own() {
+    fn call_names_are_unique() {
         let names: std::collections::BTreeSet<_> = CALLS.iter().map(|call| call.name).collect();
         assert_eq!(names.len(), CALLS.len());
     }

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_have_names_of_their_own() {
+    fn problem_codes_are_unique() {
         let names: std::collections::BTreeSet<_> = ProblemCode::ALL
             .iter()
             .map(|code| code.code_name())

@@ -462,7 +462,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_of_a_small_alphabet() {
+    fn collection_names_use_a_small_alphabet() {
         let longest = "a".repeat(LONGEST_NAME);
         for name in ["a", "0", "news-2024_x", &longest] {
             assert!(check_name(name).is_ok(), "{name}");
@@ -477,7 +477,7 @@ mod tests {
 
     /// A directory that cannot be read may be a collection; a file cannot.
     #[test]
-    fn an_unreadable_directory_has_failed() {
+    fn unreadable_directory_is_a_failed_collection() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         // A symbolic link to itself cannot be read, not even by root.

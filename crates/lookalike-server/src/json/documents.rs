@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_json_for_everybody() {
+    fn metadata_must_be_portable_json() {
         let with = |meta: &str| {
             let json = format!(r#"{{"id":"a","text":"b","meta":{meta}}}"#);
             read_document(json.as_bytes(), 64).map(|it| it.meta)
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_about_needs_no_name() {
+    fn query_documents_need_no_id() {
         let json = r#"{"text":"a"}"#;
         assert!(read_document(json.as_bytes(), 64).is_err());
         let asked = read_query_document(json.as_bytes(), 64).unwrap();

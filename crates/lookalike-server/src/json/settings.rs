@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_settings_makes_the_same() {
+    fn settings_json_round_trips() {
         let toml = Recipe::built_in("words-3")
             .unwrap()
             .to_toml()
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_name() {
+    fn invalid_fields_are_refused_by_name() {
         for (json, said) in [
             (r#"{"treshold":0.8}"#, "the field `treshold` is unknown"),
             (
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_fingerprints_are_compared_by_nothing_else() {
+    fn bare_fingerprints_refuse_other_measures() {
         let made = |json: &str| {
             read_settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail))
         };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skew_is_no_longer_than_its_window() {
+    fn skew_is_at_most_the_window() {
         let skew = |json: &str| {
             let made = read_settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail));
             period_to_json(made.window.unwrap().skew())
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_recipe_names_are_not_read() {
+    fn files_named_by_a_recipe_are_not_read() {
         let jieba = Recipe::built_in("jieba").unwrap().to_toml();
         let toml = jieba.replace("[segment]", "[segment]\nuser = \"/etc/passwd\"");
         assert_ne!(toml, jieba);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time_are_told_in_their_unit() {
+    fn durations_are_written_with_their_unit() {
         for (seconds, told) in [
             (0.0, "0s"),
             (1.5, "1.5s"),

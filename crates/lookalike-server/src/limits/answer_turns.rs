@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_leaves_a_turn_to_others() {
+    fn one_client_cannot_hold_every_turn() {
         let turns = Arc::new(AnswerTurns::default());
         let mut first: Vec<_> = (0..4).map(|_| ask(&turns, 1)).collect();
         let had = first.iter().filter(|(_, turn)| turn.is_some()).count();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_takes_no_turn() {
+    fn disconnected_client_takes_no_turn() {
         let turns = Arc::new(AnswerTurns::default());
         let held: Vec<_> = [1, 1, 2].map(|client| ask(&turns, client)).into();
         assert!(held.iter().all(|(_, turn)| turn.is_some()));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_clients_leave_room_for_others() {
+    fn large_clients_leave_room_for_others() {
         let budget = ByteBudget::new(900);
         let first = take_all(&budget, client(1));
         assert_eq!(first.len(), 800);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_nothing_may_take_everything() {
+    fn idle_client_may_take_the_whole_budget() {
         let budget = ByteBudget::new(100);
         assert!(budget.try_take_bytes(client(1), 101).is_none());
         let all = budget.try_take_bytes(client(1), 100).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_given_back_once() {
+    fn parts_are_released_once() {
         let budget = ByteBudget::new(100);
         let mut held = budget.try_take_bytes(client(1), 60).unwrap();
         let part = held.split_bytes(20);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_release_wakes_all_that_wait() {
+    async fn release_wakes_all_waiting_clients() {
         let budget = ByteBudget::new(10);
         let all = budget.try_take_bytes(client(1), 10).unwrap();
         let waiting: Vec<_> = (2..5)
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_a_network() {
+    fn client_is_identified_by_network() {
         let address = |text: &str| ClientId::from_address(text.parse().unwrap());
         assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:2"));
         assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_are_put_back_come_first_again() {
+    fn returned_items_come_first() {
         let mut queue = FairQueue::default();
         for item in ["a1", "a2", "a3"] {
             queue.push(client(1), item);

@@ -72,7 +72,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_second_brings_as_many_requests_as_the_limit() {
+    fn one_second_refills_up_to_the_limit() {
         let (rate, now) = (RequestRate::new(Some(3)), Instant::now());
         let (one, other) = (ClientId::Key(0), ClientId::Key(1));
         let at = |milliseconds| now + Duration::from_millis(milliseconds);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn full_buckets_are_forgotten() {
+    fn full_buckets_are_dropped() {
         let (rate, now) = (RequestRate::new(Some(1)), Instant::now());
         for at in 0..MANY_BUCKETS as u32 {
             rate.take_token(ClientId::Key(at), now);

@@ -228,7 +228,7 @@ mod tests {
     /// Of two concurrent snapshots with one name, one is created. The remains of an interrupted one are
     /// replaced.
     #[test]
-    fn of_snapshots_with_one_name_one_is_made() {
+    fn one_of_two_snapshots_with_one_name_wins() {
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut places = vec![SnapshotPlace::Folder(folder.path().join("not/there"))];
@@ -264,7 +264,7 @@ mod tests {
 
     #[cfg(not(feature = "object-store"))]
     #[test]
-    fn a_program_without_object_stores_refuses_urls() {
+    fn urls_need_the_object_store_feature() {
         let runtime = Runtime::new().unwrap();
         let place = SnapshotPlace::Url("s3://bucket/prefix".to_owned());
         let refused = SnapshotStore::open_place(&place, runtime.handle().clone()).err();

@@ -214,7 +214,7 @@ pub(super) fn prepare_text(
 }
 
 #[test]
-fn every_order_of_turns_is_one_of_whole_calls() {
+fn interleaved_turns_equal_whole_calls() {
     let joined = plan::MatchSettings {
         method: MatchMethod::Join,
         threshold: Threshold::new(0.6).unwrap(),

@@ -33,7 +33,7 @@ const CLIENTS: usize = 6;
 const CALLS: usize = 60;
 
 #[test]
-fn answers_are_those_of_one_after_another() {
+fn concurrent_answers_equal_sequential_ones() {
     for seed in 0..choose_effort(2, 6) {
         let hand = Hand::default();
         let disk = Arc::new(Simulated::new());

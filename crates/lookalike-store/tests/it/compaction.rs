@@ -59,7 +59,7 @@ fn contents(collection: &Collection) -> String {
 /// Ids, texts and metas of deleted or replaced documents are readable on disk until compaction, which is due
 /// after a day, and in no file after it. Live documents stay.
 #[test]
-fn what_was_deleted_is_gone_from_the_disk() {
+fn deleted_documents_are_erased_from_disk() {
     let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..settings(None)
@@ -319,7 +319,7 @@ fn clusters_keep_their_order() {
 
 /// Deletions of earlier versions have no time, so their partitions are due at once.
 #[test]
-fn what_older_versions_deleted_is_erased() {
+fn deletions_of_older_versions_are_erased() {
     let (disk, held) = stored(FIRST);
     let hand = Hand::default();
     let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap();
@@ -383,7 +383,7 @@ fn compaction_is_done_in_small_pieces() {
 
 /// An abandoned compaction leaves no files, and a later call completes it.
 #[test]
-fn compaction_can_be_given_up() {
+fn compaction_can_be_cancelled() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
         Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
@@ -408,7 +408,7 @@ fn compaction_can_be_given_up() {
 
 /// A snapshot made after compaction is complete, and so is a restored one.
 #[test]
-fn a_compacted_collection_is_copied() {
+fn compacted_collection_can_be_copied() {
     let script = replacing_script(65, 120, true);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
@@ -434,7 +434,7 @@ fn by_wall(width: u64) -> CollectionSettings {
 /// Time passes without writes: a document exists until the end of its window, and leaves the disk a 24th of
 /// the window later.
 #[test]
-fn documents_leave_by_the_wall_clock_while_nobody_writes() {
+fn documents_expire_by_the_clock_without_writes() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     hand.set(1000 * S);
     let (wall, plain) = (by_wall(240), settings(Some((240, false))));
@@ -489,7 +489,7 @@ fn documents_leave_by_the_wall_clock_while_nobody_writes() {
 /// A document that arrived late, but within the window, leaves the disk a 24th of the window after it has
 /// left the window, and not together with those that arrived at the same time.
 #[test]
-fn late_documents_leave_by_the_wall_clock_too() {
+fn late_documents_expire_by_the_wall_clock() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     hand.set(1000 * S);
     let collection =
@@ -540,7 +540,7 @@ fn late_documents_leave_by_the_wall_clock_too() {
 
 /// The manifest contains the setting unless it is the default.
 #[test]
-fn the_clock_of_a_collection_is_in_its_manifest() {
+fn clock_is_stored_in_the_manifest() {
     for (settings, expire) in [
         (by_wall(240), ExpiryClock::Wall),
         (settings(Some((240, false))), ExpiryClock::Documents),
@@ -557,7 +557,7 @@ fn the_clock_of_a_collection_is_in_its_manifest() {
 /// Neither readers nor writers wait for compaction. Prints the longest wait on a real disk.
 #[test]
 #[ignore = "measures for some seconds"]
-fn nobody_waits_for_compaction() {
+fn compaction_blocks_no_call() {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 

@@ -71,7 +71,7 @@ fn summarise(answers: Vec<Result<InsertAnswer>>) -> Vec<Result<Option<String>, E
 
 /// The work of a turn decides when others have theirs, and no answer.
 #[test]
-fn turns_change_no_answer() {
+fn length_of_turns_changes_no_answer() {
     let texts = texts(50);
     let documents = || {
         let numbered = texts.iter().enumerate();
@@ -108,7 +108,7 @@ fn turns_change_no_answer() {
 
 /// Beyond the limit nothing is stored, and beyond half of it only what matches. Others keep their verdicts.
 #[test]
-fn costly_documents_are_refused_and_take_no_verdict_away() {
+fn refused_costly_documents_change_no_verdict() {
     let texts = texts(60);
     let limited = collection(400_000, 1 << 21);
     let mut refused = 0;

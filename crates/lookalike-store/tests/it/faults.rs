@@ -24,7 +24,7 @@ const FAULTS: [Fault; 3] = [
 /// One operation fails. From then on nothing is acknowledged, even though the disk works again, and
 /// everything acknowledged before is there afterwards.
 #[test]
-fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
+fn failure_acknowledges_and_loses_nothing() {
     let script = replacing_script(11, 70, true);
     let mut stopped_at = 0;
     for (at, fault) in (1..400).step_by(7).zip(FAULTS.into_iter().cycle()) {
@@ -65,7 +65,7 @@ fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
 /// One operation fails while partitions are compacted. The collection continues as before, or, if it is
 /// unknown whether the list of partitions was written, refuses every insertion. Nothing is lost either way.
 #[test]
-fn compaction_that_fails_loses_nothing() {
+fn failed_compaction_loses_nothing() {
     let script = replacing_script(14, 40, true);
     let before = 36;
     let make = || {
@@ -124,7 +124,7 @@ fn compaction_that_fails_loses_nothing() {
 /// One operation fails while a collection is created. Either no collection exists and it can be created, or
 /// an empty one exists.
 #[test]
-fn a_collection_that_could_not_be_made_can_be() {
+fn failed_creation_can_be_repeated() {
     let whole = Simulated::new();
     make_or_open(&whole).unwrap();
     let mut refused = 0;
@@ -237,7 +237,7 @@ impl Used {
 /// One read fails. The operation that needs it is refused with that error, everything else is answered
 /// correctly, and nothing is lost.
 #[test]
-fn a_read_that_fails_changes_no_answer() {
+fn failed_read_changes_no_answer() {
     let script = replacing_script(13, ALL + 3, true);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
@@ -302,7 +302,7 @@ fn a_read_that_fails_changes_no_answer() {
 
 /// A read that the disk refuses is made again by whoever asks how the collection is, until it succeeds.
 #[test]
-fn a_failing_read_is_told_until_it_succeeds() {
+fn failing_read_is_reported_until_it_succeeds() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
         Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
@@ -331,7 +331,7 @@ fn a_failing_read_is_told_until_it_succeeds() {
 /// The database refuses everything after one read that failed: that is no damage, and is told until the
 /// collection is opened again.
 #[test]
-fn rows_that_could_not_be_read_are_not_damaged() {
+fn unreadable_rows_are_not_called_damaged() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =
         Collection::create_empty(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
@@ -362,7 +362,7 @@ fn rows_that_could_not_be_read_are_not_damaged() {
 
 /// Sketches are a cache: a collection works without them, and has them again once it is opened.
 #[test]
-fn sketches_that_cannot_be_written_stop_nothing() {
+fn unwritable_sketches_stop_no_insert() {
     let mut went_on = 0;
     let insert = |collection: &Collection, id: &str| {
         let documents = prepare(collection, vec![document(id, &format!("one {id}"), None)]);
@@ -402,7 +402,7 @@ fn sketches_that_cannot_be_written_stop_nothing() {
 }
 
 #[test]
-fn a_disk_that_is_nearly_full_is_not_written_to() {
+fn nearly_full_disk_is_not_written_to() {
     let script = script(12, 10, false);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let mut options = hand.options();
@@ -430,7 +430,7 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
 
 /// Expiry makes room on a full disk.
 #[test]
-fn a_full_disk_empties_with_the_window() {
+fn full_disk_is_freed_by_the_window() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let mut options = hand.options();
     options.headroom = 1 << 20;
@@ -464,7 +464,7 @@ fn a_full_disk_empties_with_the_window() {
 
 /// Deletions write rows too, so they need room.
 #[test]
-fn nothing_is_deleted_on_a_disk_that_is_nearly_full() {
+fn nearly_full_disk_refuses_deletions() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let mut options = hand.options();
     options.headroom = 1 << 20;
@@ -487,7 +487,7 @@ fn nothing_is_deleted_on_a_disk_that_is_nearly_full() {
 
 /// A lost manifest is not replaced by that of another collection.
 #[test]
-fn files_without_a_manifest_are_not_written_over() {
+fn files_without_a_manifest_are_not_replaced() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let create = || {
         Collection::create_empty(
@@ -580,7 +580,7 @@ fn run(program: &str, arguments: &[&str], path: &Path) {
 /// A really full disk: acknowledged documents are there once there is room again.
 #[test]
 #[ignore = "mounts a file system, for which it must be root"]
-fn a_full_disk_loses_nothing() {
+fn full_disk_loses_nothing() {
     for megabytes in 3..9 {
         let mounted = Mounted::new(megabytes << 20);
         let path = mounted.0.path();
@@ -624,7 +624,7 @@ fn a_full_disk_loses_nothing() {
 
 /// Acknowledged documents are answered again without the disk; all others are refused.
 #[test]
-fn a_full_disk_answers_again_what_it_has_answered() {
+fn full_disk_repeats_earlier_answers() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let mut options = hand.options();
     options.headroom = 1 << 20;

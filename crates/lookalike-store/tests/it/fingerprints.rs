@@ -53,7 +53,7 @@ pub(crate) fn codes(count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn fingerprints_get_the_verdicts_of_a_scan() {
+fn fingerprint_verdicts_equal_a_scan() {
     for distance in [0, 3, 8] {
         let codes = codes(1500);
         let (mut disk, hand) = (Simulated::new(), Hand::default());
@@ -171,7 +171,7 @@ fn fingerprints_are_sent_again_and_replaced() {
 
 /// A document is not replaced if its replacement cannot be checked.
 #[test]
-fn nothing_is_replaced_by_what_cannot_be_answered() {
+fn refused_replacement_keeps_the_document() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
@@ -201,7 +201,7 @@ fn nothing_is_replaced_by_what_cannot_be_answered() {
 
 /// More documents than one step of the search examines, and few clusters far apart.
 #[test]
-fn clusters_are_paged_wherever_they_stand() {
+fn sparse_clusters_are_paged() {
     const COUNT: usize = 140_000;
     let hand = Hand::default();
     let disk = Arc::new(Simulated::new());

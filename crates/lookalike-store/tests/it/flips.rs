@@ -10,12 +10,12 @@ use crate::power::{Call, script};
 use crate::support::{Hand, Random, prepare};
 
 #[test]
-fn a_flipped_bit_is_noticed_or_harmless() {
+fn flipped_bit_is_detected_or_harmless() {
     flip_bits(false, choose_effort(14, 120));
 }
 
 #[test]
-fn a_flipped_bit_of_compacted_files_is_noticed_or_harmless() {
+fn flipped_bit_after_compaction_is_detected() {
     flip_bits(true, choose_effort(14, 120));
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn erase(disk: &Simulated, name: &str) {
 /// A collection opens from its sketches alone. Missing or damaged ones are computed from the texts, and
 /// written again.
 #[test]
-fn sketches_are_read_or_made_again() {
+fn sketches_are_read_or_recomputed() {
     let script = script(22, 60, false);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);

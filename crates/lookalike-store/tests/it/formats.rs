@@ -93,7 +93,7 @@ fn files(disk: &Simulated, end: &str) -> Vec<String> {
 }
 
 #[test]
-fn collections_of_texts_of_every_version_open() {
+fn text_collections_of_every_version_open() {
     for (name, has_sketches) in [
         (FIRST, false),
         (WITH_SKETCHES, true),
@@ -128,7 +128,7 @@ fn sketches_of_version_1_are_read() {
 }
 
 #[test]
-fn collections_of_fingerprints_of_every_version_open() {
+fn fingerprint_collections_of_all_versions_open() {
     for name in FINGERPRINTS {
         let (disk, held) = stored(name);
         let collection = open(&disk);
@@ -143,7 +143,7 @@ fn collections_of_fingerprints_of_every_version_open() {
 
 /// From the second version on, a list says which partitions exist.
 #[test]
-fn a_lost_partition_of_version_2_is_noticed() {
+fn lost_partition_of_version_2_is_detected() {
     let (disk, _) = stored(SECOND);
     let newest = files(&disk, ".rows").into_iter().max().unwrap();
     let stem = newest.strip_suffix(".rows").unwrap();
@@ -210,7 +210,7 @@ fn write(name: &str, disk: &Simulated, collection: Collection) {
 
 #[test]
 #[ignore = "writes the files of the present version"]
-fn write_collections_of_the_present_version() {
+fn write_collections_of_the_current_version() {
     let script = script(1, CALLS, true);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);

@@ -64,7 +64,7 @@ impl Shared {
 
 /// A thread that takes a turn writes alone, even if no row waits.
 #[test]
-fn a_turn_is_had_alone() {
+fn turn_is_exclusive() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -101,14 +101,14 @@ fn in_every_order(fails: u64, check: fn(&[Result<(), String>])) {
 }
 
 #[test]
-fn what_is_acknowledged_is_written_and_one_writes_at_a_time() {
+fn acknowledged_rows_are_written_by_one_thread() {
     in_every_order(u64::MAX, |answers| {
         assert!(answers.iter().all(Result::is_ok))
     });
 }
 
 #[test]
-fn after_a_failure_nobody_writes_and_all_are_told() {
+fn failure_stops_writing_and_reaches_all() {
     in_every_order(0, |answers| assert!(answers.iter().all(Result::is_err)));
     in_every_order(1, |answers| assert!(answers.iter().any(Result::is_ok)));
 }

@@ -44,7 +44,7 @@ fn assert_is_noticed(disk: &Simulated, hand: &Hand, gone: &str) {
 }
 
 #[test]
-fn lost_rows_are_noticed_wherever_they_were() {
+fn lost_rows_are_detected_at_any_place() {
     let (disk, hand) = filled();
     for gone in files(&disk, ".rows") {
         let lost = disk.copy();
@@ -64,7 +64,7 @@ fn lost_rows_are_noticed_wherever_they_were() {
 }
 
 #[test]
-fn lost_texts_and_a_lost_list_are_noticed() {
+fn lost_texts_and_inventory_are_detected() {
     let (disk, hand) = filled();
     for gone in files(&disk, ".texts")
         .into_iter()
@@ -81,7 +81,7 @@ fn lost_texts_and_a_lost_list_are_noticed() {
 /// Opening needs texts because the sketches are missing, and a text cannot be read. The file is named,
 /// wherever it is among the others that are read at the same time.
 #[test]
-fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
+fn damaged_text_needed_to_open_is_named() {
     let (disk, hand) = filled();
     for name in files(&disk, ".sketches") {
         disk.remove_file(&name).unwrap();
@@ -97,7 +97,7 @@ fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
 
 /// With an outdated list, newer partitions are not mistaken for interrupted creations.
 #[test]
-fn rows_behind_the_list_are_not_removed() {
+fn rows_newer_than_inventory_are_kept() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
     let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
@@ -121,7 +121,7 @@ fn rows_behind_the_list_are_not_removed() {
 
 /// A collection without a list gets one when it is opened.
 #[test]
-fn collections_of_the_first_version_are_watched_from_then_on() {
+fn version_1_gets_an_inventory_when_opened() {
     let (disk, _) = stored(FIRST);
     let hand = Hand::default();
     let rows = files(&disk, ".rows");
@@ -141,7 +141,7 @@ fn collections_of_the_first_version_are_watched_from_then_on() {
 
 /// An unreadable text of a near match is reported as damage by every call.
 #[test]
-fn a_damaged_text_is_damage_for_whoever_is_compared_with_it() {
+fn damaged_text_fails_comparisons_with_it() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
     let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();

@@ -414,7 +414,7 @@ proptest! {
 
 /// Of equal documents that arrive at the same time, exactly one is kept.
 #[test]
-fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
+fn concurrent_equal_documents_keep_exactly_one() {
     let hand = Hand::default();
     let collection =
         Collection::create_empty(Arc::new(Simulated::new()), &settings(None), hand.options())
@@ -458,7 +458,7 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
 /// A document is no duplicate of the one that it replaces, not even if it is only queried or is too late to
 /// be stored.
 #[test]
-fn what_would_be_replaced_is_not_compared_with() {
+fn replaced_document_is_not_compared() {
     let settings = CollectionSettings {
         on_conflict: OnConflict::Replace,
         ..settings(Some((100, false)))
@@ -487,7 +487,7 @@ fn what_would_be_replaced_is_not_compared_with() {
 
 /// An id is taken only while its document is in the window, however long that stays on disk.
 #[test]
-fn an_id_past_the_window_is_free_again() {
+fn expired_id_can_be_reused() {
     for on_conflict in [OnConflict::Refuse, OnConflict::Replace] {
         let settings = CollectionSettings {
             on_conflict,

@@ -375,7 +375,7 @@ fn assert_script_replaces(script: &Script) {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
+fn power_loss_keeps_acknowledged_rows_whole() {
     let count = survive(0..2, choose_effort(8, 45));
     assert!(count >= choose_effort(300, 2000), "{count} losses");
 }
@@ -383,7 +383,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
 /// The long version.
 #[test]
 #[ignore = "takes minutes, and half an hour if it is not optimised"]
-fn nothing_is_lost_in_fifty_thousand_losses() {
+fn fifty_thousand_power_losses_lose_nothing() {
     let (count, seeds) = (AtomicU64::new(0), AtomicU64::new(100));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -472,7 +472,7 @@ fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Ve
 
 /// After each failure there is no collection, and it can be created, or an empty one.
 #[test]
-fn a_collection_that_was_being_made_is_none_or_empty() {
+fn interrupted_creation_leaves_none_or_empty() {
     let (count, wrong) = lose_power_while_made(&Simulated::new(), 1, 1);
     assert!(count > choose_effort(120, 500), "{count}");
     assert!(wrong.is_empty(), "{} wrong; {}", wrong.len(), wrong[0]);
@@ -483,7 +483,7 @@ fn a_collection_that_was_being_made_is_none_or_empty() {
 }
 
 #[test]
-fn a_disk_that_lies_about_syncs_is_caught() {
+fn disk_without_working_sync_is_detected() {
     let losses = lose_power(script(7, 40, false), 7, 30, true);
     let (count, wrong) = (
         losses.count.load(Ordering::SeqCst),
@@ -493,7 +493,7 @@ fn a_disk_that_lies_about_syncs_is_caught() {
 }
 
 #[test]
-fn contents_come_back() {
+fn contents_round_trip() {
     let script = script(3, 60, false);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);

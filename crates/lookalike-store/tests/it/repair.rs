@@ -69,7 +69,7 @@ fn repaired(disk: &Simulated, hand: &Hand) -> (Vec<String>, Vec<serde_json::Valu
 }
 
 #[test]
-fn nothing_is_lost_of_what_is_whole() {
+fn repair_loses_no_intact_document() {
     let (disk, hand, before, _) = filled();
     let (findings, after) = repaired(&disk, &hand);
     assert!(findings.is_empty(), "{findings:?}");
@@ -79,7 +79,7 @@ fn nothing_is_lost_of_what_is_whole() {
 
 /// Given settings replace a lost manifest, if they are the right ones.
 #[test]
-fn settings_stand_in_for_a_manifest() {
+fn settings_replace_a_lost_manifest() {
     let (disk, hand, before, _) = filled();
     let made_with = lookalike_store::read_settings(&disk.copy()).unwrap();
     let repair_with = |disk: &Simulated, settings: Option<&CollectionSettings>| {
@@ -118,7 +118,7 @@ fn database(disk: &Simulated) -> String {
 
 /// Only the rows of the damaged block are lost.
 #[test]
-fn blocks_behind_a_damaged_one_are_saved() {
+fn blocks_after_a_damaged_one_are_recovered() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
     let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
@@ -147,7 +147,7 @@ fn blocks_behind_a_damaged_one_are_saved() {
 
 /// If the row of a deletion is lost, the later document with the same id is saved.
 #[test]
-fn of_documents_with_one_id_the_later_is_saved() {
+fn repair_keeps_the_later_of_equal_ids() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let new = Arc::new(disk.clone());
     let collection = Collection::create_empty(new, &settings(None), hand.options()).unwrap();
@@ -185,7 +185,7 @@ fn of_documents_with_one_id_the_later_is_saved() {
 
 /// Any text or row is damaged: all others are saved, and the loss is named.
 #[test]
-fn what_can_be_read_is_saved_and_the_rest_named() {
+fn readable_documents_are_recovered_rest_named() {
     let (disk, hand, before, inserted) = filled();
     let mut random = Random(9);
     let mut lost_some = 0;
@@ -232,7 +232,7 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
 
 /// A document that was moved by a duplicate precedes it again, wherever it is read from.
 #[test]
-fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
+fn repair_keeps_verdicts_of_refreshed_documents() {
     let settings = settings(Some((240, true)));
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection =

@@ -31,7 +31,7 @@ fn calls_in(copy: &Simulated, script: &Script, calls: std::ops::RangeInclusive<u
 }
 
 #[test]
-fn a_copy_is_all_up_to_one_moment() {
+fn snapshot_is_a_prefix_of_inserts() {
     let script = replacing_script(41, 200, true);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
@@ -86,7 +86,7 @@ fn a_copy_is_all_up_to_one_moment() {
 
 /// All partitions that existed when copying began have expired when it ends.
 #[test]
-fn what_expires_while_it_is_copied_leaves_no_gap() {
+fn expiry_during_a_snapshot_leaves_no_gap() {
     let script = Arc::new(script(42, 200, false));
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = Arc::new(script.create(&disk, &hand));
@@ -117,7 +117,7 @@ fn what_expires_while_it_is_copied_leaves_no_gap() {
 
 /// Documents that are admitted but not yet on disk are not in a copy, and documents that they expire are.
 #[test]
-fn a_copy_is_what_is_on_disk() {
+fn snapshot_equals_the_disk() {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let settings = settings(Some((24, false)));
     let new = Arc::new(disk.clone());
@@ -173,7 +173,7 @@ fn bytes_of(disk: &Simulated) -> u64 {
 }
 
 #[test]
-fn a_copy_leaves_the_headroom() {
+fn snapshot_keeps_the_disk_headroom() {
     let disk = Simulated::new();
     let collection = with_headroom(&disk, HEADROOM);
     let copy = Simulated::new();
@@ -193,7 +193,7 @@ fn a_copy_leaves_the_headroom() {
 /// Others use up the free space during a copy. Those that wait for the copy write only after its files are
 /// removed.
 #[test]
-fn a_copy_that_finds_no_room_is_gone_before_others_write() {
+fn failed_snapshot_is_removed_before_writes() {
     let whole = Simulated::new();
     with_headroom(&Simulated::new(), 0)
         .copy_to_snapshot(&whole)
@@ -286,7 +286,7 @@ fn texts_are_copied_while_others_write() {
 
 /// Bytes that a power failure left after the valid texts and sketches are overwritten while a copy is made.
 #[test]
-fn what_counts_is_copied_though_more_is_there() {
+fn snapshot_ignores_bytes_after_valid_rows() {
     let disk = Simulated::new();
     drop(with_headroom(&disk, 0));
     for ending in [".texts", ".sketches"] {
@@ -352,7 +352,7 @@ impl Disk for Noted {
 
 /// Not every file system keeps the order of name changes, and a manifest marks a copy as complete.
 #[test]
-fn a_restored_collection_has_its_names_before_its_manifest() {
+fn restore_writes_the_manifest_last() {
     let (disk, copy) = (Simulated::new(), Simulated::new());
     with_headroom(&disk, 0).copy_to_snapshot(&copy).unwrap();
     let noted = Noted {

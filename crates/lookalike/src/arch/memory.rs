@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_stay_where_they_are() {
+    fn allocated_lines_never_move() {
         let mut lines = ChunkedLines::new(3);
         for count in 1..100u32 {
             lines.reserve_lines(count.into()).unwrap();

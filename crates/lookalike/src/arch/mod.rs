@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_sees_the_same_words_near() {
+    fn all_instruction_sets_find_the_same_near_words() {
         for seed in 0..500u64 {
             let query = crate::hash::mix_bits(seed) as u32;
             let line = CacheLine(std::array::from_fn(|at| {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_sees_the_same_numbers_near() {
+    fn all_instruction_sets_find_equal_near_numbers() {
         for seed in 0..500u64 {
             let query = crate::hash::mix_bits(seed);
             for limit in [0, 1, 2, 3, 4, 8, 16, 31, 63, 64, 127, 128] {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_counts_the_same_differing_bits() {
+    fn all_instruction_sets_count_equal_bits() {
         let numbers = |seed: u64, blocks: u64| -> Vec<[u64; 8]> {
             let block = |block| {
                 std::array::from_fn(|at| crate::hash::mix_bits(seed ^ block << 8 ^ at as u64))
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_gathers_the_same_bits() {
+    fn all_instruction_sets_gather_equal_bits() {
         let mix = crate::hash::mix_bits;
         let masks = (0..300).map(|seed| mix(seed) & mix(seed ^ 77) >> (seed % 60));
         for mask in masks.chain([0, 1, 1 << 63, u64::MAX]) {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_reads_blocks_like_the_plain_one() {
+    fn all_instruction_sets_read_equal_blocks() {
         let mut state = 1u64;
         for round in 0..2000u64 {
             let mut block = [0; BLOCK];
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_finds_the_same_positions() {
+    fn all_instruction_sets_find_equal_positions() {
         let mut state = 7;
         for round in 0..3000u32 {
             state = crate::hash::mix_bits(state + 1);

@@ -586,7 +586,7 @@ mod tests {
     use crate::hash::mix_bits;
 
     #[test]
-    fn one_of_each_feature_is_left_of_short_and_long_lists() {
+    fn features_become_distinct_in_lists_of_any_size() {
         for (count, kinds) in [(0, 1), (1, 1), (50, 7), (2048, 900), (2049, 900), (9000, 3)] {
             let mut features: Vec<u64> = (0..count)
                 .map(|at| mix_bits(mix_bits(at) % kinds))

@@ -59,7 +59,7 @@ mod tests {
     use crate::plant::random::SplitMix64;
 
     #[test]
-    fn worked_examples() {
+    fn intervals_equal_worked_examples() {
         let close = |estimate: WilsonEstimate, low: f64, high: f64| {
             assert!((estimate.low - low).abs() < 5e-5, "{estimate:?}");
             assert!((estimate.high - high).abs() < 5e-5, "{estimate:?}");
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_sample_still_leave_doubt() {
+    fn complete_success_leaves_an_interval() {
         let estimate = WilsonEstimate::new(50.0, 50);
         assert_eq!((estimate.share, estimate.high), (1.0, 1.0));
         assert!((0.92..0.94).contains(&estimate.low), "{estimate:?}");
     }
 
     #[test]
-    fn nine_intervals_in_ten_and_more_hold_the_truth() {
+    fn ninety_percent_of_intervals_hold_the_truth() {
         let mut random = SplitMix64::from_document(1, "", "coverage");
         for (truth, cases) in [(0.99, 300), (0.95, 100), (0.5, 30), (0.9, 2000)] {
             let holds = (0..1000).filter(|_| {

@@ -88,7 +88,7 @@ impl Model {
 }
 
 #[test]
-fn partners_are_all_later_documents_that_are_similar() {
+fn partners_are_all_similar_later_documents() {
     for (seed, measure, floor) in [
         (1, SimilarityMeasure::Jaccard, 0.8),
         (2, SimilarityMeasure::Jaccard, 0.6),
@@ -152,7 +152,7 @@ fn partners_are_all_later_documents_that_are_similar() {
 /// Features come from the code that sketches documents, by each of its methods. Documents may be drawn
 /// between the start and the comparison.
 #[test]
-fn features_seen_while_sketching_find_the_same_partners() {
+fn features_from_sketching_find_equal_partners() {
     let measures = [
         MatchMethod::Auto,
         MatchMethod::MinHash,
@@ -217,7 +217,7 @@ fn features_seen_while_sketching_find_the_same_partners() {
 /// Long documents are compared in part. A document that reaches the threshold by one feature is found,
 /// and one that misses it by one feature is not.
 #[test]
-fn long_documents_are_found_up_to_the_last_feature() {
+fn long_documents_match_up_to_the_last_feature() {
     let plan = plan(SimilarityMeasure::Jaccard);
     let recipe = Recipe {
         ngram: 1,
@@ -254,7 +254,7 @@ fn long_documents_are_found_up_to_the_last_feature() {
 }
 
 #[test]
-fn of_many_partners_those_with_the_smallest_numbers_are_remembered_in_any_order() {
+fn smallest_partners_are_kept_in_any_order() {
     let plan = plan(SimilarityMeasure::Jaccard);
     let model = Model {
         analyzer: TextAnalyzer::new(&Recipe::default()),
@@ -279,7 +279,7 @@ fn of_many_partners_those_with_the_smallest_numbers_are_remembered_in_any_order(
 }
 
 #[test]
-fn measures_of_texts_have_no_sample() {
+fn text_measures_have_no_sample() {
     for measure in [
         SimilarityMeasure::Cosine,
         SimilarityMeasure::Levenshtein,

@@ -11,7 +11,7 @@ const CAT: &str = "the cat sat on the mat";
 const OTHER_CAT: &str = "the cat sat on a mat";
 
 #[test]
-fn the_steps_add_up() {
+fn steps_are_consistent() {
     for name in Recipe::NAMES {
         let recipe = Recipe::built_in(name).unwrap();
         for text in [
@@ -56,7 +56,7 @@ fn the_steps_add_up() {
 }
 
 #[test]
-fn figures_of_the_cats_by_hand() {
+fn figures_equal_a_worked_example() {
     let compared = compare("words-1", MatchSettings::default(), CAT, OTHER_CAT);
     let value = |name: &str| compared.find_figure(name).unwrap().value.unwrap();
     // {the cat sat on mat} and {the cat sat on a mat}.
@@ -78,7 +78,7 @@ fn figures_of_the_cats_by_hand() {
 }
 
 #[test]
-fn the_verdict_is_that_of_a_run_and_says_why() {
+fn verdict_equals_a_run_and_gives_the_reason() {
     let settings = |method, threshold| MatchSettings {
         method,
         threshold: Threshold::new(threshold).unwrap(),
@@ -123,7 +123,7 @@ fn the_verdict_is_that_of_a_run_and_says_why() {
 }
 
 #[test]
-fn every_measure_decides_by_the_figure_that_is_shown() {
+fn every_measure_decides_by_the_shown_figure() {
     for measure in [
         SimilarityMeasure::Jaccard,
         SimilarityMeasure::Containment,
@@ -150,7 +150,7 @@ fn every_measure_decides_by_the_figure_that_is_shown() {
 }
 
 #[test]
-fn without_a_check_the_figure_of_the_route_is_shown() {
+fn unverified_match_shows_its_route_figure() {
     let settings = MatchSettings {
         measure: SimilarityMeasure::Sketch,
         ..MatchSettings::default()
@@ -185,7 +185,7 @@ fn without_a_check_the_figure_of_the_route_is_shown() {
 }
 
 #[test]
-fn other_tools_texts_are_compared_as_they_normalise_them() {
+fn compat_texts_are_normalised_by_their_scheme() {
     let text = " THE  Cat, sat\u{3000}on Ünter-den ΟΔΟΣ 猫。 x_y ";
     for (name, expected) in [
         ("1e0ng", "thecatsatonünterdenοδος猫x_y"),
@@ -235,7 +235,7 @@ fn texts_without_features_have_no_figures() {
 }
 
 #[test]
-fn without_a_check_the_sketches_are_the_reason() {
+fn unverified_match_has_sketches_as_reason() {
     let by = |method, distance| MatchSettings {
         method,
         distance,
@@ -262,7 +262,7 @@ fn without_a_check_the_sketches_are_the_reason() {
 }
 
 #[test]
-fn too_few_shared_features_are_the_reason_where_they_are() {
+fn too_few_shared_features_are_given_as_reason() {
     let settings = MatchSettings {
         method: MatchMethod::Join,
         measure: SimilarityMeasure::Levenshtein,
@@ -284,7 +284,7 @@ fn too_few_shared_features_are_the_reason_where_they_are() {
 }
 
 #[test]
-fn texts_that_differ_too_much_to_be_measured_say_so() {
+fn too_different_texts_are_reported() {
     let [a, b] = [1u32, 5].map(|from| (from..from + 6).collect::<Vec<_>>());
     let levenshtein = |most| {
         let mut figures = Vec::new();
@@ -307,7 +307,7 @@ fn texts_that_differ_too_much_to_be_measured_say_so() {
 }
 
 #[test]
-fn what_sketches_are_made_of_is_shown() {
+fn inputs_of_sketches_are_shown() {
     let compared = compare("words-1", MatchSettings::default(), CAT, OTHER_CAT);
     let [a, b] = [&compared.a.smallest, &compared.b.smallest];
     assert!(a.is_sorted() && (a.len(), b.len()) == (5, 6));

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_others_at_every_length() {
+    fn digests_equal_references_at_every_length() {
         for length in 0..=200 {
             let message = message(length);
             let expected = ::md5::Md5::digest(&message).to_vec();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_agree_with_one_message_at_a_time() {
+    fn lanes_equal_single_messages() {
         let (bytes, ranges) = messages();
         for cpu in Cpu::detect_all() {
             for count in [0, 1, 2, LANES - 1, LANES, LANES + 1, ranges.len()] {

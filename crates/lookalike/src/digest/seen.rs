@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart_at_every_length() {
+    fn messages_are_distinct_at_every_length() {
         let bytes = b"\0\0\0\0abcdefghijklmnopq\0\0\0\0";
         let mut all = Vec::new();
         for start in 0..bytes.len() {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_right_or_gone() {
+    fn cached_hashes_are_correct_or_evicted() {
         let mut seen = HashCache::default();
         let message = |at: u32| ShortMessage::from_word(at);
         assert_eq!(seen.get(message(7)), None);

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_features_are_themselves_again() {
+    fn packed_features_round_trip() {
         let features = [
             ("", 1.0),
             ("a b", 0.1),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn features_that_are_cut_off_are_refused() {
+    fn truncated_features_are_refused() {
         let bounds = MatchBounds {
             features: true,
             ..MatchBounds::default()

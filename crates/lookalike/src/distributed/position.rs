@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_compare_as_the_policy_says_and_hold_the_id() {
+    fn positions_follow_the_order_and_hold_the_id() {
         let ids = [
             "",
             "\0",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_position_are_refused() {
+    fn invalid_position_bytes_are_refused() {
         for (first, bytes) in [
             (DocumentOrder::Least, &[][..]),
             (DocumentOrder::Least, &[0, 0, 1]),

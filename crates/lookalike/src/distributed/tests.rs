@@ -396,7 +396,7 @@ fn at(method: MatchMethod, measure: SimilarityMeasure, threshold: f64) -> MatchS
 }
 
 #[test]
-fn the_result_is_that_of_one_machine() {
+fn shuffle_equals_one_machine() {
     let mut random = Random(7);
     let firsts = [
         DocumentOrder::Smallest,
@@ -446,7 +446,7 @@ fn the_result_is_that_of_one_machine() {
 }
 
 #[test]
-fn documents_of_one_template_are_no_square_of_comparisons() {
+fn template_documents_are_not_compared_pairwise() {
     let mut random = Random(3);
     let length = 200;
     let words = |random: &mut Random, count: usize| -> Vec<String> {
@@ -486,7 +486,7 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
 }
 
 #[test]
-fn many_repeats_are_told_what_the_walk_tells_them() {
+fn repeats_get_the_verdicts_of_a_batch() {
     // b is removed for a. Its later repeats match c, which is kept, better than a.
     let setup = setup(
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),
@@ -519,7 +519,7 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
 }
 
 #[test]
-fn a_component_beyond_the_limit_is_refused() {
+fn component_beyond_the_limit_is_refused() {
     let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
     let text = "a".repeat(400);
     let settle = |limit: u64, components: [u64; 3]| {
@@ -544,7 +544,7 @@ fn a_component_beyond_the_limit_is_refused() {
 }
 
 #[test]
-fn parts_and_known_documents_are_those_of_one_machine() {
+fn partitions_and_known_documents_equal_a_batch() {
     let mut random = Random(11);
     let recipe = Recipe::default();
     let settings = [
@@ -614,7 +614,7 @@ fn repeated_ids_are_named() {
 }
 
 #[test]
-fn damaged_blocks_are_refused_and_do_not_panic() {
+fn damaged_blocks_are_refused_without_panic() {
     let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
     let mut random = Random(1);
     let mut scatter = DocumentScatterer::new(setup.clone());

@@ -55,7 +55,7 @@ fn near(a: Option<f64>, b: f64) -> bool {
 }
 
 #[test]
-fn ratios_by_hand() {
+fn ratios_equal_worked_examples() {
     let counts = |true_positives, false_positives, false_negatives| ConfusionCounts {
         true_positives,
         false_positives,
@@ -73,7 +73,7 @@ fn ratios_by_hand() {
 }
 
 #[test]
-fn curves_are_those_of_scikit_learn() {
+fn curves_equal_scikit_learn() {
     for vector in vectors() {
         let Some(given) = vector.get("curve") else {
             continue;
@@ -101,7 +101,7 @@ fn curves_are_those_of_scikit_learn() {
 }
 
 #[test]
-fn clusters_are_those_of_scikit_learn() {
+fn clusters_equal_scikit_learn() {
     let integers = |value: &Value| -> Vec<u64> {
         let values = value.as_array().unwrap().iter();
         values.map(|value| value.as_u64().unwrap()).collect()
@@ -139,7 +139,7 @@ fn clusters_are_those_of_scikit_learn() {
 }
 
 #[test]
-fn clusters_by_hand() {
+fn cluster_figures_equal_worked_examples() {
     // {a b c} {d e} {f} against {a b} {c d e} {f}, and four documents that are alone in both.
     let predicted = [1, 1, 1, 2, 2, 3];
     let truth = [7, 7, 8, 8, 8, 9];
@@ -175,7 +175,7 @@ fn clusters_by_hand() {
 }
 
 #[test]
-fn the_best_point_is_the_strictest_of_the_best() {
+fn best_point_is_the_strictest_of_equals() {
     let pairs = [
         (Some(0.9), true),
         (Some(0.8), true),
@@ -212,7 +212,7 @@ fn the_best_point_is_the_strictest_of_the_best() {
 }
 
 #[test]
-fn thresholds_are_round_numbers_that_decide_alike() {
+fn thresholds_are_rounded_without_effect() {
     let scores = [0.9, 2.0 / 3.0, 0.6655, 0.25, 0.25 - 1e-13];
     let curve = PrecisionRecallCurve::new(scores.map(|score| (Some(score), true)), 0);
     let thresholds: Vec<_> = (0..5).map(|at| curve.rounded_threshold(at, 0.2)).collect();
@@ -255,7 +255,7 @@ fn simulated(rng: &mut Numbers, units: u32, recall: f64) -> Vec<PairObservation>
 }
 
 #[test]
-fn intervals_cover_the_truth_as_often_as_they_say() {
+fn intervals_have_their_stated_coverage() {
     let mut rng = Numbers(5);
     let (truth, rounds) = (0.7, 200);
     let mut covered = 0;
@@ -275,7 +275,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn runs_of_cuts_are_counted_like_single_ones() {
+fn ranges_of_cuts_are_counted_like_single_cuts() {
     let mut rng = Numbers(9);
     let cuts = 128;
     let observations: Vec<_> = (0..300)
@@ -316,7 +316,7 @@ fn runs_of_cuts_are_counted_like_single_ones() {
 }
 
 #[test]
-fn classes_of_texts() {
+fn texts_are_classified_by_script_and_length() {
     let class = |text: &str| {
         let class = TextClass::classify_text(text);
         (class.script.name(), class.length.name(), class.tokens)
@@ -414,7 +414,7 @@ const METHODS: [(MatchMethod, SimilarityMeasure); 13] = [
 ];
 
 #[test]
-fn every_method_is_measured_on_pairs_and_on_groups() {
+fn every_method_is_measured_on_pairs_and_groups() {
     let mut rng = Numbers(1);
     let pairs = pairs_of_texts(&mut rng, 60, 90);
     let texts: Vec<String> = pairs.texts().to_vec();
@@ -452,7 +452,7 @@ fn every_method_is_measured_on_pairs_and_on_groups() {
 }
 
 #[test]
-fn the_method_is_what_a_run_finds() {
+fn measured_method_equals_a_run() {
     use super::scored::ScoredPairs;
     use crate::matching::{CopyPairs, MatchCorpus, find_pairs};
     use crate::sketches::DocumentSketcher;
@@ -556,7 +556,7 @@ fn pairs_across_groups_are_all_found() {
 }
 
 #[test]
-fn nothing_depends_on_the_order_of_rows_and_sides() {
+fn results_do_not_depend_on_rows_and_sides() {
     let labelled = pairs_of_texts(&mut Numbers(4), 50, 40);
     let count = labelled.texts().len() as u32;
     let place = |document: DocId| DocId(count - 1 - document.0);
@@ -604,7 +604,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
-fn nothing_leaks_from_one_half_into_the_other() {
+fn halves_share_no_text() {
     let mut rng = Numbers(2);
     let pairs = pairs_of_texts(&mut rng, 100, 20);
     let mut texts = pairs.texts().to_vec();
@@ -644,7 +644,7 @@ fn nothing_leaks_from_one_half_into_the_other() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn unmeasurable_settings_are_refused() {
     let texts = || vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
     let refused = |labelled: crate::Result<LabelledTexts>| labelled.unwrap_err().to_string();
     let of_pairs = |pairs| refused(LabelledTexts::from_pairs(texts(), pairs, Vec::new()));
@@ -680,7 +680,7 @@ fn what_cannot_be_measured_is_refused() {
 }
 
 #[test]
-fn poor_texts_match_only_what_is_equal() {
+fn texts_too_short_match_only_equal_texts() {
     let texts = ["", " ", "🙂", "🙂 ", "one", "ONE", "two"].map(str::to_owned);
     let pairs = vec![
         pair(0, 1, true),
@@ -739,7 +739,7 @@ fn shuffled(rng: &mut Numbers, count: u32) -> LabelledTexts {
 }
 
 #[test]
-fn tuning_finds_the_features_that_tell_pairs_apart() {
+fn tuning_finds_discriminating_features() {
     let labelled = shuffled(&mut Numbers(12), 60);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
@@ -769,7 +769,7 @@ fn tuning_finds_the_features_that_tell_pairs_apart() {
 }
 
 #[test]
-fn what_is_as_good_is_decided_by_order() {
+fn equal_settings_are_decided_by_order() {
     let labelled = pairs_of_texts(&mut Numbers(4), 60, 40);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
@@ -795,7 +795,7 @@ fn what_is_as_good_is_decided_by_order() {
 }
 
 #[test]
-fn a_goal_of_precision_is_kept_or_refused() {
+fn precision_goal_is_reached_or_refused() {
     let labelled = pairs_of_texts(&mut Numbers(4), 60, 40);
     let lowest = Threshold::new(0.05).unwrap();
     let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
@@ -843,7 +843,7 @@ fn tuning_depends_on_neither_rows_nor_threads() {
 }
 
 #[test]
-fn jieba_is_tried_where_there_is_chinese() {
+fn jieba_is_tried_on_chinese_texts() {
     let english = shuffled(&mut Numbers(5), 4);
     let texts = ["今晚有讲座", "今晚有講座", "明天下雨"].map(str::to_owned);
     let pairs = vec![pair(0, 1, true), pair(0, 2, false)];
@@ -865,7 +865,7 @@ fn jieba_is_tried_where_there_is_chinese() {
 }
 
 #[test]
-fn weights_of_the_table_are_tried_with_its_own_features() {
+fn table_weights_are_tried_with_their_features() {
     let labelled = shuffled(&mut Numbers(5), 20);
     let lowest = Threshold::new(0.05).unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -944,7 +944,7 @@ fn of_words(method: MatchMethod, measure: SimilarityMeasure) -> EvaluatedSetting
 /// Similar pairs of any similarity, and others from .6 on only: nothing says what a lower threshold finds
 /// wrongly.
 #[test]
-fn no_threshold_is_chosen_where_labels_do_not_reach() {
+fn no_threshold_is_chosen_beyond_the_labels() {
     let similar = [(8, 20), (12, 20), (16, 20), (18, 20), (20, 20)];
     let settings = [of_words(MatchMethod::Auto, SimilarityMeasure::Jaccard)];
     let chosen = |labelled: &LabelledTexts, goal| {
@@ -995,7 +995,7 @@ fn no_threshold_is_chosen_where_labels_do_not_reach() {
 
 /// A precision that every threshold keeps says nothing of the setting.
 #[test]
-fn a_goal_of_precision_that_labels_cannot_judge_is_not_reached() {
+fn precision_goal_needs_enough_labels() {
     let similar = [(8, 20), (12, 20), (16, 20), (18, 20), (20, 20)];
     let goal = |least| tune_options(TuningGoal::Precision(least));
     let settings = [
@@ -1026,7 +1026,7 @@ fn a_goal_of_precision_that_labels_cannot_judge_is_not_reached() {
 }
 
 #[test]
-fn a_setting_is_tried_on_documents() {
+fn setting_is_tried_on_documents() {
     let texts = ["a b c d e", "a b c d f", "g h i j k", "a b c d e"].map(str::to_owned);
     let at = |threshold| {
         let mut setting = of_words(MatchMethod::Auto, SimilarityMeasure::Jaccard);

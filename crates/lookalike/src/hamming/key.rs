@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_covering_key_finds_all_within_one_flip() {
+    fn covering_key_finds_all_within_one_flip() {
         for (code, most) in [(CoveringCode::TwoOf15, 15), (CoveringCode::OneOf31, 16)] {
             for bits in [code.key_bits(), code.key_bits() - 1, 14, 5, 1] {
                 let key = BlockKey::Covering {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn bucket_and_remainder_tell_the_source() {
+    fn bucket_and_remainder_restore_the_source() {
         for code in [CoveringCode::TwoOf15, CoveringCode::OneOf31] {
             for bits in [code.key_bits(), code.key_bits() - 3, 1] {
                 let key = BlockKey::Covering {
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direct_key_finds_all_within_its_radius() {
+    fn direct_key_finds_all_within_its_radius() {
         let mut segments = BitSegments::default();
         (segments[0], segments[1]) = ((40, 9), (3, 6));
         let mask = 0x1ff << 40 | 0x3f << 3;
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_come_with_their_weight() {
+    fn deltas_have_their_weight() {
         let key = BlockKey::Direct {
             segments: [(0, 12); MOST_SEGMENTS],
             bits: 12,

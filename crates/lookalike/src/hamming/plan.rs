@@ -761,7 +761,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_see_every_pair_within_their_distance() {
+    fn plans_find_every_pair_within_their_distance() {
         for bits in 8..=13 {
             for distance in 0..=6.min(bits - 1) {
                 for plan in HammingPlan::all_plans(&request(1000, bits, distance)).unwrap() {
@@ -779,7 +779,7 @@ mod tests {
     /// Tries all radii of all cuts of a few bits. A plan is complete exactly when Σ(r + 1) > k,
     /// unless a block is too narrow to differ in more bits than its radius.
     #[test]
-    fn the_pigeonhole_rule_is_sharp() {
+    fn pigeonhole_rule_is_tight() {
         let cuts: [&[u32]; 5] = [&[9], &[5, 4], &[3, 3, 3], &[4, 3, 2], &[3, 2, 2, 2]];
         for widths in cuts {
             for code in 0..4u32.pow(widths.len() as u32) {
@@ -818,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_need_a_block_more_than_may_differ() {
+    fn combinations_need_one_block_above_distance() {
         let plan = |blocks: u32, chosen, distance| {
             let widths = vec![12 / blocks; blocks as usize];
             let distance = Distance::new(distance, 12).unwrap();
@@ -838,7 +838,7 @@ mod tests {
     }
 
     #[test]
-    fn the_classic_plans_have_their_names() {
+    fn classic_plans_have_their_names() {
         let named = |name| HammingPlan::from_name(name, &request(50_000_000, 64, 3));
         let four = named("4x16").unwrap();
         assert_eq!(four.plan_shape().to_string(), "16,16,16,16; 0,0,0,0");
@@ -906,7 +906,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_keeps_within_its_memory() {
+    fn chosen_plan_fits_the_memory_limit() {
         let free = PlanRequest {
             memory: Some(u64::MAX),
             ..request(50_000_000, 64, 3)
@@ -944,7 +944,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_an_index_stays_comfortable() {
+    fn default_plan_has_moderate_memory() {
         for (count, bits, distance) in [(50_000_000, 64, 3), (1 << 30, 64, 6), (50_000_000, 128, 7)]
         {
             let free = request(count, bits, distance);
@@ -963,7 +963,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_planned_is_refused() {
+    fn impossible_plans_are_refused() {
         for (bits, distance) in [(7, 1), (129, 1), (64, 17)] {
             let distance = Distance::new(distance, 200).unwrap();
             assert!(
@@ -988,7 +988,7 @@ mod tests {
 
     /// Average loads from 3 to 80 entries per bucket, for both layouts and both widths.
     #[test]
-    fn the_memory_predicted_is_what_is_taken() {
+    fn predicted_memory_matches_used_memory() {
         fn check<C: FingerprintCode>(bits: u32, codes: &[C]) {
             for load in [3, 8, 12, 15, 17, 20, 24, 40, 61, 80] {
                 for layout in [BucketLayout::Lines, BucketLayout::Packed] {
@@ -1019,7 +1019,7 @@ mod tests {
 
     /// These plans were measured to be as fast or faster there, and smaller.
     #[test]
-    fn fifty_million_are_searched_in_lines() {
+    fn fifty_million_fingerprints_use_lines() {
         for (distance, shape) in [(3, "32,32; 1,1"), (6, "22,21,21; 2,1,1")] {
             let chosen = HammingPlan::choose_plan(&request(50_000_000, 64, distance)).unwrap();
             assert_eq!(chosen.bucket_layout(), BucketLayout::Lines, "{chosen}");
@@ -1028,7 +1028,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_fast_plans_the_smallest_is_best() {
+    fn smallest_of_equally_fast_plans_is_chosen() {
         let count = 50_000_000;
         let plans = HammingPlan::all_plans(&request(count, 64, 3)).unwrap();
         let best = HammingPlan::best_of(plans.clone(), count)

@@ -229,14 +229,14 @@ mod tests {
     use crate::hash::mix_bits;
 
     #[test]
-    fn the_neighbourhood_of_64_bits_at_distance_3_has_43_745() {
+    fn ball_of_64_bits_at_distance_3_has_43745_codes() {
         let mut count = 0;
         neighbourhood(7u64, 64, Distance::new(3, 64).unwrap(), |_| count += 1);
         assert_eq!(count, 43_745);
     }
 
     #[test]
-    fn the_baselines_agree() {
+    fn baselines_agree() {
         for bits in [8, 20] {
             let mask = low_bits_mask(bits) as u64;
             let codes: Vec<u64> = (0..300).map(|seed| mix_bits(seed % 250) & mask).collect();

@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_out_nothing_that_reaches_the_threshold_and_nearly_all_else() {
+    fn filter_keeps_matches_and_rejects_most_others() {
         for hundredths in [30, 60, 75, 80, 90, 95] {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
             for common in [12, 40, 60, 128, 300, 1100, 5000] {
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_all_sizes_are_safe() {
+    fn sets_of_all_sizes_keep_their_matches() {
         let set = |at: u64| {
             let (shared, own) = (1 + at % 40 * (at % 7), at % 11 * (at % 5));
             let few = (0..at % 3).map(|rare| 1 << 50 | rare);
@@ -700,7 +700,7 @@ mod tests {
 
     /// Covers bitmaps of all lengths and all instruction sets of this machine.
     #[test]
-    fn a_scan_leaves_what_is_not_ruled_out() {
+    fn scan_yields_pairs_not_ruled_out() {
         let threshold = Threshold::new(0.8).unwrap();
         for common in [20, 50, 100, 200, 400, 1100] {
             let mut sets = siblings(300, common, common / 17 + 1);
@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn crowds_are_what_crowded_groups_connect() {
+    fn dense_buckets_are_joined_by_shared_documents() {
         let sets = siblings(12, 30, 2);
         let mut builder = CandidateBucketsBuilder::new(12);
         let sides = |key, full: &[DocumentRank], probing: &[DocumentRank]| {
@@ -774,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_have_one_seat() {
+    fn equal_texts_share_one_slot() {
         let sets = [siblings(3, 40, 15), siblings(1, 40, 15)].concat();
         let mut builder = CandidateBucketsBuilder::new(4);
         builder.push_bucket(0..3);

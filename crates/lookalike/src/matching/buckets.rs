@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_like_the_library() {
+    fn sort_equals_the_standard_library() {
         for length in [0u32, 1, 100, 5000, 20_000, 70_000] {
             for distinct in [1, 50, 1 << 40] {
                 let key = |rank: u32| crate::hash::mix_bits(u64::from(rank) % distinct);
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn only_shared_keys_make_groups_and_kept_members_move_to_the_front() {
+    fn shared_keys_make_buckets_kept_members_first() {
         let mut buckets = groups(5, &[(7, 3), (7, 0), (7, 1), (9, 2), (8, 1), (8, 4), (7, 3)]);
         assert_eq!(buckets.buckets_of(0).len(), 1);
         assert_eq!(buckets.buckets_of(1).len(), 2);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_the_probing_side_do_not_meet_one_another() {
+    fn probing_documents_do_not_meet_each_other() {
         let mut builder = CandidateBucketsBuilder::new(6);
         let sides = |key, full: &[DocumentRank], probing: &[DocumentRank]| {
             let full = full

@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_read_off_the_second_half() {
+    fn growth_is_estimated_from_the_second_half() {
         let course = |of: &dyn Fn(u64) -> u64| -> Vec<(usize, u64)> {
             let ends = [0, 32, 96, 224, 1000, 3000, 5000, 10_000];
             ends.iter().map(|&at| (at as usize, of(at))).collect()

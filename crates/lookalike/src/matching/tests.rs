@@ -933,7 +933,7 @@ fn varied(settings: MatchSettings, round: usize) -> MatchSettings {
 }
 
 #[test]
-fn every_method_and_measure_is_the_model() {
+fn every_method_and_measure_equals_the_model() {
     let mut random = Random(1);
     for method in METHODS {
         for measure in MEASURES {
@@ -957,7 +957,7 @@ fn every_method_and_measure_is_the_model() {
 }
 
 #[test]
-fn any_circumstances_are_the_model() {
+fn random_settings_equal_the_model() {
     for seed in 0..choose_effort(50, 150) {
         let mut random = Random(seed << 32);
         let threshold = random.one_of(&[0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]);
@@ -975,7 +975,7 @@ fn any_circumstances_are_the_model() {
 }
 
 #[test]
-fn borders_of_blocks_are_no_borders() {
+fn block_borders_change_no_verdict() {
     let mut random = Random(2);
     // Blocks end at 32, 96, 224, 480, 992, 2016 and 4064.
     for count in [95, 96, 97, 223, 225, 480, 993, 2015, 2017, 4100] {
@@ -1024,7 +1024,7 @@ fn template(random: &mut Random, count: usize, common: usize, own: usize) -> Vec
 }
 
 #[test]
-fn hot_groups_lose_no_pair() {
+fn dense_buckets_lose_no_pair() {
     let mut random = Random(3);
     for (method, measure, threshold) in [
         (MatchMethod::MinHash, SimilarityMeasure::Jaccard, 0.9),
@@ -1095,7 +1095,7 @@ fn hot_groups_lose_no_pair() {
 /// Documents of more than a thousand features each, many of them their own, and some texts twice.
 /// Features that occur once, keys of full prefixes and bitmaps are learned in several parts.
 #[test]
-fn long_siblings_and_their_copies_are_the_model() {
+fn long_template_texts_equal_the_model() {
     let mut random = Random(8);
     let mut number = 10_000;
     let mut texts: Vec<String> = Vec::new();
@@ -1152,7 +1152,7 @@ fn long_siblings_and_their_copies_are_the_model() {
 /// For every two sizes with as few shared features as the threshold requires, all of them last in the
 /// order: the first shared one is still in both prefixes. With one feature fewer it need not be.
 #[test]
-fn prefixes_meet_at_the_threshold_and_hardly_below() {
+fn prefixes_collide_at_threshold_rarely_below() {
     for hundredths in (5..=100).step_by(5).chain([1, 33, 67, 99]) {
         let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
         for smaller in 1..80 {
@@ -1188,7 +1188,7 @@ const ENDLESS: SurveyLimits = SurveyLimits {
 /// Documents of one template a little below the threshold share bands or rare features, and few of the
 /// 4.5 million pairs are compared.
 #[test]
-fn siblings_below_the_threshold_are_hardly_compared() {
+fn texts_of_one_template_are_rarely_compared() {
     let mut random = Random(7);
     for (method, anywhere, own) in [
         (MatchMethod::Join, false, 29),
@@ -1226,7 +1226,7 @@ fn siblings_below_the_threshold_are_hardly_compared() {
 }
 
 #[test]
-fn more_documents_of_one_template_than_a_group_holds() {
+fn template_larger_than_a_bucket_loses_no_pair() {
     let mut random = Random(4);
     let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(
@@ -1247,7 +1247,7 @@ fn more_documents_of_one_template_than_a_group_holds() {
 }
 
 #[test]
-fn the_number_of_threads_does_not_count() {
+fn results_do_not_depend_on_threads() {
     let mut random = Random(5);
     for method in [
         MatchMethod::Auto,
@@ -1285,7 +1285,7 @@ fn the_number_of_threads_does_not_count() {
 }
 
 #[test]
-fn a_threshold_above_every_similarity_removes_equal_texts_only() {
+fn maximum_threshold_removes_equal_texts_only() {
     let mut random = Random(6);
     for method in METHODS {
         let mut texts: Vec<String> = (0..200)
@@ -1442,7 +1442,7 @@ fn fingerprints_of_every_width_are_searched() {
 }
 
 #[test]
-fn the_join_finds_every_pair() {
+fn join_finds_every_pair() {
     let mut random = Random(9);
     for threshold in [0.05, 0.5, 0.8, 1.0] {
         let settings = settings(threshold, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
@@ -1465,7 +1465,7 @@ fn the_join_finds_every_pair() {
 }
 
 #[test]
-fn the_bands_reach_the_recall_that_the_plan_predicts() {
+fn bands_reach_the_predicted_recall() {
     const PAIRS: usize = 600;
     for (threshold, union) in [(0.8, 150), (0.8, 400), (0.6, 200), (0.9, 200), (0.998, 500)] {
         let settings = settings(
@@ -1508,7 +1508,7 @@ fn the_bands_reach_the_recall_that_the_plan_predicts() {
 }
 
 #[test]
-fn of_given_documents_the_earliest_of_the_most_similar_is_named() {
+fn earliest_most_similar_known_document_is_named() {
     // With single words as features, both given texts have similarity 1, though only one is equal.
     for between in [0, 1, 40, 300] {
         let mut texts = ["b a", "a b"].map(str::to_owned).to_vec();
@@ -1527,7 +1527,7 @@ fn of_given_documents_the_earliest_of_the_most_similar_is_named() {
 }
 
 #[test]
-fn a_chain_keeps_both_ends() {
+fn chain_keeps_both_ends() {
     let texts = [
         pair_of(9, 1, 0)[0].clone(),
         pair_of(9, 0, 1)[1].clone(),
@@ -1546,7 +1546,7 @@ fn a_chain_keeps_both_ends() {
 }
 
 #[test]
-fn a_window_parts_equal_texts() {
+fn window_separates_equal_texts() {
     let texts = vec!["the same text".to_owned(); 4];
     let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let mut run = Run::new(&ANALYZERS[0], settings, texts);
@@ -1563,7 +1563,7 @@ fn a_window_parts_equal_texts() {
 /// Expected by hand: the third is out of the first's reach, so the fourth is paired with the third.
 /// Without the window, all are paired with the first.
 #[test]
-fn each_copy_is_paired_with_the_earliest_within_reach() {
+fn copies_are_paired_with_earliest_in_the_window() {
     let mut texts = vec!["the same text".to_owned(); 4];
     texts.extend(["the same text again".to_owned(), "the same text".to_owned()]);
     let settings = settings(0.6, MatchMethod::Join, SimilarityMeasure::Jaccard, 3);
@@ -1589,7 +1589,7 @@ fn each_copy_is_paired_with_the_earliest_within_reach() {
 }
 
 #[test]
-fn a_million_equal_texts_take_no_time() {
+fn million_equal_texts_take_linear_time() {
     let run = Run::new(
         &ANALYZERS[1],
         settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
@@ -1620,7 +1620,7 @@ fn a_million_equal_texts_take_no_time() {
 }
 
 #[test]
-fn progress_is_told_up_to_the_end() {
+fn progress_is_reported_to_the_end() {
     let mut random = Random(10);
     let settings = settings(0.8, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3);
     let run = Run::new(&ANALYZERS[0], settings, clustered(&mut random, 300));
@@ -1642,7 +1642,7 @@ fn progress_is_told_up_to_the_end() {
 }
 
 #[test]
-fn a_text_that_cannot_be_had_again_ends_the_run() {
+fn failed_second_reading_ends_the_run() {
     struct Lost;
     impl DocumentSource for Lost {
         fn append_features(&self, _: DocId, _: &mut Vec<u64>) -> Result<()> {
@@ -1677,7 +1677,7 @@ fn a_text_that_cannot_be_had_again_ends_the_run() {
 }
 
 #[test]
-fn a_caller_can_end_the_search_for_pairs() {
+fn pair_search_can_be_cancelled() {
     let run = Run::new(
         &ANALYZERS[0],
         settings(0.5, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
@@ -1697,7 +1697,7 @@ fn a_caller_can_end_the_search_for_pairs() {
 /// The price of a survey is bounded by steps, whatever the measure and however long the texts, and its
 /// counts do not depend on the number of threads.
 #[test]
-fn a_survey_takes_a_bounded_number_of_steps() {
+fn survey_takes_a_bounded_number_of_steps() {
     let mut random = Random(11);
     let texts: Vec<String> = (0..120)
         .map(|_| {

@@ -418,7 +418,7 @@ mod tests {
 
     /// Compares with a list, with numbers that cross 2³² and half of that.
     #[test]
-    fn finds_what_a_list_finds() {
+    fn bucket_map_equals_a_list() {
         for start in [0, u64::from(u32::MAX) - 3000, (1 << 31) - 3000] {
             let mut buckets = StreamBuckets::default();
             let mut list: Vec<(u64, u64)> = Vec::new();
@@ -455,7 +455,7 @@ mod tests {
     /// Keys as many as are followed at once, one fewer, one more and several times as many. Chains have
     /// very different lengths; some end at expired entries, and some keys have none.
     #[test]
-    fn many_keys_find_what_each_of_them_finds() {
+    fn key_list_finds_what_each_key_finds() {
         let mut buckets = StreamBuckets::default();
         for number in 0..30_000u64 {
             let side =
@@ -496,7 +496,7 @@ mod tests {
 
     /// A head has room for its place and its filter, however large its shard is.
     #[test]
-    fn heads_tell_most_keys_that_are_not_there() {
+    fn bucket_heads_reject_most_absent_keys() {
         for place_bits in [3, 9, 17, 30, 31, 32] {
             let shard = BucketShard {
                 place_bits,
@@ -529,7 +529,7 @@ mod tests {
 
     /// A shard with some long chains and most expired entries in the sorted part.
     #[test]
-    fn chains_stand_side_by_side_after_growing() {
+    fn chains_are_contiguous_after_growth() {
         let mut shard = BucketShard::default();
         for number in 0..3000u32 {
             if shard.entries.len() == shard.entries.capacity() {
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_takes_no_room() {
+    fn expired_entries_take_no_memory() {
         let mut buckets = StreamBuckets::default();
         let empty = buckets.memory_bytes();
         let mut most = 0;

@@ -136,7 +136,7 @@ mod tests {
     /// All that the prefilter rejects, the summary rejects too; and the prefilter rejects nearly all
     /// that the summary does.
     #[test]
-    fn rules_out_what_a_brief_rules_out() {
+    fn prefilter_rejects_only_what_summaries_reject() {
         for hundredths in [10, 50, 80, 95, 100] {
             let settings = MatchSettings {
                 method: MatchMethod::Join,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_where_it_must_not() {
+    fn prefilter_without_data_rejects_nothing() {
         let plan = MatchPlan::new(&Recipe::default(), MatchSettings::default()).unwrap();
         let prefilters = PrefilterTable::new(&plan);
         let summary = |size: u32| prefilters.prefilter_of(Some(SetSummary::new(1, size, &[3, 4])));

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_stand_first() {
+    fn rarest_features_come_first() {
         let mut random = 1u64;
         for length in 1..60u64 {
             for some in 1..=length as usize {
@@ -367,7 +367,7 @@ mod tests {
 
     /// A set is looked up under every order, and found under each order only by sets of that order.
     #[test]
-    fn orders_have_keys_of_their_own_in_one_place() {
+    fn keys_of_each_order_are_separate() {
         let mut rarity = RarityOrders::new(Threshold::new(0.8).unwrap());
         let set: Vec<u64> = (0..10).map(mix_bits).collect();
         let mut added = Sided::new();
@@ -398,7 +398,7 @@ mod tests {
 
     /// Two sets at the threshold share a key, whatever orders they were inserted and looked up under.
     #[test]
-    fn sets_at_the_threshold_meet_under_all_orders() {
+    fn sets_at_the_threshold_collide_in_all_orders() {
         for hundredths in [10, 50, 80, 90, 100] {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
             let mut rarity = RarityOrders::new(threshold);
@@ -450,7 +450,7 @@ mod tests {
     /// Sets of one template whose own features are too many for the threshold find hardly any that were
     /// inserted under a learned order.
     #[test]
-    fn siblings_below_the_threshold_do_not_meet() {
+    fn template_sets_below_threshold_do_not_collide() {
         let mut rarity = RarityOrders::new(Threshold::new(0.75).unwrap());
         let mut added: Vec<Sided> = Vec::new();
         for number in 0..4 * LEAST {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_leave_with_their_documents() {
+    fn orders_expire_with_their_documents() {
         let mut rarity = RarityOrders::new(Threshold::new(0.8).unwrap());
         for number in 0..200_000u64 {
             let low = number.saturating_sub(20_000);

@@ -60,7 +60,7 @@ mod tests {
     use crate::hash::mix_bits;
 
     #[test]
-    fn what_was_added_may_be_there_and_little_else() {
+    fn filter_accepts_added_keys_and_few_others() {
         let mut recent = RecentKeys::default();
         for number in 0..20_000u64 {
             recent.begin_anew(number);

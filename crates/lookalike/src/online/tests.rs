@@ -302,7 +302,7 @@ fn all_settings() -> Vec<MatchSettings> {
 const S: i64 = 1_000_000;
 
 #[test]
-fn a_stream_gets_the_verdicts_of_a_batch() {
+fn stream_verdicts_equal_batch_verdicts() {
     for (seed, settings) in (1..).zip(all_settings()) {
         let mut random = Random(seed);
         let texts = texts(700, &mut random);
@@ -343,7 +343,7 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
 
 /// Documents that are checked before others of the same batch are inserted get the same answers.
 #[test]
-fn checking_ahead_changes_no_answer() {
+fn precheck_changes_no_verdict() {
     for (seed, settings) in (1..).zip(all_settings()) {
         let mut random = Random(100 + seed);
         let texts = texts(900, &mut random);
@@ -514,7 +514,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_stream_follows_the_rule(
+    fn stream_follows_the_verdict_rule(
         steps in steps(),
         seed in 0..1000u64,
         width in prop_oneof![Just(Some(24i64)), Just(Some(100)), Just(Some(5)), Just(None)],
@@ -605,7 +605,7 @@ proptest! {
 }
 
 #[test]
-fn a_bare_fingerprint_is_compared_by_its_bits() {
+fn bare_fingerprint_is_compared_by_its_bits() {
     let settings = MatchSettings {
         method: MatchMethod::SimHash,
         measure: SimilarityMeasure::Sketch,
@@ -653,7 +653,7 @@ fn a_bare_fingerprint_is_compared_by_its_bits() {
 
 /// Documents that were written and read again are kept like the originals. Other bytes are refused.
 #[test]
-fn written_documents_come_back() {
+fn written_documents_round_trip() {
     for (seed, settings) in (1..).zip(all_settings()) {
         let mut random = Random(300 + seed);
         let texts = texts(200, &mut random);
@@ -699,7 +699,7 @@ fn written_documents_come_back() {
 
 /// A wall clock that was far ahead for a moment does not keep the window from sliding.
 #[test]
-fn documents_from_a_wrong_time_are_forgotten_too() {
+fn documents_with_wrong_times_expire() {
     let seconds = Duration::from_secs;
     let window = StreamWindow::new(seconds(24), seconds(5), false).unwrap();
     let mut stream = Stream::new(MatchSettings::default(), Some(window));
@@ -720,7 +720,7 @@ fn documents_from_a_wrong_time_are_forgotten_too() {
 
 /// Orders are preserved however far apart they are.
 #[test]
-fn documents_of_one_section_may_be_far_apart_in_the_order() {
+fn partition_spans_any_range_of_orders() {
     let far = 1 << 33;
     for orders in [
         vec![3, far, far + 1, 5, 2 * far, 9],
@@ -745,7 +745,7 @@ fn documents_of_one_section_may_be_far_apart_in_the_order() {
 }
 
 #[test]
-fn a_text_that_changed_is_noticed() {
+fn changed_text_is_detected() {
     let mut stream = Stream::new(MatchSettings::default(), None);
     stream.offer("one two three four five six", None, Timestamp(0));
     let slot = *stream.kept.0.keys().next().unwrap();
@@ -763,7 +763,7 @@ fn a_text_that_changed_is_noticed() {
 }
 
 #[test]
-fn sections_have_ascending_numbers_and_must_be_begun() {
+fn partitions_are_begun_in_ascending_order() {
     let mut stream = Stream::new(MatchSettings::default(), None);
     let document = stream.prepare("one two three");
     assert!(
@@ -791,7 +791,7 @@ fn sections_have_ascending_numbers_and_must_be_begun() {
 
 /// A skipped place counts for later documents, and no check finds it.
 #[test]
-fn a_skipped_place_is_found_by_nobody() {
+fn skipped_place_is_never_found() {
     let recipe = Recipe::built_in("default").unwrap();
     for method in [
         MatchMethod::Join,

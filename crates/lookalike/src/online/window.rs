@@ -176,7 +176,7 @@ mod tests {
     const S: i64 = 1_000_000;
 
     #[test]
-    fn the_width_counts_and_a_microsecond_more_does_not() {
+    fn window_border_is_inclusive_to_the_microsecond() {
         let window = window(10, 0);
         let arrival =
             window.resolve_arrival(Timestamp(100 * S), Timestamp(100 * S), Timestamp::BEGINNING);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_future_is_held_back_to_the_wall_clock_and_the_skew() {
+    fn future_times_are_capped_at_clock_plus_skew() {
         let window = window(10, 3);
         let arrival = |stated, now, newest| {
             window.resolve_arrival(Timestamp(stated), Timestamp(now), Timestamp(newest))
@@ -226,7 +226,7 @@ mod tests {
 
     /// Time passes while no document arrives, and a document that states an old time is late.
     #[test]
-    fn the_clock_follows_the_wall_clock_where_asked() {
+    fn clock_follows_the_wall_clock_on_request() {
         let by_documents = window(10, 3);
         let by_wall = by_documents.with_wall_clock(true);
         let clock = |window: StreamWindow| {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused() {
+    fn invalid_windows_are_refused() {
         let new = |width| StreamWindow::new(width, Duration::ZERO, false);
         assert!(new(Duration::ZERO).is_err() && new(Duration::from_nanos(999)).is_err());
         assert!(new(Duration::from_micros(1)).is_ok());

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_runs_and_chinese_characters_stand_alone() {
+    fn words_are_runs_or_single_chinese_characters() {
         let text = "Fast-food 在café里，3.5元";
         let found: Vec<_> = split_units(text)
             .into_iter()
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_hold_the_text_without_white_space_around_it() {
+    fn ranges_exclude_surrounding_white_space() {
         let text = "One here. Two!\n\n  三。四 \n";
         let shown = |ranges: Vec<Range<usize>>| -> Vec<&str> {
             ranges.into_iter().map(|range| &text[range]).collect()

@@ -43,7 +43,7 @@ fn jaccard(a: &str, b: &str) -> f64 {
 }
 
 #[test]
-fn kinds_stand_at_their_places_and_have_names_of_their_own() {
+fn edit_kinds_keep_place_and_unique_name() {
     for (at, (kind, name, shares)) in KINDS.into_iter().enumerate() {
         assert_eq!(kind as usize, at);
         assert_eq!(EditKind::from_name(name).unwrap(), kind);
@@ -70,7 +70,7 @@ fn kinds_stand_at_their_places_and_have_names_of_their_own() {
 }
 
 #[test]
-fn every_edit_changes_one_of_two_texts_and_never_gives_it_back() {
+fn every_edit_changes_its_text() {
     for edit in PlantedEdit::all_edits() {
         let results = [ENGLISH, CHINESE].map(|text| {
             let planted = planter().plant_edits("d", text, &[edit]);
@@ -87,7 +87,7 @@ fn every_edit_changes_one_of_two_texts_and_never_gives_it_back() {
 }
 
 #[test]
-fn results_depend_on_seed_document_edit_and_text_alone() {
+fn edits_depend_on_their_inputs_alone() {
     let edit = PlantedEdit::edits_of_kind(EditKind::ReplaceWords)
         .nth(3)
         .unwrap();
@@ -112,7 +112,7 @@ fn results_depend_on_seed_document_edit_and_text_alone() {
 }
 
 #[test]
-fn strengths_are_kept_to_the_nearest_part() {
+fn strengths_are_rounded_to_the_nearest_part() {
     let text: String = (0..1000).map(|at| format!("w{at} ")).collect();
     for (strength, percent) in [1, 5, 10, 20].into_iter().enumerate() {
         let kept = planted(EditKind::DeleteWords, strength, &text).unwrap();
@@ -137,7 +137,7 @@ fn strengths_are_kept_to_the_nearest_part() {
 }
 
 #[test]
-fn a_share_that_means_none_is_not_applied() {
+fn share_below_one_part_is_not_applied() {
     // 5 % of 9 characters are none, of 10 one.
     assert_eq!(
         planted(EditKind::DeleteWords, 1, "一二三四五六七八九"),
@@ -170,7 +170,7 @@ fn a_share_that_means_none_is_not_applied() {
 }
 
 #[test]
-fn edits_of_format_are_cancelled_by_the_default_recipe() {
+fn default_recipe_cancels_format_edits() {
     let kinds = [
         EditKind::Traditional,
         EditKind::FullWidth,
@@ -232,7 +232,7 @@ fn shuffling_keeps_the_parts() {
 }
 
 #[test]
-fn boilerplate_is_what_documents_share() {
+fn boilerplate_is_shared_by_documents() {
     let framed = planted(EditKind::BoilerplateAfter, 0, ENGLISH).unwrap();
     let shared = [
         "Share this story",
@@ -258,7 +258,7 @@ fn one_digit_of_one_number_changes() {
 }
 
 #[test]
-fn several_edits_are_of_different_kinds_and_all_apply() {
+fn several_edits_differ_in_kind_and_all_apply() {
     let planter = planter();
     for id in ["a", "b", "c"] {
         for count in [2, 3] {

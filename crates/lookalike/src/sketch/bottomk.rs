@@ -130,7 +130,7 @@ mod tests {
 
     /// S1 = {a, d}, S2 = {c}, S3 = {b, d, e}, S4 = {a, c, d} under the order b, e, a, d, c.
     #[test]
-    fn the_permutation_of_the_textbook() {
+    fn permutation_equals_the_textbook() {
         let order = ['b', 'e', 'a', 'd', 'c'];
         let least = |set: &str| {
             let place = |element| order.iter().position(|&other| other == element).unwrap() as u64;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_union_is_exact() {
+    fn small_union_is_exact() {
         for (shared, a, b) in [
             (80, 20, 28),
             (0, 64, 64),
@@ -177,7 +177,7 @@ mod tests {
 
     /// Over many sets, the mean of an estimate is within four standard errors of the truth.
     #[test]
-    fn estimates_are_without_bias() {
+    fn estimates_are_unbiased() {
         const ROUNDS: u64 = 3000;
         let kept = 64;
         for (shared, a, b) in [
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sketch_is_the_head_of_the_sorted_set() {
+    fn sketch_is_the_start_of_the_sorted_set() {
         use crate::recipe::Recipe;
         use crate::text::{AnalysisScratch, TextAnalyzer};
         let analyzer = TextAnalyzer::new(&Recipe::built_in("words-1").unwrap());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn textbook_ratios_of_minima() {
+    fn ratios_of_minima_equal_the_textbook() {
         assert_eq!(
             textbook_k_minima(&[1, 2, 3, 4], &[1, 2, 9, 8]).get(),
             2.0 / 6.0

@@ -47,7 +47,7 @@ fn bits_of(counters: &[i64]) -> u128 {
 }
 
 #[test]
-fn the_vote_by_worked_example() {
+fn vote_equals_worked_example() {
     assert_eq!(
         count_weighted_votes(6, [(0b100101, 4)]),
         [4, -4, -4, 4, -4, 4]
@@ -78,7 +78,7 @@ fn the_vote_by_worked_example() {
 }
 
 #[test]
-fn distances_by_worked_example() {
+fn distances_equal_worked_examples() {
     let distance = |a: u128, b: u128| (a ^ b).count_ones();
     assert_eq!(distance(0b10101, 0b00110), 3);
     assert_eq!(distance(0b1011101, 0b1001001), 2);
@@ -93,7 +93,7 @@ fn distances_by_worked_example() {
 }
 
 #[test]
-fn bigrams_by_worked_example() {
+fn bigrams_equal_worked_example() {
     let recipe = Recipe {
         ngram: 2,
         ..Recipe::built_in("characters-3").unwrap()
@@ -157,7 +157,7 @@ fn plain_simhash(bits: u32, weights: WeightScheme, features: &[u64]) -> u128 {
 }
 
 #[test]
-fn fingerprints_are_the_vote() {
+fn fingerprints_equal_the_vote() {
     let mut made = Features::new();
     // Counts around the size of a round of carry-save addition and of a chunk of features.
     let counts = (1u64..=40).chain([126, 127, 128, 129, 130, 144, 145, 255, 256, 257, 272, 273]);
@@ -194,7 +194,7 @@ fn fingerprints_are_the_vote() {
 
 /// The text has more features than the planes of one lane can hold, and bits that all features have.
 #[test]
-fn many_features_are_the_vote() {
+fn many_features_equal_the_vote() {
     let mut made = Features::new();
     for distinct in [1, 3, 1 << 40] {
         let analysis = made.of((0..20_000).map(|number| number % distinct));
@@ -212,7 +212,7 @@ fn many_features_are_the_vote() {
 }
 
 #[test]
-fn weights_that_came_with_features_vote() {
+fn given_weights_vote() {
     let analyzer = TextAnalyzer::new(&Recipe::default());
     let mut scratch = AnalysisScratch::default();
     let given = [
@@ -293,7 +293,7 @@ fn texts_without_features_have_no_sketch() {
 }
 
 #[test]
-fn ties_lean_to_neither_side() {
+fn ties_are_unbiased() {
     const TEXTS: u64 = 4000;
     let mut made = Features::new();
     let hasher = SimHasher::new(
@@ -329,7 +329,7 @@ fn ties_lean_to_neither_side() {
 }
 
 #[test]
-fn the_distance_is_the_angle() {
+fn distance_estimates_the_angle() {
     const PAIRS: u64 = 600;
     let mut made = Features::new();
     for bits in [64, 128] {
@@ -406,7 +406,7 @@ fn plain_affine(slots: usize, features: &[u64]) -> Vec<u32> {
 const FAMILIES: [MinHashFamily; 2] = [MinHashFamily::FastSimilarity, MinHashFamily::Affine32];
 
 #[test]
-fn signatures_are_the_plain_loops() {
+fn signatures_equal_the_plain_loops() {
     let mut made = Features::new();
     for count in (1..=20).chain([50, 100, 127, 128, 129, 300, 700, 1023, 1024, 1025, 3000]) {
         for repeats in [1, 2] {
@@ -491,7 +491,7 @@ fn errors(family: MinHashFamily, slots: usize, union: u64, shared: u64, pairs: u
 }
 
 #[test]
-fn the_estimate_is_unbiased_and_as_exact_as_the_theory_says() {
+fn estimate_has_the_predicted_bias_and_variance() {
     // Size of the union, number of pairs, and error of fast similarity sketching relative to that of
     // independent functions. The variance is half as large while there are fewer features than slots.
     for (union, pairs, fast) in [
@@ -522,7 +522,7 @@ fn the_estimate_is_unbiased_and_as_exact_as_the_theory_says() {
 }
 
 #[test]
-fn equal_and_disjoint_sets_are_told_exactly() {
+fn equal_and_disjoint_sets_are_exact() {
     for family in FAMILIES {
         for size in [1, 2, 10, 64, 500, 5000] {
             let hasher = MinHasher::new(
@@ -553,7 +553,7 @@ fn equal_and_disjoint_sets_are_told_exactly() {
 }
 
 #[test]
-fn minima_under_a_permutation_by_worked_example() {
+fn minima_equal_worked_example() {
     let order = ['b', 'e', 'a', 'd', 'c'];
     let sets: [&[char]; 4] = [&['a', 'd'], &['c'], &['b', 'd', 'e'], &['a', 'c', 'd']];
     let least = sets.map(|set| *order.iter().find(|element| set.contains(element)).unwrap());

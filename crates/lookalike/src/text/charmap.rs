@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_entry_is_what_the_character_becomes() {
+    fn every_entry_equals_the_mapped_character() {
         let mut recipes: Vec<_> = ["default-1", "characters-3"]
             .map(|name| Recipe::built_in(name).unwrap())
             .into();

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_becomes_what_is_read() {
+    fn markdown_is_reduced_to_visible_text() {
         let text = "# A *title*\n\nSome [link](http://x.y) and `code`.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
         let words: Vec<_> = from_markdown(text)
             .split_whitespace()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn html_becomes_what_is_read() {
+    fn html_is_reduced_to_visible_text() {
         let html = "<!doctype html><p>One&nbsp;t<b>w</b>o &amp; three<br>four<script>var a = '<p>';\
                     </script><style>p {}</style><!-- no --><li>five</p>";
         let words: Vec<_> = strip_html(html)

@@ -153,7 +153,7 @@ mod tests {
     use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalyzer};
 
     #[test]
-    fn sentences_end_where_the_rules_say() {
+    fn sentences_end_by_the_rules() {
         for (text, expected) in [
             ("", &[][..]),
             ("没有标点", &["没有标点"]),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_sentences_alone_count() {
+    fn only_longest_sentences_count() {
         let text = "Short one. This is the longest sentence of them all. A middling sentence here. \
                     And one more that is quite long.";
         let of = |other: &str, count| signed(text, count) == signed(other, count);

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_windows_are_windows() {
+    fn long_windows_equal_short_ones() {
         for count in [0, 1, 2, 511, 512, 513, 1030] {
             let tokens: Vec<u64> = (0..count + 31).map(|at| mix_bits(at as u64 + 1)).collect();
             let check = |n: usize, short: fn(&[u64], &mut [u64])| {

@@ -107,7 +107,7 @@ mod tests {
     use crate::hash::mix_bits;
 
     #[test]
-    fn sorts_like_the_library() {
+    fn sort_equals_the_standard_library() {
         for length in (0..300).chain([1000, 5000]) {
             let even: Vec<u64> = (0..length).map(mix_bits).collect();
             let equal = vec![7; length as usize];

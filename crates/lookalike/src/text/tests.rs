@@ -420,7 +420,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
     #[test]
-    fn settled_texts_are_read_as_defined(
+    fn normalised_texts_are_read_as_defined(
         text in text_of(SETTLED, false),
         offset in 0usize..65,
         inside in any::<bool>(),
@@ -435,12 +435,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_as_defined(text in any::<String>()) {
+    fn arbitrary_text_is_read_as_defined(text in any::<String>()) {
         check_all(&text);
     }
 
     #[test]
-    fn a_scratch_remembers_nothing(
+    fn scratch_keeps_no_state(
         texts in proptest::collection::vec(text_of(SETTLED, true), 1..6),
     ) {
         let mut scratch = AnalysisScratch::default();
@@ -486,7 +486,7 @@ fn every_character_is_read_as_defined() {
 }
 
 #[test]
-fn every_place_in_a_block_is_alike() {
+fn results_do_not_depend_on_block_offset() {
     let text = "The Quick中文 brown-fox, ÉTÉ jumps\u{200b}over… ½ ﷺ Ⱥ😀 LAZY dogs: ".repeat(4);
     let mut scratch = AnalysisScratch::default();
     for bench in BENCHES.iter().step_by(5) {
@@ -514,7 +514,7 @@ fn words_of_every_length_are_whole() {
 }
 
 #[test]
-fn texts_that_grow_find_room() {
+fn texts_can_grow_when_normalised() {
     for letter in ["Ⱥ", "ﷺ", "ΐ", "㍿", "𝒜", "ŉ", "½", "🅪"] {
         for between in ["", " ", "a", "abcdefghijklmnopqrst"] {
             let text = format!("{letter}{between}").repeat(3000);
@@ -528,7 +528,7 @@ fn texts_that_grow_find_room() {
 }
 
 #[test]
-fn a_word_of_a_megabyte_is_one_token() {
+fn word_of_one_megabyte_is_one_token() {
     for letter in ["w", "é"] {
         let text = letter.repeat(1 << 20);
         assert_eq!(words(&text), std::slice::from_ref(&text));
@@ -540,7 +540,7 @@ fn a_word_of_a_megabyte_is_one_token() {
 }
 
 #[test]
-fn many_words_fill_the_edges_again_and_again() {
+fn many_words_refill_the_edge_buffer() {
     let mut scratch = AnalysisScratch::default();
     for count in [2047, 2048, 2049, 4096, 4097, 20_000] {
         default_bench().check(&"a ".repeat(count), &mut scratch);
@@ -551,7 +551,7 @@ fn many_words_fill_the_edges_again_and_again() {
 }
 
 #[test]
-fn tokens_by_example() {
+fn tokens_equal_worked_examples() {
     for (text, expected) in [
         ("The cat sat.", vec!["the", "cat", "sat"]),
         ("don't stop_me", vec!["don", "t", "stop", "me"]),
@@ -575,7 +575,7 @@ fn tokens_by_example() {
 }
 
 #[test]
-fn states_by_example() {
+fn text_states_equal_worked_examples() {
     let state = |name: &str, text: &str| {
         TextAnalyzer::new(&Recipe::built_in(name).unwrap())
             .analyze_text(text, &mut AnalysisScratch::default())
@@ -603,7 +603,7 @@ fn states_by_example() {
 }
 
 #[test]
-fn blank_texts_are_named_by_what_they_are() {
+fn text_key_of_symbols_is_their_raw_text() {
     assert_eq!(key("😀"), key("  😀\n"));
     assert_ne!(key("😀"), key("😃"));
     assert_ne!(key("😀"), key("😀 😀"));
@@ -613,7 +613,7 @@ fn blank_texts_are_named_by_what_they_are() {
 }
 
 #[test]
-fn features_that_come_ready_made_are_taken_as_they_are() {
+fn given_features_are_used_unchanged() {
     for name in Recipe::NAMES {
         let analyzer = TextAnalyzer::new(&Recipe::built_in(name).unwrap());
         let mut scratch = AnalysisScratch::default();
@@ -635,7 +635,7 @@ fn features_that_come_ready_made_are_taken_as_they_are() {
 }
 
 #[test]
-fn distinct_features_are_counted_as_far_as_asked() {
+fn distinct_features_are_counted_up_to_a_limit() {
     let analyzer = TextAnalyzer::new(&Recipe::built_in("words-1").unwrap());
     let mut scratch = AnalysisScratch::default();
     for distinct in [1, 2, 63, 64, 65, 500] {
@@ -680,18 +680,18 @@ fn full_width(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn width_does_not_count(text in sentence()) {
+    fn character_width_is_ignored(text in sentence()) {
         prop_assert_eq!(key(&text), key(&full_width(&text)));
     }
 
     #[test]
-    fn case_does_not_count(text in sentence()) {
+    fn case_is_ignored(text in sentence()) {
         prop_assert_eq!(key(&text), key(&text.to_uppercase()));
         prop_assert_eq!(key(&text), key(&text.to_lowercase()));
     }
 
     #[test]
-    fn punctuation_and_spacing_between_words_do_not_count(
+    fn punctuation_and_spacing_are_ignored(
         text in sentence(),
         marks in proptest::collection::vec("[ \n.,;:!?—…，。！？、·“”‘’(){}_😀]{1,4}", 12),
     ) {
@@ -702,7 +702,7 @@ proptest! {
     }
 
     #[test]
-    fn zero_width_characters_do_not_count(
+    fn zero_width_characters_are_ignored(
         text in sentence(),
         places in proptest::collection::vec((0usize..100, 0usize..8), 1..9),
     ) {
@@ -716,7 +716,7 @@ proptest! {
     }
 
     #[test]
-    fn composition_does_not_count(text in prop_oneof![sentence(), text_of(SETTLED, true)]) {
+    fn composition_is_ignored(text in prop_oneof![sentence(), text_of(SETTLED, true)]) {
         // The key of a text without tokens is that of its raw form.
         prop_assume!(!words(&text).is_empty());
         let composed = ComposingNormalizerBorrowed::new_nfc().normalize(&text).into_owned();
@@ -726,21 +726,21 @@ proptest! {
     }
 
     #[test]
-    fn compatibility_forms_do_not_count(text in sentence(), more in text_of(SETTLED, false)) {
+    fn compatibility_forms_are_ignored(text in sentence(), more in text_of(SETTLED, false)) {
         let text = text + &more;
         let compatible = ComposingNormalizerBorrowed::new_nfkc().normalize(&text).into_owned();
         prop_assert_eq!(key(&text), key(&compatible));
     }
 
     #[test]
-    fn tokens_of_tokens_are_the_same(text in prop_oneof![sentence(), text_of(SETTLED, true)]) {
+    fn tokenising_twice_changes_nothing(text in prop_oneof![sentence(), text_of(SETTLED, true)]) {
         let once = words(&text);
         prop_assert_eq!(&words(&once.join(" ")), &once);
         prop_assert_eq!(&words(&once.join("。")), &once);
     }
 
     #[test]
-    fn another_word_is_another_text(text in sentence(), at in 0usize..12) {
+    fn different_words_make_different_texts(text in sentence(), at in 0usize..12) {
         let mut words: Vec<_> = text.split(' ').collect();
         let at = at % words.len();
         words[at] = "otherwise";
@@ -766,7 +766,7 @@ fn tokens_of_every_single_character_are_stable() {
 }
 
 #[test]
-fn marks_around_an_iota_subscript_come_in_any_order() {
+fn marks_around_iota_subscript_have_any_order() {
     for forms in [
         ["ᾀ\u{5bc}", "α\u{5bc}\u{313}\u{345}", "ἀ\u{345}\u{5bc}"],
         ["ᾴ", "ᾳ\u{301}", "α\u{345}\u{301}"],
@@ -779,7 +779,7 @@ fn marks_around_an_iota_subscript_come_in_any_order() {
 }
 
 #[test]
-fn chinese_and_latin_need_no_space_between_them() {
+fn chinese_and_latin_need_no_separator() {
     assert_eq!(
         key("我用Rust写程序，共2000行。"),
         key("我 用 Rust 写 程序 共 2000 行")
@@ -789,7 +789,7 @@ fn chinese_and_latin_need_no_space_between_them() {
 }
 
 #[test]
-fn traditional_and_simplified_are_one_character_by_character() {
+fn traditional_characters_equal_simplified_ones() {
     for (traditional, simplified) in [
         ("我們在電腦上閱讀漢字。", "我们在电脑上阅读汉字。"),
         ("資訊科技與圖書館", "资讯科技与图书馆"),
@@ -801,7 +801,7 @@ fn traditional_and_simplified_are_one_character_by_character() {
 }
 
 #[test]
-fn markup_counts_only_where_the_recipe_keeps_it() {
+fn markup_is_ignored_unless_the_recipe_keeps_it() {
     let key = |markup, text: &str| {
         let recipe = Recipe {
             markup,
@@ -832,7 +832,7 @@ fn markup_counts_only_where_the_recipe_keeps_it() {
 
 proptest! {
     #[test]
-    fn no_markup_is_too_odd(text in "([a-z<>/!\\-&;#x=\"' *_`\\[\\]()|~\n]|<script>|</style>|<!--|&#){0,80}") {
+    fn arbitrary_markup_is_read_as_defined(text in "([a-z<>/!\\-&;#x=\"' *_`\\[\\]()|~\n]|<script>|</style>|<!--|&#){0,80}") {
         for bench in BENCHES.iter().filter(|bench| bench.recipe.markup != MarkupKind::None) {
             bench.check(&text, &mut AnalysisScratch::default());
         }
@@ -841,7 +841,7 @@ proptest! {
 
 /// No other test fails if these recipes stop using blocks; they would only be slow.
 #[test]
-fn ascii_is_read_in_blocks_by_the_recipes_that_can() {
+fn suitable_recipes_read_ascii_in_blocks() {
     use super::charmap::{AsciiRules, AsciiTokens, CharMap};
 
     let ascii = |name| CharMap::new(&Recipe::built_in(name).unwrap()).ascii_rules();

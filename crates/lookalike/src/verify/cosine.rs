@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn distances() {
+    fn distances_equal_worked_examples() {
         assert_eq!(euclidean_distance(&[(1, 3)], &[(2, 4)]), 5.0);
         assert_eq!(
             euclidean_distance(&[(1, 3), (2, 1)], &[(1, 3), (2, 1)]),
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_the_textbook(
+        fn cosine_equals_the_definition(
             a in proptest::collection::btree_map(0u64..40, 1i64..9, 0..30),
             b in proptest::collection::btree_map(0u64..40, 1i64..9, 0..30),
         ) {

@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn examples() {
+    fn edit_distance_equals_worked_examples() {
         for (a, b, edits, indels) in [
             ("", "", 0, 0),
             ("", "abc", 3, 3),
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_around_the_strips_is_the_textbook() {
+    fn lengths_around_strip_borders_equal_textbook() {
         for less in [0, 1, 2, 31, 63, 64, 65, 66, 127, 128, 129, 192, 200] {
             for more in [0, 1, 62, 63, 64, 65, 100, 128, 130, 193, 400] {
                 for alphabet in [1, 2, 4, 50, 1 << 40] {
@@ -763,7 +763,7 @@ mod tests {
     }
 
     #[test]
-    fn edited_copies_are_the_textbook() {
+    fn edited_copies_equal_the_textbook() {
         for (length, edits) in [
             (70, 3),
             (300, 5),
@@ -782,7 +782,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_long_is_refused() {
+    fn too_long_comparison_is_refused() {
         let mut unlimited = StepBudget::unlimited();
         let mut steps = PairSteps::for_lengths::<LevenshteinCells>(300, 400, &mut unlimited);
         steps.most = 300;
@@ -797,7 +797,7 @@ mod tests {
     }
 
     #[test]
-    fn near_texts_cost_what_they_differ_by() {
+    fn cost_is_bounded_by_the_distance() {
         let [a, b] = edited(300_000, 5000, 30, 3);
         let (less, more) = trim_common_ends(&a, &b);
         let (less, more) = if less.len() <= more.len() {
@@ -822,7 +822,7 @@ mod tests {
     /// Pages share a template and have content of their own. The counts must bound the distance from below,
     /// and for some pairs they must end the comparison.
     #[test]
-    fn counts_never_promise_too_much() {
+    fn counts_bound_the_distance_from_below() {
         let mut rejected = 0;
         for (alphabet, seed) in [(4, 1), (30, 2), (3000, 3)] {
             for own in [200, 700, 1500] {
@@ -849,7 +849,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn symbols_of_any_two_are_no_more_than_edits(
+        fn differing_symbols_never_exceed_the_edits(
             a in proptest::collection::vec(0u64..9, 0..60),
             b in proptest::collection::vec(0u64..9, 0..60),
         ) {
@@ -859,7 +859,7 @@ mod tests {
         }
 
         #[test]
-        fn tall_strips_are_the_textbook(
+        fn tall_strips_equal_the_textbook(
             a in proptest::collection::vec(0u64..5, 1..700),
             b in proptest::collection::vec(0u64..5, 1..700),
             slack in 0usize..100,
@@ -887,7 +887,7 @@ mod tests {
         }
 
         #[test]
-        fn any_two_are_the_textbook(
+        fn arbitrary_pairs_equal_the_textbook(
             a in proptest::collection::vec(0u64..5, 0..150),
             b in proptest::collection::vec(0u64..5, 0..150),
         ) {
@@ -895,7 +895,7 @@ mod tests {
         }
 
         #[test]
-        fn an_outline_never_promises_too_much(
+        fn outline_bounds_the_distance_from_below(
             a in proptest::collection::vec(0u32..200, 0..40),
             b in proptest::collection::vec(0u32..200, 0..40),
         ) {

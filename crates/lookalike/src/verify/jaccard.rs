@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_the_textbook(
+        fn jaccard_equals_the_definition(
             a in proptest::collection::btree_set(0u64..300, 0..200),
             b in proptest::collection::btree_set(0u64..300, 0..200),
         ) {

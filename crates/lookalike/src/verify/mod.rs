@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn around_the_threshold_one_feature_decides() {
+    fn one_feature_decides_at_the_threshold() {
         let check = |measure, method, [a, b]: [Vec<u64>; 2]| {
             let threshold = Threshold::new(0.8).unwrap();
             let settings = MatchSettings {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn around_the_threshold_one_symbol_decides() {
+    fn one_symbol_decides_at_the_threshold() {
         for of in [
             SequenceMeasure::Levenshtein,
             SequenceMeasure::Indel,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_sentences() {
+    fn measures_equal_a_worked_example() {
         let [a, b] = [
             "你妈妈喊你回家吃饭哦，回家罗回家罗",
             "你妈妈叫你回家吃饭啦，回家罗回家罗",

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn examples() {
+    fn substring_equals_worked_examples() {
         let symbols = |text: &str| text.chars().map(|c| c as u64).collect::<Vec<_>>();
         for (a, b, length) in [
             ("", "", 0),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_long_is_refused() {
+    fn too_long_comparison_is_refused() {
         let text = vec![1u32; 400_000];
         let error = longest_from(&text, &text, 1).unwrap_err();
         assert!(error.to_string().contains("400000"), "{error}");
@@ -406,7 +406,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_two_are_the_plain_table(
+        fn arbitrary_pairs_equal_the_plain_table(
             a in proptest::collection::vec(0u64..3, 0..60),
             b in proptest::collection::vec(0u64..3, 0..60),
         ) {
@@ -414,7 +414,7 @@ mod tests {
         }
 
         #[test]
-        fn wide_alphabets_too(
+        fn wide_alphabets_equal_the_plain_table(
             a in proptest::collection::vec(0u64..40, 0..90),
             b in proptest::collection::vec(0u64..40, 0..90),
         ) {

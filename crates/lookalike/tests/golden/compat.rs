@@ -106,7 +106,7 @@ fn columns<'l>(lines: impl Iterator<Item = &'l Value>, cpu: Cpu) -> Vec<Column> 
 }
 
 #[test]
-fn texts_have_the_fingerprints_that_the_tools_give_them() {
+fn texts_have_the_fingerprints_of_the_tools() {
     let lines = recorded();
     let texts = || lines.iter().filter(|line| line["text"].is_string());
     assert!(texts().count() >= 1000);
@@ -127,7 +127,7 @@ fn texts_have_the_fingerprints_that_the_tools_give_them() {
 }
 
 #[test]
-fn features_have_the_fingerprints_that_the_tools_give_them() {
+fn features_have_the_fingerprints_of_the_tools() {
     let lines = recorded();
     let lists = || lines.iter().filter(|line| line["features"].is_array());
     let array = |line: &Value, field: &str| line[field].as_array().unwrap().clone();
@@ -154,7 +154,7 @@ fn features_have_the_fingerprints_that_the_tools_give_them() {
 }
 
 #[test]
-fn features_cut_from_a_text_are_those_that_are_hashed() {
+fn features_cut_from_a_text_are_hashed() {
     let lines = recorded();
     let mut scratch = AnalysisScratch::default();
     for name in Recipe::NAMES {

@@ -15,7 +15,7 @@ fn recorded() -> Vec<String> {
 }
 
 #[test]
-fn every_instruction_set_makes_the_golden_vectors() {
+fn all_instruction_sets_equal_golden_vectors() {
     let recorded = recorded();
     for cpu in Cpu::detect_all() {
         let made = vectors::lines(cpu).unwrap();
@@ -27,7 +27,7 @@ fn every_instruction_set_makes_the_golden_vectors() {
 }
 
 #[test]
-fn every_recipe_and_state_has_vectors() {
+fn every_recipe_and_text_state_has_vectors() {
     let built_in: BTreeSet<String> = Recipe::NAMES
         .iter()
         .map(|name| Recipe::built_in(name).unwrap())
@@ -45,7 +45,7 @@ fn every_recipe_and_state_has_vectors() {
 }
 
 #[test]
-fn texts_that_differ_in_what_normalisation_cancels_have_one_key() {
+fn equal_normalised_texts_have_one_text_key() {
     let key = |text: &str| {
         let lines = recorded();
         let values = lines

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_learns_what_happened_and_what_to_do_next() {
+    fn dedup_summary_states_results_and_next_step() {
         let args = dedup_of("lookalike dedup in.jsonl -o out.jsonl --removed gone.tsv");
         let written = [
             ("kept rows", Path::new("out.jsonl")),
@@ -300,7 +300,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
     }
 
     #[test]
-    fn an_audit_says_what_was_missed_and_how_sure_that_is() {
+    fn audit_summary_states_misses_and_confidence() {
         let share = |share: Option<f64>, low, high, cases| EstimatedShare {
             share,
             low,
@@ -357,7 +357,7 @@ Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents 
     }
 
     #[test]
-    fn a_dry_run_says_that_nothing_was_written() {
+    fn dry_run_summary_says_nothing_was_written() {
         let args = dedup_of("lookalike dedup in.jsonl --dry-run");
         let text = describe_dedup(&run(), &args, &[], &OutputPrinter::new(true));
         assert!(

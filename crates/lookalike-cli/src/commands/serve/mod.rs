@@ -225,7 +225,7 @@ mod tests {
 
     /// The commented-out options of the installed configuration file are the defaults.
     #[test]
-    fn the_configuration_that_is_installed_says_what_is_usual() {
+    fn installed_configuration_states_the_defaults() {
         let text = include_str!("../../../../../deploy/serve.toml");
         let is_option = |line: &&str| line.starts_with("# ") && line.contains(" = ");
         let options = text.lines().filter(is_option);
@@ -246,7 +246,7 @@ mod tests {
 
     /// The image sets only the environment, because an option in its command line could not be overridden.
     #[test]
-    fn a_container_takes_all_options() {
+    fn container_sets_options_by_environment() {
         let text = include_str!("../../../../../deploy/Containerfile");
         let begins = |word: &str| text.lines().find(|line| line.starts_with(word)).unwrap();
         assert_eq!(

@@ -483,7 +483,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn binomial_sums() {
+    fn binomial_sums_equal_worked_examples() {
         assert!((binomial_at_most(0, 3, 0.5) - 0.125).abs() < 1e-12);
         assert!((binomial_at_most(1, 3, 0.5) - 0.5).abs() < 1e-12);
         assert_eq!(
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_rises_and_keeps_its_promise_at_the_threshold() {
+    fn recall_curve_rises_and_holds_at_threshold() {
         let plan = MatchPlan::new(
             &Recipe::default(),
             lookalike::plan::MatchSettings::default(),

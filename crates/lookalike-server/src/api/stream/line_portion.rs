@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_wherever_pieces_end() {
+    fn lines_do_not_depend_on_chunk_borders() {
         let long = "x".repeat(50);
         let pieces = [
             "a",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn portions_are_bounded() {
+    fn batches_are_bounded() {
         let many: Vec<u8> = (0..3 * PORTION_LINES)
             .flat_map(|n| format!("{n}\n").into_bytes())
             .collect();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_wait_are_given_back() {
+    fn waiting_bytes_are_released() {
         let queue = ByteBudget::new(1000);
         let mut portion = LinePortion::new(100);
         portion.permits = queue.try_take_bytes(ClientId::Key(0), 300);

@@ -191,7 +191,7 @@ fn check<C: FingerprintCode>(bits: u32, distances: &[u32], length: u64) {
 }
 
 #[test]
-fn equals_the_scan() {
+fn join_equals_the_scan() {
     for bits in [1, 2, 8, 20, 33, 63, 64] {
         check::<u64>(bits, &(0..=16).collect::<Vec<_>>(), choose_effort(70, 200));
     }
@@ -279,7 +279,7 @@ fn tuned<C: FingerprintCode>(
 }
 
 #[test]
-fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
+fn pigeonhole_rule_holds_for_small_fingerprints() {
     for bits in 8..=choose_effort(8, 10) {
         let codes: Vec<u64> = (0..1 << bits).collect();
         // Spread the bits over 64, so that the bits of a key are not contiguous.
@@ -313,7 +313,7 @@ fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
 }
 
 #[test]
-fn every_tuning_and_instruction_set_finds_the_same() {
+fn all_tunings_and_instruction_sets_agree() {
     for distance in [0, 1, 3, 8] {
         for (name, list) in lists(64, distance, choose_effort(60, 150)) {
             let mut codes: Vec<u64> = list.iter().map(|&code| code as u64).collect();
@@ -342,7 +342,7 @@ fn every_tuning_and_instruction_set_finds_the_same() {
 }
 
 #[test]
-fn any_number_of_threads_finds_the_same_in_large_lists() {
+fn large_lists_do_not_depend_on_threads() {
     let length = 150_000;
     let codes: Vec<u64> = (0..length)
         .map(|seed| match seed % 10 {
@@ -420,7 +420,7 @@ fn equal_fingerprints_are_linked_or_expanded() {
 }
 
 #[test]
-fn a_million_equal_fingerprints_cost_one() {
+fn million_equal_fingerprints_cost_one() {
     let mut codes = vec![mix_bits(1); 1_000_000];
     codes.push(mix_bits(1) ^ 1);
     let limit = Distance::new(3, 64).unwrap();
@@ -431,7 +431,7 @@ fn a_million_equal_fingerprints_cost_one() {
 }
 
 #[test]
-fn stops_when_told_to() {
+fn join_can_be_cancelled() {
     let codes: Vec<u64> = (0..5000).collect();
     let limit = Distance::new(3, 64).unwrap();
     let calls = std::sync::atomic::AtomicUsize::new(0);
@@ -450,7 +450,7 @@ fn stops_when_told_to() {
 }
 
 #[test]
-fn refuses_what_does_not_fit_and_takes_nothing() {
+fn unfitting_fingerprints_are_refused_as_a_whole() {
     let error = DistinctCodes::new(&[3u64, 256], 8).unwrap_err();
     assert!(error.to_string().contains("0x100 in row 1"), "{error}");
     let limit = Distance::new(3, 64).unwrap();
@@ -466,7 +466,7 @@ fn refuses_what_does_not_fit_and_takes_nothing() {
 }
 
 #[test]
-fn distinct_values_are_sorted_whatever_they_are() {
+fn any_distinct_values_are_sorted() {
     for (_, list) in lists(127, 3, 3000) {
         let distinct = DistinctCodes::new(&list, 127).unwrap();
         let mut expected: Vec<(u128, u32)> = list.iter().copied().zip(0..).collect();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_radii_fulfil_the_pigeonhole_rule() {
+    fn radii_satisfy_the_pigeonhole_rule() {
         for bits in 1..=128 {
             for distance in 0..=16.min(bits - 1) {
                 let blocks = blocks_for_distance(bits, distance);

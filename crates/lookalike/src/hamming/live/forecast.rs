@@ -138,7 +138,7 @@ mod tests {
     use crate::hamming::live::LiveIndex;
 
     #[test]
-    fn the_memory_predicted_is_what_is_taken() {
+    fn predicted_memory_matches_used_memory() {
         fn check<C: FingerprintCode>(bits: u32, distance: u32, codes: &[C]) {
             let distance = Distance::new(distance, bits).unwrap();
             let plan = LivePlan::new(bits, distance).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_live_index_is_made_for_is_refused() {
+    fn invalid_live_index_settings_are_refused() {
         let distance = |most| Distance::new(most, 128).unwrap();
         assert!(LivePlan::new(0, distance(0)).is_err());
         assert!(LivePlan::new(129, distance(3)).is_err());

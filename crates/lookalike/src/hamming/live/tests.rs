@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_moment_is_as_the_scan_says(
+    fn every_state_equals_the_scan(
         steps in prop::collection::vec(step(), 1..60),
         kind in prop::sample::select(&KINDS[..]),
         (bits, distance) in prop::sample::select(&[
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn wide_codes_too(
+    fn wide_codes_equal_the_scan(
         steps in prop::collection::vec(step(), 1..40),
         kind in prop::sample::select(&KINDS[..]),
         (bits, distance) in prop::sample::select(&[
@@ -225,7 +225,7 @@ proptest! {
 }
 
 #[test]
-fn distances_just_below_at_and_above_the_greatest() {
+fn distances_around_the_limit_are_found() {
     for (bits, distances) in [(64, vec![0, 1, 2, 3, 5, 9]), (40, vec![3, 16])] {
         for distance in distances {
             let mut model = Model::<u64>::new(bits, distance, 0);
@@ -272,7 +272,7 @@ fn memory_stays_bounded_while_the_window_slides() {
 }
 
 #[test]
-fn memory_of_what_nobody_comes_back_to_is_used_again() {
+fn memory_of_abandoned_buckets_is_reused() {
     // One bucket after another is filled far beyond its lines, and then left alone.
     let index = live::<u64>(64, 3, 0);
     let mut bytes = Vec::new();
@@ -288,7 +288,7 @@ fn memory_of_what_nobody_comes_back_to_is_used_again() {
 }
 
 #[test]
-fn memory_of_what_is_removed_is_used_again() {
+fn memory_of_removed_codes_is_reused() {
     for kind in KINDS {
         let index = live::<u64>(64, 3, 0);
         let mut bytes = Vec::new();
@@ -311,7 +311,7 @@ fn memory_of_what_is_removed_is_used_again() {
 }
 
 #[test]
-fn what_is_seldom_repeated_outlives_many_windows() {
+fn rarely_repeated_code_outlives_many_windows() {
     // Groups keep numbers that have long expired until their lines are tidied up.
     let mut model = Model::<u64>::new(64, 3, (1 << 32) - 3000);
     for round in 0..400u64 {
@@ -327,7 +327,7 @@ fn what_is_seldom_repeated_outlives_many_windows() {
 }
 
 #[test]
-fn readers_see_what_was_there_before_and_nothing_wrong() {
+fn concurrent_readers_see_valid_states_only() {
     let index = live::<u64>(64, 3, (1 << 32) - 30_000);
     let first = (1u64 << 32) - 30_000;
     let code = |seq: u64| {
@@ -401,7 +401,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
 }
 
 #[test]
-fn a_search_from_within_a_callback() {
+fn search_inside_a_callback_works() {
     let index = live::<u64>(64, 3, 0);
     index.insert_many(&[1, 2, 3], 0).unwrap();
     let distance = Distance::new(3, 64).unwrap();
@@ -417,7 +417,7 @@ fn a_search_from_within_a_callback() {
 }
 
 #[test]
-fn nonsense_is_refused_and_named() {
+fn invalid_settings_are_refused_by_name() {
     let distance = |value| Distance::new(value, 64).unwrap();
     let refused = |result: Result<LiveIndex<u64>>| result.unwrap_err().to_string();
     assert!(refused(LiveIndex::new(65, distance(3))).contains("65 bits"));
@@ -442,7 +442,7 @@ fn nonsense_is_refused_and_named() {
 }
 
 #[test]
-fn the_window_has_a_limit() {
+fn window_has_a_limit() {
     let mut log = CodeLog::<u64>::new(4, 100);
     log.check_admission(0, LiveIndex::<u64>::LIMIT, LiveIndex::<u64>::LIMIT)
         .unwrap();

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_are_taken_apart_and_put_together() {
+    fn fingerprints_split_and_join_again() {
         for bits in [8, 9, 20, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128] {
             for distance in [0, 1, 2, 3, 5, 7]
                 .into_iter()

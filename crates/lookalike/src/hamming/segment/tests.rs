@@ -171,7 +171,7 @@ fn every_plan_equals_the_scan_at_odd_widths() {
 }
 
 #[test]
-fn great_distances_equal_the_scan() {
+fn large_distances_equal_the_scan() {
     for distance in 8..=16 {
         check_all(64, distance, choose_effort(7, 20));
     }
@@ -202,7 +202,7 @@ fn answers(segment: &HammingSegment<u64>, queries: &[u64]) -> Vec<(usize, Segmen
 }
 
 #[test]
-fn files_come_back_and_do_not_depend_on_threads() {
+fn files_round_trip_at_any_number_of_threads() {
     for (name, codes) in corpora(64, 3, 300) {
         let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
         for plan in HammingPlan::all_plans(&request(codes.len(), 64, 3)).unwrap() {
@@ -255,7 +255,7 @@ fn damaged_files_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
+fn file_errors_name_the_fault() {
     let plan = HammingPlan::choose_plan(&request(10, 64, 3)).unwrap();
     let file = written(&HammingSegment::build_index(&plan, &[1u64, 2, 3][..]).unwrap());
     let why = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
@@ -298,7 +298,7 @@ fn contradictory_files_are_refused_or_harmless() {
 }
 
 #[test]
-fn a_limit_cuts_and_says_so() {
+fn limit_truncates_and_is_reported() {
     let codes = vec![5u64; 100];
     let segment = HammingSegment::build_index(
         &HammingPlan::choose_plan(&request(100, 64, 3)).unwrap(),
@@ -323,7 +323,7 @@ fn a_limit_cuts_and_says_so() {
 }
 
 #[test]
-fn without_a_distance_all_that_share_a_block_are_found() {
+fn no_distance_finds_all_that_share_a_block() {
     let count = choose_effort(200, 600);
     let codes: Vec<_> = (0..count)
         .map(|seed| mix_bits(seed) & 0x00ff_00ff_0f0f_f0f0)

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_twister_is_the_reference() {
+    fn mersenne_twister_equals_the_reference() {
         let mut random = MersenneTwister::new(5489);
         assert_eq!(
             [random.next_32(), random.next_32()],
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_is_the_remainder() {
+    fn folding_equals_the_remainder() {
         for sum in [
             0,
             1,

@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn ideographs_are_what_the_tables_say_of_them() {
+    fn ideographs_equal_the_tables() {
         let lower = python::lower_case_table();
         for point in '\u{3000}'..='\u{a000}' {
             for behind in ["", "x", "字"] {
@@ -453,12 +453,12 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_feature_is_the_digest_of_nothing() {
+    fn empty_feature_is_the_digest_of_no_bytes() {
         assert_eq!(window_hash(Md5::digest_message(b"")), EMPTY);
     }
 
     #[test]
-    fn characters_that_grow_in_lower_case_find_room() {
+    fn characters_can_grow_in_lower_case() {
         let cpu = Cpu::detect_best();
         assert_eq!(
             hashes(cpu, &"Ⱥ".repeat(1000)),

@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_scheme_has_seen_no_other_remembers() {
+    fn caches_of_schemes_are_separate() {
         let text = "aaa bbb the ferry the ferry leaves aaa bbb at seven aaa";
         let hashed = |scheme, buffers: &mut CompatBuffers| {
             let tool = CompatTool {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_lowered_in_their_context() {
+    fn lower_case_depends_on_context() {
         for (text, expected) in [
             ("ΟΔΟΣ", "οδος"),
             ("Σ", "σ"),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_letters_numbers_and_the_low_line() {
+    fn words_are_letters_numbers_and_underscores() {
         let (_, words) = both("a½²①_ー・मा é\u{301}\u{200d}𝟘😀\u{ad}漢ゟ٣Ⅷ");
         assert_eq!(words, "a½²①_ーमé𝟘漢ゟ٣ⅷ");
         for byte in 0..128u8 {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn python_parts_at_separators_that_unicode_does_not_call_white_space() {
+    fn python_splits_at_extra_separators() {
         let text = "a\u{1c}b\u{1f}c\u{180e}d\u{85}\u{3000}e\u{200b}f";
         let parts: Vec<_> = split_whitespace(text).collect();
         assert_eq!(parts, ["a", "b", "c\u{180e}d", "e\u{200b}f"]);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_parts_at_every_length() {
+    fn places_equal_the_parts_at_every_length() {
         let alphabet: Vec<char> = "abcdefgh \t\n\0\u{1c}\u{7f}\u{85}\u{a0}é\u{1680}\u{180e}ᚁ\u{2003}\u{200b}\u{205f}、\u{3000}漢𝟘".chars().collect();
         for number in 0..2000u64 {
             // Some texts are mostly letters, some mostly not.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_unicodes_and_the_information_separators() {
+    fn white_space_includes_information_separators() {
         for point in '\0'..=char::MAX {
             let expected = point.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&point);
             assert_eq!(is_python_space(point), expected, "{point:?}");

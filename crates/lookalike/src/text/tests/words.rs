@@ -41,7 +41,7 @@ fn without_hmm() -> Recipe {
 
 /// The examples are those of jieba's documentation.
 #[test]
-fn the_modes_of_jieba_are_as_published() {
+fn jieba_modes_equal_the_published_ones() {
     for (name, text, words) in [
         ("jieba", "我来到北京清华大学", "我/来到/北京/清华大学"),
         ("jieba", "他来到了网易杭研大厦", "他/来到/了/网易/杭研/大厦"),
@@ -66,7 +66,7 @@ fn the_modes_of_jieba_are_as_published() {
 }
 
 #[test]
-fn words_and_single_characters_of_other_scripts_are_what_they_are_for_words() {
+fn other_scripts_are_cut_as_by_the_words_unit() {
     for name in ["jieba", "jieba-full", "jieba-search"] {
         for text in [
             "The quick brown FOX, café naïve 3.14 C++ x",
@@ -82,7 +82,7 @@ fn words_and_single_characters_of_other_scripts_are_what_they_are_for_words() {
 }
 
 #[test]
-fn punctuation_and_space_part_words_and_ascii_words_stay_with_ideographs() {
+fn ascii_words_stay_with_ideographs() {
     assert_eq!(named("jieba", "清华大学"), "清华大学");
     for between in ["，", " ", "\u{3000}", "\n", "、", "·", "\u{1}", "\u{2}"] {
         let text = format!("清华{between}大学");
@@ -100,7 +100,7 @@ fn punctuation_and_space_part_words_and_ascii_words_stay_with_ideographs() {
 
 /// The expected words are those of jieba 0.42.1.
 #[test]
-fn the_full_mode_finds_words_with_letters_and_digits() {
+fn full_mode_finds_words_with_ascii() {
     for (text, words) in [
         ("去4S店买", "去/4s店/买"),
         ("去4s店abc买", "去/4s店/abc/买"),
@@ -148,7 +148,7 @@ fn variants_of_a_text_have_the_same_words() {
 
 /// The layout and the definition yield the same tokens for every text.
 #[test]
-fn spelled_tokens_are_those_of_the_definition() {
+fn spelled_tokens_equal_the_definition() {
     let texts = [
         "",
         "  \t\n ",
@@ -198,7 +198,7 @@ fn spelled_tokens_are_those_of_the_definition() {
 }
 
 #[test]
-fn long_texts_are_cut_in_batches_without_a_seam() {
+fn long_texts_are_cut_in_seamless_batches() {
     let recipe = Recipe::built_in("jieba").unwrap();
     let sentence = "我来到北京清华大学, it is fine。";
     let long = sentence.repeat(3000);
@@ -209,7 +209,7 @@ fn long_texts_are_cut_in_batches_without_a_seam() {
 }
 
 #[test]
-fn filters_drop_short_words_stopwords_and_parts_of_speech() {
+fn filters_drop_words_by_length_list_and_tag() {
     let text = "我们的船长已经把缆绳解开了 and THE ferry is leaving";
     let least = |n: u32| recipe_with("jieba", &format!("filter.least_characters = {n}"));
     assert_eq!(cut(&least(0), text), cut(&least(1), text));
@@ -319,7 +319,7 @@ fn user_dictionaries_make_words() {
 /// A table that was learned without filters is accepted by a recipe of single tokens with added filters, but
 /// not by a recipe with other terms.
 #[test]
-fn filters_may_be_added_after_a_table_was_learned() {
+fn filters_can_follow_a_learned_table() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("s.txt"), "船长\n").unwrap();
     let read = |ngram: u32, (least, lists): (u32, &[&str]), table: Option<&str>| {
@@ -362,7 +362,7 @@ fn filters_may_be_added_after_a_table_was_learned() {
 }
 
 #[test]
-fn identity_covers_the_content_of_files_and_not_their_names() {
+fn identity_covers_file_contents_not_names() {
     let filter = |file: &str, content: &str| {
         let fields = format!("[filter]\nstopwords = [\"{file}\"]");
         with_files(&[(file, content)], "words-1", &fields).unwrap()
@@ -461,7 +461,7 @@ fn weights_come_from_tables() {
 }
 
 #[test]
-fn what_weighs_nothing_has_no_vote() {
+fn weightless_features_do_not_vote() {
     let fingerprint = |table: &str, text: &str| {
         let fields = "[simhash]\nweights = \"given\"\ntable = \"t.tsv\"";
         let recipe = with_files(&[("t.tsv", table)], "jieba", fields).unwrap();
@@ -477,7 +477,7 @@ fn what_weighs_nothing_has_no_vote() {
 }
 
 #[test]
-fn features_may_begin_and_end_with_a_blank() {
+fn features_can_begin_and_end_with_a_space() {
     let table = " 最近\t3\n近有 \t5\n最近有 \t7\n";
     let fields = "[simhash]\nweights = \"given\"\ntable = \"t.tsv\"";
     let recipe = with_files(&[("t.tsv", table)], "characters-3", fields).unwrap();
@@ -491,7 +491,7 @@ fn features_may_begin_and_end_with_a_blank() {
 
 /// The terms of a learned table map to their features, whatever the recipe's tokens.
 #[test]
-fn learned_terms_lead_to_their_features() {
+fn learned_terms_map_to_their_features() {
     let text = "The ferry 船长 leaves, a薴b\u{3000}x y";
     for (name, between) in [
         ("default", " "),
@@ -530,7 +530,7 @@ fn learned_terms_lead_to_their_features() {
 }
 
 #[test]
-fn modes_have_identities_of_their_own() {
+fn modes_have_distinct_identities() {
     let mut ids: Vec<_> = Recipe::NAMES
         .iter()
         .map(|name| Recipe::built_in(name).unwrap().recipe_id().0)
@@ -559,7 +559,7 @@ fn modes_have_identities_of_their_own() {
 /// Even the lightest feature has a weight. Without it, texts of different light features would all have the
 /// same fingerprint.
 #[test]
-fn the_lightest_features_weigh_a_step() {
+fn lightest_features_weigh_one_step() {
     for name in ["default-1", "1e0ng", "seomoz", "java-classic"] {
         let recipe = Recipe::built_in(name).unwrap();
         let analyzer = TextAnalyzer::new(&recipe);

@@ -65,7 +65,7 @@ fn canonical_pairs() -> Vec<(char, char)> {
 }
 
 #[test]
-fn every_character_maps_as_icu_maps_it() {
+fn every_character_maps_as_in_icu() {
     let nfd = DecomposingNormalizerBorrowed::new_nfd();
     let classes = CanonicalCombiningClassMapBorrowed::new();
     for c in code_points() {
@@ -129,7 +129,7 @@ fn classes_follow_the_general_category() {
 }
 
 #[test]
-fn classes_by_example() {
+fn classes_equal_worked_examples() {
     let cases = [
         (
             CharacterClass::Ignorable,
@@ -160,7 +160,7 @@ fn classes_by_example() {
 }
 
 #[test]
-fn composites_are_those_of_icu() {
+fn composites_equal_icu() {
     let icu = CanonicalCompositionBorrowed::new();
     let pairs = canonical_pairs();
     let firsts: BTreeSet<char> = pairs
@@ -197,7 +197,7 @@ fn composites_are_those_of_icu() {
 }
 
 #[test]
-fn composing_characters_are_those_that_can_act_on_what_precedes_them() {
+fn composing_characters_act_on_preceding_ones() {
     let icu = CanonicalCompositionBorrowed::new();
     let classes = CanonicalCombiningClassMapBorrowed::new();
     let nfkd = DecomposingNormalizerBorrowed::new_nfkd();
@@ -273,7 +273,7 @@ fn icu_nfkc_casefold(c: char) -> Vec<char> {
 }
 
 #[test]
-fn nfkc_casefold_is_the_fixpoint_of_the_tables() {
+fn nfkc_casefold_is_a_fixed_point_of_the_tables() {
     let changes = CodePointSetData::new::<ChangesWhenNfkcCasefolded>();
     for c in code_points() {
         let folded = own_nfkc_casefold(c);
@@ -283,7 +283,7 @@ fn nfkc_casefold_is_the_fixpoint_of_the_tables() {
 }
 
 #[test]
-fn composition_by_example() {
+fn composition_equals_worked_examples() {
     let cases = [
         ("", ""),
         ("plain", "plain"),
@@ -309,7 +309,7 @@ fn composition_by_example() {
 }
 
 #[test]
-fn a_million_marks_on_one_letter_take_no_time() {
+fn million_marks_on_one_letter_take_linear_time() {
     let half = 500_000;
     let mut text = vec!['a'];
     text.extend(['\u{301}', '\u{323}'].repeat(half));
@@ -322,7 +322,7 @@ fn a_million_marks_on_one_letter_take_no_time() {
 }
 
 #[test]
-fn simplification_by_example() {
+fn simplification_equals_worked_examples() {
     let cases = "漢汉 臺台 後后 裡里 裏里 麵面 乾干 發发 髮发 龍龙 薴苎";
     for pair in cases.split(' ') {
         let [from, to] = chars(pair)[..] else {
@@ -338,7 +338,7 @@ fn simplification_by_example() {
 }
 
 #[test]
-fn what_is_simplified_stays() {
+fn simplified_characters_do_not_change() {
     for to in code_points().filter_map(simplified) {
         assert_eq!(simplified(to), None);
         assert_eq!(compatibility(to), None);
@@ -348,7 +348,7 @@ fn what_is_simplified_stays() {
 }
 
 #[test]
-fn the_version_is_stated() {
+fn unicode_version_is_stated() {
     assert_eq!(UNICODE_VERSION, "18.0.0");
 }
 
@@ -377,7 +377,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn texts_normalise_as_icu_normalises_them(text in prop::collection::vec(character(), 0..24)) {
+    fn texts_normalise_as_in_icu(text in prop::collection::vec(character(), 0..24)) {
         prop_assert_eq!(own_nfc(&text), icu_nfc(&text));
         let normalized = own_nfkc(&text);
         prop_assert_eq!(&normalized, &icu_nfkc(&text));

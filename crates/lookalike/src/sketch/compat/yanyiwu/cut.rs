@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_taken_is_the_likeliest_of_all() {
+    fn segmentation_is_the_most_probable() {
         let words = [
             ("a", -2.0),
             ("ab", -3.5),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_likely_ways_the_one_with_the_shorter_first_word_is_taken() {
+    fn ties_take_the_shorter_first_word() {
         let dictionary = WordDictionary::new(&[("ab", -2.0), ("a", -1.0), ("b", -1.0)], &[]);
         let mut ways = Vec::new();
         dictionary.find_likeliest_ways(&['a', 'b'], &mut ways);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_cuts_by_the_likeliest_states() {
+    fn model_cuts_by_the_most_probable_states() {
         let model = model();
         for number in 0..300u64 {
             let count = 1 + number % 9;
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_the_model_has_not_seen_hide_what_it_knows() {
+    fn unseen_characters_hide_known_states() {
         // All weights become equal, as in the tool, because its fingerprints must be reproduced.
         let model = model();
         assert_eq!(cut(&model, &['！', '？']), [0..1, 1..2]);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_come_first_whatever_their_number() {
+    fn heaviest_come_first_in_any_number() {
         for count in 0..40 {
             let weight = |at: u64| (crate::hash::mix_bits(at) % 1000) as f64 + at as f64 / 1000.0;
             let words: Vec<WeighedWord> = (0..count).map(|at| (at, weight(at))).collect();
@@ -86,7 +86,7 @@ mod tests {
 
     /// The expected results are those of `std::partial_sort` of GNU libstdc++ 12.
     #[test]
-    fn equally_heavy_words_stay_and_stand_as_in_the_gnu_library() {
+    fn ties_are_ordered_as_in_the_gnu_library() {
         let halves = [2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0];
         let thirds = [1.0, 2.0, 3.0, 3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 3.0];
         for (weights, expected) in [

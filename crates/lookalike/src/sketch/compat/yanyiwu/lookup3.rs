@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_the_published_ones() {
+    fn hashes_equal_the_published_ones() {
         let speech = "Four score and seven years ago";
         for (text, seeds, expected) in [
             ("", [0, 0], [0xdead_beef, 0xdead_beef]),

@@ -94,7 +94,7 @@ fn vote(weighted: &[(&str, i64)]) -> u64 {
 }
 
 #[test]
-fn texts_are_cut_by_dictionary_and_model_and_lose_short_words_and_stopwords() {
+fn short_words_and_stopwords_are_dropped() {
     let recipe = recipe();
     for (text, expected) in [
         ("", ""),
@@ -123,7 +123,7 @@ fn texts_are_cut_by_dictionary_and_model_and_lose_short_words_and_stopwords() {
 }
 
 #[test]
-fn words_of_the_user_count_as_the_median_or_as_they_say() {
+fn user_words_weigh_the_median_or_their_value() {
     let toml = RECIPE.replace("[yanyiwu]\n", "[yanyiwu]\nuser = \"user\"\n");
     let recipe = read(&toml, &tables()).unwrap();
     assert_ne!(recipe.recipe_id(), self::recipe().recipe_id());
@@ -138,7 +138,7 @@ fn words_of_the_user_count_as_the_median_or_as_they_say() {
 }
 
 #[test]
-fn words_vote_by_tf_idf_and_unknown_ones_by_the_mean() {
+fn unknown_words_vote_with_the_mean_idf() {
     let recipe = recipe();
     for (text, weighted) in [
         ("渡口清早渡口", &[("渡口", 4), ("清早", 4)][..]),
@@ -154,7 +154,7 @@ fn words_vote_by_tf_idf_and_unknown_ones_by_the_mean() {
 }
 
 #[test]
-fn the_heaviest_vote_as_many_as_the_recipe_says() {
+fn recipe_sets_number_of_voting_words() {
     let text = "老船阿蛮的清早的渡口";
     let all = [("老船", 8), ("阿蛮", 6), ("清早", 4), ("渡口", 2)];
     for top in 1..=5 {
@@ -164,7 +164,7 @@ fn the_heaviest_vote_as_many_as_the_recipe_says() {
 }
 
 #[test]
-fn without_a_number_five_vote_and_one_more_for_120_bytes() {
+fn default_number_of_votes_grows_with_length() {
     let words: Vec<String> = (0..300).map(|at| format!("w{at}")).collect();
     for (count, bytes) in [
         (5, 0),
@@ -190,7 +190,7 @@ fn without_a_number_five_vote_and_one_more_for_120_bytes() {
 }
 
 #[test]
-fn features_that_are_given_all_vote_in_doubles() {
+fn given_features_all_vote_in_doubles() {
     let recipe = with_top(1);
     let mut scratch = AnalysisScratch::default();
     let analyzer = TextAnalyzer::new(&recipe);
@@ -207,7 +207,7 @@ fn features_that_are_given_all_vote_in_doubles() {
 }
 
 #[test]
-fn texts_without_words_have_the_fingerprint_of_an_empty_vote_and_match_nothing() {
+fn wordless_texts_have_the_empty_fingerprint() {
     let recipe = recipe();
     let analyzer = TextAnalyzer::new(&recipe);
     let simhash = SimHasher::new(&recipe.simhash, analyzer.cpu());
@@ -218,7 +218,7 @@ fn texts_without_words_have_the_fingerprint_of_an_empty_vote_and_match_nothing()
 }
 
 #[test]
-fn bad_lines_are_named() {
+fn bad_table_lines_are_named() {
     let toml = RECIPE.replace("[yanyiwu]\n", "[yanyiwu]\nuser = \"user\"\n");
     for (name, text, said) in [
         ("words", "", "words is empty"),
@@ -303,7 +303,7 @@ fn bad_lines_are_named() {
 }
 
 #[test]
-fn recipes_of_this_scheme_need_its_tables_and_weights() {
+fn scheme_needs_its_tables_and_weights() {
     for (from, to, said) in [
         (
             "\"yanyiwu\"\n",
@@ -348,7 +348,7 @@ fn recipes_of_this_scheme_need_its_tables_and_weights() {
 }
 
 #[test]
-fn the_content_of_tables_is_part_of_the_identity_and_their_names_are_not() {
+fn identity_covers_content_not_table_names() {
     let recipe = recipe();
     let again = read(&recipe.to_toml(), &tables()).unwrap();
     assert_eq!(again, recipe);
