@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use jieba_rs::Jieba;
-use lookalike::frequencies::{DocumentFrequencies, LearnedFrequencies};
 use lookalike::sketch::{SimHasher, count_weighted_votes};
+use lookalike::text::frequencies::{DocumentFrequencies, LearnedFrequencies};
+use lookalike::text::weight::FrequencyTableHeader;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
-use lookalike::weight::FrequencyTableHeader;
 use lookalike::{Cpu, Recipe};
 use lookalike_oracle::generate::{self, CorpusKind};
 use rayon::prelude::*;

@@ -5,8 +5,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use lookalike::similarity::{
+    SequenceMeasure, cosine_similarity, indel_distance, levenshtein_distance,
+};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalyzer};
-use lookalike::verify::{SequenceMeasure, cosine_similarity, indel_distance, levenshtein_distance};
 use lookalike::{Recipe, Threshold};
 use lookalike_oracle::generate::{self, CorpusKind};
 use lookalike_oracle::sequence;

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use lookalike::Threshold;
-use lookalike::evaluate::{LengthClass, TextClass};
-use lookalike::plant::{EditPlanter, PlantedEdit, TextStock};
+use lookalike::quality::evaluate::{LengthClass, TextClass};
+use lookalike::quality::plant::{EditPlanter, PlantedEdit, TextStock};
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::{Deserialize, Serialize};
 

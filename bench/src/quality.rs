@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use lookalike::Threshold;
-use lookalike::evaluate::{LengthClass, ScriptClass, TextClass};
+use lookalike::quality::evaluate::{LengthClass, ScriptClass, TextClass};
 use lookalike_oracle::all_pairs;
 use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;

@@ -11,9 +11,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lookalike::matching::{self, DocumentSource, MatchCorpus as Run, find_verdicts};
-use lookalike::online::{StreamWindow, Timestamp};
+use lookalike::dedup::{self, DocumentSource, MatchCorpus as Run, find_verdicts};
 use lookalike::plan::{self, MatchMethod, MatchPlan, SimilarityMeasure};
+use lookalike::stream::{StreamWindow, Timestamp};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher};
 use lookalike_oracle::generate::{self, CorpusKind};
@@ -365,7 +365,7 @@ fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-type Found = Option<(String, f64, matching::Route)>;
+type Found = Option<(String, f64, lookalike::similarity::Route)>;
 
 fn in_a_batch(titles: &Titles, plan: &MatchPlan, days: f64) -> Result<Vec<Found>> {
     struct Again<'a>(&'a TextAnalyzer, &'a [String]);
@@ -393,7 +393,7 @@ fn in_a_batch(titles: &Titles, plan: &MatchPlan, days: f64) -> Result<Vec<Found>
         texts: &Again(&analyzer, &titles.texts),
         order: None,
         partitions: None,
-        window: Some(matching::TimeWindow {
+        window: Some(dedup::TimeWindow {
             times: &times,
             width: days,
         }),

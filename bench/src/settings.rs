@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lookalike::evaluate::{
+use lookalike::plan::{self, EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike::quality::evaluate::{
     BootstrapOptions, EvaluatedSetting, Evaluation, EvaluationOptions, EvaluationPoint,
     LabelledPair, LabelledTexts, MetricEstimate, MetricEstimates, SweptParameter,
 };
-use lookalike::plan::{self, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::{DocId, Recipe, Threshold};
 use serde::Serialize;
 

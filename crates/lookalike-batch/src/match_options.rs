@@ -127,12 +127,12 @@ macro_rules! refuse {
 /// The spelling of options in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OptionSpelling {
-    /// `--match_method simhash`
+    /// `--method simhash`
     #[default]
     Options,
-    /// `"match_method": "simhash"`
+    /// `"method": "simhash"`
     Fields,
-    /// `match_method="simhash"`
+    /// `method="simhash"`
     Arguments,
 }
 
@@ -213,7 +213,10 @@ impl MatchOptions {
             candidates: is(MatchMethod::SimHash).then_some(settings.candidates),
             sentences: is(MatchMethod::Sentences).then_some(settings.sentences),
             measure: Some(measure),
-            unit: counts_edits(measure).then_some(settings.unit),
+            unit: measure
+                .sequence_measure()
+                .is_some()
+                .then_some(settings.unit),
         }
     }
 
@@ -311,7 +314,7 @@ pub fn check_unit(
     unit: Option<EditUnit>,
     spelling: OptionSpelling,
 ) -> Result<()> {
-    if unit.is_none() || counts_edits(measure) {
+    if unit.is_none() || measure.sequence_measure().is_some() {
         return Ok(());
     }
     refuse!(
@@ -322,22 +325,9 @@ pub fn check_unit(
     );
 }
 
-/// Returns `true` if a measure compares the texts as sequences of characters or words.
-pub fn counts_edits(measure: SimilarityMeasure) -> bool {
-    match measure {
-        SimilarityMeasure::Levenshtein
-        | SimilarityMeasure::Indel
-        | SimilarityMeasure::Substring => true,
-        SimilarityMeasure::Jaccard
-        | SimilarityMeasure::Containment
-        | SimilarityMeasure::Cosine
-        | SimilarityMeasure::Sketch => false,
-    }
-}
-
 /// Returns `true` if a measure takes time in proportion to the product of both lengths.
 pub fn is_edit_distance(measure: SimilarityMeasure) -> bool {
-    counts_edits(measure) && measure != SimilarityMeasure::Substring
+    measure.sequence_measure().is_some() && measure != SimilarityMeasure::Substring
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The steps of a run on many machines ([`lookalike::distributed`]), batch by batch.
+//! The steps of a run on many machines ([`lookalike::shuffle`]), batch by batch.
 //!
 //! A step takes and returns Arrow record batches, because Spark and Ray can pass these on without a
 //! copy. Blocks of bytes travel as rows with a kind, a part and the block; see [`BlockRowKind`].
@@ -14,7 +14,7 @@ use arrow_array::{
 };
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::DataType;
-use lookalike::distributed::{
+use lookalike::shuffle::{
     BlockGatherer as Gathering, ComponentDocument, ComponentMembers, ComponentResolver as Settling,
     DocumentCollector as Collecting, DocumentOrder, DocumentRole, DocumentScatterer as Scattering,
     FeatureOrder, MatchBounds, RepeatedText, ResolvedPair, ShuffleBlock, ShuffleBlockKind,

@@ -5,7 +5,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use lookalike::distributed::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
+use lookalike::shuffle::{MatchBounds, OrderValue, ShuffleDocument, pack_features};
 use lookalike_batch::run::{KeepOrder, part_value};
 use lookalike_io::source::{
     FieldValue, IdField, InputRow, InputSet, MemoryTable, ParseScratch, ReadOptions, RowSource,

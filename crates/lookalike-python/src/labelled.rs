@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use lookalike::Threshold;
-use lookalike::evaluate::{BootstrapOptions, EvaluatedSetting, EvaluationOptions, TuneOptions};
+use lookalike::quality::evaluate::{
+    BootstrapOptions, EvaluatedSetting, EvaluationOptions, TuneOptions,
+};
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     ContradictoryLabels, EvaluateSettings, GradeThresholds, GroupTexts, IdfSettings,

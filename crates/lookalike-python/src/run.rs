@@ -12,7 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lookalike::matching::CopyPairs;
+use lookalike::dedup::CopyPairs;
 use lookalike_batch::run::{DedupOutputs, PairsOutputs, ProgressListener, RunInputs, RunStage};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
 use lookalike_io::source::{BadRow, RowSource};

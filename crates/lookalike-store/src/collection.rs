@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lookalike::online::{DocumentPreparer, DocumentSlot, Timestamp};
+use lookalike::stream::{DocumentPreparer, DocumentSlot, Timestamp};
 use lookalike::text::AnalysisScratch;
 use parking_lot::RwLockReadGuard;
 

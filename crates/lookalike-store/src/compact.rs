@@ -45,7 +45,7 @@ use std::io;
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use lookalike::online::{DocumentSlot, Timestamp};
+use lookalike::stream::{DocumentSlot, Timestamp};
 
 use crate::chunked_vec::ChunkedVec;
 use crate::collection::{Collection, stopped_error};

@@ -1,7 +1,7 @@
 //! Documents as they are inserted, and the answers to them.
 
-use lookalike::matching::Route;
-use lookalike::online::{self, DocumentPreparer, Timestamp};
+use lookalike::similarity::Route;
+use lookalike::stream::{self, DocumentPreparer, Timestamp};
 use lookalike::text::AnalysisScratch;
 use lookalike::value_hash;
 
@@ -52,7 +52,7 @@ pub struct PendingInsert {
     pub(crate) meta: Option<String>,
     pub(crate) content: u64,
     pub(crate) fingerprint: Option<u128>,
-    pub(crate) online: online::SketchedDocument,
+    pub(crate) online: stream::SketchedDocument,
     pub(crate) record: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! Durable collections of documents that are deduplicated one after another.
 //!
 //! A [`Collection`] decides for every document whether it is new or a duplicate, by the rules of
-//! [`lookalike::online`], and inserts it in the same step. It returns the answer only after the document is
+//! [`lookalike::stream`], and inserts it in the same step. It returns the answer only after the document is
 //! on disk, so that every answer survives a power failure. The window slides by dropping whole partitions.
 //!
 //! # Example

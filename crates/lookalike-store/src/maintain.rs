@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 
-use lookalike::online::Timestamp;
+use lookalike::stream::Timestamp;
 use lookalike::text::AnalysisScratch;
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lookalike::online::Timestamp;
+use lookalike::stream::Timestamp;
 use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend};
 use redb::{ReadOnlyTable, TableDefinition};
 

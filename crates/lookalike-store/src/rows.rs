@@ -11,8 +11,8 @@
 //! block:  count: u32 │ length: u32, row │ length: u32, row │ … │ CRC-32: u32      (little-endian)
 //! ```
 
-use lookalike::matching::Route;
-use lookalike::online::{DocumentSlot, Timestamp};
+use lookalike::similarity::Route;
+use lookalike::stream::{DocumentSlot, Timestamp};
 
 use crate::bytes::{ByteReader, put_string};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lookalike::online::StreamWindow;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, MatchPlan, SimilarityMeasure};
+use lookalike::stream::StreamWindow;
 use lookalike::{Recipe, Threshold};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ impl ExpiryClock {
 /// ```
 /// use std::time::Duration;
 ///
-/// use lookalike::online::StreamWindow;
+/// use lookalike::stream::StreamWindow;
 /// use lookalike_store::CollectionSettings;
 ///
 /// let (two_days, skew) = (Duration::from_secs(2 * 24 * 3600), Duration::from_secs(60));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lookalike::online::{
+use lookalike::stream::{
     self, ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, StreamMatcher, StreamTexts,
     StreamWindow, Timestamp,
 };
@@ -261,7 +261,7 @@ struct MovingDocument {
     from: u64,
     seq: u64,
     kept: rows::RowDocument,
-    again: online::SketchedDocument,
+    again: stream::SketchedDocument,
     record: Vec<u8>,
 }
 
@@ -381,7 +381,7 @@ impl CollectionState {
     /// Checks a document, or brings an earlier check up to date.
     fn look(
         &self,
-        document: &online::SketchedDocument,
+        document: &stream::SketchedDocument,
         arrival: &ArrivalTime,
         before: Option<&Result<PrecheckedDocument>>,
     ) -> Result<PrecheckedDocument> {
@@ -515,7 +515,7 @@ impl CollectionState {
         &mut self,
         replaced: Option<DocumentSlot>,
         prechecked: PrecheckedDocument,
-        document: &online::SketchedDocument,
+        document: &stream::SketchedDocument,
         arrival: &ArrivalTime,
     ) -> Result<(PrecheckResult, StoredVerdict)> {
         let PrecheckedDocument { precheck, verdict } = prechecked;
@@ -758,7 +758,7 @@ impl CollectionState {
         &self,
         slot: DocumentSlot,
         kept: &rows::RowDocument,
-    ) -> Result<(online::SketchedDocument, Vec<u8>)> {
+    ) -> Result<(stream::SketchedDocument, Vec<u8>)> {
         let preparer = self.matcher.document_preparer();
         let text = self.visit_text(slot, str::to_owned)?;
         let record = crate::records::encode_record(&kept.id, &text);
@@ -1135,7 +1135,7 @@ impl CollectionState {
         }
     }
 
-    fn push_sketches(&mut self, content: u64, document: &online::SketchedDocument) {
+    fn push_sketches(&mut self, content: u64, document: &stream::SketchedDocument) {
         if let Some(open) = self.open.as_mut().filter(|open| open.with_sketches) {
             let preparer = self.matcher.document_preparer();
             open.sketches
@@ -1516,7 +1516,7 @@ impl StreamTexts for CollectionState {
 mod tests {
     use std::time::Duration;
 
-    use lookalike::online::StreamWindow;
+    use lookalike::stream::StreamWindow;
 
     use super::*;
 

@@ -7,7 +7,7 @@
 
 use std::error::Error;
 
-use lookalike::matching::{DocumentRemoval, DocumentSource, MatchCorpus, find_verdicts};
+use lookalike::dedup::{DocumentRemoval, DocumentSource, MatchCorpus, find_verdicts};
 use lookalike::plan::{MatchPlan, MatchSettings};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, Recipe, Result, Threshold};

@@ -10,9 +10,9 @@
 
 use std::error::Error;
 
+use lookalike::similarity::jaccard_index;
 use lookalike::sketch::{MinHasher, SimHasher, equal_slots};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
-use lookalike::verify::jaccard_index;
 use lookalike::{Cpu, Recipe, Result};
 
 const TEXTS: [&str; 4] = [

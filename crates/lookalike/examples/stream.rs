@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
-use lookalike::online::{DocumentSlot, StreamMatcher, StreamTexts, StreamWindow, Timestamp};
 use lookalike::plan::{MatchPlan, MatchSettings};
+use lookalike::stream::{DocumentSlot, StreamMatcher, StreamTexts, StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 use lookalike::{Recipe, Result};
 

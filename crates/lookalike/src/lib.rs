@@ -12,7 +12,7 @@
 //! # Example
 //!
 //! ```
-//! use lookalike::matching::{MatchCorpus, DocumentSource, find_verdicts};
+//! use lookalike::dedup::{MatchCorpus, DocumentSource, find_verdicts};
 //! use lookalike::plan::{MatchPlan, MatchSettings};
 //! use lookalike::text::{TextAnalyzer, AnalysisScratch};
 //! use lookalike::{Cpu, DocId, Recipe, Result, DocumentSketcher, Threshold};
@@ -97,19 +97,19 @@
 //! 1. [`recipe`]: everything that determines a fingerprint, as one value with an identity.
 //! 2. [`text`]: normalises a text, cuts it into tokens, and hashes n-grams of tokens to 64-bit features. A
 //!    text that is too short to have a feature has its own [`TextState`](text::TextState) and matches only equal
-//!    texts. [`weight`] computes the weights of features; [`frequencies`] learns them from a corpus.
+//!    texts. [`text::weight`] computes the weights of features; [`text::frequencies`] learns them from a corpus.
 //! 3. [`sketch`]: reduces many features to a few numbers (SimHash, MinHash, bottom-k). [`DocumentSketcher`] computes
 //!    the sketches that a plan needs, and [`DocumentSketches`] stores them.
 //! 4. [`plan`]: derives from recipe, threshold and method which pairs are candidates, and with what recall. A
 //!    plan never depends on the corpus.
-//! 5. [`matching`]: finds candidate pairs by shared bucket keys, [verifies](verify) them and decides:
-//!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
-//!    [`find_components`](matching::find_components). [`online`] does the same for a stream of documents with
-//!    a window, and [`distributed`] for documents on many machines.
+//! 5. [`candidates`]: bucket keys and buckets, which find the pairs that can match.
+//! 6. [`similarity`]: verifies a candidate pair: measures, their bounds, and where features and texts come from.
+//! 7. [`dedup`]: the verdicts on a batch: [`find_verdicts`](dedup::find_verdicts),
+//!    [`find_pairs`](dedup::find_pairs), [`find_components`](dedup::find_components). [`stream`] does the same
+//!    for documents that arrive one after another, with a window, and [`shuffle`] for documents on many machines.
 //!
-//! [`plant`] makes edits of known kind and strength, with which a recipe and a plan can be measured.
-//! [`evaluate`] measures quality on labelled pairs, and [`audit`] estimates how many matches a run has
-//! missed. [`compare`] shows every step for two texts, and [`hamming`] finds the fingerprints within a
+//! [`quality`] makes edits of known kind and strength, measures recall and precision on labelled pairs, and
+//! estimates how many matches a run has missed. [`compare`] shows every step for two texts, and [`hamming`] finds the fingerprints within a
 //! distance.
 //!
 //! # Limits
@@ -120,31 +120,27 @@
 //! adversary who constructs collisions. A run has at most 2³² − 1 documents.
 
 mod arch;
-pub mod audit;
 pub mod bytes;
+pub mod candidates;
 pub mod compare;
+pub mod dedup;
 mod digest;
-pub mod distributed;
 mod error;
-pub mod evaluate;
-pub mod frequencies;
 pub mod hamming;
 mod hash;
-pub mod matching;
-pub mod online;
 pub mod plan;
-pub mod plant;
+pub mod quality;
 pub mod recipe;
+pub mod shuffle;
+pub mod similarity;
 pub mod sketch;
-mod sketches;
+pub mod stream;
 pub mod text;
 mod types;
-pub mod verify;
-pub mod weight;
 
 pub use arch::{Cpu, prefetch};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::value_hash;
 pub use recipe::{Recipe, RecipeId};
-pub use sketches::{DocumentSketcher, DocumentSketches};
+pub use sketch::{DocumentSketcher, DocumentSketches};
 pub use types::{Distance, DocId, Similarity, Threshold};

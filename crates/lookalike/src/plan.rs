@@ -17,8 +17,8 @@
 
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
+use crate::similarity::SequenceMeasure;
 use crate::types::{Distance, Similarity, Threshold};
-use crate::verify::SequenceMeasure;
 
 /// Least predicted recall of pairs whose similarity is the threshold.
 pub const RECALL: f64 = 0.99;
@@ -73,6 +73,19 @@ pub enum SimilarityMeasure {
     /// The sketches alone: the share of equal slots, 1 − distance/bits, the estimate from the smallest
     /// hashes, or 1 for equal sentences. Documents of the exact join are still compared exactly.
     Sketch,
+}
+
+impl SimilarityMeasure {
+    /// Returns the similarity of sequences, if the measure compares characters or words. Returns `None` if it
+    /// compares features or sketches.
+    pub fn sequence_measure(self) -> Option<SequenceMeasure> {
+        match self {
+            Self::Levenshtein => Some(SequenceMeasure::Levenshtein),
+            Self::Indel => Some(SequenceMeasure::Indel),
+            Self::Substring => Some(SequenceMeasure::Substring),
+            Self::Jaccard | Self::Containment | Self::Cosine | Self::Sketch => None,
+        }
+    }
 }
 
 /// The unit of edits and lengths.
@@ -395,19 +408,12 @@ impl MatchPlan {
         self.smallest
     }
 
-    /// Returns the similarity of sequences by which candidates are verified, if the measure is one.
-    pub fn of_sequences(&self) -> Option<SequenceMeasure> {
-        if self.settings.method == MatchMethod::Exact {
-            return None;
-        }
-        match self.settings.measure {
-            SimilarityMeasure::Levenshtein => Some(SequenceMeasure::Levenshtein),
-            SimilarityMeasure::Indel => Some(SequenceMeasure::Indel),
-            SimilarityMeasure::Substring => Some(SequenceMeasure::Substring),
-            SimilarityMeasure::Jaccard
-            | SimilarityMeasure::Containment
-            | SimilarityMeasure::Cosine
-            | SimilarityMeasure::Sketch => None,
+    /// Returns the similarity of sequences by which candidates are verified, if the measure is one. Equal
+    /// texts are not verified, so there is none for the method `exact`.
+    pub fn sequence_measure(&self) -> Option<SequenceMeasure> {
+        match self.settings.method {
+            MatchMethod::Exact => None,
+            _ => self.settings.measure.sequence_measure(),
         }
     }
 
@@ -452,7 +458,11 @@ impl MatchPlan {
         } else {
             0
         };
-        let outline = if self.of_sequences().is_some() { 20 } else { 0 };
+        let outline = if self.sequence_measure().is_some() {
+            20
+        } else {
+            0
+        };
         sketch + outline
     }
 }

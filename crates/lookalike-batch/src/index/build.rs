@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{FingerprintCode, HammingPlan, PlanRequest};
-use lookalike::matching::DocumentRecorder;
+use lookalike::similarity::DocumentRecorder;
 use lookalike::text::{AnalysisScratch, TextAnalysis};
 use lookalike::{Cpu, Distance};
 use lookalike_io::error::{Error, Result, display_path};

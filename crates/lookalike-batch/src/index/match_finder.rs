@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use lookalike::Recipe;
-use lookalike::matching::{ComparedDocument, DocumentComparer};
 use lookalike::plan::{MatchPlan, MatchSettings, SimilarityMeasure};
+use lookalike::similarity::{ComparedDocument, DocumentComparer};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;

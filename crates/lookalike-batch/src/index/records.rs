@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use lookalike::matching::{DocumentRecorder, visit_record_keys};
+use lookalike::similarity::{DocumentRecorder, visit_record_keys};
 use lookalike_io::error::Result;
 
 use super::manifest::{FileChecksum, MatchingEntry, file_name};

@@ -9,12 +9,12 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
-use lookalike::matching::{ComparedDocument, MOST_INDEXED};
 use lookalike::plan::{self, EditUnit, MatchPlan, SimilarityMeasure};
-use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::verify::{
+use lookalike::similarity::{ComparedDocument, MOST_INDEXED};
+use lookalike::similarity::{
     SequenceMeasure, WeightedFeature, containment_index, cosine_similarity, jaccard_index,
 };
+use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Distance, Recipe, Similarity, Threshold};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-use lookalike::matching::{self, DedupOutcome, Route};
+use lookalike::dedup::{self, DedupOutcome};
 use lookalike::plan::MatchPlan;
+use lookalike::similarity::Route;
 use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
 use lookalike_io::error::Result;
@@ -107,14 +108,13 @@ impl<'a> DedupSession<'a> {
         let (outcome, components, prepared) = std::thread::scope(|scope| -> Result<_> {
             let copying = early.map(|output| scope.spawn(|| copy(output)));
             let ending = verdicts_so_far.end_on_drop();
-            let outcome =
-                matching::follow_verdicts(&corpus.match_corpus(), &|decided, removals| {
-                    deciding(decided);
-                    verdicts_so_far.take_removals(decided, removals);
-                })?;
+            let outcome = dedup::follow_verdicts(&corpus.match_corpus(), &|decided, removals| {
+                deciding(decided);
+                verdicts_so_far.take_removals(decided, removals);
+            })?;
             drop(ending);
             let components = if outputs.components {
-                Some(matching::find_components(&corpus.match_corpus(), &outcome)?)
+                Some(dedup::find_components(&corpus.match_corpus(), &outcome)?)
             } else {
                 None
             };
@@ -245,7 +245,7 @@ impl<'a> DocumentVerdicts<'a> {
         }
     }
 
-    fn removal_of(&self, document: DocId) -> Option<&matching::DocumentRemoval> {
+    fn removal_of(&self, document: DocId) -> Option<&dedup::DocumentRemoval> {
         match self.removal[document.index()] {
             KEPT => None,
             at => Some(&self.outcome.removals[at as usize]),
@@ -477,7 +477,7 @@ impl<'a> VerdictsSoFar<'a> {
         }
     }
 
-    fn take_removals(&self, decided: usize, removals: &[matching::DocumentRemoval]) {
+    fn take_removals(&self, decided: usize, removals: &[dedup::DocumentRemoval]) {
         for removal in removals {
             self.removed[removal.document.index()].store(true, Ordering::Relaxed);
         }

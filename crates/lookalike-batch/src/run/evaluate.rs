@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use lookalike::Threshold;
-use lookalike::evaluate::{
+use lookalike::plan::{EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike::quality::evaluate::{
     BootstrapOptions, ClusterScores, EvaluatedSetting, Evaluation, EvaluationOptions,
     LabelledTexts, compare_clusters,
 };
-use lookalike::plan::{EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ReadOptions;
 use serde::Serialize;
@@ -112,7 +112,8 @@ pub struct SettingSummary {
 impl SettingSummary {
     fn new(setting: &EvaluatedSetting, evaluation: Evaluation) -> Self {
         let matching = &setting.matching;
-        let is_checked = evaluation.sweep == lookalike::evaluate::SweptParameter::Threshold;
+        let is_checked =
+            evaluation.sweep == lookalike::quality::evaluate::SweptParameter::Threshold;
         let by_fingerprints = matching.method == lookalike::plan::MatchMethod::SimHash;
         Self {
             recipe: setting.recipe.name.clone(),
@@ -182,10 +183,6 @@ pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptio
     };
     let is = |one| method == one;
     let all_distances = (is(MatchMethod::SimHash) && by_sketch).then_some(MOST_DISTANCE);
-    let counts = matches!(
-        measure,
-        SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel | SimilarityMeasure::Substring
-    );
     MatchOptions {
         method: Some(method),
         threshold: has_threshold.then_some(lowest),
@@ -196,7 +193,7 @@ pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptio
         candidates: None,
         sentences: asked.sentences.filter(|_| is(MatchMethod::Sentences)),
         measure: Some(measure),
-        unit: asked.unit.filter(|_| counts),
+        unit: asked.unit.filter(|_| measure.sequence_measure().is_some()),
     }
 }
 

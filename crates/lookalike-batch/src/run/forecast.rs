@@ -11,10 +11,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lookalike::matching::{
-    CandidateSurvey, ComparedPairs, Route, SurveyKind, SurveyLimits, survey_corpus,
-};
+use lookalike::dedup::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 use lookalike::plan::MatchPlan;
+use lookalike::similarity::Route;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::InputBlock;
 use serde::Serialize;

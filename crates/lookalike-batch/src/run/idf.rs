@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
-use lookalike::frequencies::{DocumentFrequencies, FrequencyTally, LearnedFrequencies};
+use lookalike::text::frequencies::{DocumentFrequencies, FrequencyTally, LearnedFrequencies};
+use lookalike::text::weight::{FrequencyTableHeader, read_frequencies};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
-use lookalike::weight::{FrequencyTableHeader, read_frequencies};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{ByteWriter, OutputTarget, check_output};
 use lookalike_io::source::{

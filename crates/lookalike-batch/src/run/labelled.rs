@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use lookalike::DocId;
-use lookalike::evaluate::{LabelledPair, LabelledTexts};
+use lookalike::quality::evaluate::{LabelledPair, LabelledTexts};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{OutputTarget, check_output, escape_tsv};
 use lookalike_io::source::{

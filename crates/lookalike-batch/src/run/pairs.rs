@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lookalike::Threshold;
-use lookalike::matching::{self, MatchingPair};
+use lookalike::dedup::{self, MatchingPair};
 use lookalike::plan::MatchPlan;
 use lookalike_io::error::{ErrorKind, Result};
 use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
@@ -91,7 +91,7 @@ fn run_pairs(
             TableCell::Integer(b_row),
         ])
     };
-    let equal = matching::find_pairs(&corpus.match_corpus(), outputs.copies, write, &deciding);
+    let equal = dedup::find_pairs(&corpus.match_corpus(), outputs.copies, write, &deciding);
     let prepared = equal.and_then(|equal| Ok((equal, table.prepare_table()?)));
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let (equal, table) = match prepared {

@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike::matching::{self, DocumentSource, MatchingPair};
+use lookalike::dedup::{self, DocumentSource, MatchingPair};
 use lookalike::plan::{self, MatchMethod, MatchPlan};
-use lookalike::plant::{
+use lookalike::quality::plant::{
     EditPlanter, NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler, PlantedEdit,
     TextStock,
 };
 use lookalike::text::{AnalysisScratch, TextAnalyzer, TextState};
-use lookalike::{DocId, Recipe, Similarity, Threshold, verify};
+use lookalike::{DocId, Recipe, Similarity, Threshold, similarity};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableWriter, check_output};
 use lookalike_io::source::{InputFormat, InputSet, ParseScratch, ReadOptions, format_by_extension};
@@ -469,8 +469,8 @@ impl<'a> PlantContext<'a> {
             drawn.offer_pair(self.pair_number(both), both, pair.similarity);
             Ok(())
         };
-        let copies = matching::CopyPairs::None;
-        matching::find_pairs(&self.corpus.match_corpus(), copies, draw, &deciding)?;
+        let copies = dedup::CopyPairs::None;
+        dedup::find_pairs(&self.corpus.match_corpus(), copies, draw, &deciding)?;
         // Pairs of equal texts only fill the remaining places, because there may be very many of them.
         let mut equal = DrawnPairs::new(self.settings.pairs - duplicates.len());
         self.equal_pairs(&mut equal);
@@ -701,7 +701,7 @@ impl ComparedText {
         if self.key == other.key && self.state != TextState::Empty {
             return Similarity::ONE.get();
         }
-        verify::jaccard_index(&self.features, &other.features).get()
+        similarity::jaccard_index(&self.features, &other.features).get()
     }
 }
 

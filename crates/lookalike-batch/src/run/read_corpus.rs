@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-use lookalike::matching::{self, DocumentSource, MatchCorpus};
+use lookalike::dedup::{self, DocumentSource, MatchCorpus};
 use lookalike::plan::MatchPlan;
+use lookalike::similarity::WeightedFeature;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::verify::WeightedFeature;
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputSet, ParseScratch, ReadOptions};
@@ -261,7 +261,7 @@ impl<'a> ReadCorpus<'a> {
             texts: self,
             order: self.order.as_deref(),
             partitions: (!self.parts.is_empty()).then_some(&self.parts),
-            window: self.width.map(|width| matching::TimeWindow {
+            window: self.width.map(|width| dedup::TimeWindow {
                 times: &self.times,
                 width,
             }),

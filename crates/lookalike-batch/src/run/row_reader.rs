@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lookalike::audit::SampleComparer;
+use lookalike::quality::audit::SampleComparer;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};

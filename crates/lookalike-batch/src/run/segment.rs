@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
+use lookalike::text::weight::WEIGHT_STEPS;
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
-use lookalike::weight::WEIGHT_STEPS;
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
     OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,

@@ -1,7 +1,7 @@
 //! Settings of the dedup and pairs runs.
 
 use lookalike::Recipe;
-use lookalike::matching::CopyPairs;
+use lookalike::dedup::CopyPairs;
 use lookalike::plan;
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{ReadOptions, RowSource};

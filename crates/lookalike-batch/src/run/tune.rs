@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use lookalike::evaluate::{
+use lookalike::plan::{self, MatchPlan};
+use lookalike::quality::evaluate::{
     BootstrapOptions, ConfusionCounts, EvaluatedSetting, LabelReach, LabelledTexts,
     MetricEstimates, SweptParameter, TuneOptions, TunedContender, TuningGoal, TuningOutcome,
     contenders, count_removed,
 };
-use lookalike::plan::{self, MatchPlan};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocumentSketcher, Recipe, Threshold};
 use lookalike_io::error::Result;
@@ -193,10 +193,14 @@ fn tune_and_price(
     let read = read_labelled_and_sample(inputs, progress)?;
     let all = contenders(&settings.recipe, &read.labelled, settings.lowest)?;
     progress.begin_stage(RunStage::Measure, Some(all.len() as u64));
-    let tuning =
-        lookalike::evaluate::tune_settings(&read.labelled, &all, &settings.options, &|tried| {
+    let tuning = lookalike::quality::evaluate::tune_settings(
+        &read.labelled,
+        &all,
+        &settings.options,
+        &|tried| {
             progress.advance_stage(tried as u64);
-        })?;
+        },
+    )?;
     let untuned = EvaluatedSetting {
         recipe: settings.recipe.clone(),
         matching: plan::MatchSettings::default(),

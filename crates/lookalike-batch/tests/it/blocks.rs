@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use lookalike::matching::CopyPairs;
+use lookalike::dedup::CopyPairs;
 use lookalike_batch::run::{
     DedupOutputs, PairsOutputs, RunInputs, RunSettings, SilentProgress, find_pairs, run_dedup,
 };

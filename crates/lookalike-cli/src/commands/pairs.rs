@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use lookalike::matching::{CopyPairs, SurveyKind};
+use lookalike::dedup::{CopyPairs, SurveyKind};
 use lookalike_batch::run::{self, KeepOrder, PairsOutputs, PairsSummary};
 
 use super::shared::matching_runs::MatchingRunArgs;

@@ -14,7 +14,7 @@ use lookalike_batch::index::{
 use super::shared::fingerprints::{BareFingerprintArgs, field_option, index_read_options};
 use super::shared::inputs::ReadingArgs;
 use super::shared::matching::{
-    candidates_parser, edit_unit, measure_parser, of_sequences, parse_threshold, unit_parser,
+    candidates_parser, edit_unit, measure_parser, parse_threshold, unit_parser,
 };
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
@@ -213,7 +213,9 @@ fn text_check(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Option<Te
                 | SimilarityMeasure::Substring,
             ),
             _,
-        ) => of_sequences(verify).map(|of| TextCheck::Sequences(of, unit, threshold)),
+        ) => verify
+            .sequence_measure()
+            .map(|of| TextCheck::Sequences(of, unit, threshold)),
         (Some(SimilarityMeasure::Sketch), None) => Some(TextCheck::None),
         (Some(SimilarityMeasure::Sketch), Some(_)) => bail!(
             "--threshold has no effect with --verify none, where --distance alone decides: leave \

@@ -4,7 +4,7 @@
 ///
 /// They are read from a list of strings or of `[string, weight]` pairs, from an object `{string:
 /// weight}`, or from a string (for example a CSV cell), which is split at white space. The weight
-/// defaults to 1; a weight is above 0 and at most [`MOST_WEIGHT`](lookalike::weight::MOST_WEIGHT). A
+/// defaults to 1; a weight is above 0 and at most [`MOST_WEIGHT`](lookalike::text::weight::MOST_WEIGHT). A
 /// string may occur more than once.
 #[derive(Debug, Clone, Copy)]
 pub struct RowFeatures<'a> {

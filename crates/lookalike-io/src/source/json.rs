@@ -9,7 +9,7 @@
 use std::fmt;
 
 use lookalike::bytes;
-use lookalike::weight::MOST_WEIGHT;
+use lookalike::text::weight::MOST_WEIGHT;
 use memchr::{memchr, memchr2};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Response, StatusCode, header};
-use lookalike::online::DocumentSlot;
+use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::Error;
 use serde::Serialize;

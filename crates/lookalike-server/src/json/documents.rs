@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use lookalike::online::Timestamp;
+use lookalike::stream::Timestamp;
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::run::parse_time;
 use lookalike_store::{DocumentContent, LONGEST_ID, NewDocument, StoredDocument};

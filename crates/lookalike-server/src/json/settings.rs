@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lookalike::online::StreamWindow;
 use lookalike::plan;
+use lookalike::stream::StreamWindow;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::match_options::{
     CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,

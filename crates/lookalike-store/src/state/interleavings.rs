@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike::Threshold;
-use lookalike::online::{DocumentPreparer, StreamWindow, Timestamp};
 use lookalike::plan::{self, MatchMethod};
+use lookalike::stream::{DocumentPreparer, StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 
 use super::{CollectionState, PrecheckedDocument};

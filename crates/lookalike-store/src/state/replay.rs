@@ -10,7 +10,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lookalike::online::{self, DocumentKeys, DocumentPreparer, KeyExtractor, Timestamp};
+use lookalike::stream::{self, DocumentKeys, DocumentPreparer, KeyExtractor, Timestamp};
 use lookalike::text::AnalysisScratch;
 use rayon::prelude::*;
 
@@ -47,7 +47,7 @@ struct ReadyRows {
 }
 
 struct KeptDocument {
-    document: online::SketchedDocument,
+    document: stream::SketchedDocument,
     document_keys: DocumentKeys,
     /// `true` if it was prepared from its text.
     anew: bool,
@@ -559,7 +559,7 @@ fn reprepare_text(
     document: &rows::RowDocument,
     written: Option<&[u8]>,
     scratch: &mut AnalysisScratch,
-) -> Result<(online::SketchedDocument, bool)> {
+) -> Result<(stream::SketchedDocument, bool)> {
     let again = written.and_then(|written| preparer.decode_document(written));
     let anew = again.is_none();
     let again = match (again, document.fingerprint) {

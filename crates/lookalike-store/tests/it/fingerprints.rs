@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lookalike::online::Timestamp;
 use lookalike::plan::{self, MatchMethod, SimilarityMeasure};
+use lookalike::stream::Timestamp;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
     Collection, CollectionContent, CollectionSettings, Disk, DocumentContent, ErrorKind,

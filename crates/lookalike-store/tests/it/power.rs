@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lookalike::online::Timestamp;
+use lookalike::stream::Timestamp;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
     Collection, CollectionSettings, Disk, DocumentContent, InsertAnswer, NewDocument, OnConflict,

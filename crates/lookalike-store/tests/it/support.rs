@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use lookalike::Threshold;
-use lookalike::online::{StreamWindow, Timestamp};
 use lookalike::plan::{self, MatchMethod};
+use lookalike::stream::{StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
     Collection, CollectionOptions, CollectionSettings, DocumentContent, NewDocument, PendingInsert,

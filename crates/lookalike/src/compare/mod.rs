@@ -11,21 +11,22 @@ mod steps;
 pub use steps::{AnalysisSteps, FeatureVote};
 
 use crate::arch::Cpu;
+use crate::dedup::{CopyPairs, DocumentSource, MatchCorpus, find_pairs};
 use crate::error::{Error, Result};
-use crate::matching::{CopyPairs, DocumentSource, MatchCorpus, Route, find_pairs};
 use crate::plan::{EditUnit, MatchPlan, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::sketch::{
-    bottom_k_containment, bottom_k_jaccard, equal_slots, textbook_bottom_k, textbook_k_minima,
-};
-use crate::sketches::DocumentSketcher;
-use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
-use crate::types::{DocId, Similarity};
-use crate::verify::{
+use crate::similarity::Route;
+use crate::similarity::{
     SequenceSymbol, WeightedFeature, containment_index, cosine_similarity, euclidean_distance,
     indel_distance, jaccard_index, levenshtein_distance, longest_common_substring,
 };
-use crate::weight::WEIGHT_STEPS;
+use crate::sketch::DocumentSketcher;
+use crate::sketch::{
+    bottom_k_containment, bottom_k_jaccard, equal_slots, textbook_bottom_k, textbook_k_minima,
+};
+use crate::text::weight::WEIGHT_STEPS;
+use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
+use crate::types::{DocId, Similarity};
 
 /// The comparison of two texts.
 ///
@@ -440,7 +441,7 @@ fn set_figures(analyses: [&TextAnalysis<'_>; 2]) -> Vec<ComparisonFigure> {
     if a.is_empty() && b.is_empty() {
         return ["Jaccard", "containment"].map(of_nothing).into();
     }
-    let shared = crate::verify::intersection(&a, &b);
+    let shared = crate::similarity::intersection(&a, &b);
     let of = format!("features: {} and {}, {shared} shared", a.len(), b.len());
     vec![
         similarity("Jaccard", jaccard_index(&a, &b), of),

@@ -8,8 +8,8 @@ use crate::sketch::{
     MinHasher, SimHasher, TieBreaker, count_weighted_votes, list_ballots, smallest_features,
     tie_breaker,
 };
+use crate::text::weight::WEIGHT_STEPS;
 use crate::text::{LongSentence, TextAnalysis, TextAnalyzer, TextState, TextToken};
-use crate::weight::WEIGHT_STEPS;
 
 /// The results of all steps of a recipe for one text.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::hash;
 use crate::sketch::compat::{File, Sources, Tables};
 use crate::text::features_of_terms;
-use crate::weight::{TableKind, WeightTable};
+use crate::text::weight::{TableKind, WeightTable};
 
 /// Hash domain of the digests.
 const DIGEST_DOMAIN: u64 = 3;

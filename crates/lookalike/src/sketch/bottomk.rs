@@ -11,9 +11,9 @@
 //!
 //! Cost: one comparison per feature, and occasionally a sort of a few hundred features.
 
+use crate::similarity;
 use crate::text::TextAnalysis;
 use crate::types::Similarity;
-use crate::verify;
 
 /// Appends the `kept` smallest distinct features of a text, ascending, or all if it has fewer.
 pub fn smallest_features(analysis: &TextAnalysis<'_>, kept: usize, into: &mut Vec<u64>) {
@@ -95,13 +95,13 @@ pub fn bottom_k_containment(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     let reach = reach(a).min(reach(b));
     let within = |hashes: &[u64]| hashes.partition_point(|&hash| hash <= reach);
     let (a, b) = (&a[..within(a)], &b[..within(b)]);
-    Similarity::from_ratio(verify::intersection(a, b), a.len())
+    Similarity::from_ratio(similarity::intersection(a, b), a.len())
 }
 
 /// Returns the ratio of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)|, over the k smallest values of one
 /// hash. It is biased, because values of one sketch beyond the range of the other count as missing.
 pub fn textbook_bottom_k(a: &[u64], b: &[u64]) -> Similarity {
-    verify::jaccard_index(a, b)
+    similarity::jaccard_index(a, b)
 }
 
 /// Returns the ratio of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)|, over the sets of minima of k hash
@@ -114,7 +114,7 @@ pub fn textbook_k_minima(a: &[u32], b: &[u32]) -> Similarity {
         values.dedup();
         values
     };
-    verify::jaccard_index(&set(a), &set(b))
+    similarity::jaccard_index(&set(a), &set(b))
 }
 
 #[cfg(test)]

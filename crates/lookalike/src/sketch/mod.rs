@@ -2,6 +2,7 @@
 
 mod bottomk;
 pub(crate) mod compat;
+mod document_sketches;
 mod minhash;
 mod permuted;
 mod simhash;
@@ -10,6 +11,8 @@ pub use bottomk::{
     bottom_k_containment, bottom_k_jaccard, shared_smallest, smallest_features, textbook_bottom_k,
     textbook_k_minima,
 };
+pub use document_sketches::{DocumentSketcher, DocumentSketches};
+pub(crate) use document_sketches::{LONG, STATES, SetSummary, SketchReader};
 pub(crate) use minhash::FeatureObserver;
 pub use minhash::{MinHasher, equal_slots};
 pub use permuted::{MessageHasher, PermutedFunctions, PermutedScheme};

@@ -15,7 +15,7 @@ use crate::arch::Cpu;
 use crate::hash;
 use crate::recipe::{CompatScheme, MarkupKind, Recipe, TokenKind, WeightScheme};
 use crate::sketch::compat::{self, CompatTool, OriginalVote, TextRemainder};
-use crate::weight::{
+use crate::text::weight::{
     FeatureWeighting, WEIGHT_STEPS, WeightingBuffers, keep_heaviest, weight_in_steps,
 };
 
@@ -311,7 +311,7 @@ impl TextAnalyzer {
 
     /// Analyses a text that the caller has cut into features. Every string is one feature, whatever the
     /// n-gram of the recipe. Weights count in SimHash and the cosine. They must be above 0 and at most
-    /// [`MOST_WEIGHT`](crate::weight::MOST_WEIGHT), and are rounded to steps of 1/65,536. Tables of the
+    /// [`MOST_WEIGHT`](crate::text::weight::MOST_WEIGHT), and are rounded to steps of 1/65,536. Tables of the
     /// recipe do not apply, because they are about the recipe's own terms.
     pub fn analyze_features<'a, 'f>(
         &self,

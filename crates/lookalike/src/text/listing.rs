@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::analyze::{AnalysisScratch, TextAnalyzer};
 use super::shingle;
 use crate::recipe::{TokenKind, WeightScheme};
-use crate::weight::WEIGHT_STEPS;
+use crate::text::weight::WEIGHT_STEPS;
 
 /// A distinct feature of a text, with its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 mod analyze;
 mod characters;
 mod charmap;
+pub mod frequencies;
 mod layout;
 mod listing;
 mod markup;
@@ -21,6 +22,7 @@ mod sort;
 mod terms;
 mod tokenize;
 pub(crate) mod unicode;
+pub mod weight;
 
 pub use analyze::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
 pub(crate) use analyze::{CHUNK, features_of_terms};

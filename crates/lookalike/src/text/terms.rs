@@ -8,7 +8,7 @@ use super::layout::{PieceKind, TextLayout};
 use super::segment::WordSegmenter;
 use crate::hash;
 use crate::recipe::{CONTENT, LoadedFiles, Recipe, STOPWORD_LISTS, SegmentRecipe, TokenKind};
-use crate::weight::HashLookup;
+use crate::text::weight::HashLookup;
 
 /// A token with its spelling after normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use lookalike::audit::{DrawnDocument, DrawnSample, SampleComparer};
+use lookalike::quality::audit::{DrawnDocument, DrawnSample, SampleComparer};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;

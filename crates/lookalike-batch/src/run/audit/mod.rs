@@ -12,8 +12,8 @@ mod report;
 pub(super) use report::ReportedPairs;
 pub use report::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
 
-use lookalike::audit::{DrawnSample, SampleComparer};
 use lookalike::plan::{MatchMethod, MatchPlan, SimilarityMeasure};
+use lookalike::quality::audit::{DrawnSample, SampleComparer};
 use lookalike::text::TextAnalysis;
 use lookalike_io::error::{Error, Result};
 

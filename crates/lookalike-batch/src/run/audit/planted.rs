@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lookalike::audit::{WilsonEstimate, similarity};
-use lookalike::matching::{DocumentSource, MatchCorpus, route_between};
-use lookalike::plant::{EditPlanter, PlantedEdit, TextStock};
+use lookalike::dedup::{DocumentSource, MatchCorpus, route_between};
+use lookalike::quality::audit::{WilsonEstimate, similarity};
+use lookalike::quality::plant::{EditPlanter, PlantedEdit, TextStock};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Similarity};
 use lookalike_io::error::Result;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lookalike::audit::{PARTNERS, WilsonEstimate, similarity};
-use lookalike::matching::{DocumentSource, route_between};
+use lookalike::dedup::{DocumentSource, route_between};
 use lookalike::plan::{MatchPlan, SimilarityMeasure};
+use lookalike::quality::audit::{PARTNERS, WilsonEstimate, similarity};
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;

@@ -4,7 +4,7 @@ mod args;
 mod report;
 
 use anyhow::Result;
-use lookalike::matching::SurveyKind;
+use lookalike::dedup::SurveyKind;
 use lookalike_batch::run;
 
 pub(crate) use self::args::DedupArgs;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Threshold;
-use lookalike::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike::quality::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
 use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, options_to_measure,
@@ -19,7 +19,7 @@ use crate::commands::shared::labels::{
     LabelArgs, ResamplingArgs, bootstrap_options, labelled_inputs, lowest_threshold_or_default,
 };
 use crate::commands::shared::matching::{
-    candidates_parser, measure_parser, method_parser, of_sequences, parse_threshold, unit_parser,
+    candidates_parser, measure_parser, method_parser, parse_threshold, unit_parser,
 };
 use crate::commands::shared::outputs::{check_separate_outputs, is_standard, output_target};
 use crate::commands::shared::recipes::{RecipeChangeArgs, load_recipe};
@@ -343,7 +343,12 @@ fn check_ways(ways: &EvaluatedMethodArgs) -> Result<()> {
     {
         bail!("--sentences {sentences} is for --method sentences: give both or neither");
     }
-    if ways.unit.is_some() && !ways.verify.iter().any(|&it| of_sequences(it).is_some()) {
+    if ways.unit.is_some()
+        && !ways
+            .verify
+            .iter()
+            .any(|&it| it.sequence_measure().is_some())
+    {
         bail!("--unit is for --verify levenshtein, indel and lcs, which count characters or words");
     }
     Ok(())

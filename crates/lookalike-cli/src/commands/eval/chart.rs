@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use lookalike::evaluate::{Evaluation, MetricEstimate, MetricEstimates, SweptParameter};
+use lookalike::quality::evaluate::{Evaluation, MetricEstimate, MetricEstimates, SweptParameter};
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
 use lookalike_io::sink::{ByteWriter, OutputTarget};
 use plotters::coord::Shift;

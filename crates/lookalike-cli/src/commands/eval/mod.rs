@@ -6,7 +6,7 @@ mod points;
 pub(super) mod report;
 
 use anyhow::Result;
-use lookalike::evaluate::SweptParameter;
+use lookalike::quality::evaluate::SweptParameter;
 use lookalike_batch::run::{self, ClusterFiles, LabelSummary, SettingSummary};
 
 pub(crate) use self::args::EvalArgs;

@@ -1,6 +1,6 @@
 //! The points of the curves as a table.
 
-use lookalike::evaluate::{MetricEstimate, MetricEstimates, SweptParameter};
+use lookalike::quality::evaluate::{MetricEstimate, MetricEstimates, SweptParameter};
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
 use lookalike_io::Result;
 use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableWriter};

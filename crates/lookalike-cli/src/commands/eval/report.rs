@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lookalike::evaluate::{
+use lookalike::quality::evaluate::{
     AveragedMetrics, ClassBreakdown, ConfusionCounts, Evaluation, EvaluationPoint, MetricEstimate,
     MetricEstimates, SweptParameter,
 };

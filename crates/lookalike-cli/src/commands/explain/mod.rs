@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use lookalike::plan::{EditUnit, SimilarityMeasure};
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
-use lookalike::{Cpu, Recipe, Threshold, verify};
+use lookalike::{Cpu, Recipe, Threshold, similarity};
 use lookalike_batch::text_diff::diff_passages;
 use lookalike_io::source::{
     FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions, WantedFields,
@@ -499,10 +499,10 @@ impl CurrentComparison {
             equal: a.state != TextState::Empty && a.key == b.key,
             kept: in_a.len(),
             removed: in_b.len(),
-            shared: verify::intersection(&in_a, &in_b),
-            jaccard: verify::jaccard_index(&in_a, &in_b).get(),
-            containment: verify::containment_index(&in_a, &in_b).get(),
-            cosine: verify::cosine_similarity(&weighted_a, &weighted_b).get(),
+            shared: similarity::intersection(&in_a, &in_b),
+            jaccard: similarity::jaccard_index(&in_a, &in_b).get(),
+            containment: similarity::containment_index(&in_a, &in_b).get(),
+            cosine: similarity::cosine_similarity(&weighted_a, &weighted_b).get(),
             sequences: of_sequences((measure, unit), removal, (&a, &b))?,
             smallest: bottom_k_jaccard(&smallest_a, &smallest_b, recipe.minhash.slots as usize)
                 .get(),
@@ -580,7 +580,7 @@ fn of_sequences(
     removal: &RemovalRow,
     (a, b): (&TextAnalysis<'_>, &TextAnalysis<'_>),
 ) -> Result<Option<f64>> {
-    let Some(of) = matching::of_sequences(measure) else {
+    let Some(of) = measure.sequence_measure() else {
         return Ok(None);
     };
     let Some(threshold) = removal.threshold else {

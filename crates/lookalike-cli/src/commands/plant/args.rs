@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Threshold;
 use lookalike::plan::MatchSettings;
-use lookalike::plant::PlantedEdit;
+use lookalike::quality::plant::PlantedEdit;
 use lookalike_batch::run::{PlantOutputs, PlantSettings};
 
 use crate::commands::shared::inputs::{ReadingArgs, check_has_text, read_options};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::Threshold;
-use lookalike::evaluate::BootstrapOptions;
+use lookalike::quality::evaluate::BootstrapOptions;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,

@@ -8,7 +8,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lookalike::plan::{
     CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
-use lookalike::verify::SequenceMeasure;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::match_options::{
     CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
@@ -170,19 +169,6 @@ fn choice_parser<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// Returns the similarity of sequences that an option names, if it names one.
-pub(crate) fn of_sequences(verify: SimilarityMeasure) -> Option<SequenceMeasure> {
-    match verify {
-        SimilarityMeasure::Levenshtein => Some(SequenceMeasure::Levenshtein),
-        SimilarityMeasure::Indel => Some(SequenceMeasure::Indel),
-        SimilarityMeasure::Substring => Some(SequenceMeasure::Substring),
-        SimilarityMeasure::Jaccard
-        | SimilarityMeasure::Containment
-        | SimilarityMeasure::Cosine
-        | SimilarityMeasure::Sketch => None,
-    }
-}
-
 /// Returns the unit of edits. Refuses a unit that has no effect, and characters where there are none.
 pub(crate) fn edit_unit(
     verify: SimilarityMeasure,
@@ -193,7 +179,7 @@ pub(crate) fn edit_unit(
     match unit {
         Some(EditUnit::Words) => Ok(EditUnit::Words),
         None | Some(EditUnit::Characters) => {
-            if of_sequences(verify).is_some() && reading.features.is_some() {
+            if verify.sequence_measure().is_some() && reading.features.is_some() {
                 bail!(
                     "--features has no characters to count: add --unit words, which counts every \
                      feature as a word"

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::matching::SurveyKind;
+use lookalike::dedup::SurveyKind;
 use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LEAST_CANDIDATES, MatchPlan, SimilarityMeasure,
 };
@@ -316,7 +316,7 @@ fn describe_predicate(plan: &MatchPlan) -> String {
         SimilarityMeasure::Indel => "1 - (insertions + deletions) / length of both texts",
         SimilarityMeasure::Substring => "2 x longest common substring / length of both texts",
     };
-    let unit = match (plan.of_sequences(), plan.match_settings().unit) {
+    let unit = match (plan.sequence_measure(), plan.match_settings().unit) {
         (None, _) => "",
         (Some(_), EditUnit::Characters) => ", in characters,",
         (Some(_), EditUnit::Words) => ", in words,",
@@ -343,7 +343,7 @@ fn describe_candidates(plan: &MatchPlan) -> String {
         return String::new();
     }
     let least = plan.candidate_threshold().get();
-    let floor = plan.of_sequences().is_some() && least <= LEAST_CANDIDATES;
+    let floor = plan.sequence_measure().is_some() && least <= LEAST_CANDIDATES;
     let why = if floor {
         ", the lowest that is searched for: edits can leave less"
     } else {
@@ -442,7 +442,7 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         "recipe_id": recipe.recipe_id().to_string(),
         "threshold": plan.threshold().get(),
         "measure": measure_name(settings.measure),
-        "unit": plan.of_sequences().map(|_| match settings.unit {
+        "unit": plan.sequence_measure().map(|_| match settings.unit {
             EditUnit::Characters => "characters",
             EditUnit::Words => "words",
         }),

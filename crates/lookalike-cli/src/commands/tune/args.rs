@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::Threshold;
-use lookalike::evaluate::{TuneOptions, TuningGoal};
+use lookalike::quality::evaluate::{TuneOptions, TuningGoal};
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::recipes::load_recipe_from_here;
 use lookalike_batch::run::{LabelledInputs, TuneSettings, parse_goal};

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::evaluate::{SweptParameter, TuningGoal};
 use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
+use lookalike::quality::evaluate::{SweptParameter, TuningGoal};
 use lookalike_batch::run::{
     self, RemovedShare, SettingPrice, TuneSummary, TunedSummary, measure_name, method_name,
 };
@@ -159,11 +159,7 @@ fn matching_options(matching: &MatchSettings) -> String {
         let _ = write!(text, " --verify {}", measure_name(matching.measure));
     }
     let in_words = matching.unit == EditUnit::Words;
-    let counts = matches!(
-        matching.measure,
-        SimilarityMeasure::Levenshtein | SimilarityMeasure::Indel | SimilarityMeasure::Substring
-    );
-    if in_words && counts {
+    if in_words && matching.measure.sequence_measure().is_some() {
         text.push_str(" --unit words");
     }
     match (matching.method, matching.measure) {

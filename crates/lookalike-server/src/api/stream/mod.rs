@@ -30,7 +30,6 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use lookalike::text::AnalysisScratch;
-use lookalike_batch::match_options::counts_edits;
 use rayon::prelude::*;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -220,7 +219,7 @@ async fn prepare_portions(
                         open.query_document(sent, scratch)
                     };
                     // Costly queries must not keep the shared pool from preparing the documents of others.
-                    let answers = match counts_edits(open.similarity_measure()) {
+                    let answers = match open.similarity_measure().sequence_measure().is_some() {
                         true => each_in_order(&portion, answer),
                         false => map_lines(&portion, answer),
                     };

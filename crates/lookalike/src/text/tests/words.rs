@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::arch::Cpu;
 use crate::recipe::{NormalizationStep, Recipe, SegmentationMode, TokenKind};
 use crate::sketch::SimHasher;
+use crate::text::weight::{FrequencyTableHeader, WEIGHT_STEPS};
 use crate::text::{AnalysisScratch, TextAnalyzer, TextState};
-use crate::weight::{FrequencyTableHeader, WEIGHT_STEPS};
 
 fn recipe_with(name: &str, fields: &str) -> Recipe {
     let mut table: toml::Table = Recipe::built_in(name).unwrap().to_toml().parse().unwrap();
@@ -335,8 +335,11 @@ fn filters_can_follow_a_learned_table() {
         Recipe::read_in_directory(&recipe.to_toml(), directory.path())
     };
     let table = |ngram: u32, filter: (u32, &[&str])| {
-        let head =
-            crate::weight::FrequencyTableHeader::new(&read(ngram, filter, None).unwrap(), 9, 1);
+        let head = crate::text::weight::FrequencyTableHeader::new(
+            &read(ngram, filter, None).unwrap(),
+            9,
+            1,
+        );
         head.to_text() + "船员\t3\t1.9163\n"
     };
     let (none, stopwords, both) = ((0, &[][..]), (0, &["s.txt"][..]), (2, &["s.txt"][..]));

@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::weight::HashLookup;
+use crate::text::weight::HashLookup;
 
 /// The characters that separate stretches.
 const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];

@@ -29,7 +29,7 @@ pub(crate) use tables::{File, Sources, Tables};
 
 use crate::recipe::Recipe;
 use crate::text::hash_single_token;
-use crate::weight::WEIGHT_STEPS;
+use crate::text::weight::WEIGHT_STEPS;
 
 /// Extracts the features of a text.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::cut::{DictionaryEntry, HiddenMarkovModel, STATES, WordCutter, WordDictionary};
 use super::lookup3;
 use crate::error::{Error, Result};
-use crate::weight::HashLookup;
+use crate::text::weight::HashLookup;
 
 /// The text of a table, and its name for messages.
 #[derive(Clone, Copy, Debug)]

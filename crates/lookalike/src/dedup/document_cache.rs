@@ -1,0 +1,263 @@
+//! The features, weights and sequences that documents are compared by, made again from the text on
+//! demand.
+//!
+//! Features take more memory than text. So the first reading keeps only the features of short
+//! documents, within a budget, and likewise characters or words where the measure compares sequences.
+//! All others are made again from the text, and the most recent ones are cached up to a second budget.
+//! Neither budget changes a result.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::similarity::PairInputs;
+use crate::similarity::WeightedFeature;
+use crate::sketch::DocumentSketches;
+use crate::types::DocId;
+
+/// A source that provides a document again, in the form in which it is compared.
+pub trait DocumentSource: Sync {
+    /// Appends the distinct features of a document, ascending, by the recipe of the run.
+    ///
+    /// # Errors
+    /// Fails if the text is no longer available.
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()>;
+
+    /// Appends the distinct features with their weights, ascending, as
+    /// [`weighted_features`](crate::text::TextAnalysis::weighted_features) does. Only
+    /// [`SimilarityMeasure::Cosine`](crate::plan::SimilarityMeasure::Cosine) needs them.
+    ///
+    /// # Errors
+    /// Fails if the text is no longer available, or if this source provides features alone.
+    fn append_weighted_features(
+        &self,
+        _document: DocId,
+        _into: &mut Vec<WeightedFeature>,
+    ) -> Result<()> {
+        Err(only_features("weights"))
+    }
+
+    /// Appends the normalised characters, as [`characters`](crate::text::TextAnalysis::characters)
+    /// returns them. Only measures of sequences need them.
+    ///
+    /// # Errors
+    /// Fails if the text is no longer available, or if this source provides features alone.
+    fn append_characters(&self, _document: DocId, _into: &mut Vec<u32>) -> Result<()> {
+        Err(only_features("characters"))
+    }
+
+    /// Appends the values of the tokens in the order of the text. Only measures of sequences need them.
+    ///
+    /// # Errors
+    /// Fails if the text is no longer available, or if this source provides features alone.
+    fn append_words(&self, _document: DocId, _into: &mut Vec<u64>) -> Result<()> {
+        Err(only_features("words"))
+    }
+}
+
+fn only_features(what: &str) -> Error {
+    Error::text_error(format!(
+        "the measure compares {what}, and this source has only features: use the Jaccard index or \
+         containment"
+    ))
+}
+
+/// A cache of lists that were made recently, by document.
+///
+/// It is emptied when it is full. A list longer than a quarter of the budget is not cached.
+pub(crate) struct DocumentListCache<K, T> {
+    recent: Mutex<RecentLists<K, T>>,
+    /// Largest number of items in all lists.
+    most: usize,
+}
+
+struct RecentLists<K, T> {
+    lists: HashMap<K, Arc<Vec<T>>>,
+    held: usize,
+}
+
+impl<K, T> Default for RecentLists<K, T> {
+    fn default() -> Self {
+        Self {
+            lists: HashMap::new(),
+            held: 0,
+        }
+    }
+}
+
+/// A list of features, weights, characters or words of one document: borrowed from the sketches, or
+/// made again from the text.
+pub(crate) enum DocumentList<'a, T> {
+    Kept(&'a [T]),
+    Made(Arc<Vec<T>>),
+}
+
+impl<T> std::ops::Deref for DocumentList<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::Kept(list) => list,
+            Self::Made(list) => list,
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, T: Clone> DocumentListCache<K, T> {
+    /// Returns an empty cache of up to `most` items.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            recent: Mutex::default(),
+            most,
+        }
+    }
+
+    /// Returns the number of items in all cached lists.
+    pub(crate) fn count_items(&self) -> usize {
+        self.lock_recent().held
+    }
+
+    /// Returns the list of a document: `kept` if there is one, else the cached one, else the one that
+    /// `make` fills.
+    pub(crate) fn get_or_make<'a>(
+        &self,
+        document: K,
+        kept: Option<&'a [T]>,
+        make: impl FnOnce(&mut Vec<T>) -> Result<()>,
+    ) -> Result<DocumentList<'a, T>> {
+        if let Some(list) = kept {
+            return Ok(DocumentList::Kept(list));
+        }
+        if let Some(list) = self.lock_recent().lists.get(&document) {
+            return Ok(DocumentList::Made(list.clone()));
+        }
+        let mut list = Vec::new();
+        make(&mut list)?;
+        list.shrink_to_fit();
+        let list = Arc::new(list);
+        self.remember_list(document, &list);
+        Ok(DocumentList::Made(list))
+    }
+
+    fn remember_list(&self, document: K, list: &Arc<Vec<T>>) {
+        if list.len() > self.most / 4 {
+            return;
+        }
+        let mut recent = self.lock_recent();
+        if recent.held + list.len() > self.most {
+            *recent = RecentLists::default();
+        }
+        recent.held += list.len();
+        recent.lists.insert(document, list.clone());
+    }
+
+    fn lock_recent(&self) -> std::sync::MutexGuard<'_, RecentLists<K, T>> {
+        // A panic elsewhere leaves the map usable, because the insertion is the last step.
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Provides the features, weights and sequences of all documents of a run, from sketches, cache or
+/// text.
+pub(crate) struct BatchInputs<'a> {
+    sketches: &'a DocumentSketches,
+    texts: &'a dyn DocumentSource,
+    features: DocumentListCache<DocId, u64>,
+    weighted: DocumentListCache<DocId, WeightedFeature>,
+    characters: DocumentListCache<DocId, u32>,
+    words: DocumentListCache<DocId, u64>,
+}
+
+impl<'a> BatchInputs<'a> {
+    /// Returns a provider that caches up to `most` features, 8 bytes each, and as many bytes of each
+    /// other kind that the measure needs.
+    pub(crate) fn new(
+        sketches: &'a DocumentSketches,
+        texts: &'a dyn DocumentSource,
+        most: usize,
+    ) -> Self {
+        Self {
+            sketches,
+            texts,
+            features: DocumentListCache::new(most),
+            weighted: DocumentListCache::new(most / 2),
+            characters: DocumentListCache::new(2 * most),
+            words: DocumentListCache::new(most),
+        }
+    }
+
+    /// Returns a view of one document.
+    pub(crate) fn inputs_of(&self, document: DocId) -> OfDocument<'_, 'a> {
+        let inputs = self;
+        OfDocument { inputs, document }
+    }
+
+    pub(crate) fn document_features(&self, document: DocId) -> Result<DocumentList<'a, u64>> {
+        let kept = self.sketches.kept_features(document);
+        let make = |into: &mut Vec<u64>| self.texts.append_features(document, into);
+        self.features.get_or_make(document, kept, make)
+    }
+
+    pub(crate) fn weighted_features(
+        &self,
+        document: DocId,
+    ) -> Result<DocumentList<'a, WeightedFeature>> {
+        let make =
+            |into: &mut Vec<WeightedFeature>| self.texts.append_weighted_features(document, into);
+        self.weighted.get_or_make(document, None, make)
+    }
+
+    pub(crate) fn document_characters(&self, document: DocId) -> Result<DocumentList<'a, u32>> {
+        let kept = self.sketches.characters(document);
+        let make = |into: &mut Vec<u32>| self.texts.append_characters(document, into);
+        self.characters.get_or_make(document, kept, make)
+    }
+
+    pub(crate) fn document_words(&self, document: DocId) -> Result<DocumentList<'a, u64>> {
+        let kept = self.sketches.kept_words(document);
+        let make = |into: &mut Vec<u64>| self.texts.append_words(document, into);
+        self.words.get_or_make(document, kept, make)
+    }
+
+    /// Calls `visit` with the features of a document without caching them.
+    pub(crate) fn features_once(
+        &self,
+        document: DocId,
+        buffer: &mut Vec<u64>,
+        visit: impl FnOnce(&[u64]),
+    ) -> Result<()> {
+        if let Some(features) = self.sketches.kept_features(document) {
+            visit(features);
+        } else {
+            buffer.clear();
+            self.texts.append_features(document, buffer)?;
+            visit(buffer);
+        }
+        Ok(())
+    }
+}
+
+/// A view of one document in [`BatchInputs`].
+pub(crate) struct OfDocument<'m, 'a> {
+    inputs: &'m BatchInputs<'a>,
+    document: DocId,
+}
+
+impl PairInputs for OfDocument<'_, '_> {
+    fn distinct_features(&self) -> Result<DocumentList<'_, u64>> {
+        self.inputs.document_features(self.document)
+    }
+
+    fn weighted_features(&self) -> Result<DocumentList<'_, WeightedFeature>> {
+        self.inputs.weighted_features(self.document)
+    }
+
+    fn code_points(&self) -> Result<DocumentList<'_, u32>> {
+        self.inputs.document_characters(self.document)
+    }
+
+    fn token_values(&self) -> Result<DocumentList<'_, u64>> {
+        self.inputs.document_words(self.document)
+    }
+}

@@ -1,0 +1,11 @@
+//! The quality of a run: planted edits, labelled pairs, audits.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`plant`] | which edits does a recipe survive? |
+//! | [`evaluate`] | recall and precision on labelled pairs, at every threshold; which settings are best? |
+//! | [`audit`] | how many matches has this run missed? |
+
+pub mod audit;
+pub mod evaluate;
+pub mod plant;

@@ -1,0 +1,644 @@
+//! Many machines compared with one: deduplication of all documents in their order, which has a model of
+//! its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use lookalike_oracle::effort::choose_effort;
+
+use super::gather::BucketLimits;
+use super::resolve::{AtHand, TextReanalysis};
+use super::*;
+use crate::dedup::{CopyPairs, MatchCorpus, find_pairs, find_verdicts};
+use crate::plan::{CandidateRule, MatchMethod};
+use crate::text::{AnalysisScratch, TextAnalysis};
+use crate::types::Threshold;
+
+/// A generator of numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix_bits(self.0) % limit as u64) as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    id: String,
+    value: f64,
+    text: String,
+    part: u64,
+    given: bool,
+}
+
+impl Held {
+    fn new(id: String, value: f64, text: String) -> Self {
+        Self {
+            id,
+            value,
+            text,
+            part: 0,
+            given: false,
+        }
+    }
+
+    fn document(&self) -> ShuffleDocument<'_> {
+        let value = if self.value < 1.0 {
+            OrderValue::Missing
+        } else {
+            OrderValue::Number(self.value)
+        };
+        ShuffleDocument {
+            part: self.part,
+            given: self.given,
+            ..ShuffleDocument::new(&self.id, value, &self.text)
+        }
+    }
+}
+
+/// The findings of a run: removed documents by id, and all pairs.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    removed: BTreeMap<String, (String, f64, &'static str)>,
+    pairs: BTreeSet<(String, String)>,
+}
+
+/// The division of the work.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    portions: usize,
+    parts: u32,
+    tasks: usize,
+    limits: BucketLimits,
+}
+
+const CUTS: [Cut; 3] = [
+    Cut {
+        portions: 1,
+        parts: 1,
+        tasks: 1,
+        limits: BucketLimits {
+            members: 4096,
+            comparisons: 512,
+            portion: 4096,
+        },
+    },
+    Cut {
+        portions: 3,
+        parts: 7,
+        tasks: 2,
+        limits: BucketLimits {
+            members: 9,
+            comparisons: 2,
+            portion: 3,
+        },
+    },
+    Cut {
+        portions: 5,
+        parts: 2,
+        tasks: 2,
+        limits: BucketLimits {
+            members: 4096,
+            comparisons: 1,
+            portion: 50,
+        },
+    },
+];
+
+/// Gathers shuffle blocks by part.
+fn gather(
+    setup: &Arc<ShuffleSetup>,
+    shuffle_blocks: &[ShuffleBlock],
+    cut: Cut,
+) -> Vec<GatheredLinks> {
+    let tasks = (0..cut.tasks).map(|task| {
+        let mut gather = BlockGatherer::new(setup.clone()).with_limits(cut.limits);
+        let of_task =
+            |shuffle_block: &&ShuffleBlock| shuffle_block.part as usize % cut.tasks == task;
+        for shuffle_block in shuffle_blocks.iter().filter(of_task) {
+            assert_eq!(shuffle_block.kind, ShuffleBlockKind::Part);
+            assert!(shuffle_block.part < cut.parts);
+            gather.add_block(&shuffle_block.block).unwrap();
+        }
+        gather.finish_gathering(cut.parts)
+    });
+    tasks.collect()
+}
+
+fn keys_of_features(
+    setup: &ShuffleSetup,
+    features: &[ShuffleBlock],
+    parts: u32,
+) -> Vec<ShuffleBlock> {
+    let tables = features.iter().map(|shuffle_block| {
+        let order = FeatureOrder::default();
+        order.count_features(setup, &shuffle_block.block).unwrap();
+        FeatureOrder::decode_order(&order.to_bytes()).unwrap()
+    });
+    let order = tables.fold(FeatureOrder::default(), |all, one| all.merge_counts(&one));
+    let keys = |shuffle_block: &ShuffleBlock| {
+        order
+            .rarest_keys(setup, &shuffle_block.block, parts)
+            .unwrap()
+    };
+    features.iter().flat_map(keys).collect()
+}
+
+/// Counts of dense buckets, to check that a test has any.
+#[derive(Debug, Default)]
+struct Hot {
+    dense_nodes: usize,
+    split: usize,
+}
+
+fn distributed(setup: &Arc<ShuffleSetup>, documents: &[Held], cut: Cut) -> (Found, Hot) {
+    let portion = documents.len().div_ceil(cut.portions).max(1);
+    let (mut parts, mut features) = (Vec::new(), Vec::new());
+    for documents in documents.chunks(portion) {
+        let mut scatter = DocumentScatterer::new(setup.clone());
+        for (at, document) in documents.iter().enumerate() {
+            scatter.add_document(&document.document());
+            if at % 40 == 39 {
+                let shuffle_blocks = scatter.take_blocks().into_iter();
+                let (part, rest): (Vec<_>, Vec<_>) =
+                    shuffle_blocks.partition(|it| it.kind == ShuffleBlockKind::Part);
+                parts.extend(part);
+                features.extend(rest);
+            }
+        }
+        for shuffle_block in scatter.take_blocks() {
+            match shuffle_block.kind {
+                ShuffleBlockKind::Part => parts.push(shuffle_block),
+                ShuffleBlockKind::Features => features.push(shuffle_block),
+            }
+        }
+    }
+    let sent = |shuffle_block: ShuffleBlock| {
+        partition_block(setup, &shuffle_block.block, cut.parts).unwrap()
+    };
+    let mut parts: Vec<ShuffleBlock> = parts.into_iter().flat_map(sent).collect();
+    parts.extend(keys_of_features(setup, &features, cut.parts));
+    let mut gathered = gather(setup, &parts, cut);
+    let dense_nodes: Vec<u64> = gathered
+        .iter()
+        .flat_map(|it| it.dense_nodes.iter().map(|node| node.0))
+        .collect();
+    let mut hot = Hot {
+        dense_nodes: dense_nodes.len(),
+        split: 0,
+    };
+    if !dense_nodes.is_empty() {
+        let mut features = Vec::new();
+        for documents in documents.chunks(portion) {
+            let mut scatter =
+                DocumentScatterer::for_dense_nodes(setup.clone(), dense_nodes.clone());
+            for document in documents {
+                scatter.add_document(&document.document());
+            }
+            features.extend(scatter.take_blocks());
+        }
+        let keys = keys_of_features(setup, &features, cut.parts);
+        gathered.extend(gather(setup, &keys, cut));
+    }
+    let split: Vec<ShuffleBlock> = gathered.iter().flat_map(|it| it.split.clone()).collect();
+    hot.split = split.len();
+    let squares = gather(setup, &split, cut);
+    assert!(
+        squares
+            .iter()
+            .all(|it| it.split.is_empty() && it.dense_nodes.is_empty())
+    );
+    gathered.extend(squares);
+    let links: Vec<_> = gathered.iter().flat_map(|it| it.links.clone()).collect();
+    let repeats = gathered.into_iter().flat_map(|it| it.repeats).collect();
+    let members = ComponentMembers::new(&links, repeats);
+    let members = Arc::new(ComponentMembers::decode_members(&members.to_bytes()).unwrap());
+    (settle(setup, documents, &members), hot)
+}
+
+fn settle(setup: &Arc<ShuffleSetup>, documents: &[Held], members: &Arc<ComponentMembers>) -> Found {
+    let mut found = Found::default();
+    let mut collected = Vec::new();
+    let mut collect = DocumentCollector::new(setup.clone(), members.clone());
+    for document in documents {
+        let role = collect.document_role(&document.document());
+        match role.unwrap() {
+            DocumentRole::Alone => {}
+            DocumentRole::Repeats(kept) => {
+                let removed = (kept, 1.0, "exact");
+                found.removed.insert(document.id.clone(), removed);
+            }
+            DocumentRole::Member {
+                component,
+                name,
+                position,
+                first,
+                repeated,
+            } => collected.push((component, !first, name, position, repeated, document)),
+        }
+    }
+    collected.sort_by_key(|it| (it.0, it.1));
+    let mut walks = [
+        ComponentResolver::new(setup.clone()),
+        ComponentResolver::for_pairs(setup.clone()),
+    ];
+    for walk in &mut walks {
+        for (component, repeats, name, position, repeated, document) in &collected {
+            let incoming = ComponentDocument {
+                component: *component,
+                name: *name,
+                position,
+                part: document.part,
+                text: (!repeats).then_some(document.text.as_str()),
+                repeated: *repeated,
+            };
+            walk.add_document(incoming).unwrap();
+        }
+        walk.resolve_rest().unwrap();
+    }
+    let [mut verdicts, mut pairs] = walks;
+    for removed in verdicts.take_removed() {
+        let of = (removed.kept, removed.similarity.get(), removed.route.name());
+        assert!(found.removed.insert(removed.id, of).is_none());
+    }
+    for pair in pairs.take_pairs() {
+        assert!(found.pairs.insert((pair.a, pair.b)));
+    }
+    found
+}
+
+struct Plain<'a>(&'a ShuffleSetup, &'a [Held]);
+
+impl TextReanalysis for Plain<'_> {
+    fn reanalyze(&self, document: DocId, visit: &mut dyn FnMut(&TextAnalysis<'_>)) {
+        let text = &self.1[document.index()].text;
+        visit(&self.0.analyze_text(text, &mut AnalysisScratch::default()));
+    }
+}
+
+/// Returns the result of one machine over the documents in their order.
+fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
+    let mut documents = documents.to_vec();
+    documents.sort_by(|a, b| {
+        let by_id = a.id.as_bytes().cmp(b.id.as_bytes());
+        let missing = |it: &Held| it.value < 1.0;
+        let by_value = |a: &Held, b: &Held| {
+            let by_missing = missing(a).cmp(&missing(b));
+            let both_there = !missing(a) && !missing(b);
+            by_missing.then(if both_there {
+                a.value.total_cmp(&b.value)
+            } else {
+                std::cmp::Ordering::Equal
+            })
+        };
+        if a.given || b.given {
+            return b.given.cmp(&a.given).then(by_id);
+        }
+        match setup.first {
+            DocumentOrder::Smallest => by_id,
+            DocumentOrder::Largest => by_id.reverse(),
+            DocumentOrder::Least => by_value(a, b).then(by_id),
+            DocumentOrder::Most if missing(a) || missing(b) => by_value(a, b).then(by_id),
+            DocumentOrder::Most => by_value(b, a).then(by_id),
+        }
+    });
+    let mut sketches = setup.sketcher.new_sketches(0);
+    let mut scratch = AnalysisScratch::default();
+    for document in &documents {
+        let analysis = setup.analyze_text(&document.text, &mut scratch);
+        setup.sketcher.add_document(&analysis, &mut sketches);
+    }
+    let parts: Vec<u64> = documents.iter().map(|document| document.part).collect();
+    let corpus = MatchCorpus {
+        plan: &setup.plan,
+        sketches: &sketches,
+        texts: &AtHand(&Plain(setup, &documents)),
+        order: None,
+        partitions: setup.bounds.within.then_some(&parts),
+        window: None,
+        known_prefix: documents.iter().filter(|document| document.given).count(),
+    };
+    let id = |document: DocId| documents[document.index()].id.clone();
+    let mut found = Found::default();
+    for removal in find_verdicts(&corpus, &|_| {}).unwrap().removals {
+        let kept = removal.kept;
+        let of = (id(kept.with), kept.similarity.get(), kept.route.name());
+        found.removed.insert(id(removal.document), of);
+    }
+    let visit = |pair: crate::dedup::MatchingPair| {
+        found.pairs.insert((id(pair.a), id(pair.b)));
+        Ok::<_, crate::Error>(())
+    };
+    let copies = match corpus.known_prefix {
+        0 => CopyPairs::None,
+        _ => CopyPairs::All,
+    };
+    find_pairs(&corpus, copies, visit, &|_| {}).unwrap();
+    found
+}
+
+/// Returns documents of families that drift, with equal texts, texts of one template, texts that are
+/// too short, and empty ones.
+fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Held> {
+    let word = |at: usize| format!("w{at}");
+    let words = |random: &mut Random, count: usize| -> Vec<String> {
+        (0..count).map(|_| word(random.below(4000))).collect()
+    };
+    let families: Vec<_> = (0..12).map(|_| words(random, length)).collect();
+    let template = words(random, length);
+    let mut texts: Vec<String> = Vec::new();
+    for _ in 0..count {
+        let text = match random.below(10) {
+            0 => ["", " ", "!", "?!", "one", "One.", "two"][random.below(7)].to_owned(),
+            1 if !texts.is_empty() => texts[random.below(texts.len())].to_uppercase(),
+            2 => {
+                let mut own = template.clone();
+                let from = length * 3 / 5;
+                own.truncate(from);
+                own.extend(words(random, length - from));
+                own.join(" ")
+            }
+            3 => words(random, length).join(" "),
+            _ => {
+                let mut edited = families[random.below(12)].clone();
+                for _ in 0..random.below(1 + length / 8) {
+                    let at = random.below(edited.len());
+                    edited[at] = word(random.below(4000));
+                }
+                if random.below(2) == 0 {
+                    edited.truncate(length - random.below(length / 5));
+                }
+                edited.join(" ") + if random.below(3) == 0 { ". Yes" } else { "" }
+            }
+        };
+        texts.push(text);
+    }
+    let document = |(at, text): (usize, String)| {
+        let id = format!("{:x}", mix_bits(at as u64) >> 40);
+        Held::new(id, random.below(9) as f64, text)
+    };
+    texts.into_iter().enumerate().map(document).collect()
+}
+
+fn setup(settings: MatchSettings, first: DocumentOrder) -> Arc<ShuffleSetup> {
+    ShuffleSetup::new(&Recipe::default(), settings, first, MatchBounds::default()).unwrap()
+}
+
+fn at(method: MatchMethod, measure: SimilarityMeasure, threshold: f64) -> MatchSettings {
+    MatchSettings {
+        method,
+        measure,
+        threshold: Threshold::new(threshold).unwrap(),
+        ..MatchSettings::default()
+    }
+}
+
+#[test]
+fn shuffle_equals_one_machine() {
+    let mut random = Random(7);
+    let firsts = [
+        DocumentOrder::Smallest,
+        DocumentOrder::Largest,
+        DocumentOrder::Least,
+        DocumentOrder::Most,
+    ];
+    let simhash = |distance, candidates| MatchSettings {
+        distance,
+        candidates,
+        ..at(MatchMethod::SimHash, SimilarityMeasure::Jaccard, 0.6)
+    };
+    let cases = [
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Cosine, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Sketch, 0.75),
+        at(MatchMethod::MinHash, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::MinHash, SimilarityMeasure::Sketch, 0.7),
+        at(MatchMethod::Join, SimilarityMeasure::Jaccard, 0.5),
+        at(MatchMethod::Exact, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::Sentences, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::BottomK, SimilarityMeasure::Jaccard, 0.75),
+        simhash(9, CandidateRule::Distance),
+        simhash(9, CandidateRule::Blocks),
+    ];
+    let (mut removed, mut dense_nodes, mut split) = (0, 0, 0);
+    for (at, settings) in cases.into_iter().enumerate() {
+        let lengths = [12, 90, 300];
+        for length in choose_effort(vec![lengths[at % 3]], lengths.to_vec()) {
+            let documents = corpus(&mut random, 250, length);
+            let setup = setup(settings, firsts[(at + length) % 4]);
+            let expected = alone(&setup, &documents);
+            removed += expected.removed.len();
+            for cut in CUTS {
+                let (found, hot) = distributed(&setup, &documents, cut);
+                assert_eq!(found, expected, "{settings:?} {length} {cut:?}");
+                dense_nodes += hot.dense_nodes;
+                split += hot.split;
+            }
+        }
+    }
+    let wanted = choose_effort(300, 1000);
+    assert!(removed > wanted && dense_nodes > wanted && split > 100);
+}
+
+#[test]
+fn template_documents_are_not_compared_pairwise() {
+    let mut random = Random(3);
+    let length = 200;
+    let words = |random: &mut Random, count: usize| -> Vec<String> {
+        (0..count)
+            .map(|_| format!("w{}", random.below(100_000)))
+            .collect()
+    };
+    let template = words(&mut random, length);
+    // With many words of their own, pairs share bands but do not match; with few, they match.
+    for (own, crowds) in [(85, true), (2, false)] {
+        let count = choose_effort(600, 1500);
+        let documents: Vec<Held> = (0..count)
+            .map(|at| {
+                let mut text = template[own..].to_vec();
+                text.extend(words(&mut random, own));
+                Held::new(format!("{at:05}"), 1.0, text.join(" "))
+            })
+            .collect();
+        let setup = setup(
+            at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
+            DocumentOrder::Smallest,
+        );
+        let cut = Cut {
+            limits: BucketLimits {
+                members: 4096,
+                comparisons: 16,
+                portion: 4096,
+            },
+            ..CUTS[1]
+        };
+        let (found, hot) = distributed(&setup, &documents, cut);
+        let expected = alone(&setup, &documents);
+        assert_eq!(found.removed, expected.removed);
+        assert_eq!(hot.dense_nodes > count / 3, crowds, "{hot:?}");
+        assert_eq!(expected.removed.len() > count * 2 / 3, !crowds);
+    }
+}
+
+#[test]
+fn repeats_get_the_verdicts_of_a_batch() {
+    // b is removed for a. Its later repeats match c, which is kept, better than a.
+    let setup = setup(
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),
+        DocumentOrder::Smallest,
+    );
+    let shared = "one two three four five six seven eight nine ten";
+    let texts = [
+        format!("{shared} a b c d e"),
+        format!("{shared} eleven twelve thirteen fourteen"),
+        "nine ten eleven twelve thirteen fourteen seven eight five six".to_owned(),
+    ];
+    let mut documents = Vec::new();
+    for (at, text) in texts.iter().enumerate() {
+        documents.push(Held::new(format!("{at}"), 1.0, text.clone()));
+    }
+    // More repeats than may wait for the verdicts of a component.
+    let repeats = 2 * super::resolve::WAITING;
+    for at in 0..repeats {
+        let id = if at % 3 == 0 {
+            format!("1{at:06}")
+        } else {
+            format!("3{at:06}")
+        };
+        documents.push(Held::new(id, 1.0, texts[1].clone()));
+    }
+    let (found, _) = distributed(&setup, &documents, CUTS[1]);
+    let expected = alone(&setup, &documents);
+    assert_eq!(found.removed, expected.removed);
+    assert!(expected.removed.len() >= repeats);
+}
+
+#[test]
+fn component_beyond_the_limit_is_refused() {
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let text = "a".repeat(400);
+    let settle = |limit: u64, components: [u64; 3]| {
+        let mut settle = ComponentResolver::new(setup.clone()).with_limit(limit);
+        (0..).zip(components).try_for_each(|(at, component)| {
+            settle.add_document(ComponentDocument {
+                component,
+                name: TextName(at),
+                position: format!("id{at}").as_bytes(),
+                part: 0,
+                text: Some(&text),
+                repeated: false,
+            })
+        })
+    };
+    assert!(settle(3000, [1, 1, 1]).is_ok());
+    assert!(settle(2000, [1, 1, 2]).is_ok());
+    let error = settle(2999, [1, 1, 1]).unwrap_err().to_string();
+    for named in ["'id2'", "limit of 2999 bytes", "first 3 texts take 3000"] {
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn partitions_and_known_documents_equal_a_batch() {
+    let mut random = Random(11);
+    let recipe = Recipe::default();
+    let settings = [
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.7),
+        at(MatchMethod::Sentences, SimilarityMeasure::Jaccard, 0.6),
+        MatchSettings {
+            distance: 9,
+            ..at(MatchMethod::SimHash, SimilarityMeasure::Jaccard, 0.6)
+        },
+    ];
+    let (mut removed, mut repeats_of_known) = (0, 0);
+    for (at, settings) in settings.into_iter().enumerate() {
+        for (within, against) in [(true, false), (false, true), (true, true)] {
+            let mut documents = corpus(&mut random, 250, [12, 90][at % 2]);
+            for document in &mut documents {
+                document.part = random.below(3) as u64;
+                document.given = against && random.below(3) == 0;
+            }
+            let bounds = MatchBounds {
+                within,
+                against,
+                features: false,
+            };
+            let first = [
+                DocumentOrder::Smallest,
+                DocumentOrder::Largest,
+                DocumentOrder::Most,
+            ][at % 3];
+            let setup = ShuffleSetup::new(&recipe, settings, first, bounds).unwrap();
+            let expected = alone(&setup, &documents);
+            removed += expected.removed.len();
+            for cut in CUTS {
+                let (found, _) = distributed(&setup, &documents, cut);
+                // A shuffle lists no pairs against known documents, only verdicts.
+                if !against {
+                    assert_eq!(found.pairs, expected.pairs, "{settings:?} {cut:?}");
+                }
+                assert_eq!(found.removed, expected.removed, "{settings:?} {cut:?}");
+            }
+            let of_known = |kept: &str| documents.iter().any(|it| it.given && it.id == kept);
+            let kept = expected.removed.values();
+            repeats_of_known += kept.filter(|(kept, _, _)| of_known(kept)).count();
+        }
+    }
+    assert!(removed > 300 && repeats_of_known > 100);
+}
+
+#[test]
+fn repeated_ids_are_named() {
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let mut scatter = DocumentScatterer::new(setup.clone());
+    for id in ["a", "b", "a", "c", "b", "a"] {
+        scatter.add_document(&ShuffleDocument::new(id, OrderValue::Missing, "some text"));
+    }
+    let shuffle_blocks = scatter.take_blocks();
+    let mut gather = BlockGatherer::new(setup);
+    let of_parts = shuffle_blocks
+        .iter()
+        .filter(|it| it.kind == ShuffleBlockKind::Part);
+    of_parts.for_each(|it| gather.add_block(&it.block).unwrap());
+    let found = gather.finish_gathering(1);
+    assert_eq!(found.repeated_ids, ["a", "b"]);
+    assert_eq!(found.repeats.len(), 1);
+    assert_eq!(found.repeats[0].first, b"a");
+}
+
+#[test]
+fn damaged_blocks_are_refused_without_panic() {
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let mut random = Random(1);
+    let mut scatter = DocumentScatterer::new(setup.clone());
+    for document in corpus(&mut random, 60, 100) {
+        scatter.add_document(&document.document());
+    }
+    for shuffle_block in scatter.take_blocks() {
+        for length in (0..shuffle_block.block.len()).step_by(7) {
+            let mut gather = BlockGatherer::new(setup.clone());
+            assert!(gather.add_block(&shuffle_block.block[..length]).is_err());
+        }
+        for _ in 0..300 {
+            let mut block = shuffle_block.block.clone();
+            let at = random.below(block.len());
+            block[at] ^= 1 << random.below(8);
+            let mut gather = BlockGatherer::new(setup.clone());
+            if gather.add_block(&block).is_ok() {
+                gather.finish_gathering(2);
+            }
+            drop(partition_block(&setup, &block, 3));
+        }
+    }
+    assert!(ComponentMembers::decode_members(&[1; 17]).is_err());
+    assert!(FeatureOrder::decode_order(&[0; 12]).is_err());
+    assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 0).is_err());
+    assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
+}

@@ -1,0 +1,330 @@
+//! Comparison with documents of an index on disk, by records that serve every threshold and measure.
+//!
+//! For each document, an index stores a record: the key of its text, and its features with their
+//! weights. Documents with more than [`SHORT`] features also have a MinHash signature. The sketches of
+//! *any* plan of [`MatchMethod::Auto`](crate::plan::MatchMethod::Auto) follow from these, so one index answers
+//! every threshold and measure. A [`DocumentComparer`] decides on a pair by the same predicate as a
+//! batch.
+//!
+//! Candidates are found by bucket keys. A record yields the key of its text and, up to [`MOST_INDEXED`]
+//! features, one key for each feature. A signature yields the keys of the plan's bands.
+//!
+//! Guarantee: every match of the plan is found. Of two sets with a Jaccard index of at least t, at
+//! least ⌈t·n⌉ of the n features of one are in the other. So *any* n − ⌈t·n⌉ + 1 features of a query
+//! contain a shared one, and the query probes those with the shortest buckets. Prefixes on both sides
+//! would need an order of features that index and query agree on; this needs none.
+//!
+//! ```text
+//! key of the text (16) | state (1) | kind (1) | number of features (4) | features (8 each) | weights
+//! ```
+//!
+//! The kind is 0 where every feature has the weight 1, and no weights follow. Otherwise it is 1, and
+//! pairs of a feature and its weight follow (8 + 8 each). There may be fewer pairs than features. All
+//! numbers are little-endian.
+
+use super::verifier::{PairInputs, PairPredicate, Route, SketchRef};
+use crate::arch::Cpu;
+use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
+use crate::dedup::DocumentList;
+use crate::error::Result;
+use crate::plan::{LEAST_CANDIDATES, MatchPlan, SHORT, SimilarityMeasure};
+use crate::recipe::Recipe;
+use crate::similarity::WeightedFeature;
+use crate::sketch::MinHasher;
+use crate::sketch::{DocumentSketcher, DocumentSketches, STATES};
+use crate::text::{AnalysisExtras, TextAnalysis, TextState};
+use crate::types::{DocId, Similarity};
+
+/// Largest number of features at which a record yields a bucket key for each feature. The exact join
+/// reaches this far at the threshold [`LEAST_CANDIDATES`]; searches whose join reaches further are
+/// refused.
+pub const MOST_INDEXED: usize = (SHORT as f64 / LEAST_CANDIDATES) as usize + 1;
+
+/// Bytes of a record before its features.
+const HEADER: usize = 22;
+
+/// Bytes of one feature or weight in a record.
+const NUMBER: usize = 8;
+
+const ALONE: DocId = DocId(0);
+
+/// Makes the records and signatures of documents.
+#[derive(Clone, Debug)]
+pub struct DocumentRecorder {
+    minhash: MinHasher,
+}
+
+impl DocumentRecorder {
+    /// Returns a recorder for documents of a recipe.
+    pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
+        Self {
+            minhash: MinHasher::new(&recipe.minhash, cpu),
+        }
+    }
+
+    /// Returns the number of slots of a signature.
+    pub fn slot_count(&self) -> usize {
+        self.minhash.slot_count()
+    }
+
+    /// Appends the record of a document, and its signature if it has more than [`SHORT`] features.
+    /// Returns `true` if a signature was appended.
+    pub fn record_document(
+        &self,
+        analysis: &TextAnalysis<'_>,
+        records: &mut Vec<u8>,
+        signatures: &mut Vec<u32>,
+    ) -> bool {
+        let state = analysis.state;
+        let (mut features, mut weighted) = (Vec::new(), Vec::new());
+        if state == TextState::Fingerprintable {
+            analysis.append_features(&mut features);
+            analysis.weighted_features(&mut weighted);
+        }
+        let plain = features.iter().map(|&feature| (feature, 1));
+        let is_weighted = !weighted.iter().copied().eq(plain);
+        records.extend(analysis.key.to_le_bytes());
+        records.push(STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
+        records.push(is_weighted.into());
+        records.extend((features.len() as u32).to_le_bytes());
+        records.extend(features.iter().flat_map(|it| it.to_le_bytes()));
+        if is_weighted {
+            for (feature, weight) in weighted {
+                records.extend(feature.to_le_bytes());
+                records.extend(weight.to_le_bytes());
+            }
+        }
+        if features.len() <= SHORT {
+            return false;
+        }
+        let start = signatures.len();
+        signatures.resize(start + self.slot_count(), 0);
+        self.minhash
+            .write_signature(analysis, &mut signatures[start..]);
+        true
+    }
+}
+
+/// A parsed record.
+struct RecordView<'a> {
+    key: u128,
+    state: TextState,
+    features: &'a [u8],
+    /// Pairs of a feature and its weight; `None` if all weights are 1.
+    weights: Option<&'a [u8]>,
+}
+
+impl<'a> RecordView<'a> {
+    /// Parses a record. Returns `None` if these bytes are not a record.
+    fn parse_record(record: &'a [u8]) -> Option<Self> {
+        let (header, numbers) = record.split_at_checked(HEADER)?;
+        let key = u128::from_le_bytes(header[..16].try_into().ok()?);
+        let state = *STATES.get(usize::from(header[16]))?;
+        let count = u32::from_le_bytes(header[18..].try_into().ok()?) as usize;
+        let (features, weights) = numbers.split_at_checked(count.checked_mul(NUMBER)?)?;
+        let weights = match header[17] {
+            0 if weights.is_empty() => None,
+            1 if weights.len().is_multiple_of(2 * NUMBER) => Some(weights),
+            _ => return None,
+        };
+        Some(Self {
+            key,
+            state,
+            features,
+            weights,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.features.len() / NUMBER
+    }
+
+    fn iter_features(&self) -> impl Iterator<Item = u64> + 'a {
+        decode_numbers(self.features)
+    }
+}
+
+fn decode_numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let numbers = bytes.chunks_exact(NUMBER);
+    numbers.map(|number| u64::from_le_bytes(number.try_into().expect("a chunk of 8 bytes")))
+}
+
+/// Calls `visit` with every bucket key of a record. Returns `None` if these bytes are not a record.
+pub fn visit_record_keys(record: &[u8], visit: &mut dyn FnMut(u64)) -> Option<()> {
+    let view = RecordView::parse_record(record)?;
+    visit(equal_text_key(view.key));
+    if view.len() <= MOST_INDEXED {
+        view.iter_features().map(feature_key).for_each(visit);
+    }
+    Some(())
+}
+
+/// The sketches, features, weights and sequences of one document under a plan.
+#[derive(Clone, Debug, Default)]
+pub struct ComparedDocument {
+    sketches: DocumentSketches,
+    features: Vec<u64>,
+    weighted: Vec<WeightedFeature>,
+    characters: Vec<u32>,
+    words: Vec<u64>,
+}
+
+impl ComparedDocument {
+    fn sketch_ref(&self) -> SketchRef<'_> {
+        SketchRef {
+            sketches: &self.sketches,
+            document: ALONE,
+        }
+    }
+}
+
+impl PairInputs for ComparedDocument {
+    fn distinct_features(&self) -> Result<DocumentList<'_, u64>> {
+        Ok(DocumentList::Kept(&self.features))
+    }
+
+    fn weighted_features(&self) -> Result<DocumentList<'_, WeightedFeature>> {
+        Ok(DocumentList::Kept(&self.weighted))
+    }
+
+    fn code_points(&self) -> Result<DocumentList<'_, u32>> {
+        Ok(DocumentList::Kept(&self.characters))
+    }
+
+    fn token_values(&self) -> Result<DocumentList<'_, u64>> {
+        Ok(DocumentList::Kept(&self.words))
+    }
+}
+
+/// Decides on pairs of documents by the predicate of a plan.
+#[derive(Clone, Debug)]
+pub struct DocumentComparer {
+    plan: MatchPlan,
+    sketcher: DocumentSketcher,
+}
+
+impl DocumentComparer {
+    /// Returns a comparer for documents of a recipe and its plan.
+    pub fn new(recipe: &Recipe, plan: &MatchPlan) -> Self {
+        Self {
+            plan: *plan,
+            sketcher: DocumentSketcher::new(recipe, plan, Cpu::detect_best()),
+        }
+    }
+
+    /// Returns the plan.
+    pub fn plan(&self) -> &MatchPlan {
+        &self.plan
+    }
+
+    /// Returns the extras that an analysis needs for [`prepare_document`](Self::prepare_document).
+    pub fn required_extras(&self) -> AnalysisExtras {
+        self.sketcher.required_extras()
+    }
+
+    /// Returns `true` if stored documents are compared by their texts, because records hold no
+    /// sequences of characters or words.
+    pub fn needs_texts(&self) -> bool {
+        self.plan.sequence_measure().is_some()
+    }
+
+    /// Converts the analysis of a text into a document for comparison.
+    pub fn prepare_document(&self, analysis: &TextAnalysis<'_>) -> ComparedDocument {
+        let mut sketches = self.sketcher.new_sketches(0);
+        self.sketcher.add_document(analysis, &mut sketches);
+        let mut document = ComparedDocument {
+            sketches,
+            ..ComparedDocument::default()
+        };
+        if analysis.state == TextState::Fingerprintable {
+            analysis.append_features(&mut document.features);
+        }
+        if self.plan.match_settings().measure == SimilarityMeasure::Cosine {
+            analysis.weighted_features(&mut document.weighted);
+        }
+        if self.needs_texts() {
+            document.characters.extend_from_slice(analysis.characters());
+            document.words.extend_from_slice(analysis.token_values());
+        }
+        document
+    }
+
+    /// Restores a document from its record, and from its signature if it has one, and overwrites
+    /// `into`. Returns `None` if these bytes are not a record.
+    pub fn restore_document(
+        &self,
+        record: &[u8],
+        signature: Option<&[u32]>,
+        into: &mut ComparedDocument,
+    ) -> Option<()> {
+        let view = RecordView::parse_record(record)?;
+        into.features.clear();
+        into.features.extend(view.iter_features());
+        if self.plan.match_settings().measure == SimilarityMeasure::Cosine {
+            let features = view.iter_features();
+            into.weighted.clear();
+            match view.weights {
+                None => into.weighted.extend(features.map(|feature| (feature, 1))),
+                Some(weights) => {
+                    let features = decode_numbers(weights).step_by(2);
+                    let weights = decode_numbers(weights).skip(1).step_by(2);
+                    let weights = weights.map(|weight| weight as i64);
+                    into.weighted.extend(features.zip(weights));
+                }
+            }
+        }
+        let (key, state) = (view.key, view.state);
+        self.sketcher
+            .restore_document((key, state), &into.features, signature, &mut into.sketches);
+        Some(())
+    }
+
+    /// Returns the bucket key of documents with the same text.
+    pub fn text_key(&self, document: &ComparedDocument) -> u64 {
+        equal_text_key(document.sketch_ref().text_key())
+    }
+
+    /// Appends the bucket keys of all features of a document that takes part in the exact join. Returns
+    /// how many of them must be probed, where any of them serve; 0 if the document does not take part.
+    pub fn feature_keys(&self, document: &ComparedDocument, into: &mut Vec<u64>) -> usize {
+        let features = &document.features;
+        let reach = self.plan.join_plan().map_or(0, |join| join.reach);
+        if features.is_empty() || features.len() > reach {
+            return 0;
+        }
+        into.extend(features.iter().map(|&feature| feature_key(feature)));
+        PrefixLengths::from_feature_count(features.len(), self.plan.candidate_threshold()).probing
+    }
+
+    /// Calls `visit` with the bucket keys of the bands of a document that has a signature.
+    pub fn band_keys(&self, document: &ComparedDocument, visit: &mut dyn FnMut(u64)) {
+        if let Some(signature) = document.sketch_ref().signature() {
+            self.signature_keys(signature, visit);
+        }
+    }
+
+    /// Calls `visit` with the bucket keys of the bands of a signature.
+    pub fn signature_keys(&self, signature: &[u32], visit: &mut dyn FnMut(u64)) {
+        if let Some(bands) = self.plan.band_plan() {
+            (0..bands.bands).for_each(|band| visit(band_key(bands, band, signature)));
+        }
+    }
+
+    /// Returns the route and the similarity of two documents if they match.
+    ///
+    /// # Errors
+    /// Fails if sequences are too long to be compared.
+    pub fn compare_documents(
+        &self,
+        a: &ComparedDocument,
+        b: &ComparedDocument,
+    ) -> Result<Option<(Route, Similarity)>> {
+        let rule = PairPredicate::new(&self.plan);
+        let (in_a, in_b) = (a.sketch_ref(), b.sketch_ref());
+        let Some(route) = rule.candidates(in_a, in_b) else {
+            return Ok(None);
+        };
+        let similarity = rule.verify_candidates(route, (in_a, a), (in_b, b))?;
+        Ok(similarity.map(|similarity| (route, similarity)))
+    }
+}

@@ -1,0 +1,595 @@
+//! The predicate of a plan: which two documents are candidates, and which candidates match.
+
+use crate::candidates::band_key;
+use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
+use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
+use crate::dedup::batch_sizes::BatchSizes;
+use crate::dedup::deduplicator::MatchCorpus;
+use crate::dedup::document_cache::{BatchInputs, DocumentList};
+use crate::dedup::survey::ComparisonTally;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::{BlockPlan, BottomKPlan, EditUnit, MatchPlan, SimilarityMeasure};
+use crate::similarity::{self, SequenceMeasure, SequenceOutline, StepBudget, WeightedFeature};
+use crate::sketch::{DocumentSketches, SetSummary};
+use crate::sketch::{equal_slots, shared_smallest};
+use crate::types::{DocId, Similarity};
+
+/// The way in which a pair was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The texts are equal after normalisation.
+    Exact,
+    /// The exact join of short documents.
+    Join,
+    /// A shared band of the MinHash signatures.
+    MinHash,
+    /// SimHash fingerprints within the Hamming distance, or with a shared block of bits.
+    SimHash,
+    /// The same longest sentences.
+    Sentences,
+    /// One of the smallest hashes of the features in common.
+    BottomK,
+}
+
+/// All routes, in the order of their declaration.
+pub(crate) const ROUTES: [Route; 6] = [
+    Route::Exact,
+    Route::Join,
+    Route::MinHash,
+    Route::SimHash,
+    Route::Sentences,
+    Route::BottomK,
+];
+
+impl Route {
+    /// Returns the name that reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Join => "join",
+            Self::MinHash => "minhash",
+            Self::SimHash => "simhash",
+            Self::Sentences => "sentences",
+            Self::BottomK => "bottomk",
+        }
+    }
+}
+
+/// A match, seen from one of its two documents.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DocumentMatch {
+    /// The other document.
+    pub with: DocId,
+    /// Similarity of the two documents.
+    pub similarity: Similarity,
+    /// The way in which the pair was found.
+    pub route: Route,
+}
+
+/// A document of a pair, by its sketches.
+#[derive(Clone, Copy)]
+pub(crate) struct SketchRef<'a> {
+    pub(crate) sketches: &'a DocumentSketches,
+    pub(crate) document: DocId,
+}
+
+impl<'a> SketchRef<'a> {
+    #[inline]
+    pub(crate) fn text_key(self) -> u128 {
+        self.sketches.text_key(self.document)
+    }
+
+    #[inline]
+    fn set_summary(self) -> SetSummary {
+        self.sketches.set_summary(self.document)
+    }
+
+    #[inline]
+    fn sequence_outline(self) -> SequenceOutline {
+        self.sketches.sequence_outline(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn signature(self) -> Option<&'a [u32]> {
+        self.sketches.minhash_signature(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn fingerprint(self) -> Option<u128> {
+        self.sketches.fingerprint(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn sentence_signature(self) -> Option<u64> {
+        self.sketches.sentence_signature(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn smallest_hashes(self) -> Option<&'a [u64]> {
+        self.sketches.smallest_hashes(self.document)
+    }
+
+    /// Returns `true` if the texts are equal after normalisation. Most unequal texts are rejected by a
+    /// few bits of their keys.
+    #[inline]
+    pub(crate) fn has_equal_text(self, other: Self) -> bool {
+        self.sketches
+            .may_have_equal_text(self.document, other.sketches, other.document)
+            && self.text_key() == other.text_key()
+    }
+}
+
+/// The features, weights and sequences of one document. Each list is requested only where the measure
+/// needs it, because it may have to be made from the text.
+pub(crate) trait PairInputs {
+    /// Returns the distinct features, ascending.
+    fn distinct_features(&self) -> Result<DocumentList<'_, u64>>;
+
+    /// Returns the distinct features with their weights, ascending.
+    fn weighted_features(&self) -> Result<DocumentList<'_, WeightedFeature>>;
+
+    /// Returns the normalised characters.
+    fn code_points(&self) -> Result<DocumentList<'_, u32>>;
+
+    /// Returns the values of the tokens.
+    fn token_values(&self) -> Result<DocumentList<'_, u64>>;
+}
+
+/// The predicate of a plan: which two documents are candidates, and which candidates match. It looks at
+/// the two documents and at nothing else, so all its callers agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairPredicate<'p> {
+    plan: &'p MatchPlan,
+    sequence_measure: Option<SequenceMeasure>,
+    blocks: Option<BlockPlan>,
+}
+
+impl<'p> PairPredicate<'p> {
+    pub(crate) fn new(plan: &'p MatchPlan) -> Self {
+        Self {
+            plan,
+            sequence_measure: plan.sequence_measure(),
+            blocks: plan.block_plan(),
+        }
+    }
+
+    /// Returns the route by which the plan makes two documents candidates, if it does. Cheap, because
+    /// it compares sketches and no features.
+    pub(crate) fn candidates(&self, a: SketchRef<'_>, b: SketchRef<'_>) -> Option<Route> {
+        if let Some(of) = self.sequence_measure
+            && !of.may_reach_threshold(
+                a.sequence_outline(),
+                b.sequence_outline(),
+                self.plan.threshold(),
+            )
+        {
+            return None;
+        }
+        if a.has_equal_text(b) {
+            return Some(Route::Exact);
+        }
+        if let Some(distance) = self.plan.distance() {
+            let (a, b) = (a.fingerprint()?, b.fingerprint()?);
+            let near = match self.blocks {
+                Some(blocks) => blocks.share_block(a, b),
+                None => (a ^ b).count_ones() <= distance.get(),
+            };
+            return near.then_some(Route::SimHash);
+        }
+        if self.plan.sentence_count().is_some() {
+            let same = a.sentence_signature()? == b.sentence_signature()?;
+            return same.then_some(Route::Sentences);
+        }
+        if let Some(smallest) = self.plan.bottom_k_plan() {
+            let (a, b) = (a.smallest_hashes()?, b.smallest_hashes()?);
+            let near = meet_by_smallest(smallest, a, b) && self.near_by_smallest(smallest, a, b);
+            return near.then_some(Route::BottomK);
+        }
+        if self.plan.join_plan().is_some()
+            && let Some(near) = self.is_join_candidate(a.set_summary(), b.set_summary())
+        {
+            return near.then_some(Route::Join);
+        }
+        let bands = self.plan.band_plan()?;
+        let (a, b) = (a.signature()?, b.signature()?);
+        let near = equal_slots(a, b) >= bands.least_equal
+            && (0..bands.bands).any(|band| band_key(bands, band, a) == band_key(bands, band, b));
+        near.then_some(Route::MinHash)
+    }
+
+    /// Returns `true` if the exact join makes two documents candidates, and `None` if one of them does
+    /// not take part in the join.
+    #[inline]
+    pub(crate) fn is_join_candidate(&self, a: SetSummary, b: SetSummary) -> Option<bool> {
+        let join = self.plan.join_plan()?;
+        if a.size.max(b.size) as usize > join.reach {
+            return None;
+        }
+        let shared = a.most_shared(b);
+        let union = (a.size + b.size) as usize - shared;
+        Some(shared > 0 && self.plan.candidate_threshold().admits_ratio(shared, union))
+    }
+
+    fn near_by_smallest(&self, smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {
+        let (shared, of) = shared_smallest(a, b, smallest.kept);
+        if of < smallest.kept {
+            // The union has fewer hashes than are kept, so these are all features of both documents.
+            self.plan.candidate_threshold().admits_ratio(shared, of)
+        } else {
+            shared >= smallest.least_equal
+        }
+    }
+
+    /// Verifies two candidates. Returns their similarity if they match.
+    pub(crate) fn verify_candidates(
+        &self,
+        route: Route,
+        a: (SketchRef<'_>, &impl PairInputs),
+        b: (SketchRef<'_>, &impl PairInputs),
+    ) -> Result<Option<Similarity>> {
+        self.check_within(route, a, b, &mut StepBudget::unlimited())
+    }
+
+    /// As [`verify_candidates`](Self::verify_candidates), by taking the steps of sequences from a budget.
+    pub(crate) fn check_within(
+        &self,
+        route: Route,
+        (a, in_a): (SketchRef<'_>, &impl PairInputs),
+        (b, in_b): (SketchRef<'_>, &impl PairInputs),
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        if route == Route::Exact {
+            Ok(Some(Similarity::ONE))
+        } else if self.is_decided_by_sketches(route) {
+            Ok(self.similarity_of_sketches(a, b, route))
+        } else {
+            self.compare_inputs(in_a, in_b, budget)
+        }
+    }
+
+    /// Returns `true` if candidates that were found so are compared by their sketches alone.
+    fn is_decided_by_sketches(&self, route: Route) -> bool {
+        self.plan.match_settings().measure == SimilarityMeasure::Sketch && route != Route::Join
+    }
+
+    /// Returns the steps that it takes about to read a candidate's text and to make what it is compared by.
+    pub(crate) fn count_reading_steps(&self, route: Route, candidate: SketchRef<'_>) -> u64 {
+        /// Steps for a symbol or a feature.
+        const STEPS: u64 = 4;
+        /// Symbols or features of a document of which the number is not known.
+        const USUAL: u64 = 1000;
+        if route == Route::Exact || self.is_decided_by_sketches(route) {
+            return 0;
+        }
+        let length = match self.sequence_measure {
+            Some(_) => candidate
+                .sequence_outline()
+                .symbol_count()
+                .map_or(USUAL, |it| it as u64),
+            None => USUAL,
+        };
+        STEPS * length
+    }
+
+    fn similarity_of_sketches(
+        &self,
+        a: SketchRef<'_>,
+        b: SketchRef<'_>,
+        route: Route,
+    ) -> Option<Similarity> {
+        let (part, whole) = match route {
+            Route::SimHash => {
+                let print = |document: SketchRef<'_>| document.fingerprint().unwrap_or(0);
+                let bits = self.plan.fingerprint_bits() as usize;
+                let differing = (print(a) ^ print(b)).count_ones() as usize;
+                return Some(Similarity::from_ratio(bits - differing, bits));
+            }
+            Route::MinHash => (
+                equal_slots(a.signature()?, b.signature()?),
+                self.plan.signature_slots(),
+            ),
+            Route::BottomK => shared_smallest(
+                a.smallest_hashes()?,
+                b.smallest_hashes()?,
+                self.plan.signature_slots(),
+            ),
+            Route::Exact | Route::Sentences | Route::Join => return Some(Similarity::ONE),
+        };
+        let passes = self.plan.threshold().admits_ratio(part, whole);
+        passes.then(|| Similarity::from_ratio(part, whole))
+    }
+
+    /// Returns the similarity of the documents themselves if it reaches the threshold.
+    fn compare_inputs(
+        &self,
+        a: &impl PairInputs,
+        b: &impl PairInputs,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        match self.plan.match_settings().measure {
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Sketch => {
+                let (a, b) = read_sets(a, b, budget)?;
+                Ok(similarity::verify_sets(self.plan, &a, &b))
+            }
+            SimilarityMeasure::Cosine => self.compare_weights(a, b, budget),
+            SimilarityMeasure::Levenshtein => {
+                self.compare_sequences(SequenceMeasure::Levenshtein, a, b, budget)
+            }
+            SimilarityMeasure::Indel => {
+                self.compare_sequences(SequenceMeasure::Indel, a, b, budget)
+            }
+            SimilarityMeasure::Substring => {
+                self.compare_sequences(SequenceMeasure::Substring, a, b, budget)
+            }
+        }
+    }
+
+    fn compare_weights(
+        &self,
+        a: &impl PairInputs,
+        b: &impl PairInputs,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        if !self.reaches_candidate_threshold(a, b, budget)? {
+            return Ok(None);
+        }
+        let (a, b) = (a.weighted_features()?, b.weighted_features()?);
+        budget.add((a.len() + b.len()) as u64);
+        let similarity = similarity::cosine_similarity(&a, &b);
+        let threshold = self.plan.threshold();
+        Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
+    }
+
+    fn compare_sequences(
+        &self,
+        measure: SequenceMeasure,
+        a: &impl PairInputs,
+        b: &impl PairInputs,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        if !self.reaches_candidate_threshold(a, b, budget)? {
+            return Ok(None);
+        }
+        let settings = self.plan.match_settings();
+        let threshold = settings.threshold;
+        match settings.unit {
+            EditUnit::Characters => {
+                measure.similarity_within(&a.code_points()?, &b.code_points()?, threshold, budget)
+            }
+            EditUnit::Words => {
+                measure.similarity_within(&a.token_values()?, &b.token_values()?, threshold, budget)
+            }
+        }
+    }
+
+    /// Returns `true` if the features of two candidates reach the candidate threshold of the plan, or if the
+    /// plan has none.
+    fn reaches_candidate_threshold(
+        &self,
+        a: &impl PairInputs,
+        b: &impl PairInputs,
+        budget: &mut StepBudget,
+    ) -> Result<bool> {
+        if !self.plan.finds_by_features() {
+            return Ok(true);
+        }
+        let (a, b) = read_sets(a, b, budget)?;
+        Ok(similarity::are_near_sets(self.plan, &a, &b))
+    }
+}
+
+/// Reads the features of two documents and counts the steps of comparing them.
+fn read_sets<'a, A: PairInputs, B: PairInputs>(
+    a: &'a A,
+    b: &'a B,
+    budget: &mut StepBudget,
+) -> Result<(DocumentList<'a, u64>, DocumentList<'a, u64>)> {
+    let (a, b) = (a.distinct_features()?, b.distinct_features()?);
+    budget.add((a.len() + b.len()) as u64);
+    Ok((a, b))
+}
+
+/// Turns the refusal of a comparison beyond its budget into the result of one that finds nothing.
+pub(crate) fn refuse_no_limit<T>(error: Error) -> Result<Option<T>> {
+    match error.kind() {
+        ErrorKind::Limit | ErrorKind::TooCostly => Ok(None),
+        _ => Err(error),
+    }
+}
+
+fn meet_by_smallest(smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {
+    let first = |hashes: &'_ [u64]| hashes.len().min(smallest.meeting);
+    similarity::intersection(&a[..first(a)], &b[..first(b)]) > 0
+}
+
+/// The predicate of a plan applied to the documents of a corpus, behind the bitmap filter.
+pub(crate) struct PairVerifier<'a> {
+    corpus: &'a MatchCorpus<'a>,
+    rule: PairPredicate<'a>,
+    pub(crate) batch_sizes: BatchSizes,
+    pub(crate) inputs: BatchInputs<'a>,
+    /// Bitmap filter of the dense sets.
+    pub(crate) dense_buckets: DenseBuckets,
+    /// Counter of comparisons, if a survey wants them counted.
+    tally: Option<&'a ComparisonTally>,
+}
+
+impl<'a> PairVerifier<'a> {
+    pub(crate) fn new(corpus: &'a MatchCorpus<'a>, batch_sizes: BatchSizes) -> Self {
+        Self {
+            corpus,
+            rule: PairPredicate::new(corpus.plan),
+            batch_sizes,
+            inputs: BatchInputs::new(corpus.sketches, corpus.texts, batch_sizes.remembered),
+            dense_buckets: DenseBuckets::default(),
+            tally: None,
+        }
+    }
+
+    /// Returns a verifier that counts its comparisons in `tally`.
+    pub(crate) fn with_tally(
+        corpus: &'a MatchCorpus<'a>,
+        batch_sizes: BatchSizes,
+        tally: &'a ComparisonTally,
+    ) -> Self {
+        Self {
+            tally: Some(tally),
+            ..Self::new(corpus, batch_sizes)
+        }
+    }
+
+    fn sketch_of(&self, document: DocId) -> SketchRef<'a> {
+        let sketches = self.corpus.sketches;
+        SketchRef { sketches, document }
+    }
+
+    /// Returns the route by which the plan makes two documents candidates, if it does. Returns `None`
+    /// for pairs that the partition, the window or the bitmap filter excludes.
+    pub(crate) fn candidates(&self, a: DocumentRank, b: DocumentRank) -> Option<Route> {
+        if !self.corpus.can_meet(a, b) || self.dense_buckets.rules_out_pair(a, b) {
+            return None;
+        }
+        let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
+        self.rule.candidates(self.sketch_of(a), self.sketch_of(b))
+    }
+
+    /// Finds the dense sets among the buckets. `first` returns the first document with the same text.
+    pub(crate) fn find_dense_buckets(
+        &mut self,
+        buckets: &mut CandidateBuckets,
+        first: impl Fn(DocumentRank) -> DocumentRank,
+    ) {
+        if let Some(threshold) = self.corpus.plan.least_jaccard() {
+            let (documents, most) = (self.corpus.len(), self.batch_sizes.dense_bucket);
+            self.dense_buckets =
+                DenseBuckets::find_dense_buckets(buckets, documents, most, threshold);
+            self.dense_buckets.share_slots(first);
+        }
+    }
+
+    /// Makes the bitmaps of those dense sets for which they now pay off.
+    pub(crate) fn learn_dense_buckets(&mut self) -> Result<()> {
+        let mut dense_buckets = std::mem::take(&mut self.dense_buckets);
+        let features: &FeaturesOf<'_> =
+            &|rank, buffer, visit| self.features_once(rank, buffer, visit);
+        dense_buckets.build_due_bitmaps(self.batch_sizes.price, features)?;
+        self.dense_buckets = dense_buckets;
+        Ok(())
+    }
+
+    /// Makes the bitmaps of the dense sets for a search that looks at every pair.
+    pub(crate) fn build_all_bitmaps(&mut self, buckets: &CandidateBuckets) -> Result<()> {
+        self.dense_buckets.count_all_encounters(buckets);
+        self.learn_dense_buckets()
+    }
+
+    /// Returns `true` if scanning `dense_bucket` documents of a dense set by bitmaps is less work than
+    /// visiting `met` members of its buckets.
+    #[inline]
+    pub(crate) fn should_scan(&self, met: usize, dense_bucket: usize) -> bool {
+        met > 0 && dense_bucket <= met.saturating_mul(self.batch_sizes.scanned)
+    }
+
+    /// Calls `visit` with the features of a document without caching them.
+    pub(crate) fn features_once(
+        &self,
+        rank: DocumentRank,
+        buffer: &mut Vec<u64>,
+        visit: impl FnOnce(&[u64]),
+    ) -> Result<()> {
+        let document = self.corpus.document_at(rank);
+        self.inputs.features_once(document, buffer, visit)
+    }
+
+    /// Prefetches the prefilter data and the bitmap of a document.
+    #[inline]
+    pub(crate) fn prefetch_summary(&self, rank: DocumentRank) {
+        self.dense_buckets.prefetch_bitmap(rank);
+        self.corpus
+            .sketches
+            .prefetch_summary(self.corpus.document_at(rank));
+    }
+
+    /// Makes and caches the list that [`verify_pair`](Self::verify_pair) needs first for a document.
+    pub(crate) fn prepare_inputs(&self, rank: DocumentRank) -> Result<()> {
+        let document = self.corpus.document_at(rank);
+        let plan = self.corpus.plan;
+        let measure = plan.match_settings().measure;
+        let by_features = matches!(
+            measure,
+            SimilarityMeasure::Jaccard | SimilarityMeasure::Containment
+        );
+        if measure == SimilarityMeasure::Sketch {
+            return Ok(());
+        }
+        if by_features || plan.finds_by_features() {
+            self.inputs.document_features(document)?;
+        } else if measure == SimilarityMeasure::Cosine {
+            self.inputs.weighted_features(document)?;
+        } else if plan.match_settings().unit == EditUnit::Words {
+            self.inputs.document_words(document)?;
+        } else {
+            self.inputs.document_characters(document)?;
+        }
+        Ok(())
+    }
+
+    /// Verifies two candidates. Returns their similarity if they match.
+    pub(crate) fn verify_pair(
+        &self,
+        a: DocumentRank,
+        b: DocumentRank,
+        route: Route,
+    ) -> Result<Option<Similarity>> {
+        self.dense_buckets.count_comparison(a, b);
+        let Some(tally) = self.tally else {
+            return self.compare_pair(a, b, route, &mut StepBudget::unlimited());
+        };
+        tally.count_candidate(route);
+        tally.verify(route, |budget| self.compare_pair(a, b, route, budget))
+    }
+
+    /// Counts a candidate pair without comparing it.
+    pub(crate) fn count_candidate(&self, a: DocumentRank, b: DocumentRank, route: Route) {
+        self.dense_buckets.count_comparison(a, b);
+        if let Some(tally) = self.tally {
+            tally.count_candidate(route);
+        }
+    }
+
+    /// Compares a pair that has been counted as a candidate.
+    pub(crate) fn verify_counted(
+        &self,
+        a: DocumentRank,
+        b: DocumentRank,
+        route: Route,
+    ) -> Result<()> {
+        let Some(tally) = self.tally else {
+            return Ok(());
+        };
+        // The inputs are made first and not measured, because a run makes them once for many pairs.
+        self.compare_pair(a, b, route, &mut StepBudget::new(0))
+            .or_else(refuse_no_limit)?;
+        tally
+            .verify(route, |budget| self.compare_pair(a, b, route, budget))
+            .map(drop)
+    }
+
+    fn compare_pair(
+        &self,
+        a: DocumentRank,
+        b: DocumentRank,
+        route: Route,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
+        self.rule.check_within(
+            route,
+            (self.sketch_of(a), &self.inputs.inputs_of(a)),
+            (self.sketch_of(b), &self.inputs.inputs_of(b)),
+            budget,
+        )
+    }
+}

@@ -1,0 +1,747 @@
+//! Stream deduplication: documents are checked and inserted one after another in one total order, while
+//! old documents expire.
+//!
+//! A [`StreamMatcher`] stores kept documents and decides on the next one by the rule of
+//! [`matching`](crate::dedup): *a document is kept if and only if no kept document before it, within
+//! the window, matches it*. A document that is not kept names its representative: the most similar kept
+//! document, and the earliest of several. The plan, the sketches and the predicate are those of a
+//! batch. So a stream gets the verdicts that [`find_verdicts`](crate::dedup::find_verdicts) gives
+//! for the same documents with the same window.
+//!
+//! # How it works
+//!
+//! As in a batch, a document has bucket keys, and only documents that share one can match: its text,
+//! bands of its signature, rare features of a short document, blocks of bits. One hash table holds the
+//! keys of all kept documents. A feature is rare if it was rare among earlier documents. The prefix
+//! filter is exact under any fixed order of features, so a document is looked up under each order that
+//! live documents were inserted under. Fingerprints within a distance come from [`LiveIndex`].
+//!
+//! Documents are divided into *sections* by arrival. When the window moves on, the oldest section is
+//! dropped as a whole: everything below a low-water mark has expired, so expiry needs no work per
+//! document.
+//!
+//! # Cost
+//!
+//! Preparing a document ([`SketchedDocument`]) takes nearly all of the time and needs no access to the
+//! matcher. A check reads one or two cache lines for every key, and reads texts only of candidates that
+//! sketches do not rule out. Many threads can [check ahead](StreamMatcher::precheck), so that little is
+//! left for the thread that inserts. A kept short document takes about 50 bytes and 23 for each of its
+//! keys; the signature of a long one takes 4 bytes a slot. [`StreamMatcher::memory_by_part`] returns the
+//! memory by part.
+//!
+//! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check
+//! can be [bounded](StreamMatcher::set_step_limit).
+//!
+//! # Limits
+//!
+//! A matcher is not durable, knows no ids and holds no texts: these come from [`StreamTexts`]. It has no
+//! clock, so the caller passes the time. Changes need exclusive access; any number of threads can check
+//! at once.
+
+mod buckets;
+mod keys;
+mod pair_inputs;
+mod partitions;
+mod precheck;
+mod prefilter;
+mod rarity;
+mod recent;
+mod sketched_document;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use keys::{DocumentKeys, KeyExtractor};
+pub use pair_inputs::StreamTexts;
+pub use partitions::DocumentSlot;
+pub use precheck::PrecheckResult;
+pub use sketched_document::{DocumentPreparer, SketchedDocument};
+pub use window::{ArrivalTime, StreamWindow, Timestamp};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::candidates::BucketSide;
+use crate::error::Result;
+use crate::hamming::live::{LiveIndex, SequenceNumber};
+use crate::plan::MatchPlan;
+use crate::recipe::Recipe;
+use crate::similarity::StepBudget;
+use crate::similarity::{PairPredicate, Route, SketchRef};
+use crate::text::AnalysisScratch;
+use crate::types::{Distance, DocId, Similarity};
+use buckets::StreamBuckets;
+use keys::StreamKeys;
+use pair_inputs::StreamInputs;
+use partitions::TimePartitions;
+use prefilter::PrefilterTable;
+use rarity::ProbeKey;
+use recent::RecentKeys;
+
+/// A kept document that matches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeptMatch {
+    /// Location of the kept document.
+    pub slot: DocumentSlot,
+    /// Place of the kept document in the total order.
+    pub order: u64,
+    /// Similarity of the two documents.
+    pub similarity: Similarity,
+    /// The way in which the pair was found.
+    pub route: Route,
+}
+
+impl KeptMatch {
+    /// Returns `true` if this match takes precedence: it is more similar, or equally similar and
+    /// earlier.
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.similarity > other.similarity
+            || self.similarity == other.similarity && self.order < other.order
+    }
+}
+
+/// The kept documents of a window; see the [module](self).
+///
+/// ```
+/// use lookalike::stream::{StreamMatcher, DocumentSlot, StreamTexts, Timestamp};
+/// use lookalike::plan::{MatchPlan, MatchSettings};
+/// use lookalike::text::AnalysisScratch;
+/// use lookalike::{Recipe, Result};
+///
+/// let recipe = Recipe::built_in("default")?;
+/// let plan = MatchPlan::new(&recipe, MatchSettings::default())?;
+/// let mut matcher = StreamMatcher::new(&recipe, &plan, None)?;
+/// matcher.begin_partition(0, Timestamp(0))?;
+///
+/// struct Kept(Vec<&'static str>);
+///
+/// impl StreamTexts for Kept {
+///     fn visit_text(&self, slot: DocumentSlot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+///         visit(self.0[slot.index as usize]);
+///         Ok(())
+///     }
+/// }
+///
+/// let mut kept = Kept(Vec::new());
+/// let mut repeats = Vec::new();
+/// for (order, text) in ["老船长解开了缆绳", "別的事", "老船長解開了纜繩！"].into_iter().enumerate() {
+///     let document = matcher.document_preparer().prepare_text(text, &mut AnalysisScratch::default());
+///     let arrival = matcher.resolve_arrival(None, Timestamp(order as i64));
+///     match matcher.find_match(&document, &arrival, &kept)? {
+///         Some(found) => repeats.push((order, found.order, found.similarity.get())),
+///         None => {
+///             matcher.keep_document(&document, order as u64, arrival.time)?;
+///             kept.0.push(text);
+///         }
+///     }
+/// }
+/// assert_eq!(repeats, [(2, 0, 1.0)]);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamMatcher {
+    plan: MatchPlan,
+    window: Option<StreamWindow>,
+    preparer: DocumentPreparer,
+    /// Newest time of a stored document.
+    newest: Timestamp,
+    partitions: TimePartitions,
+    buckets: StreamBuckets,
+    keys: StreamKeys,
+    prefilters: PrefilterTable,
+    codes: Option<LiveFingerprints>,
+    inputs: StreamInputs,
+    recent: RecentKeys,
+    /// Number of changes other than insertions. After such a change, an earlier check may no longer
+    /// hold.
+    changes: u64,
+    /// Steps of verification that a check may take where documents are compared as sequences.
+    step_limit: u64,
+    /// Steps of verification of all checks so far.
+    steps_taken: AtomicU64,
+    /// Document that fills skipped places.
+    blank: SketchedDocument,
+}
+
+/// An index of fingerprints within a distance. A fingerprint has the number of its document.
+#[derive(Debug)]
+enum LiveFingerprints {
+    Narrow(LiveIndex<u64>),
+    Wide(LiveIndex<u128>),
+}
+
+impl LiveFingerprints {
+    /// Returns `None` if the plan has no distance, or if candidates are found by blocks of bits.
+    fn new(plan: &MatchPlan) -> Result<Option<Self>> {
+        let Some(distance) = plan.distance() else {
+            return Ok(None);
+        };
+        if plan.block_plan().is_some() || distance.get() > LiveIndex::<u64>::GREATEST_DISTANCE {
+            return Ok(None);
+        }
+        Ok(Some(if plan.fingerprint_bits() <= u64::BITS {
+            Self::Narrow(LiveIndex::new(plan.fingerprint_bits(), distance)?)
+        } else {
+            Self::Wide(LiveIndex::new(plan.fingerprint_bits(), distance)?)
+        }))
+    }
+
+    fn insert_fingerprint(&self, code: u128, section: u64) -> Result<SequenceNumber> {
+        match self {
+            Self::Narrow(live) => live.insert_code(code as u64, section),
+            Self::Wide(live) => live.insert_code(code, section),
+        }
+    }
+
+    fn remove_fingerprint(&self, seq: SequenceNumber) -> bool {
+        match self {
+            Self::Narrow(live) => live.remove_code(seq),
+            Self::Wide(live) => live.remove_code(seq),
+        }
+    }
+
+    fn expire_before(&self, section: u64) {
+        match self {
+            Self::Narrow(live) => live.expire_before(section),
+            Self::Wide(live) => live.expire_before(section),
+        }
+    }
+
+    fn search_fingerprints(
+        &self,
+        code: u128,
+        distance: Distance,
+        visit: impl FnMut(SequenceNumber, u32),
+    ) -> Result<()> {
+        match self {
+            Self::Narrow(live) => live.search_within(code as u64, distance, visit),
+            Self::Wide(live) => live.search_within(code, distance, visit),
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Narrow(live) => live.memory_bytes(),
+            Self::Wide(live) => live.memory_bytes(),
+        }
+    }
+}
+
+/// Returns the match that takes precedence.
+fn better_match(one: Option<KeptMatch>, other: Option<KeptMatch>) -> Option<KeptMatch> {
+    match (one, other) {
+        (Some(one), Some(other)) if other.is_better_than(&one) => Some(other),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A candidate that is not verified yet.
+struct CandidateDocument {
+    number: u64,
+    slot: DocumentSlot,
+    order: u64,
+    route: Route,
+}
+
+impl StreamMatcher {
+    /// Returns an empty matcher. Without a window, documents are only forgotten by
+    /// [`remove_document`](Self::remove_document).
+    ///
+    /// # Errors
+    /// Fails if no index can search fingerprints of the plan's bits and distance.
+    pub fn new(recipe: &Recipe, plan: &MatchPlan, window: Option<StreamWindow>) -> Result<Self> {
+        let preparer = DocumentPreparer::new(recipe, plan);
+        let codes = LiveFingerprints::new(plan)?;
+        Ok(Self {
+            plan: *plan,
+            window,
+            newest: Timestamp::BEGINNING,
+            partitions: TimePartitions::new(preparer.for_partition()),
+            buckets: StreamBuckets::default(),
+            keys: StreamKeys::new(plan, codes.is_some()),
+            prefilters: PrefilterTable::new(plan),
+            codes,
+            inputs: StreamInputs::new(preparer.clone()),
+            recent: RecentKeys::default(),
+            changes: 0,
+            step_limit: u64::MAX,
+            steps_taken: AtomicU64::new(0),
+            blank: preparer.prepare_text("", &mut AnalysisScratch::default()),
+            preparer,
+        })
+    }
+
+    /// Bounds the steps of verification of a document, where documents are compared as sequences. A check
+    /// that takes more fails; a check [again](Self::update_precheck) counts the steps of the check before.
+    /// The steps of a pair follow from its two texts, so the same check always fails or never does.
+    ///
+    /// Measures of features are not bounded, because their cost is linear in the lengths.
+    pub fn set_step_limit(&mut self, limit: u64) {
+        self.step_limit = limit;
+    }
+
+    /// Returns the steps of verification of all checks so far, including reading candidates.
+    pub fn steps_taken(&self) -> u64 {
+        self.steps_taken.load(Ordering::Relaxed)
+    }
+
+    /// Returns the preparer, which can be used on any thread.
+    pub fn document_preparer(&self) -> &DocumentPreparer {
+        &self.preparer
+    }
+
+    /// Returns the match plan.
+    pub fn plan(&self) -> &MatchPlan {
+        &self.plan
+    }
+
+    /// Returns the window.
+    pub fn window(&self) -> Option<&StreamWindow> {
+        self.window.as_ref()
+    }
+
+    /// Returns the number of kept documents. It includes documents past the window whose section is not
+    /// dropped yet.
+    pub fn len(&self) -> u64 {
+        self.partitions.count_live()
+    }
+
+    /// Returns `true` if there are no kept documents.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Interprets the time of a document that arrives at `now`. A document that states no time has the
+    /// time `now`.
+    pub fn resolve_arrival(&self, stated: Option<Timestamp>, now: Timestamp) -> ArrivalTime {
+        self.arrival_after(self.newest, stated, now)
+    }
+
+    fn arrival_after(
+        &self,
+        newest: Timestamp,
+        stated: Option<Timestamp>,
+        now: Timestamp,
+    ) -> ArrivalTime {
+        let stated = stated.unwrap_or(now);
+        match &self.window {
+            Some(window) => window.resolve_arrival(stated, now, newest),
+            None => ArrivalTime {
+                time: stated,
+                clock: stated,
+                late: false,
+            },
+        }
+    }
+
+    /// Interprets the times of documents that arrive one after another and are all stored.
+    pub fn resolve_arrivals(
+        &self,
+        stated: impl Iterator<Item = Option<Timestamp>>,
+        now: Timestamp,
+    ) -> Vec<ArrivalTime> {
+        let mut newest = self.newest;
+        let arrivals = stated.map(|stated| {
+            let arrival = self.arrival_after(newest, stated, now);
+            if !arrival.late {
+                newest = newest.max(arrival.time);
+            }
+            arrival
+        });
+        arrivals.collect()
+    }
+
+    /// Returns `true` if there is no section or the newest one has lasted a 24th of the window. Then
+    /// another section should [begin](Self::begin_partition) before this document is stored, and before
+    /// its final check.
+    pub fn is_partition_due(&self, arrival: &ArrivalTime) -> bool {
+        match (&self.window, self.partitions.newest_partition()) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(window), Some(section)) => {
+                window.is_partition_over(section.begin_time(), arrival.clock)
+            }
+        }
+    }
+
+    /// Begins a section.
+    ///
+    /// If the wall clock was set back, documents may have times that are more than a window ahead of
+    /// `clock`. From now on they count as a window ahead, and so does the newest time. Otherwise their
+    /// section would never expire, nor would any later one.
+    ///
+    /// # Errors
+    /// Fails if `number` is not above those of all earlier sections.
+    pub fn begin_partition(&mut self, number: u64, clock: Timestamp) -> Result<()> {
+        self.partitions.begin_partition(number, clock)?;
+        if let Some(window) = &self.window {
+            let farthest = window.latest_reached(clock);
+            self.partitions.limit_newest_time(farthest);
+            self.newest = self.newest.min(farthest);
+        }
+        Ok(())
+    }
+
+    /// Returns the number of the oldest section if it has expired and is not the only one.
+    pub fn expired_partition(&self, arrival: &ArrivalTime) -> Option<u64> {
+        let oldest = self.partitions.oldest_of_several()?;
+        self.has_expired(arrival).then(|| oldest.number())
+    }
+
+    /// Returns `true` if all documents of the oldest section are past the window at this arrival.
+    pub fn has_expired(&self, arrival: &ArrivalTime) -> bool {
+        match (&self.window, self.partitions.oldest_partition()) {
+            (Some(window), Some(oldest)) => window.has_passed(oldest.newest_time(), arrival.clock),
+            _ => false,
+        }
+    }
+
+    /// Drops the oldest section with its documents.
+    pub fn drop_partition(&mut self) {
+        self.partitions.drop_oldest();
+        if let (Some(codes), Some(oldest)) = (&self.codes, self.partitions.oldest_partition()) {
+            codes.expire_before(oldest.number());
+        }
+        self.keys.forget_before(self.partitions.lowest_number());
+        self.changes += 1;
+    }
+
+    /// Returns the most similar kept document that matches; the earliest if several are equally
+    /// similar.
+    ///
+    /// # Errors
+    /// Fails if `texts` cannot provide the text of a candidate, or if verification takes more steps than are
+    /// [allowed](StreamMatcher::set_step_limit).
+    pub fn find_match(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        texts: &dyn StreamTexts,
+    ) -> Result<Option<KeptMatch>> {
+        self.check_without(document, arrival, None, texts)
+    }
+
+    /// Checks as [`find_match`](Self::find_match) does, but ignores the kept document at `without`.
+    ///
+    /// # Errors
+    /// Fails as [`find_match`](Self::find_match) does.
+    pub fn check_without(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
+        texts: &dyn StreamTexts,
+    ) -> Result<Option<KeptMatch>> {
+        Ok(self
+            .search_kept(document, arrival, without, texts)?
+            .found_match())
+    }
+
+    /// Verifies candidates within the step limit. Returns the best match, and the steps taken, to which those
+    /// of the check before are added.
+    fn best_match(
+        &self,
+        document: &SketchedDocument,
+        candidates: Vec<CandidateDocument>,
+        texts: &dyn StreamTexts,
+        steps_before: u64,
+    ) -> Result<(Option<KeptMatch>, u64)> {
+        let mut budget = StepBudget::new(match self.plan.sequence_measure() {
+            Some(_) => self.step_limit.saturating_sub(steps_before),
+            None => u64::MAX,
+        });
+        let best = self.find_best(document, candidates, texts, &mut budget);
+        let steps = budget.taken();
+        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
+        Ok((best?, steps_before.saturating_add(steps)))
+    }
+
+    fn find_best(
+        &self,
+        document: &SketchedDocument,
+        candidates: Vec<CandidateDocument>,
+        texts: &dyn StreamTexts,
+        budget: &mut StepBudget,
+    ) -> Result<Option<KeptMatch>> {
+        let new = self.inputs.inputs_of_new(document);
+        let mut best: Option<KeptMatch> = None;
+        for candidate in candidates {
+            let (section, at) = self.partitions.locate_number(candidate.number);
+            let in_kept = section.sketch_at(at);
+            let kept = self
+                .inputs
+                .inputs_of_kept(&candidate, section.text_key_at(at), texts);
+            budget.take(
+                self.pair_predicate()
+                    .count_reading_steps(candidate.route, in_kept),
+            )?;
+            let similarity = self.pair_predicate().check_within(
+                candidate.route,
+                (document.sketch_ref(), &new),
+                (in_kept, &kept),
+                budget,
+            )?;
+            let found = similarity.map(|similarity| KeptMatch {
+                slot: candidate.slot,
+                order: candidate.order,
+                similarity,
+                route: candidate.route,
+            });
+            best = better_match(best, found);
+        }
+        Ok(best)
+    }
+
+    fn pair_predicate(&self) -> PairPredicate<'_> {
+        PairPredicate::new(&self.plan)
+    }
+
+    /// Returns the earliest kept document with the same text, if no other match can take precedence.
+    ///
+    /// Why nothing else takes precedence: let E be the kept document with this text. A kept document D before
+    /// E with similarity 1 would also match E, so E would not have been kept unless D was out of its reach.
+    /// Then D is out of reach of the new document too, if that is not older than E. This fails where times are
+    /// refreshed, and with sentences, where equal texts may match different documents.
+    fn find_equal_text(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
+    ) -> Option<KeptMatch> {
+        let settled = self.plan.sentence_count().is_none()
+            && self
+                .window
+                .as_ref()
+                .is_none_or(|window| !window.is_refreshing());
+        let key = self.keys.text_key(document).filter(|_| settled)?;
+        let mut earliest: Option<(KeptMatch, Timestamp)> = None;
+        self.buckets.prefetch_bucket(key);
+        let from = self
+            .prefilters
+            .query_from(self.prefilters.prefilter_of(document.set_summary()));
+        self.buckets.visit_bucket(
+            key,
+            self.partitions.lowest_number(),
+            |number, prefilter, _| {
+                if from.rules_out_match(prefilter) {
+                    return;
+                }
+                let (section, at) = self.partitions.locate_number(number);
+                let order = section.order_at(at);
+                if section.text_key_at(at) == document.text_key()
+                    && self.is_in_reach(section.time_at(at), arrival)
+                    && !section.is_removed(at)
+                    && Some(section.slot_at(at)) != without
+                    && earliest.is_none_or(|(found, _)| order < found.order)
+                {
+                    let found = KeptMatch {
+                        slot: section.slot_at(at),
+                        order,
+                        similarity: Similarity::ONE,
+                        route: Route::Exact,
+                    };
+                    earliest = Some((found, section.time_at(at)));
+                }
+            },
+        );
+        let (found, time) = earliest?;
+        (self.window.is_none() || arrival.time >= time).then_some(found)
+    }
+
+    fn is_in_reach(&self, time: Timestamp, arrival: &ArrivalTime) -> bool {
+        self.window
+            .as_ref()
+            .is_none_or(|window| window.reaches_time(time, arrival))
+    }
+
+    /// Returns the kept documents that the plan makes candidates, by ascending number.
+    fn candidates(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        keys: &[ProbeKey],
+    ) -> Result<Vec<CandidateDocument>> {
+        let from = self
+            .prefilters
+            .query_from(self.prefilters.prefilter_of(document.set_summary()));
+        let (low, mut numbers) = (self.partitions.lowest_number(), Vec::new());
+        let found = |probed: ProbeKey, number, prefilter, side| {
+            if probed.finds_side(side) && !from.rules_out_match(prefilter) {
+                numbers.push(number);
+            }
+        };
+        self.buckets
+            .visit_buckets(keys, |probed| probed.key, low, found);
+        if let (Some(codes), Some(distance), Some(code)) =
+            (&self.codes, self.plan.distance(), document.fingerprint())
+        {
+            codes.search_fingerprints(code, distance, |SequenceNumber(number), _| {
+                numbers.push(number)
+            })?;
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        let candidate = |number: u64| self.check_candidate(document, arrival, number);
+        Ok(numbers.into_iter().filter_map(candidate).collect())
+    }
+
+    /// Returns a document as a candidate, if it is not removed, is within reach, and the plan makes it
+    /// one.
+    fn check_candidate(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        number: u64,
+    ) -> Option<CandidateDocument> {
+        let (section, at) = self.partitions.locate_number(number);
+        let route = self
+            .pair_predicate()
+            .candidates(document.sketch_ref(), section.sketch_at(at))?;
+        if section.is_removed(at) || !self.is_in_reach(section.time_at(at), arrival) {
+            return None;
+        }
+        Some(CandidateDocument {
+            number,
+            slot: section.slot_at(at),
+            order: section.order_at(at),
+            route,
+        })
+    }
+
+    /// Inserts a document as kept into the newest section. `order` is its place in the total order.
+    ///
+    /// # Errors
+    /// Fails if there is no section, or if the number of kept documents reaches its limit. Nothing has
+    /// changed then.
+    pub fn keep_document(
+        &mut self,
+        document: &SketchedDocument,
+        order: u64,
+        time: Timestamp,
+    ) -> Result<DocumentSlot> {
+        let keys = self.keys.insertion_keys(document);
+        self.add_document(document, &keys, order, time)
+    }
+
+    /// Inserts a document under its bucket keys.
+    fn add_document(
+        &mut self,
+        document: &SketchedDocument,
+        keys: &[(u64, BucketSide)],
+        order: u64,
+        time: Timestamp,
+    ) -> Result<DocumentSlot> {
+        let number = self.partitions.next_number();
+        let slot = self.partitions.next_slot()?;
+        if let Some(codes) = &self.codes {
+            // Every document takes a number in the index, so that its numbers are those of documents.
+            let seq =
+                codes.insert_fingerprint(document.fingerprint().unwrap_or(0), slot.partition)?;
+            debug_assert_eq!(seq.0, number);
+            if document.fingerprint().is_none() {
+                codes.remove_fingerprint(seq);
+            }
+        }
+        self.partitions.push_document(document, order, time);
+        let partitions = &self.partitions;
+        let dead = |number: u64| partitions.is_dead(number);
+        let prefilter = self.prefilters.prefilter_of(document.set_summary());
+        self.recent.begin_anew(number);
+        for &(key, side) in keys {
+            let entry = (number, prefilter, side);
+            self.buckets
+                .insert_document(key, entry, partitions.lowest_number(), dead);
+            self.recent.add_key(key);
+        }
+        self.buckets.sweep_shard(partitions.lowest_number(), dead);
+        if self.keys.learn_features(document, number, partitions) {
+            self.changes += 1;
+        }
+        self.note_time(time);
+        Ok(slot)
+    }
+
+    /// Fills the next place of the newest section for a document that is no longer there, so that later
+    /// documents keep their places. No check finds it. `order` is its place in the total order.
+    ///
+    /// # Errors
+    /// Fails as [`keep_document`](Self::keep_document) does.
+    pub fn skip_place(&mut self, order: u64) -> Result<DocumentSlot> {
+        let slot = self.partitions.next_slot()?;
+        if let Some(codes) = &self.codes {
+            let seq = codes.insert_fingerprint(0, slot.partition)?;
+            codes.remove_fingerprint(seq);
+        }
+        self.partitions
+            .push_document(&self.blank, order, Timestamp::BEGINNING);
+        self.partitions.remove_document(slot);
+        Ok(slot)
+    }
+
+    /// Records the time of a document that is stored with the newest section but not kept.
+    pub fn note_time(&mut self, time: Timestamp) {
+        self.newest = self.newest.max(time);
+        self.partitions.note_time(time);
+    }
+
+    /// Refreshes a kept document: its window now runs from `time`, that of a duplicate. Its section
+    /// stays as long as the document does.
+    pub fn refresh_document(&mut self, slot: DocumentSlot, time: Timestamp) {
+        self.partitions.refresh_document(slot, time);
+        self.changes += 1;
+    }
+
+    /// Removes a kept document. Returns `true` if it was there.
+    pub fn remove_document(&mut self, slot: DocumentSlot) -> bool {
+        let Some(number) = self.partitions.remove_document(slot) else {
+            return false;
+        };
+        self.changes += 1;
+        if let Some(codes) = &self.codes {
+            codes.remove_fingerprint(SequenceNumber(number));
+        }
+        true
+    }
+
+    /// Hides a kept document from all checks until it is [brought back](Self::unhide_document).
+    pub fn hide_document(&mut self, slot: DocumentSlot) {
+        self.partitions.remove_document(slot);
+        self.changes += 1;
+    }
+
+    /// Makes a document visible again that was [hidden](Self::hide_document).
+    pub fn unhide_document(&mut self, slot: DocumentSlot) {
+        self.partitions.bring_back(slot);
+        self.changes += 1;
+    }
+
+    /// Returns the order and the time of a kept document, if it is there.
+    pub fn kept_document(&self, slot: DocumentSlot) -> Option<(u64, Timestamp)> {
+        self.partitions.kept_document(slot)
+    }
+
+    /// Returns the bytes of memory by part.
+    pub fn memory_by_part(&self) -> [(&'static str, u64); 5] {
+        [
+            ("documents", self.partitions.memory_bytes()),
+            ("keys", self.buckets.memory_bytes()),
+            ("rarity", self.keys.memory_bytes()),
+            (
+                "fingerprints",
+                self.codes.as_ref().map_or(0, |codes| codes.memory_bytes()),
+            ),
+            ("features", self.inputs.memory_bytes()),
+        ]
+    }
+}
+
+/// Number of a prepared document in its sketches, where it is the only one.
+const ALONE: DocId = DocId(0);
+
+impl SketchedDocument {
+    fn sketch_ref(&self) -> SketchRef<'_> {
+        SketchRef {
+            sketches: self.sketches(),
+            document: ALONE,
+        }
+    }
+}
