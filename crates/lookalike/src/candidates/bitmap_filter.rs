@@ -27,8 +27,8 @@ use rayon::prelude::*;
 
 use super::bucket_keys::{MAX_SEEN_TWICE, SeenTwiceFilter};
 use super::buckets::{CandidateBuckets, DocumentRank};
+use super::union_find::UnionFind;
 use crate::arch::{Arch, Cpu, Kernel, prefetch};
-use crate::dedup::UnionFind;
 use crate::error::Result;
 use crate::types::Threshold;
 

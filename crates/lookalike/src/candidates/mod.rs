@@ -7,9 +7,11 @@
 pub(crate) mod bitmap_filter;
 pub(crate) mod bucket_keys;
 pub(crate) mod buckets;
+mod union_find;
 
 pub(crate) use bucket_keys::{
     FeatureCounters, PrefixLengths, RarestFeatures, band_key, block_key, equal_text_key,
     feature_key, smallest_key,
 };
 pub(crate) use buckets::BucketSide;
+pub(crate) use union_find::UnionFind;

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
 use super::deduplicator::{DedupOutcome, EqualTextNodes, MatchCorpus, PairFinder, SeenCandidates};
+use crate::candidates::UnionFind;
 use crate::candidates::buckets::DocumentRank;
 use crate::error::Result;
 use crate::hamming::FingerprintCode;
@@ -154,44 +155,4 @@ fn connect_matching(
         length = (2 * length).min(batch_sizes.block);
     }
     Ok(())
-}
-
-/// A union-find structure. The root of a set is its smallest member.
-pub(crate) struct UnionFind {
-    parent: Vec<DocumentRank>,
-}
-
-impl UnionFind {
-    /// Returns `members` sets of one member each.
-    pub(crate) fn with_members(members: usize) -> Self {
-        Self {
-            parent: (0..members as DocumentRank).collect(),
-        }
-    }
-
-    fn find_first(&self, mut rank: DocumentRank) -> DocumentRank {
-        while self.parent[rank as usize] != rank {
-            rank = self.parent[rank as usize];
-        }
-        rank
-    }
-
-    fn is_joined(&self, a: DocumentRank, b: DocumentRank) -> bool {
-        self.find_first(a) == self.find_first(b)
-    }
-
-    pub(crate) fn union_sets(&mut self, a: DocumentRank, b: DocumentRank) {
-        let (a, b) = (self.find_root(a), self.find_root(b));
-        self.parent[a.max(b) as usize] = a.min(b);
-    }
-
-    /// Returns the smallest member of a set. Halves the path to it, so that later look-ups are shorter.
-    pub(crate) fn find_root(&mut self, mut rank: DocumentRank) -> DocumentRank {
-        while self.parent[rank as usize] != rank {
-            let grandparent = self.parent[self.parent[rank as usize] as usize];
-            self.parent[rank as usize] = grandparent;
-            rank = grandparent;
-        }
-        rank
-    }
 }

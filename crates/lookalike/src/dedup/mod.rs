@@ -97,7 +97,6 @@ pub(crate) mod deduplicator;
 pub(crate) mod document_cache;
 pub(crate) mod survey;
 
-pub(crate) use components::UnionFind;
 pub(crate) use document_cache::{DocumentList, DocumentListCache};
 
 pub use components::find_components;

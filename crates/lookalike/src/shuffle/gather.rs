@@ -8,7 +8,7 @@ use super::prefilter::PairPrefilter;
 use super::scatter::{ShuffleBlock, ShuffleBlockKind};
 use super::{ShuffleSetup, TextName, TextNode, part_of_hash};
 use crate::candidates::BucketSide;
-use crate::dedup::UnionFind;
+use crate::candidates::UnionFind;
 use crate::error::{Error, Result};
 use crate::hash::mix_bits;
 

@@ -2,7 +2,7 @@
 
 use super::blocks::damaged_block;
 use super::{RepeatedText, TextName, TextNode};
-use crate::dedup::UnionFind;
+use crate::candidates::UnionFind;
 use crate::error::Result;
 use crate::sketch::SketchReader;
 

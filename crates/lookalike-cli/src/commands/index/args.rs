@@ -127,7 +127,8 @@ pub(crate) struct IndexBuildArgs {
 
 /// Add documents or fingerprints to an index
 ///
-/// The recipe is that of the index. An id that the index already has is refused, and then nothing is added.
+/// The recipe is that of the index. Rows with an id that the index already has are added, counted and reported;
+/// --strict refuses them, and then nothing is added.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::bootstrap::{BootstrapOptions, MetricEstimate, estimate_figures};
-use super::labelled::DisjointSets;
+use crate::candidates::UnionFind;
 use crate::error::{Error, Result};
 
 /// Precision, recall and their harmonic mean, of something other than single pairs.
@@ -239,14 +239,14 @@ fn connect_units<'a>(
     documents: usize,
     clusters: impl Iterator<Item = &'a Vec<usize>>,
 ) -> Vec<usize> {
-    let mut sets = DisjointSets::new(documents);
+    let mut sets = UnionFind::with_members(documents);
     for members in clusters {
         members
             .windows(2)
-            .for_each(|pair| sets.union_sets(pair[0], pair[1]));
+            .for_each(|pair| sets.union_sets(pair[0] as u32, pair[1] as u32));
     }
     let mut numbers = BTreeMap::new();
-    (0..documents)
+    (0..documents as u32)
         .map(|document| {
             let next = numbers.len();
             *numbers.entry(sets.find_root(document)).or_insert(next)

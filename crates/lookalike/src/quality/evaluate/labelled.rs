@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::classes::TextClass;
+use crate::candidates::UnionFind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::{mix_bits, value_hash};
 use crate::types::DocId;
@@ -294,54 +295,26 @@ fn connect_units(
     texts: &[String],
     links: impl Iterator<Item = (DocId, DocId)>,
 ) -> (Vec<u32>, usize) {
-    let mut sets = DisjointSets::new(texts.len());
-    links.for_each(|(a, b)| sets.union_sets(a.index(), b.index()));
-    let mut first_of: HashMap<&str, usize> = HashMap::new();
-    for (at, text) in texts.iter().enumerate() {
+    let mut sets = UnionFind::with_members(texts.len());
+    links.for_each(|(a, b)| sets.union_sets(a.0, b.0));
+    let mut first_of: HashMap<&str, u32> = HashMap::new();
+    for (at, text) in (0..).zip(texts) {
         sets.union_sets(*first_of.entry(text).or_insert(at), at);
     }
-    let mut least: HashMap<usize, u64> = HashMap::new();
-    for (at, text) in texts.iter().enumerate() {
+    let mut least: HashMap<u32, u64> = HashMap::new();
+    for (at, text) in (0..).zip(texts) {
         let hash = value_hash(text.as_bytes());
         let least = least.entry(sets.find_root(at)).or_insert(hash);
         *least = hash.min(*least);
     }
-    let mut roots: Vec<(u64, usize)> = least.iter().map(|(&root, &hash)| (hash, root)).collect();
+    let mut roots: Vec<(u64, u32)> = least.iter().map(|(&root, &hash)| (hash, root)).collect();
     roots.sort_unstable();
-    let number: HashMap<usize, u32> = (0..)
+    let number: HashMap<u32, u32> = (0..)
         .zip(&roots)
         .map(|(number, &(_, root))| (root, number))
         .collect();
-    let units = (0..texts.len())
+    let units = (0..texts.len() as u32)
         .map(|at| number[&sets.find_root(at)])
         .collect();
     (units, roots.len())
-}
-
-/// A union-find structure.
-pub(super) struct DisjointSets {
-    parent: Vec<usize>,
-}
-
-impl DisjointSets {
-    pub(super) fn new(count: usize) -> Self {
-        Self {
-            parent: (0..count).collect(),
-        }
-    }
-
-    pub(super) fn union_sets(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.find_root(a), self.find_root(b));
-        self.parent[a.max(b)] = a.min(b);
-    }
-
-    /// Returns the root of a set, its smallest member. Halves the path to it, so that later look-ups
-    /// are shorter.
-    pub(super) fn find_root(&mut self, mut at: usize) -> usize {
-        while self.parent[at] != at {
-            self.parent[at] = self.parent[self.parent[at]];
-            at = self.parent[at];
-        }
-        at
-    }
 }
