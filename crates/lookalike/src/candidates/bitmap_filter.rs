@@ -735,10 +735,11 @@ mod tests {
     fn dense_buckets_are_joined_by_shared_documents() {
         let sets = siblings(12, 30, 2);
         let mut builder = CandidateBucketsBuilder::new(12);
-        let sides = |key, full: &[DocumentRank], probing: &[DocumentRank]| {
+        let sides = |key, indexing: &[DocumentRank], probing: &[DocumentRank]| {
             let of = |side| move |&rank: &DocumentRank| RankedKey { key, side, rank };
-            let full = full.iter().map(of(BucketSide::Full));
-            full.chain(probing.iter().map(of(BucketSide::Probing)))
+            let indexing = indexing.iter().map(of(BucketSide::Indexing));
+            indexing
+                .chain(probing.iter().map(of(BucketSide::Probing)))
                 .collect::<Vec<_>>()
         };
         builder.add_keys(&mut sides(1, &[0, 2, 4], &[7]), |_| true);

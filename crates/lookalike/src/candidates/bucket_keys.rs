@@ -104,7 +104,7 @@ fn keys_by_text(corpus: &MatchCorpus<'_>) -> Vec<RankedKey> {
         .filter(|&rank| corpus.sketches.text_state(corpus.document_at(rank)) != TextState::Empty)
         .map(|rank| {
             let key = corpus.sketches.text_key(corpus.document_at(rank));
-            RankedKey::on_full_side(corpus.partitioned_key(equal_text_key(key), rank), rank)
+            RankedKey::on_indexing_side(corpus.partitioned_key(equal_text_key(key), rank), rank)
         })
         .collect()
 }
@@ -229,7 +229,7 @@ fn by_sketches(
             let mut ranked_keys = Vec::with_capacity(ranks.len() * keys.most);
             for &rank in ranks {
                 (keys.of)(corpus.document_at(rank), portion, &mut |key| {
-                    ranked_keys.push(RankedKey::on_full_side(
+                    ranked_keys.push(RankedKey::on_indexing_side(
                         corpus.partitioned_key(key, rank),
                         rank,
                     ));
@@ -364,10 +364,10 @@ impl SeenTwiceFilter {
 fn by_rare_features(mut keys: RareKeys<'_>, builder: &mut CandidateBucketsBuilder) -> Result<()> {
     let batch_sizes = keys.verifier.batch_sizes;
     let room = batch_sizes.keys.max(keys.ranks.len() * batch_sizes.rare);
-    // Learning which keys have a document with a full prefix makes all features once more, which costs
+    // Learning which keys have a document in an indexing prefix makes all features once more, which costs
     // as much as one further part does. So it is only done where there would be more than a few parts.
     if keys.expected.keys > (FEW_PARTS * room) as f64 {
-        keys.learn_full()?;
+        keys.learn_indexing_keys()?;
     }
     let parts = (keys.expected.keys / room as f64).ceil();
     let mut parts = parts.clamp(1.0, MOST_PARTS as f64) as u64;
@@ -395,7 +395,7 @@ pub(crate) const MAX_SEEN_TWICE: usize = 1 << 25;
 /// Largest number of parts. It is limited because each part makes the features of all documents again.
 const MOST_PARTS: u64 = 16;
 
-/// Number of parts up to which [`RareKeys::learn_full`] does not pay off.
+/// Number of parts up to which [`RareKeys::learn_indexing_keys`] does not pay off.
 const FEW_PARTS: usize = 2;
 
 /// The bucket keys of the rarest features of documents.
@@ -404,9 +404,9 @@ struct RareKeys<'a> {
     verifier: &'a PairVerifier<'a>,
     ranks: &'a [DocumentRank],
     frequencies: FeatureCounters,
-    /// Keys that a document has in its full prefix, once they are learned. Under other keys no two
+    /// Keys that a document has in its indexing prefix, once they are learned. Under other keys no two
     /// documents can be candidates.
-    full: Option<SeenTwiceFilter>,
+    indexing: Option<SeenTwiceFilter>,
     expected: ExpectedKeys,
 }
 
@@ -415,9 +415,9 @@ struct RareKeys<'a> {
 struct ExpectedKeys {
     /// Number of keys.
     keys: f64,
-    /// Number of keys of full prefixes.
-    full: f64,
-    /// Sum, over all features of full prefixes, of the documents that have the feature at all. It
+    /// Number of keys of indexing prefixes.
+    indexing: f64,
+    /// Sum, over all features of indexing prefixes, of the documents that have the feature at all. It
     /// bounds from above the candidates that the keys yield.
     met: f64,
 }
@@ -437,7 +437,7 @@ impl<'a> RareKeys<'a> {
             verifier,
             ranks,
             frequencies,
-            full: None,
+            indexing: None,
             expected: ExpectedKeys::default(),
         };
         keys.expected = keys.estimate_keys()?;
@@ -453,8 +453,8 @@ impl<'a> RareKeys<'a> {
         self.visit_rarest(&sample, |_, rarest| {
             for (at, &(count, _)) in rarest.features.iter().enumerate() {
                 expected.keys += scale;
-                if at < rarest.full {
-                    expected.full += scale;
+                if at < rarest.indexing {
+                    expected.indexing += scale;
                     expected.met += scale * f64::from(count);
                 }
             }
@@ -462,18 +462,19 @@ impl<'a> RareKeys<'a> {
         Ok(expected)
     }
 
-    /// Learns the keys that some document has in its full prefix, so that all others are left out.
-    fn learn_full(&mut self) -> Result<()> {
-        let full = SeenTwiceFilter::new((self.expected.full as usize).min(MAX_SEEN_TWICE / 4));
+    /// Learns the keys that some document has in its indexing prefix, so that all others are left out.
+    fn learn_indexing_keys(&mut self) -> Result<()> {
+        let indexing =
+            SeenTwiceFilter::new((self.expected.indexing as usize).min(MAX_SEEN_TWICE / 4));
         self.ranks.par_chunks(1024).try_for_each(|ranks| {
             self.visit_rarest(ranks, |_, rarest| {
                 let keys = rarest
                     .bucket_keys()
-                    .filter(|&(_, side)| side == BucketSide::Full);
-                keys.for_each(|(key, _)| full.record_key(key));
+                    .filter(|&(_, side)| side == BucketSide::Indexing);
+                keys.for_each(|(key, _)| indexing.record_key(key));
             })
         })?;
-        self.full = Some(full);
+        self.indexing = Some(indexing);
         self.expected = self.estimate_keys()?;
         Ok(())
     }
@@ -523,8 +524,8 @@ impl<'a> RareKeys<'a> {
                 self.frequencies
                     .select_rarest(features, threshold, &mut rarest);
             })?;
-            if let Some(full) = &self.full {
-                rarest.retain_keys(|key| full.may_be_seen_twice(key));
+            if let Some(indexing) = &self.indexing {
+                rarest.retain_keys(|key| indexing.may_be_seen_twice(key));
             }
             visit(rank, &rarest);
         }
@@ -541,16 +542,16 @@ const FEATURE_ROUTE: u64 = 0x5851_f42d_4c95_7f2d;
 
 /// Numbers of features of a set, the first in any total order, that serve as its bucket keys.
 ///
-/// Of two sets with a Jaccard index of at least t, the probing prefix of the larger one and the full
-/// prefix of the smaller one have a feature in common (Chaudhuri et al. 2006; Bayardo et al. 2007; the
-/// two lengths: Xiao et al. 2008, where the full prefix is called the indexing prefix).
+/// Of two sets with a Jaccard index of at least t, the probing prefix of the larger one and the indexing
+/// prefix of the smaller one have a feature in common (Chaudhuri et al. 2006; Bayardo et al. 2007; both
+/// lengths and their names: Xiao et al. 2008).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PrefixLengths {
     /// n − ⌈2t / (1 + t) · n⌉ + 1 of n features. Under these, a set is a candidate for all sets with
     /// the key.
-    pub(crate) full: usize,
+    pub(crate) indexing: usize,
     /// n − ⌈t · n⌉ + 1 of n features, which is no fewer. Under the additional ones, a set is a
-    /// candidate only for sets that have the key in their full prefix.
+    /// candidate only for sets that have the key in their indexing prefix.
     pub(crate) probing: usize,
 }
 
@@ -559,29 +560,29 @@ impl PrefixLengths {
     pub(crate) fn from_feature_count(features: usize, threshold: Threshold) -> Self {
         let all_but = |least: usize| features - least.max(1) + 1;
         Self {
-            full: all_but(threshold.least_shared(2 * features)),
+            indexing: all_but(threshold.least_shared(2 * features)),
             probing: all_but(threshold.least_part(features)),
         }
     }
 }
 
-/// The features of a document that serve as its bucket keys, with those of the full prefix first.
+/// The features of a document that serve as its bucket keys, with those of the indexing prefix first.
 #[derive(Debug, Default)]
 pub(crate) struct RarestFeatures {
     /// Pairs of a frequency and a feature.
     features: Vec<(u32, u64)>,
-    /// Number of features in the full prefix.
-    full: usize,
+    /// Number of features in the indexing prefix.
+    indexing: usize,
 }
 
 impl RarestFeatures {
     /// Returns the bucket key of each feature and the side on which the document is in that bucket.
     pub(crate) fn bucket_keys(&self) -> impl Iterator<Item = (u64, BucketSide)> {
-        let full = self.full;
+        let indexing = self.indexing;
         let keys = self.features.iter().enumerate();
         keys.map(move |(at, &(_, feature))| {
-            let side = if at < full {
-                BucketSide::Full
+            let side = if at < indexing {
+                BucketSide::Indexing
             } else {
                 BucketSide::Probing
             };
@@ -594,13 +595,13 @@ impl RarestFeatures {
         let mut at = 0;
         self.features.retain(|&(_, feature)| {
             at += 1;
-            at <= self.full || keeps(feature_key(feature))
+            at <= self.indexing || keeps(feature_key(feature))
         });
     }
 
     fn clear_features(&mut self) {
         self.features.clear();
-        self.full = 0;
+        self.indexing = 0;
     }
 }
 
@@ -723,14 +724,14 @@ impl FeatureCounters {
         if alone >= prefixes.probing {
             return rarest.clear_features();
         }
-        for prefix in [prefixes.probing, prefixes.full] {
+        for prefix in [prefixes.probing, prefixes.indexing] {
             if prefix < order.len() {
                 order.select_nth_unstable(prefix - 1);
             }
             order.truncate(prefixes.probing);
         }
         order.retain(|&(count, _)| count > 1);
-        rarest.full = prefixes.full.saturating_sub(alone);
+        rarest.indexing = prefixes.indexing.saturating_sub(alone);
     }
 }
 
@@ -890,7 +891,7 @@ fn add_block_buckets(
             .filter_map(|&rank| {
                 let fingerprint = corpus.sketches.fingerprint(corpus.document_at(rank))?;
                 let key = block_key(block, fingerprint & mask);
-                Some(RankedKey::on_full_side(
+                Some(RankedKey::on_indexing_side(
                     corpus.partitioned_key(key, rank),
                     rank,
                 ))

@@ -20,8 +20,8 @@ pub(crate) struct RankedKey {
 
 impl RankedKey {
     /// Returns a key under which a document is a candidate for all others with the key.
-    pub(crate) fn on_full_side(key: u64, rank: DocumentRank) -> Self {
-        let side = BucketSide::Full;
+    pub(crate) fn on_indexing_side(key: u64, rank: DocumentRank) -> Self {
+        let side = BucketSide::Indexing;
         Self { key, side, rank }
     }
 }
@@ -30,8 +30,8 @@ impl RankedKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BucketSide {
     /// The document is a candidate for all others of the bucket.
-    Full,
-    /// The document is a candidate for those of the full side alone.
+    Indexing,
+    /// The document is a candidate for those of the indexing side alone.
     Probing,
 }
 
@@ -74,10 +74,10 @@ struct CandidateBucket {
 enum BucketPartners {
     /// The bucket itself.
     Own,
-    /// The bucket itself and the next one: this is the full side of a key, and the next is the probing
+    /// The bucket itself and the next one: this is the indexing side of a key, and the next is the probing
     /// side.
     OwnAndNext,
-    /// The previous bucket, which is the full side of their key.
+    /// The previous bucket, which is the indexing side of their key.
     Previous,
 }
 
@@ -234,15 +234,15 @@ impl CandidateBucketsBuilder {
     ) {
         sort_keys(ranked_keys);
         for group in ranked_keys.chunk_by(|a, b| a.key == b.key) {
-            let full = group.partition_point(|member| member.side == BucketSide::Full);
-            if group.len() > 1 && full > 0 && take(group) {
-                self.push_sides(&group[..full], &group[full..]);
+            let indexing = group.partition_point(|member| member.side == BucketSide::Indexing);
+            if group.len() > 1 && indexing > 0 && take(group) {
+                self.push_sides(&group[..indexing], &group[indexing..]);
             }
         }
     }
 
-    fn push_sides(&mut self, full: &[RankedKey], probing: &[RankedKey]) {
-        let group = self.push_bucket(full.iter().map(|member| member.rank));
+    fn push_sides(&mut self, indexing: &[RankedKey], probing: &[RankedKey]) {
+        let group = self.push_bucket(indexing.iter().map(|member| member.rank));
         if !probing.is_empty() {
             self.buckets.buckets[group as usize].meets = BucketPartners::OwnAndNext;
             let next = self.push_bucket(probing.iter().map(|member| member.rank));
@@ -375,7 +375,7 @@ pub(crate) fn sort_keys(ranked_keys: &mut Vec<RankedKey>) {
     let mut end = 0;
     ends.iter_mut()
         .for_each(|count| end += std::mem::replace(count, end));
-    let mut sorted = vec![RankedKey::on_full_side(0, 0); ranked_keys.len()];
+    let mut sorted = vec![RankedKey::on_indexing_side(0, 0); ranked_keys.len()];
     for &ranked_keys in ranked_keys.iter() {
         let at = &mut ends[bucket(&ranked_keys)];
         sorted[*at] = ranked_keys;
@@ -402,7 +402,7 @@ mod tests {
         let mut builder = CandidateBucketsBuilder::new(documents);
         let mut ranked_keys: Vec<_> = pairs
             .iter()
-            .map(|&(key, rank)| RankedKey::on_full_side(key, rank))
+            .map(|&(key, rank)| RankedKey::on_indexing_side(key, rank))
             .collect();
         builder.add_keys(&mut ranked_keys, |_| true);
         builder.finish_buckets()
@@ -416,8 +416,8 @@ mod tests {
                 let mut ranked_keys: Vec<_> = (0..length)
                     .rev()
                     .map(|rank| RankedKey {
-                        side: [BucketSide::Full, BucketSide::Probing][rank as usize % 3 / 2],
-                        ..RankedKey::on_full_side(key(rank), rank)
+                        side: [BucketSide::Indexing, BucketSide::Probing][rank as usize % 3 / 2],
+                        ..RankedKey::on_indexing_side(key(rank), rank)
                     })
                     .collect();
                 let mut expected = ranked_keys.clone();
@@ -449,15 +449,15 @@ mod tests {
     #[test]
     fn probing_documents_do_not_meet_each_other() {
         let mut builder = CandidateBucketsBuilder::new(6);
-        let sides = |key, full: &[DocumentRank], probing: &[DocumentRank]| {
-            let full = full
+        let sides = |key, indexing: &[DocumentRank], probing: &[DocumentRank]| {
+            let indexing = indexing
                 .iter()
-                .map(move |&rank| RankedKey::on_full_side(key, rank));
+                .map(move |&rank| RankedKey::on_indexing_side(key, rank));
             let probing = probing.iter().map(move |&rank| RankedKey {
                 side: BucketSide::Probing,
-                ..RankedKey::on_full_side(key, rank)
+                ..RankedKey::on_indexing_side(key, rank)
             });
-            full.chain(probing).collect::<Vec<_>>()
+            indexing.chain(probing).collect::<Vec<_>>()
         };
         builder.add_keys(&mut sides(7, &[1, 4], &[0, 3]), |_| true);
         builder.add_keys(&mut sides(8, &[], &[1, 2, 5]), |_| true);

@@ -1094,7 +1094,7 @@ fn dense_buckets_lose_no_pair() {
 }
 
 /// Documents of more than a thousand features each, many of them their own, and some texts twice.
-/// Features that occur once, keys of full prefixes and bitmaps are learned in several parts.
+/// Features that occur once, keys of indexing prefixes and bitmaps are learned in several parts.
 #[test]
 fn long_template_texts_equal_the_model() {
     let mut random = Random(8);
@@ -1158,17 +1158,17 @@ fn prefixes_collide_at_threshold_rarely_below() {
         let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
         for smaller in 1..80 {
             let of_smaller = PrefixLengths::from_feature_count(smaller, threshold);
-            assert!(of_smaller.full <= of_smaller.probing);
+            assert!(of_smaller.indexing <= of_smaller.probing);
             for larger in smaller..80 {
                 let shared = threshold.least_shared(smaller + larger).max(1);
                 if shared > smaller {
                     continue;
                 }
                 let of_larger = PrefixLengths::from_feature_count(larger, threshold);
-                assert!(smaller - shared < of_smaller.full, "{smaller} {larger}");
+                assert!(smaller - shared < of_smaller.indexing, "{smaller} {larger}");
                 assert!(larger - shared < of_larger.probing, "{smaller} {larger}");
                 if smaller == larger && shared > 1 {
-                    assert_eq!(of_smaller.full, smaller - shared + 1);
+                    assert_eq!(of_smaller.indexing, smaller - shared + 1);
                 }
                 if smaller == shared {
                     let largest = !threshold.admits_ratio(smaller, larger + 1);

@@ -58,8 +58,8 @@ pub(super) struct ShuffleKey {
 
 impl ShuffleKey {
     /// Returns a key under which a document is a candidate for all others with the key.
-    pub(super) fn on_full_side(key: u64, at: u32) -> Self {
-        let side = BucketSide::Full;
+    pub(super) fn on_indexing_side(key: u64, at: u32) -> Self {
+        let side = BucketSide::Indexing;
         Self { key, side, at }
     }
 
@@ -80,7 +80,7 @@ impl ShuffleKey {
             side: if probing {
                 BucketSide::Probing
             } else {
-                BucketSide::Full
+                BucketSide::Indexing
             },
             at: place & !PROBING,
         }

@@ -222,7 +222,7 @@ impl BucketLinker<'_> {
         members.sort_unstable();
         members.dedup_by_key(|member| (member.key, member.node));
         for group in members.chunk_by(|a, b| a.key == b.key) {
-            let meets = group.len() > 1 && group[0].side == BucketSide::Full;
+            let meets = group.len() > 1 && group[0].side == BucketSide::Indexing;
             if meets && !self.link_bucket(keys, group) {
                 too_large(keys, group);
             }
@@ -277,7 +277,7 @@ impl BucketLinker<'_> {
                 sets[own].1.extend(joined);
             }
             sets[own].0 = self.union.find_root(member.node);
-            if member.side == BucketSide::Full {
+            if member.side == BucketSide::Indexing {
                 sets[own].1.push(member.at);
             } else if sets[own].1.is_empty() {
                 sets.swap_remove(own);

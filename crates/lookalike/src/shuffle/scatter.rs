@@ -262,8 +262,10 @@ impl DocumentScatterer {
         to.nodes.push(name.text_node());
         to.prefilters.push_document(sketches, document);
         let at = to.nodes.len() as u32 - 1;
-        to.entries
-            .extend(keys.iter().map(|&key| ShuffleKey::on_full_side(key, at)));
+        to.entries.extend(
+            keys.iter()
+                .map(|&key| ShuffleKey::on_indexing_side(key, at)),
+        );
         shuffle_blocks.bytes += 84 + 12 * keys.len();
     }
 

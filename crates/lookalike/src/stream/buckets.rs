@@ -252,7 +252,7 @@ impl ChainCursor<'_> {
             let side = if probing {
                 BucketSide::Probing
             } else {
-                BucketSide::Full
+                BucketSide::Indexing
             };
             visit(number, entry.prefilter, side);
         }
@@ -427,8 +427,11 @@ mod tests {
             for step in 0..20_000u64 {
                 let number = start + step;
                 let key = mix_bits(mix_bits(step) % if step < 10_000 { 700 } else { 90 });
-                let side =
-                    [BucketSide::Probing, BucketSide::Full, BucketSide::Full][number as usize % 3];
+                let side = [
+                    BucketSide::Probing,
+                    BucketSide::Indexing,
+                    BucketSide::Indexing,
+                ][number as usize % 3];
                 buckets.insert_document(key, (number, ParityPrefilter::NOTHING, side), low, dead);
                 buckets.sweep_shard(low, dead);
                 list.push((key, number));
@@ -458,8 +461,11 @@ mod tests {
     fn key_list_finds_what_each_key_finds() {
         let mut buckets = StreamBuckets::default();
         for number in 0..30_000u64 {
-            let side =
-                [BucketSide::Probing, BucketSide::Full, BucketSide::Full][number as usize % 3];
+            let side = [
+                BucketSide::Probing,
+                BucketSide::Indexing,
+                BucketSide::Indexing,
+            ][number as usize % 3];
             let key = mix_bits((mix_bits(number) % 60) * (mix_bits(number + 1) % 60));
             buckets.insert_document(key, (number, ParityPrefilter::NOTHING, side), 0, |_| false);
         }
@@ -516,7 +522,7 @@ mod tests {
         }
         let mut buckets = StreamBuckets::default();
         for number in 0..200_000u64 {
-            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Full);
+            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Indexing);
             buckets.insert_document(mix_bits(number), entry, 0, |_| false);
         }
         let walks = |keys: std::ops::Range<u64>| {
@@ -559,7 +565,7 @@ mod tests {
         let mut most = 0;
         for number in 0..400_000u64 {
             let low = number.saturating_sub(50_000);
-            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Full);
+            let entry = (number, ParityPrefilter::NOTHING, BucketSide::Indexing);
             buckets.insert_document(mix_bits(number), entry, low, |_| false);
             most = most.max(buckets.memory_bytes() - empty);
         }

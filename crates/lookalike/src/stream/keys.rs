@@ -52,7 +52,7 @@ impl KeyExtractor {
 
     fn insertion_keys(&self, document: &SketchedDocument) -> Vec<(u64, BucketSide)> {
         let of_sketches = self.sketch_keys(document).into_iter();
-        let mut keys: Vec<_> = of_sketches.map(|key| (key, BucketSide::Full)).collect();
+        let mut keys: Vec<_> = of_sketches.map(|key| (key, BucketSide::Indexing)).collect();
         if let (Some(newest), Some(features)) = (&self.newest, document.joined_features()) {
             newest.keys_to_add(features, &mut keys);
         }
@@ -121,7 +121,7 @@ impl StreamKeys {
     /// Returns the keys under which a document looks for others.
     pub(super) fn probe_keys(&self, document: &SketchedDocument) -> Vec<ProbeKey> {
         let of_sketches = self.extractor.sketch_keys(document).into_iter();
-        let mut keys: Vec<_> = of_sketches.map(ProbeKey::on_full_side).collect();
+        let mut keys: Vec<_> = of_sketches.map(ProbeKey::on_indexing_side).collect();
         if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
             rarity.keys_to_ask(features, &mut keys);
         }

@@ -32,15 +32,15 @@ pub(super) struct ProbeKey {
 }
 
 impl ProbeKey {
-    /// Returns a key under which all documents are on the full side.
-    pub(super) fn on_full_side(key: u64) -> Self {
-        let side = BucketSide::Full;
+    /// Returns a key under which all documents are on the indexing side.
+    pub(super) fn on_indexing_side(key: u64) -> Self {
+        let side = BucketSide::Indexing;
         Self { key, side }
     }
 
     /// Returns `true` if the querying document can see one that was inserted under this key on `side`.
     pub(super) fn finds_side(self, side: BucketSide) -> bool {
-        self.side == BucketSide::Full || side == BucketSide::Full
+        self.side == BucketSide::Indexing || side == BucketSide::Indexing
     }
 }
 
@@ -239,8 +239,8 @@ thread_local! {
 struct RankedFeatures {
     /// Features, and their keys without the mark of the order.
     features: Vec<(u64, u64)>,
-    /// Numbers of features in the full and in the probing prefix.
-    full: usize,
+    /// Numbers of features in the indexing and in the probing prefix.
+    indexing: usize,
     probing: usize,
     /// Class of each feature, with its key in the bits below.
     ranked: Vec<u128>,
@@ -252,10 +252,10 @@ impl RankedFeatures {
         let document_keys = |&feature: &u64| (feature, feature_key(feature));
         self.features.extend(features.iter().map(document_keys));
         let prefixes = PrefixLengths::from_feature_count(features.len(), threshold);
-        (self.full, self.probing) = (prefixes.full, prefixes.probing);
+        (self.indexing, self.probing) = (prefixes.indexing, prefixes.probing);
     }
 
-    /// Returns the keys of the probing prefix, those of the full prefix first, and the side of the set
+    /// Returns the keys of the probing prefix, those of the indexing prefix first, and the side of the set
     /// under each.
     fn prefix_keys(&mut self, order: &RarityOrder) -> impl Iterator<Item = (u64, BucketSide)> {
         let size = order.classes.len();
@@ -265,8 +265,8 @@ impl RankedFeatures {
                 let class = order.classes[counter_index(feature, size)];
                 u128::from(class) << 64 | u128::from(key)
             }));
-        put_least_first(&mut self.ranked, self.full, self.probing);
-        let sides = std::iter::repeat_n(BucketSide::Full, self.full);
+        put_least_first(&mut self.ranked, self.indexing, self.probing);
+        let sides = std::iter::repeat_n(BucketSide::Indexing, self.indexing);
         let sides = sides.chain(std::iter::repeat(BucketSide::Probing));
         let keys = self.ranked[..self.probing].iter();
         keys.zip(sides)
