@@ -469,7 +469,7 @@ impl Collection {
             // from the disk.
             let found = known
                 .as_ref()
-                .is_some_and(|known| !state.has_passed_by(known, now));
+                .is_some_and(|known| !state.is_past_window(known, now));
             if let Some(known) = &known {
                 state.delete_document(known, now);
             }
@@ -498,7 +498,8 @@ impl Collection {
         let Some(after) = after else {
             return self.cluster_of(&state, &known, None, most);
         };
-        // A member that has left the window is the end of the list.
+        // The sequence number of a duplicate is the number of its row, because only kept documents are moved to
+        // a later row. A member that has left the window is the end of the list.
         let mut next = 0;
         if after >= state.first_live_row() {
             next = previous_member(&state, &known, after)?.ok_or_else(|| {
@@ -660,7 +661,7 @@ impl Collection {
     fn find_in_window(&self, state: &CollectionState, id: &str) -> Result<Option<KnownDocument>> {
         let now = (self.options.clock)();
         let known = find_by_id(state, id)?;
-        Ok(known.filter(|known| !state.has_passed_by(known, now)))
+        Ok(known.filter(|known| !state.is_past_window(known, now)))
     }
 
     /// Returns the cluster of a kept document, with its members from row `from` backwards, or from the newest
@@ -675,7 +676,7 @@ impl Collection {
         let now = (self.options.clock)();
         let Some(slot) = state
             .document_slot(known)
-            .filter(|_| !state.has_passed_by(known, now))
+            .filter(|_| !state.is_past_window(known, now))
         else {
             return Ok(None);
         };
@@ -685,7 +686,7 @@ impl Collection {
             let Some((previous, found)) = read_member(state, next)? else {
                 break;
             };
-            let found = found.filter(|member| !state.has_passed_by(member, now));
+            let found = found.filter(|member| !state.is_past_window(member, now));
             members.extend(found.map(|member| member.to_answer(false)));
             next = previous;
         }

@@ -246,7 +246,7 @@ impl Collection {
                         seq,
                         document,
                     };
-                    if state.has_passed_by(&known, now) {
+                    if state.is_past_window(&known, now) {
                         state.drop_expired(&known);
                     } else if !state.is_row_gone(row_number) {
                         let time = state.window_start(&known);

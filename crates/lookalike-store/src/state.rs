@@ -483,7 +483,7 @@ impl CollectionState {
     }
 
     /// Returns `true` if the window follows the wall clock and the document is past it.
-    pub(crate) fn has_passed_by(&self, known: &KnownDocument, now: Timestamp) -> bool {
+    pub(crate) fn is_past_window(&self, known: &KnownDocument, now: Timestamp) -> bool {
         let follows = |window: &StreamWindow| window.follows_wall_clock();
         self.settings.window.as_ref().is_some_and(follows)
             && self.has_passed(known, &self.matcher.resolve_arrival(None, now))
