@@ -162,12 +162,12 @@ fn cost(corpus: &Corpus, (method, options): (&'static str, &[&str])) -> Result<R
         last = dedup(corpus, &audit)?;
         audited_seconds = took(&last)?.min(audited_seconds);
     }
-    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let count = |value: &Value| value.as_u64().context("a summary has counts");
     let row = Row {
         corpus: corpus.name.clone(),
         method,
-        documents: count(&last["documents"]),
-        drawn: count(&last["audit"]["drawn"]),
+        documents: count(&last["documents"])?,
+        drawn: count(&last["audit"]["sampled"])?,
         held: None,
         seconds,
         audited_seconds,

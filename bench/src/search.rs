@@ -120,7 +120,9 @@ fn measure(count: u64, queries: u64) -> Result<Vec<Row>> {
             queries,
             threads,
             seconds,
-            opening_seconds: said["opening"].as_f64().context("no time of opening")?,
+            opening_seconds: said["opening_seconds"]
+                .as_f64()
+                .context("no time of opening")?,
             microseconds_each: seconds * 1e6 / queries as f64,
         });
     }
