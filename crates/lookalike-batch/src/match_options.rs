@@ -1,8 +1,8 @@
 //! Match options as a user gives them: as options of a command, fields of a request or arguments of a
 //! call.
 //!
-//! All three have the same choices under the same names and refuse the same contradictions. Only the
-//! spelling in messages differs.
+//! All three have the same choices and refuse the same contradictions. The measure is named `verify` in the
+//! command and in Python, and `measure` in requests.
 
 use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
@@ -15,7 +15,8 @@ pub struct MatchOptions {
     pub method: Option<MatchMethod>,
     /// Smallest similarity of a match.
     pub threshold: Option<Threshold>,
-    /// Largest Hamming distance between the fingerprints of candidates.
+    /// Largest Hamming distance between the fingerprints of candidates; with blocks, one less than their
+    /// number.
     pub distance: Option<u32>,
     /// The way to select candidates among fingerprints.
     pub candidates: Option<CandidateRule>,

@@ -2,8 +2,8 @@
 //!
 //! Each part of a plan yields keys of its own: equal texts, bands of MinHash signatures, rare features
 //! of the exact join, near SimHash fingerprints or their blocks, longest sentences, smallest hashes.
-//! Keys are collected in batches to bound memory, and keys that only one document has are dropped
-//! before sorting.
+//! Keys of bands, smallest hashes and rare features are collected in batches to bound memory, and most
+//! that only one document has are dropped before sorting.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -283,8 +283,8 @@ fn by_hot_groups(
 }
 
 /// Returns the keys of `ranks`, without most of those that only one document has, so that these need not
-/// be sorted. `keys` returns the keys of the given ranks, and `count` is the expected number of keys of all
-/// ranks.
+/// be sorted. `keys` returns the keys of the given ranks, and `count` is an upper bound of the number of keys of
+/// all ranks, which sizes the filter.
 fn find_shared_keys(
     count: usize,
     ranks: &[DocumentRank],
@@ -344,11 +344,13 @@ impl SeenTwiceFilter {
         }
     }
 
-    fn may_be_seen_twice(&self, key: u64) -> bool {
+    /// Returns `true` if the key was recorded at least once. May be wrong in this direction alone.
+    fn may_be_recorded(&self, key: u64) -> bool {
         let (word, once) = self.bit_position(key);
         word.load(Ordering::Relaxed) & once != 0
     }
 
+    /// Returns `true` if the key was recorded at least twice. May be wrong in this direction alone.
     pub(crate) fn may_be_shared(&self, key: u64) -> bool {
         let (word, once) = self.bit_position(key);
         word.load(Ordering::Relaxed) & once << 1 != 0
@@ -525,7 +527,7 @@ impl<'a> RareKeys<'a> {
                     .select_rarest(features, threshold, &mut rarest);
             })?;
             if let Some(indexing) = &self.indexing {
-                rarest.retain_keys(|key| indexing.may_be_seen_twice(key));
+                rarest.retain_keys(|key| indexing.may_be_recorded(key));
             }
             visit(rank, &rarest);
         }

@@ -175,7 +175,7 @@ impl CandidateBuckets {
         own.for_each(|&group| prefetch(&self.buckets[group as usize]));
     }
 
-    /// Prefetches the first members of the buckets that contain a document's candidates.
+    /// Prefetches the first members of the buckets that contain a document's candidates, neighbours excepted.
     pub(crate) fn fetch_members(&self, rank: DocumentRank) {
         for group in self
             .buckets_of(rank)

@@ -24,12 +24,12 @@
 //! **Dense buckets.** A member of a large bucket is compared with already connected sets only until one
 //! member of the set is found that it may match. So documents of one template cost about one comparison
 //! each where they are similar. Where they are not, comparing stops at 512 comparisons a member.
-//! Documents that shared a key of their sketches then get keys of their rarest features, as on one
-//! machine. Buckets of rare features are compared in squares of portions, each square in a part of its
-//! own.
+//! With MinHash and bottom-k, unless the measure is `none`, documents that shared such a key then get keys of
+//! their rarest features, as on one machine. Other large buckets are compared in squares of portions, each
+//! square in a part of its own.
 //!
-//! **Cost.** A long document sends about 70 bytes of sketch to each part in which it has a key, and 8
-//! bytes for each key. A short one sends 20 bytes with each key. Texts of documents with a link are
+//! **Cost.** A long document sends about 70 bytes of sketch to each part in which it has a key, and 12
+//! bytes for each key. A short one sends 20 bytes to each part, and 12 for each key. Texts of documents with a link are
 //! sent once. One thread resolves a component and holds its texts.
 
 mod blocks;

@@ -307,8 +307,9 @@ impl PendingBlocks {
 
 /// The frequencies of features over all portions, which select the rarest ones as keys.
 ///
-/// Every feature of a set could be a key, but the rarest are enough (see the prefix filter of
-/// [`matching`](crate::dedup)). Any table gives the same pairs. Memory: 4 MiB.
+/// Every feature of a set could be a key, but those of its prefix are enough (see `candidates::PrefixLengths`).
+/// A table loses no pair if it counts no feature less often than it occurs. So it must contain every portion: one
+/// that lacks a portion, for example the empty default, loses pairs. Memory: 4 MiB.
 pub struct FeatureOrder {
     frequencies: FeatureCounters,
 }

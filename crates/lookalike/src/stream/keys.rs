@@ -17,7 +17,7 @@ pub struct KeyExtractor {
     plan: MatchPlan,
     /// `true` if fingerprints, equal ones included, are found by an index of their own.
     codes: bool,
-    /// Blocks of bits, for fingerprints within a distance that have no such index.
+    /// Blocks of bits, if fingerprints are not found by an index.
     blocks: Option<BlockPlan>,
     /// Order of features that selects the rare ones, if the plan has an exact join.
     newest: Option<NewestOrder>,

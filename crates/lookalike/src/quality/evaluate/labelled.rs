@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hash::{mix_bits, value_hash};
 use crate::types::DocId;
 
-/// Largest number of pairs with a label, or within groups: 16 bytes each.
+/// Largest number of pairs within groups, and of pairs found across groups: 20 bytes each.
 pub const MOST_PAIRS: usize = 100_000_000;
 
 /// A pair and its label.
@@ -174,13 +174,13 @@ impl LabelledTexts {
             .collect()
     }
 
-    /// Two parts, drawn from a seed: one to choose a setting by, and one that is held back to judge
-    /// it. Both get about half of the units with similar pairs and half of the others. Texts that
-    /// are connected by pairs, in one group or equal are in the same part; which part does not
-    /// depend on the order of the rows.
+    /// Returns two parts, drawn from a seed: one to choose a setting by, and one that is held back to judge
+    /// it. Both get about half of the similar pairs and half of the others. A unit is not cut: texts that
+    /// are connected by pairs, in one group or equal are in the same part. The parts do not depend on the
+    /// order of the rows.
     ///
     /// # Errors
-    /// If a part would lack similar pairs or others.
+    /// Fails if a part would lack similar pairs or others.
     pub fn split_in_halves(&self, seed: u64) -> Result<[Self; 2]> {
         let part_of = self.assign_parts(seed);
         let part = |part: usize| {
