@@ -26,7 +26,8 @@ struct OrderedState<R, T> {
 }
 
 impl<R, T> OrderedResults<R, T> {
-    /// Creates a queue. A result more than `max_ahead` before its turn blocks its thread.
+    /// Creates a queue. A thread with a result more than `max_ahead` before its turn waits in
+    /// [`finish_result`](Self::finish_result); the methods that use a turn always wait for it.
     pub fn new(receiver: R, max_ahead: u64) -> Self {
         Self {
             state: Mutex::new(OrderedState {
@@ -50,7 +51,7 @@ impl<R, T> OrderedResults<R, T> {
         access(&mut self.lock_state().receiver)
     }
 
-    /// Begins again with the ordinal 0.
+    /// Begins again with the ordinal 0. Call it while no thread works and no result waits.
     pub fn restart_turns(&self) {
         self.lock_state().next = 0;
     }
@@ -120,7 +121,7 @@ impl<R, T> OrderedResults<R, T> {
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
         match state.failure {
-            // The failing thread reports the error itself.
+            // A placeholder: the failure that occurred first is the one that is reported.
             Some(_) => Err(Error::usage_error("another thread has failed")),
             None => Ok(state),
         }
@@ -138,7 +139,8 @@ impl<R, T> OrderedResults<R, T> {
 }
 
 impl<R: FnMut(T) -> Result<()>, T> OrderedResults<R, T> {
-    /// Passes on the result of `ordinal`, and all that waited for it; or keeps it until its turn.
+    /// Passes on the result of `ordinal`, and all that waited for it; or keeps it until its turn. The receiver
+    /// runs under the lock of the queue.
     ///
     /// # Errors
     /// If another thread has failed, and the errors of the receiver.
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn first_error_stops_the_writer() {
+    fn first_error_ends_all_work() {
         for threads in [1, 2, 5] {
             let work = |index, (): &mut ()| {
                 if index == 50 {
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_all() {
+    fn panic_ends_all_work() {
         for threads in [1, 2, 5] {
             let work = |index, (): &mut ()| {
                 assert_ne!(index, 20, "twenty");

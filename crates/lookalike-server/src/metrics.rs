@@ -189,7 +189,7 @@ impl MetricsPage {
         self.push_family(name, "gauge", help);
         for open in &open {
             let labels = format!("collection=\"{}\"", open.name);
-            self.push_sample(name, &labels, u8::from(open.is_unreadable()));
+            self.push_sample(name, &labels, u8::from(open.still_refuses_reads()));
         }
         let name = "lookalike_documents_total";
         let help = "Documents and lines since the start, by result: kept and duplicate were \

@@ -1,9 +1,10 @@
 //! Ids that rows of an addition share with each other or with the index.
 //!
-//! Repeated ids are allowed, because `index remove` takes all rows of an id. They are counted and reported, since
-//! adding the same file twice is usually a mistake. `--strict` refuses them.
+//! Repeated ids are allowed unless `--strict` is set, because `index remove` takes all rows of an id. They are
+//! counted and reported, because adding the same file twice is usually a mistake.
 //!
-//! Cost: one pass over the ids of the index. Memory: about 20 bytes per new row.
+//! Cost: one pass over the ids of the index, and one read of a new id for each equal hash. Memory: 20 to 40 bytes
+//! per new row.
 
 use std::path::Path;
 
@@ -48,7 +49,7 @@ impl RepeatTally {
 }
 
 impl NewIds<'_> {
-    /// Counts the new rows with the id of an earlier new row or of a row of the index. A removed row has no id.
+    /// Counts the new rows with the id of an earlier new row or of a row of the index. Removed rows of the index do not count.
     ///
     /// # Errors
     ///
@@ -141,7 +142,7 @@ impl NewIds<'_> {
         let row = self.numbers[first.row];
         Error::input_error(match first.earlier {
             Some(earlier) => format!(
-                "the id '{id}' is in rows {} and {row}, but ids must differ: name another field \
+                "the id '{id}' is in rows {} and {row}, but with --strict ids must differ: name another field \
                  with --id, or number the rows with --id-row",
                 self.numbers[earlier]
             ),

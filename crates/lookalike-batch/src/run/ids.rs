@@ -160,7 +160,7 @@ pub struct RepeatedIds {
     pub documents: u64,
     /// The first repeated id.
     pub id: String,
-    /// The first two occurrences of this id, each as `source:row`.
+    /// The first two occurrences of this id, as text for messages, for example `source:row`.
     pub places: [String; 2],
 }
 

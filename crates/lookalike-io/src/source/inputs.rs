@@ -19,8 +19,11 @@ use super::{
 use crate::error::{Error, Result};
 use crate::spool::SpoolFile;
 
-/// Address space reserved for an input of unknown size: 4 TiB.
+/// Address space reserved for an input whose offsets are not those of its file: 4 TiB.
 const STREAM_ROOM: u64 = 1 << 42;
+
+/// Address space reserved for a compressed or piped input that is one document: 8 GiB.
+const TEXT_FILE_ROOM: u64 = 1 << 33;
 
 /// Largest number of files that stay open for reading rows again.
 const OPEN_FILES: usize = 128;
@@ -36,7 +39,9 @@ pub struct InputSet {
     pub(super) bases: Vec<u64>,
     pub(super) options: ReadOptions,
     pub(super) decoding: RowDecoding,
+    /// Copies of streams, each in one piece.
     pub(super) streams: Option<SpoolFile>,
+    /// Copies of single rows, and of documents from streams.
     pub(super) records: Option<SpoolFile>,
     /// The table that is read, if rows come from memory.
     pub(super) table: Option<OpenTable>,
@@ -50,7 +55,7 @@ pub struct InputSet {
 pub(super) struct RowLayout {
     pub(super) plan: FieldPlan,
     pub(super) paths: json::FieldPaths,
-    /// Index of each field of the plan in the census, if it counts there.
+    /// Index of each field of the plan in the census, if the census counts it.
     pub(super) places: Vec<Option<usize>>,
 }
 
@@ -182,7 +187,7 @@ impl InputSet {
     }
 
     /// Returns the size on disk of all inputs together, in bytes, or `None` if one is not a regular
-    /// file.
+    /// file. A table in memory counts the bytes of its texts.
     pub fn total_bytes(&self) -> Option<u64> {
         self.files.iter().map(InputFile::size_on_disk).sum()
     }
@@ -230,7 +235,7 @@ impl InputSet {
         &self.census
     }
 
-    /// Refuses inputs in which no row at all has one of the wanted fields. Call it after the last row.
+    /// Refuses inputs if one of the wanted fields is in no row. Call it after the last row.
     /// Inputs without rows, and rows that are not objects, do not count.
     ///
     /// # Errors
@@ -309,8 +314,8 @@ impl InputSet {
         self.layout.get_or_init(|| layout)
     }
 
-    /// Returns the next rows, or `None` at the end and after an error, which only one of the threads
-    /// receives.
+    /// Returns the next rows, or `None` at the end. After an error, which one thread receives, all others
+    /// get `None`.
     ///
     /// # Errors
     ///
@@ -407,7 +412,7 @@ impl InputSet {
     }
 
     pub(super) fn row_layout(&self) -> &RowLayout {
-        // If no row has decided about ids, then no row is valid, and any layout will do.
+        // Without a decision about ids no row was valid, so the layout is not used.
         self.layout
             .get_or_init(|| RowLayout::new(&self.options.fields, None, &self.census))
     }
@@ -426,7 +431,7 @@ impl InputSet {
         self.options.encoding
     }
 
-    /// Verifies that no input has changed since it was opened.
+    /// Verifies that no regular file among the inputs has changed since it was opened.
     ///
     /// # Errors
     ///
@@ -450,7 +455,9 @@ fn assign_bases(files: &[InputFile]) -> Result<Vec<u64>> {
             let room = match file.storage() {
                 // The extra byte keeps an empty file from sharing its start with the next one.
                 InputStorage::InPlace => file.size_on_disk().unwrap_or(0) + 1,
-                InputStorage::Stream if file.input_format() == InputFormat::TextFile => 1 << 33,
+                InputStorage::Stream if file.input_format() == InputFormat::TextFile => {
+                    TEXT_FILE_ROOM
+                }
                 InputStorage::Stream | InputStorage::Records | InputStorage::Columns => STREAM_ROOM,
             };
             let base = end;
@@ -465,7 +472,7 @@ fn assign_bases(files: &[InputFile]) -> Result<Vec<u64>> {
         .collect()
 }
 
-/// Refuses inputs of plain text if a field is wanted.
+/// Refuses inputs of plain text if an id, features or a further field is wanted. Their text is the row itself.
 fn check_fields(files: &[InputFile], fields: &WantedFields) -> Result<()> {
     let plain = |file: &&InputFile| {
         matches!(

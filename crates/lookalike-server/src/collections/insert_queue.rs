@@ -150,7 +150,7 @@ impl OpenCollection {
                 std::mem::take(&mut queue.taken)
             };
             for (taken, senders) in taken {
-                let answers = self.answers_when_durable(taken);
+                let answers = self.wait_for_answers(taken);
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     // The bytes are released first, so that a client that has its answer can send the next
                     // document.

@@ -57,7 +57,7 @@ fn maintain_collection(open: &OpenCollection) -> Option<String> {
     let mut pace = MaintenancePace::new();
     let mut go_on = || {
         pace.rest();
-        open.check_open().is_ok()
+        open.check_not_deleting().is_ok()
     };
     match open.collection.run_maintenance(&mut go_on) {
         Ok(upkeep) => {

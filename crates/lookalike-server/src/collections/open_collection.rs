@@ -18,7 +18,7 @@ use crate::json::documents;
 
 /// Largest text, in bytes, that is compared by edit distance. That takes time in proportion to the product of
 /// both lengths, and all other inserts wait meanwhile.
-const MAX_EDITED_BYTES: usize = 64 << 10;
+const MAX_EDIT_DISTANCE_BYTES: usize = 64 << 10;
 
 /// An open collection.
 pub(crate) struct OpenCollection {
@@ -27,9 +27,11 @@ pub(crate) struct OpenCollection {
     pub(crate) counts: DocumentCounts,
     pub(super) queue: Mutex<InsertQueue>,
     closing: watch::Sender<bool>,
+    /// Set when a write fails; never cleared.
     stopped: AtomicBool,
+    /// Set when a damaged file is found; never cleared.
     damaged: AtomicBool,
-    /// `true` from a read that the disk refused until it succeeds.
+    /// Set when the disk refuses a read; cleared when the repeated read succeeds.
     unreadable: AtomicBool,
 }
 
@@ -54,7 +56,7 @@ pub(crate) type PreparedDocument = Result<PendingInsert, RefusedDocument>;
 /// The answer to a document, or why it is refused.
 pub(crate) type DocumentAnswer = Result<InsertAnswer, RefusedDocument>;
 
-/// A document that was not inserted, and its id if it has one.
+/// Why a document has no answer, and its id if it could be read.
 pub(crate) struct RefusedDocument {
     pub(crate) id: Option<String>,
     pub(crate) problem: ApiProblem,
@@ -68,7 +70,7 @@ pub(crate) struct AdmittedBatch {
     admitted: AdmittedDocuments,
 }
 
-/// Separates documents from refusals, which keep their places among them.
+/// Returns the documents, and for each place the refusal, or `None` for a document.
 fn separate(prepared: Vec<PreparedDocument>) -> (Vec<PendingInsert>, Vec<Option<RefusedDocument>>) {
     let mut documents = Vec::with_capacity(prepared.len());
     let mut places = Vec::with_capacity(prepared.len());
@@ -125,11 +127,11 @@ impl OpenCollection {
         let _ = self.closing.subscribe().wait_for(|&closing| closing).await;
     }
 
-    /// Checks that the collection accepts requests.
+    /// Checks that the collection is not being deleted.
     ///
     /// # Errors
     /// [`ProblemCode::Deleting`] if the collection is being deleted.
-    pub(crate) fn check_open(&self) -> Result<(), ApiProblem> {
+    pub(crate) fn check_not_deleting(&self) -> Result<(), ApiProblem> {
         if !*self.closing.borrow() {
             return Ok(());
         }
@@ -157,8 +159,9 @@ impl OpenCollection {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Repeats a read that the disk has refused. Returns `true` if it still fails.
-    pub(crate) fn is_unreadable(&self) -> bool {
+    /// Repeats the reads that the disk has refused last, if there are any. Returns `true` if one still fails;
+    /// otherwise clears the mark.
+    pub(crate) fn still_refuses_reads(&self) -> bool {
         if !self.unreadable.load(Ordering::Relaxed) {
             return false;
         }
@@ -177,7 +180,7 @@ impl OpenCollection {
             "full"
         } else if self.is_damaged() {
             "damaged"
-        } else if self.is_unreadable() {
+        } else if self.still_refuses_reads() {
             "unreadable"
         } else {
             "open"
@@ -192,7 +195,7 @@ impl OpenCollection {
             ProblemCode::Stopped => self.set_mark(&self.stopped, &problem.detail, "stopped"),
             // Only requests that need the damaged part fail; all others are answered.
             ProblemCode::Damaged => self.set_mark(&self.damaged, &problem.detail, "damaged"),
-            // `is_unreadable` repeats the refused read and clears the mark.
+            // `still_refuses_reads` repeats the refused read and clears the mark.
             ProblemCode::Disk => {
                 self.set_mark(&self.unreadable, &problem.detail, "the disk refuses");
             }
@@ -207,20 +210,20 @@ impl OpenCollection {
         sent: &[u8],
         scratch: &mut AnalysisScratch,
     ) -> PreparedDocument {
-        self.prepare_read(
+        self.prepare_parsed(
             documents::read_document(sent, self.fingerprint_bits()),
             sent,
             scratch,
         )
     }
 
-    fn prepare_read(
+    fn prepare_parsed(
         &self,
-        read: Result<NewDocument, ApiProblem>,
+        parsed: Result<NewDocument, ApiProblem>,
         sent: &[u8],
         scratch: &mut AnalysisScratch,
     ) -> PreparedDocument {
-        let document = read.map_err(|problem| RefusedDocument {
+        let document = parsed.map_err(|problem| RefusedDocument {
             id: documents::readable_id(sent),
             problem,
         })?;
@@ -238,12 +241,12 @@ impl OpenCollection {
             DocumentContent::Text(text) if is_edit_distance(self.similarity_measure()) => text,
             _ => return Ok(()),
         };
-        if text.len() <= MAX_EDITED_BYTES {
+        if text.len() <= MAX_EDIT_DISTANCE_BYTES {
             return Ok(());
         }
         let detail = format!(
             "the text has {} bytes, and a collection that compares by edit distance accepts at \
-             most {MAX_EDITED_BYTES}",
+             most {MAX_EDIT_DISTANCE_BYTES}",
             text.len()
         );
         Err(RefusedDocument {
@@ -272,6 +275,7 @@ impl OpenCollection {
         let (mut documents, mut places) = separate(prepared);
         let admitted = self.collection.admit_turn(&documents);
         let mut left = documents.split_off(admitted.count()).into_iter();
+        // A refusal belongs to the turn up to the first document that is left.
         let mut admitted_places = 0;
         let is_left = |place: &Option<RefusedDocument>| {
             admitted_places += usize::from(place.is_none());
@@ -292,8 +296,8 @@ impl OpenCollection {
         (taken, rest)
     }
 
-    /// Returns the answers to admitted documents, once these are on disk.
-    pub(crate) fn answers_when_durable(&self, taken: AdmittedBatch) -> Vec<DocumentAnswer> {
+    /// Blocks until the admitted documents are on disk, and returns their answers.
+    pub(crate) fn wait_for_answers(&self, taken: AdmittedBatch) -> Vec<DocumentAnswer> {
         let answers = self.collection.wait_until_durable(taken.admitted);
         let mut answers = taken
             .documents
@@ -351,9 +355,10 @@ impl OpenCollection {
     ) -> DocumentAnswer {
         let asked = documents::read_query_document(sent, self.fingerprint_bits());
         let answer = self
-            .prepare_read(asked, sent, scratch)
+            .prepare_parsed(asked, sent, scratch)
             .and_then(|document| self.answer_query(&document));
         answer.map_err(|RefusedDocument { id, mut problem }| {
+            // A query without an id has a placeholder, which no answer may show.
             problem.detail = documents::without_name(&problem.detail);
             let id = id.filter(|id| documents::stated_id(id).is_some());
             RefusedDocument { id, problem }

@@ -61,8 +61,8 @@ pub(crate) struct DedupArgs {
     pub(crate) dry_run: bool,
 
     /// Rule that selects the kept document of each group: first, last, longest (most characters), max:FIELD
-    /// or min:FIELD (largest or smallest value). Numbers come before strings; missing, empty and NaN values
-    /// come last. Ties go to the first document
+    /// or min:FIELD (largest or smallest value). Strings are larger than numbers; missing, empty and NaN
+    /// values come last in both. Ties go to the first document
     #[arg(
         long,
         value_name = "RULE",

@@ -96,7 +96,7 @@ impl LineSource {
                 () = open.wait_until_closing() => None,
                 next = self.next_piece(portions) => Some(next?),
             };
-            open.check_open()?;
+            open.check_not_deleting()?;
             let Some(mut piece) = next.flatten() else {
                 if self.portion.bytes.len() > self.portion.begun || self.portion.too_long {
                     self.portion.end_current_line();

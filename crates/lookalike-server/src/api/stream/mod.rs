@@ -187,8 +187,8 @@ impl PortionState {
     /// Returns the answers, once admitted documents are on disk.
     fn into_answers(self, open: &OpenCollection) -> Vec<DocumentAnswer> {
         match self {
-            Self::Prepared(prepared) => open.answers_when_durable(open.admit_documents(prepared)),
-            Self::Admitted(batch) => open.answers_when_durable(batch),
+            Self::Prepared(prepared) => open.wait_for_answers(open.admit_documents(prepared)),
+            Self::Admitted(batch) => open.wait_for_answers(batch),
             Self::Answered(answers) => answers,
         }
     }
