@@ -30,6 +30,25 @@ const CUTOFF_LOSS: f64 = 0.0005;
 /// Largest number of distinct features of a short document. Short documents are joined exactly.
 pub const SHORT: usize = 64;
 
+/// Gives a closed set of choices the list of all of them and a name for each. A variant without a name does
+/// not compile.
+macro_rules! name_choices {
+    ($choice:ident, $count:literal, $($variant:ident => $name:literal),+ $(,)?) => {
+        impl $choice {
+            /// All choices, in the order of their declaration.
+            pub const ALL: [Self; $count] = [$(Self::$variant),+];
+
+            /// Returns the name in options, requests, calls and reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+        }
+    };
+}
+pub(crate) use name_choices;
+
 /// The method of finding candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMethod {
@@ -48,6 +67,17 @@ pub enum MatchMethod {
     Sentences,
     /// The smallest hashes of the features: one of the very smallest in common.
     BottomK,
+}
+
+name_choices! {
+    MatchMethod, 7,
+    Auto => "auto",
+    MinHash => "minhash",
+    SimHash => "simhash",
+    Exact => "exact",
+    Join => "join",
+    Sentences => "sentences",
+    BottomK => "bottomk",
 }
 
 /// The similarity measure by which candidates are verified. In the formulas, t is the threshold.
@@ -75,6 +105,17 @@ pub enum SimilarityMeasure {
     Sketch,
 }
 
+name_choices! {
+    SimilarityMeasure, 7,
+    Jaccard => "jaccard",
+    Containment => "containment",
+    Cosine => "cosine",
+    Levenshtein => "levenshtein",
+    Indel => "indel",
+    Substring => "lcs",
+    Sketch => "none",
+}
+
 impl SimilarityMeasure {
     /// Returns the similarity of sequences, if the measure compares characters or words. Returns `None` if it
     /// compares features or sketches.
@@ -84,6 +125,15 @@ impl SimilarityMeasure {
             Self::Indel => Some(SequenceMeasure::Indel),
             Self::Substring => Some(SequenceMeasure::Substring),
             Self::Jaccard | Self::Containment | Self::Cosine | Self::Sketch => None,
+        }
+    }
+
+    /// Returns `true` if the measure is an edit distance, which takes time in proportion to the product of
+    /// both lengths.
+    pub fn counts_edits(self) -> bool {
+        match self.sequence_measure() {
+            Some(SequenceMeasure::Levenshtein | SequenceMeasure::Indel) => true,
+            Some(SequenceMeasure::Substring) | None => false,
         }
     }
 }
@@ -98,6 +148,12 @@ pub enum EditUnit {
     Words,
 }
 
+name_choices! {
+    EditUnit, 2,
+    Characters => "characters",
+    Words => "words",
+}
+
 /// The rule by which SimHash fingerprints are candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CandidateRule {
@@ -106,6 +162,12 @@ pub enum CandidateRule {
     Distance,
     /// Fingerprints that share one of distance + 1 equal blocks of bits, whatever their distance is.
     Blocks,
+}
+
+name_choices! {
+    CandidateRule, 2,
+    Distance => "distance",
+    Blocks => "blocks",
 }
 
 /// The match options that a user chooses.

@@ -23,7 +23,7 @@ use crate::candidates::buckets::DocumentRank;
 use crate::error::Result;
 use crate::hash::mix_bits;
 use crate::similarity::StepBudget;
-use crate::similarity::verifier::{PairVerifier, ROUTES, Route, refuse_no_limit};
+use crate::similarity::verifier::{PairVerifier, Route, refuse_no_limit};
 
 /// Numbers of pairs of one route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn survey_pairs(
             break;
         }
         few.par_iter().try_for_each(|it| {
-            let route = ROUTES[it.route];
+            let route = Route::ALL[it.route];
             finder.judge().verify_counted(it.a, it.b, route)
         })?;
     }
@@ -304,10 +304,10 @@ const FEWEST: f64 = 100.0;
 #[derive(Debug)]
 pub(crate) struct ComparisonTally {
     limits: SurveyLimits,
-    pairs: [AtomicU64; ROUTES.len()],
-    verified: [AtomicU64; ROUTES.len()],
-    matching: [AtomicU64; ROUTES.len()],
-    nanoseconds: [AtomicU64; ROUTES.len()],
+    pairs: [AtomicU64; Route::ALL.len()],
+    verified: [AtomicU64; Route::ALL.len()],
+    matching: [AtomicU64; Route::ALL.len()],
+    nanoseconds: [AtomicU64; Route::ALL.len()],
     steps: AtomicU64,
 }
 
@@ -363,9 +363,10 @@ impl ComparisonTally {
 
     fn into_survey(self, share: f64, growth: f64) -> CandidateSurvey {
         let (mut by_route, mut all, mut spent) = (Vec::new(), 0.0, 0);
-        for route in ROUTES {
-            let of =
-                |counts: &[AtomicU64; ROUTES.len()]| counts[route as usize].load(Ordering::Relaxed);
+        for route in Route::ALL {
+            let of = |counts: &[AtomicU64; Route::ALL.len()]| {
+                counts[route as usize].load(Ordering::Relaxed)
+            };
             let counts = ComparedPairs {
                 pairs: of(&self.pairs),
                 verified: of(&self.verified),

@@ -857,26 +857,6 @@ fn in_sentences(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-const METHODS: [MatchMethod; 7] = [
-    MatchMethod::Auto,
-    MatchMethod::MinHash,
-    MatchMethod::SimHash,
-    MatchMethod::Exact,
-    MatchMethod::Join,
-    MatchMethod::Sentences,
-    MatchMethod::BottomK,
-];
-
-const MEASURES: [SimilarityMeasure; 7] = [
-    SimilarityMeasure::Jaccard,
-    SimilarityMeasure::Containment,
-    SimilarityMeasure::Cosine,
-    SimilarityMeasure::Levenshtein,
-    SimilarityMeasure::Indel,
-    SimilarityMeasure::Substring,
-    SimilarityMeasure::Sketch,
-];
-
 fn settings(
     threshold: f64,
     method: MatchMethod,
@@ -936,8 +916,8 @@ fn varied(settings: MatchSettings, round: usize) -> MatchSettings {
 #[test]
 fn every_method_and_measure_equals_the_model() {
     let mut random = Random(1);
-    for method in METHODS {
-        for measure in MEASURES {
+    for method in MatchMethod::ALL {
+        for measure in SimilarityMeasure::ALL {
             for (threshold, distance) in [(0.8, 3), (0.55, 12)] {
                 let settings = settings(threshold, method, measure, distance);
                 for round in choose_effort(vec![random.below(4)], (0..4).collect()) {
@@ -964,10 +944,15 @@ fn random_settings_equal_the_model() {
         let threshold = random.one_of(&[0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]);
         let method = match threshold {
             0.3 => MatchMethod::Join,
-            _ => random.one_of(&METHODS),
+            _ => random.one_of(&MatchMethod::ALL),
         };
         let distance = random.one_of(&[0, 1, 3, 8, 20]);
-        let settings = settings(threshold, method, random.one_of(&MEASURES), distance);
+        let settings = settings(
+            threshold,
+            method,
+            random.one_of(&SimilarityMeasure::ALL),
+            distance,
+        );
         let settings = varied(settings, random.below(12));
         let count = random.one_of(&[0, 1, 2, 3, 10, 31, 32, 33, 60, 100]);
         let run = random_run(&mut random, settings, count);
@@ -1288,7 +1273,7 @@ fn results_do_not_depend_on_threads() {
 #[test]
 fn maximum_threshold_removes_equal_texts_only() {
     let mut random = Random(6);
-    for method in METHODS {
+    for method in MatchMethod::ALL {
         let mut texts: Vec<String> = (0..200)
             .map(|_| {
                 let words = new_text(&mut random);

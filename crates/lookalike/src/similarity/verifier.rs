@@ -8,7 +8,7 @@ use crate::dedup::deduplicator::MatchCorpus;
 use crate::dedup::document_cache::{BatchInputs, DocumentList};
 use crate::dedup::survey::ComparisonTally;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{BlockPlan, BottomKPlan, EditUnit, MatchPlan, SimilarityMeasure};
+use crate::plan::{BlockPlan, BottomKPlan, EditUnit, MatchPlan, SimilarityMeasure, name_choices};
 use crate::similarity::{self, SequenceMeasure, SequenceOutline, StepBudget, WeightedFeature};
 use crate::sketch::{DocumentSketches, SetSummary};
 use crate::sketch::{equal_slots, shared_smallest};
@@ -31,28 +31,14 @@ pub enum Route {
     BottomK,
 }
 
-/// All routes, in the order of their declaration.
-pub(crate) const ROUTES: [Route; 6] = [
-    Route::Exact,
-    Route::Join,
-    Route::MinHash,
-    Route::SimHash,
-    Route::Sentences,
-    Route::BottomK,
-];
-
-impl Route {
-    /// Returns the name that reports use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Join => "join",
-            Self::MinHash => "minhash",
-            Self::SimHash => "simhash",
-            Self::Sentences => "sentences",
-            Self::BottomK => "bottomk",
-        }
-    }
+name_choices! {
+    Route, 6,
+    Exact => "exact",
+    Join => "join",
+    MinHash => "minhash",
+    SimHash => "simhash",
+    Sentences => "sentences",
+    BottomK => "bottomk",
 }
 
 /// A match, seen from one of its two documents.

@@ -11,7 +11,7 @@ use lookalike::dedup::SurveyKind;
 use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LEAST_CANDIDATES, MatchPlan, SimilarityMeasure,
 };
-use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings, measure_name};
+use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings};
 use serde_json::{Value, json};
 
 use super::matching::recipe_and_plan;
@@ -441,7 +441,7 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         "recipe": recipe.name,
         "recipe_id": recipe.recipe_id().to_string(),
         "threshold": plan.threshold().get(),
-        "measure": measure_name(settings.measure),
+        "measure": settings.measure.name(),
         "unit": plan.sequence_measure().map(|_| match settings.unit {
             EditUnit::Characters => "characters",
             EditUnit::Words => "words",
