@@ -485,6 +485,20 @@ impl MatchPlan {
         self.join.is_some() || self.bands.is_some() || self.smallest.is_some()
     }
 
+    /// Returns `true` if verification compares sets of features: by the measure, or to find out if a pair
+    /// reaches the candidate threshold.
+    pub(crate) fn compares_features(&self) -> bool {
+        match self.settings.measure {
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Sketch => true,
+            SimilarityMeasure::Cosine
+            | SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => self.finds_by_features(),
+        }
+    }
+
     /// Returns the least Jaccard index of all matching pairs of unequal texts, if the plan guarantees
     /// one without relying on sketches. It is [`candidate_threshold`](Self::candidate_threshold).
     pub(crate) fn least_jaccard(&self) -> Option<Threshold> {

@@ -27,9 +27,9 @@ use crate::arch::Cpu;
 use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
 use crate::dedup::DocumentList;
 use crate::error::Result;
-use crate::plan::{LEAST_CANDIDATES, MatchPlan, SHORT, SimilarityMeasure};
+use crate::plan::{EditUnit, LEAST_CANDIDATES, MatchPlan, SHORT, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::similarity::WeightedFeature;
+use crate::similarity::{StepBudget, WeightedFeature};
 use crate::sketch::MinHasher;
 use crate::sketch::{DocumentSketcher, DocumentSketches, STATES};
 use crate::text::{AnalysisExtras, TextAnalysis, TextState};
@@ -176,6 +176,13 @@ impl ComparedDocument {
             document: ALONE,
         }
     }
+
+    fn clear_lists(&mut self) {
+        self.features.clear();
+        self.weighted.clear();
+        self.characters.clear();
+        self.words.clear();
+    }
 }
 
 impl PairInputs for ComparedDocument {
@@ -236,17 +243,32 @@ impl DocumentComparer {
             sketches,
             ..ComparedDocument::default()
         };
-        if analysis.state == TextState::Fingerprintable {
-            analysis.append_features(&mut document.features);
-        }
-        if self.plan.match_settings().measure == SimilarityMeasure::Cosine {
-            analysis.weighted_features(&mut document.weighted);
-        }
-        if self.needs_texts() {
-            document.characters.extend_from_slice(analysis.characters());
-            document.words.extend_from_slice(analysis.token_values());
-        }
+        self.fill_lists(analysis, &mut document);
         document
+    }
+
+    /// Overwrites the lists of a document by which the plan verifies candidates. The sketches, by which it
+    /// finds them, stay as they are.
+    pub fn fill_lists(&self, analysis: &TextAnalysis<'_>, into: &mut ComparedDocument) {
+        into.clear_lists();
+        let plan = &self.plan;
+        if plan.compares_features() && analysis.state == TextState::Fingerprintable {
+            analysis.append_features(&mut into.features);
+        }
+        match plan.match_settings().measure {
+            SimilarityMeasure::Cosine => {
+                analysis.weighted_features(&mut into.weighted);
+            }
+            SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => match plan.match_settings().unit {
+                EditUnit::Characters => into.characters.extend_from_slice(analysis.characters()),
+                EditUnit::Words => into.words.extend_from_slice(analysis.token_values()),
+            },
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Sketch => {}
+        }
     }
 
     /// Restores a document from its record, and from its signature if it has one, and overwrites
@@ -308,6 +330,19 @@ impl DocumentComparer {
         if let Some(bands) = self.plan.band_plan() {
             (0..bands.bands).for_each(|band| visit(band_key(bands, band, signature)));
         }
+    }
+
+    /// Returns the similarity of two documents by the measure of the plan if it reaches the threshold. They
+    /// need not be candidates of the plan.
+    ///
+    /// # Errors
+    /// Fails if sequences are too long to be compared.
+    pub fn verify_documents(
+        &self,
+        a: &ComparedDocument,
+        b: &ComparedDocument,
+    ) -> Result<Option<Similarity>> {
+        PairPredicate::new(&self.plan).verify_inputs(a, b, &mut StepBudget::unlimited())
     }
 
     /// Returns the route and the similarity of two documents if they match.

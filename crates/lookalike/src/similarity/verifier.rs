@@ -229,7 +229,7 @@ impl<'p> PairPredicate<'p> {
         } else if self.is_decided_by_sketches(route) {
             Ok(self.similarity_of_sketches(a, b, route))
         } else {
-            self.compare_inputs(in_a, in_b, budget)
+            self.verify_inputs(in_a, in_b, budget)
         }
     }
 
@@ -286,7 +286,7 @@ impl<'p> PairPredicate<'p> {
     }
 
     /// Returns the similarity of the documents themselves if it reaches the threshold.
-    fn compare_inputs(
+    pub(crate) fn verify_inputs(
         &self,
         a: &impl PairInputs,
         b: &impl PairInputs,
@@ -502,22 +502,24 @@ impl<'a> PairVerifier<'a> {
     pub(crate) fn prepare_inputs(&self, rank: DocumentRank) -> Result<()> {
         let document = self.corpus.document_at(rank);
         let plan = self.corpus.plan;
-        let measure = plan.match_settings().measure;
-        let by_features = matches!(
-            measure,
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Containment
-        );
-        if measure == SimilarityMeasure::Sketch {
-            return Ok(());
-        }
-        if by_features || plan.finds_by_features() {
-            self.inputs.document_features(document)?;
-        } else if measure == SimilarityMeasure::Cosine {
-            self.inputs.weighted_features(document)?;
-        } else if plan.match_settings().unit == EditUnit::Words {
-            self.inputs.document_words(document)?;
-        } else {
-            self.inputs.document_characters(document)?;
+        let settings = plan.match_settings();
+        match settings.measure {
+            SimilarityMeasure::Sketch => {}
+            SimilarityMeasure::Jaccard | SimilarityMeasure::Containment => {
+                self.inputs.document_features(document)?;
+            }
+            _ if plan.finds_by_features() => {
+                self.inputs.document_features(document)?;
+            }
+            SimilarityMeasure::Cosine => {
+                self.inputs.weighted_features(document)?;
+            }
+            SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => match settings.unit {
+                EditUnit::Characters => drop(self.inputs.document_characters(document)?),
+                EditUnit::Words => drop(self.inputs.document_words(document)?),
+            },
         }
         Ok(())
     }
