@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::similarity::PairInputs;
 use crate::similarity::WeightedFeature;
 use crate::sketch::DocumentSketches;
+use crate::text::TextAnalysis;
 use crate::types::DocId;
 
 /// A source that provides a document again, in the form in which it is compared.
@@ -53,6 +54,46 @@ pub trait DocumentSource: Sync {
     /// Fails if the text is no longer available, or if this source provides features alone.
     fn append_words(&self, _document: DocId, _into: &mut Vec<u64>) -> Result<()> {
         Err(only_features("words"))
+    }
+}
+
+/// A source of texts that can be analysed again. It provides everything by which a measure compares, so it is a
+/// [`DocumentSource`] too.
+pub trait TextReanalysis: Sync {
+    /// Calls `visit` once, with the analysis of a document.
+    ///
+    /// # Errors
+    /// Fails if the text is no longer available.
+    fn reanalyze_text(
+        &self,
+        document: DocId,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
+    ) -> Result<()>;
+}
+
+impl<T: TextReanalysis> DocumentSource for T {
+    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.reanalyze_text(document, &mut |analysis| analysis.append_features(into))
+    }
+
+    fn append_weighted_features(
+        &self,
+        document: DocId,
+        into: &mut Vec<WeightedFeature>,
+    ) -> Result<()> {
+        self.reanalyze_text(document, &mut |analysis| analysis.weighted_features(into))
+    }
+
+    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+        self.reanalyze_text(document, &mut |analysis| {
+            into.extend_from_slice(analysis.characters());
+        })
+    }
+
+    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.reanalyze_text(document, &mut |analysis| {
+            into.extend_from_slice(analysis.token_values());
+        })
     }
 }
 

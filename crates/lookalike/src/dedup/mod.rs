@@ -105,7 +105,7 @@ pub use deduplicator::{
     CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair, TimeWindow, find_pairs,
     find_verdicts, follow_verdicts,
 };
-pub use document_cache::DocumentSource;
+pub use document_cache::{DocumentSource, TextReanalysis};
 pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 
 #[cfg(test)]
