@@ -20,9 +20,9 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
+use super::corpus_buckets;
 use super::document_cache::DocumentSource;
 use crate::candidates::bitmap_filter::BucketSlot;
-use crate::candidates::bucket_keys;
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
 use crate::error::{Error, Result};
 use crate::hash::mix_bits;
@@ -200,7 +200,7 @@ impl EqualTextNodes {
         let mut nodes = Self::all_separate(corpus);
         if corpus.window.is_none() {
             nodes.together = true;
-            bucket_keys::equal_texts(corpus, |rank, earliest| {
+            corpus_buckets::equal_texts(corpus, |rank, earliest| {
                 nodes.first[rank as usize] = earliest
             });
         }
@@ -355,7 +355,7 @@ impl<'a> Deduplicator<'a> {
     /// Builds the buckets of a corpus. No document is decided yet.
     pub(crate) fn new(mut verifier: PairVerifier<'a>, corpus: &'a MatchCorpus<'a>) -> Result<Self> {
         let nodes = EqualTextNodes::by_matches(corpus);
-        let buckets = bucket_keys::build_buckets(corpus, &mut verifier, &nodes)?;
+        let buckets = corpus_buckets::build_buckets(corpus, &mut verifier, &nodes)?;
         Ok(Self {
             corpus,
             nodes,
@@ -967,7 +967,7 @@ fn link_copies(
 ) -> Vec<DocumentRank> {
     let mut links: Vec<DocumentRank> = (0..corpus.len() as DocumentRank).collect();
     let mut latest = links.clone();
-    bucket_keys::equal_texts(corpus, |rank, earliest| {
+    corpus_buckets::equal_texts(corpus, |rank, earliest| {
         let before = std::mem::replace(&mut latest[earliest as usize], rank);
         link(&mut links, before, rank);
     });
@@ -991,7 +991,7 @@ impl<'a> PairFinder<'a> {
         corpus: &'a MatchCorpus<'a>,
         nodes: EqualTextNodes,
     ) -> Result<Self> {
-        let buckets = bucket_keys::build_buckets(corpus, &mut verifier, &nodes)?;
+        let buckets = corpus_buckets::build_buckets(corpus, &mut verifier, &nodes)?;
         verifier.build_all_bitmaps(&buckets)?;
         let sizes = (0..verifier.dense_buckets.bucket_count()).map(|dense_bucket| {
             verifier

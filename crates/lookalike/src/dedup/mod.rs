@@ -92,6 +92,7 @@
 
 pub(crate) mod batch_sizes;
 pub(crate) mod components;
+mod corpus_buckets;
 mod decide;
 pub(crate) mod deduplicator;
 pub(crate) mod document_cache;
