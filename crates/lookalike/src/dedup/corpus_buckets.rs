@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::deduplicator::{EqualTextNodes, MatchCorpus};
+use super::corpus::{EqualTextNodes, MatchCorpus};
+use super::pair_verifier::PairVerifier;
 use crate::candidates::buckets::{
     self, BucketSide, CandidateBuckets, CandidateBucketsBuilder, DocumentRank, RankedKey,
 };
@@ -21,7 +22,7 @@ use crate::candidates::{
 use crate::error::Result;
 use crate::hamming::FingerprintCode;
 use crate::hamming::join::{DistinctCodes, NearPair, near_values};
-use crate::similarity::{PairVerifier, SketchRef};
+use crate::similarity::SketchRef;
 use crate::text::TextState;
 use crate::types::{Distance, DocId};
 

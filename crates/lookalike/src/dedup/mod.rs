@@ -90,23 +90,24 @@
 //! # Ok::<_, Error>(())
 //! ```
 
-pub(crate) mod batch_sizes;
-pub(crate) mod components;
+mod batch_sizes;
+mod components;
+mod corpus;
 mod corpus_buckets;
 mod decide;
-pub(crate) mod deduplicator;
-pub(crate) mod document_cache;
-pub(crate) mod survey;
-
-pub(crate) use document_cache::{DocumentList, DocumentListCache};
+mod deduplicator;
+mod document_cache;
+mod pair_verifier;
+mod pairs;
+mod seen_candidates;
+mod survey;
 
 pub use components::find_components;
+pub use corpus::{MatchCorpus, TimeWindow};
 pub use decide::{decide_pairs, route_between};
-pub use deduplicator::{
-    CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair, TimeWindow, find_pairs,
-    find_verdicts, follow_verdicts,
-};
+pub use deduplicator::{DedupOutcome, DocumentRemoval, find_verdicts, follow_verdicts};
 pub use document_cache::{DocumentSource, TextReanalysis};
+pub use pairs::{CopyPairs, MatchingPair, find_pairs};
 pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 
 #[cfg(test)]

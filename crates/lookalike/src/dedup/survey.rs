@@ -16,14 +16,15 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
-use super::deduplicator::{
-    CopyPairs, Deduplicator, EqualTextNodes, MatchCorpus, PairFinder, SeenCandidates,
-};
+use super::corpus::{EqualTextNodes, MatchCorpus};
+use super::deduplicator::Deduplicator;
+use super::pair_verifier::{PairVerifier, refuse_no_limit};
+use super::pairs::{CopyPairs, PairFinder};
+use super::seen_candidates::SeenCandidates;
 use crate::candidates::buckets::DocumentRank;
 use crate::error::Result;
 use crate::hash::mix_bits;
-use crate::similarity::StepBudget;
-use crate::similarity::verifier::{PairVerifier, Route, refuse_no_limit};
+use crate::similarity::{Route, StepBudget};
 
 /// Numbers of pairs of one route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,7 +167,7 @@ fn survey_pairs(
                 let candidates = candidates.into_iter().filter(|it| it.1 != Route::Exact);
                 candidates
                     .filter_map(|(other, route)| {
-                        finder.judge().count_candidate(rank, other, route);
+                        finder.verifier().count_candidate(rank, other, route);
                         let candidate = DrawnCandidate::new(rank, other, route);
                         drawn.may_take(&candidate).then_some(candidate)
                     })
@@ -183,7 +184,7 @@ fn survey_pairs(
         }
         few.par_iter().try_for_each(|it| {
             let route = Route::ALL[it.route];
-            finder.judge().verify_counted(it.a, it.b, route)
+            finder.verifier().verify_counted(it.a, it.b, route)
         })?;
     }
     Ok(share_of_pairs(corpus, start, ends))

@@ -12,7 +12,8 @@ use lookalike_oracle::effort::choose_effort;
 
 use super::batch_sizes::BatchSizes;
 use super::components::components_in;
-use super::deduplicator::{find_pairs_with_sizes, verdicts_in};
+use super::deduplicator::verdicts_in;
+use super::pairs::find_pairs_with_sizes;
 use super::survey::survey_with_sizes;
 use super::*;
 use crate::arch::Cpu;

@@ -22,10 +22,10 @@
 //! pairs of a feature and its weight follow (8 + 8 each). There may be fewer pairs than features. All
 //! numbers are little-endian.
 
-use super::verifier::{PairInputs, PairPredicate, Route, SketchRef};
+use super::document_lists::DocumentList;
+use super::pair_predicate::{PairInputs, PairPredicate, Route, SketchRef};
 use crate::arch::Cpu;
 use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
-use crate::dedup::DocumentList;
 use crate::error::Result;
 use crate::plan::{EditUnit, LEAST_CANDIDATES, MatchPlan, SHORT, SimilarityMeasure};
 use crate::recipe::Recipe;
