@@ -534,7 +534,7 @@ fn describe_candidates(
     match (candidates, bands) {
         (SearchCandidates::Plan, Some((join, bands))) => format!(
             "exact join up to {} features, {} bands of {} slots above",
-            join.short, bands.bands, bands.rows
+            join.max_features, bands.bands, bands.rows
         ),
         (SearchCandidates::Blocks, _) => {
             format!("one of {} equal blocks of bits", distance.get() + 1)
@@ -622,7 +622,7 @@ impl<C: FingerprintCode> OpenIndex<C> {
             return Ok(None);
         };
         let plan = MatchPlan::new(recipe, check.plan_settings(settings.candidates, distance))?;
-        let reach = plan.join_plan().map_or(0, |join| join.reach);
+        let reach = plan.join_plan().map_or(0, |join| join.max_partner_features);
         if reach > MOST_INDEXED {
             return Err(Error::usage_error(format!(
                 "the threshold {} needs documents of {reach} features, but an index covers \

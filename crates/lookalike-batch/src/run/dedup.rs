@@ -166,7 +166,7 @@ impl<'a> DedupSession<'a> {
             bytes: corpus.documents.bytes,
             method: self.plan.match_settings().method.name(),
             measure: self.plan.match_settings().measure.name(),
-            candidate_threshold: self.plan.candidates_from().map(Threshold::get),
+            candidate_threshold: self.plan.separate_candidate_threshold().map(Threshold::get),
             threshold: self.plan.threshold().get(),
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),

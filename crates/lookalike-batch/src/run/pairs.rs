@@ -116,7 +116,7 @@ fn run_pairs(
         seconds: started.elapsed().as_secs_f64(),
         method: plan.match_settings().method.name(),
         measure: plan.match_settings().measure.name(),
-        candidate_threshold: plan.candidates_from().map(Threshold::get),
+        candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),

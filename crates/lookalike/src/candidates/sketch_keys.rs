@@ -65,7 +65,7 @@ impl SketchKeys {
         } else if plan.sentence_count().is_some() {
             Self::Sentences
         } else if let Some(smallest) = plan.bottom_k_plan() {
-            Self::Smallest(smallest.meeting)
+            Self::Smallest(smallest.bucket_keys)
         } else {
             Self::Nothing
         }

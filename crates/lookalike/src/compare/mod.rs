@@ -216,7 +216,7 @@ impl AnalysisPair<'_, '_> {
 
     /// Returns the route by which a run would find the pair, judged by the number of features alone.
     fn expected_route(&self, plan: &MatchPlan) -> Route {
-        let short = plan.join_plan().map_or(0, |join| join.short);
+        let short = plan.join_plan().map_or(0, |join| join.max_features);
         let is_long = |text: &&TextAnalysis<'_>| {
             let mut features = Vec::new();
             text.append_features(&mut features);
@@ -310,7 +310,7 @@ impl AnalysisPair<'_, '_> {
         let needed = plan.candidate_threshold().get();
         let shared = figures.iter().find(|figure| figure.name == "Jaccard");
         let shared = shared.and_then(|figure| figure.value).unwrap_or(0.0);
-        if plan.finds_by_features()
+        if plan.has_candidate_threshold()
             && shared < needed
             && checked.is_some_and(|it| it.value.is_some_and(|value| value >= threshold))
         {

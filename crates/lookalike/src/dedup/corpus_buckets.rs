@@ -57,7 +57,7 @@ pub(crate) fn build_buckets(
     if let Some(join) = corpus.plan.join_plan() {
         let joined = ranks_where(&|document| {
             let size = sketches.set_summary(document).size as usize;
-            size > 0 && size <= join.reach
+            size > 0 && size <= join.max_partner_features
         });
         let frequencies = count_documents(corpus, verifier, &joined)?;
         let rare = RareKeys::new(corpus, verifier, &joined, frequencies)?;
@@ -117,7 +117,7 @@ fn add_sketch_buckets(
     ranks: &[DocumentRank],
     builder: &mut CandidateBucketsBuilder,
 ) -> Result<()> {
-    let refines = corpus.plan.least_jaccard().is_some();
+    let refines = corpus.plan.guaranteed_jaccard().is_some();
     let mut hot: Vec<Vec<DocumentRank>> = Vec::new();
     for portion in keys.divide_keys(ranks.len(), verifier.batch_sizes.keys) {
         let rank_portion = |ranks: &[DocumentRank]| rank_keys(corpus, keys, portion, ranks);

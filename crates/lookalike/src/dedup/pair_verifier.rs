@@ -69,7 +69,7 @@ impl<'a> PairVerifier<'a> {
         buckets: &mut CandidateBuckets,
         first: impl Fn(DocumentRank) -> DocumentRank,
     ) {
-        if let Some(threshold) = self.corpus.plan.least_jaccard() {
+        if let Some(threshold) = self.corpus.plan.guaranteed_jaccard() {
             let (documents, most) = (self.corpus.len(), self.batch_sizes.dense_bucket);
             self.dense_buckets =
                 DenseBuckets::find_dense_buckets(buckets, documents, most, threshold);
@@ -130,7 +130,7 @@ impl<'a> PairVerifier<'a> {
             SimilarityMeasure::Jaccard | SimilarityMeasure::Containment => {
                 self.inputs.document_features(document)?;
             }
-            _ if plan.finds_by_features() => {
+            _ if plan.has_candidate_threshold() => {
                 self.inputs.document_features(document)?;
             }
             SimilarityMeasure::Cosine => {

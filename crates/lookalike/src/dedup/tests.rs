@@ -338,7 +338,7 @@ impl Run {
                     a.signature[slot] == b.signature[slot]
                 })
             });
-            (share && equal(a, b) >= bands.least_equal).then_some(Route::MinHash)
+            (share && equal(a, b) >= bands.min_equal_slots).then_some(Route::MinHash)
         };
         let (less, more) = (
             a.features.len().min(b.features.len()),
@@ -370,22 +370,22 @@ impl Run {
             MatchMethod::BottomK => {
                 let smallest = self.plan.bottom_k_plan().unwrap();
                 let first = |document: &Document| {
-                    document.smallest[..document.smallest.len().min(smallest.meeting)].to_vec()
+                    document.smallest[..document.smallest.len().min(smallest.bucket_keys)].to_vec()
                 };
                 let (in_a, in_b) = (first(a), first(b));
                 let meet = in_a.iter().any(|hash| in_b.contains(hash));
                 let (shared, of) = sampled(a, b, self.plan.signature_slots());
                 let near = match of < self.plan.signature_slots() {
                     true => shared as f64 / of as f64 >= self.plan.candidate_threshold().get(),
-                    false => shared >= smallest.least_equal,
+                    false => shared >= smallest.min_shared_hashes,
                 };
                 (meet && near).then_some(Route::BottomK)
             }
             MatchMethod::Auto => {
                 let join = self.plan.join_plan().unwrap();
-                if more <= join.reach {
+                if more <= join.max_partner_features {
                     Some(Route::Join)
-                } else if less > join.short {
+                } else if less > join.max_features {
                     by_bands()
                 } else {
                     None

@@ -185,7 +185,7 @@ impl DocumentScatterer {
         self.add_document_keys((name, part), at);
         let joined = self.setup.plan.join_plan().is_some_and(|join| {
             let size = self.sketches.set_summary(at).size as usize;
-            rich && size > 0 && size <= join.reach
+            rich && size > 0 && size <= join.max_partner_features
         });
         if joined {
             self.add_features((name, part), analysis, at, 1);

@@ -27,7 +27,7 @@ use super::pair_predicate::{PairInputs, PairPredicate, Route, SketchRef};
 use crate::arch::Cpu;
 use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
 use crate::error::Result;
-use crate::plan::{EditUnit, LEAST_CANDIDATES, MatchPlan, SHORT, SimilarityMeasure};
+use crate::plan::{EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SHORT, SimilarityMeasure};
 use crate::recipe::Recipe;
 use crate::similarity::{StepBudget, WeightedFeature};
 use crate::sketch::MinHasher;
@@ -36,9 +36,9 @@ use crate::text::{AnalysisExtras, TextAnalysis, TextState};
 use crate::types::{DocId, Similarity};
 
 /// Largest number of features at which a record yields a bucket key for each feature. The exact join
-/// reaches this far at the threshold [`LEAST_CANDIDATES`]; searches whose join reaches further are
+/// reaches this far at the threshold [`LOWEST_CANDIDATE_THRESHOLD`]; searches whose join reaches further are
 /// refused.
-pub const MOST_INDEXED: usize = (SHORT as f64 / LEAST_CANDIDATES) as usize + 1;
+pub const MOST_INDEXED: usize = (SHORT as f64 / LOWEST_CANDIDATE_THRESHOLD) as usize + 1;
 
 /// Bytes of a record before its features.
 const HEADER: usize = 22;
@@ -310,7 +310,10 @@ impl DocumentComparer {
     /// how many of them must be probed, where any of them serve; 0 if the document does not take part.
     pub fn feature_keys(&self, document: &ComparedDocument, into: &mut Vec<u64>) -> usize {
         let features = &document.features;
-        let reach = self.plan.join_plan().map_or(0, |join| join.reach);
+        let reach = self
+            .plan
+            .join_plan()
+            .map_or(0, |join| join.max_partner_features);
         if features.is_empty() || features.len() > reach {
             return 0;
         }

@@ -153,8 +153,8 @@ pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Simi
     if plan.match_settings().measure == SimilarityMeasure::Containment {
         let shared = intersection(a, b);
         let union = a.len() + b.len() - shared;
-        let near =
-            !plan.finds_by_features() || plan.candidate_threshold().admits_ratio(shared, union);
+        let near = !plan.has_candidate_threshold()
+            || plan.candidate_threshold().admits_ratio(shared, union);
         let passes = near && threshold.admits_ratio(shared, less.len());
         return passes.then(|| Similarity::from_ratio(shared, less.len()));
     }

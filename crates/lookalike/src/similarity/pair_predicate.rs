@@ -173,7 +173,7 @@ impl<'p> PairPredicate<'p> {
         }
         let bands = self.plan.band_plan()?;
         let (a, b) = (a.signature()?, b.signature()?);
-        let near = equal_slots(a, b) >= bands.least_equal
+        let near = equal_slots(a, b) >= bands.min_equal_slots
             && (0..bands.bands).any(|band| band_key(bands, band, a) == band_key(bands, band, b));
         near.then_some(Route::MinHash)
     }
@@ -183,7 +183,7 @@ impl<'p> PairPredicate<'p> {
     #[inline]
     pub(crate) fn is_join_candidate(&self, a: SetSummary, b: SetSummary) -> Option<bool> {
         let join = self.plan.join_plan()?;
-        if a.size.max(b.size) as usize > join.reach {
+        if a.size.max(b.size) as usize > join.max_partner_features {
             return None;
         }
         let shared = a.most_shared(b);
@@ -192,12 +192,12 @@ impl<'p> PairPredicate<'p> {
     }
 
     fn near_by_smallest(&self, smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {
-        let (shared, of) = shared_smallest(a, b, smallest.kept);
-        if of < smallest.kept {
+        let (shared, of) = shared_smallest(a, b, smallest.hashes);
+        if of < smallest.hashes {
             // The union has fewer hashes than are kept, so these are all features of both documents.
             self.plan.candidate_threshold().admits_ratio(shared, of)
         } else {
-            shared >= smallest.least_equal
+            shared >= smallest.min_shared_hashes
         }
     }
 
@@ -353,7 +353,7 @@ impl<'p> PairPredicate<'p> {
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<bool> {
-        if !self.plan.finds_by_features() {
+        if !self.plan.has_candidate_threshold() {
             return Ok(true);
         }
         let (a, b) = read_sets(a, b, budget)?;
@@ -373,6 +373,6 @@ fn read_sets<'a, A: PairInputs, B: PairInputs>(
 }
 
 fn meet_by_smallest(smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {
-    let first = |hashes: &'_ [u64]| hashes.len().min(smallest.meeting);
+    let first = |hashes: &'_ [u64]| hashes.len().min(smallest.bucket_keys);
     similarity::intersection(&a[..first(a)], &b[..first(b)]) > 0
 }
