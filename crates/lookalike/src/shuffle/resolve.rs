@@ -55,7 +55,7 @@ pub struct ResolvedPair {
 }
 
 /// Bytes of text that are resolved together, so that small components share the fixed cost of a run.
-const TOGETHER: usize = 32 << 20;
+const MAX_TEXT_BYTES: usize = 32 << 20;
 
 /// Bytes of memory for a text in addition to the text itself: its sketch, its position and its keys.
 const BESIDE_A_TEXT: u64 = 600;
@@ -158,7 +158,7 @@ impl ComponentResolver {
     /// after many repeats of its component, or if resolving earlier documents fails.
     pub fn add_document(&mut self, document: ComponentDocument<'_>) -> Result<()> {
         if self.component != Some(document.component) {
-            if self.walked || self.held.texts.len() >= TOGETHER {
+            if self.walked || self.held.texts.len() >= MAX_TEXT_BYTES {
                 self.resolve_pending()?;
                 self.verdicts.clear();
             }
