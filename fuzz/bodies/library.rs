@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use lookalike::Recipe;
+use lookalike::plan::{EditUnit, SimilarityMeasure};
+use lookalike::{Recipe, Threshold};
 use lookalike_batch::index::{
     self, BuildSettings, IndexEntries, IndexManifest, IndexReadOptions, ListedMatches,
     SearchCandidates, SearchSettings, TextCheck,
@@ -136,7 +137,11 @@ fn search(library: &Path, rows: &Path, out: &Path) -> lookalike_io::Result<Strin
         which: ListedMatches::All,
         limit: None,
         candidates: SearchCandidates::Distance,
-        check: Some(TextCheck::None),
+        check: Some(TextCheck {
+            measure: SimilarityMeasure::Sketch,
+            unit: EditUnit::default(),
+            threshold: Threshold::DEFAULT,
+        }),
         recipe: None,
     };
     let output = OutputTarget::Path(out.to_path_buf());

@@ -28,76 +28,6 @@ pub struct MatchOptions {
     pub unit: Option<EditUnit>,
 }
 
-/// All methods.
-pub const METHODS: [MatchMethod; 7] = [
-    MatchMethod::Auto,
-    MatchMethod::MinHash,
-    MatchMethod::SimHash,
-    MatchMethod::Exact,
-    MatchMethod::Join,
-    MatchMethod::Sentences,
-    MatchMethod::BottomK,
-];
-
-/// All measures.
-pub const MEASURES: [SimilarityMeasure; 7] = [
-    SimilarityMeasure::Jaccard,
-    SimilarityMeasure::Containment,
-    SimilarityMeasure::Cosine,
-    SimilarityMeasure::Levenshtein,
-    SimilarityMeasure::Indel,
-    SimilarityMeasure::Substring,
-    SimilarityMeasure::Sketch,
-];
-
-/// All units.
-pub const UNITS: [EditUnit; 2] = [EditUnit::Characters, EditUnit::Words];
-
-/// All ways to select candidates among fingerprints.
-pub const CANDIDATES: [CandidateRule; 2] = [CandidateRule::Distance, CandidateRule::Blocks];
-
-/// Returns the name of a method in options, requests, calls and reports.
-pub fn method_name(method: MatchMethod) -> &'static str {
-    match method {
-        MatchMethod::Auto => "auto",
-        MatchMethod::MinHash => "minhash",
-        MatchMethod::SimHash => "simhash",
-        MatchMethod::Exact => "exact",
-        MatchMethod::Join => "join",
-        MatchMethod::Sentences => "sentences",
-        MatchMethod::BottomK => "bottomk",
-    }
-}
-
-/// Returns the name of a measure in options, requests, calls and reports.
-pub fn measure_name(measure: SimilarityMeasure) -> &'static str {
-    match measure {
-        SimilarityMeasure::Jaccard => "jaccard",
-        SimilarityMeasure::Containment => "containment",
-        SimilarityMeasure::Cosine => "cosine",
-        SimilarityMeasure::Levenshtein => "levenshtein",
-        SimilarityMeasure::Indel => "indel",
-        SimilarityMeasure::Substring => "lcs",
-        SimilarityMeasure::Sketch => "none",
-    }
-}
-
-/// Returns the name of a unit in options, requests and calls.
-pub fn unit_name(unit: EditUnit) -> &'static str {
-    match unit {
-        EditUnit::Characters => "characters",
-        EditUnit::Words => "words",
-    }
-}
-
-/// Returns the name of a way to select candidates in options, requests and calls.
-pub fn candidates_name(candidates: CandidateRule) -> &'static str {
-    match candidates {
-        CandidateRule::Distance => "distance",
-        CandidateRule::Blocks => "blocks",
-    }
-}
-
 /// Returns the choice that has this name.
 ///
 /// # Errors
@@ -326,11 +256,6 @@ pub fn check_unit(
     );
 }
 
-/// Returns `true` if a measure takes time in proportion to the product of both lengths.
-pub fn is_edit_distance(measure: SimilarityMeasure) -> bool {
-    measure.sequence_measure().is_some() && measure != SimilarityMeasure::Substring
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,8 +270,8 @@ mod tests {
 
     #[test]
     fn options_from_settings_give_same_settings() {
-        for method in METHODS {
-            for measure in MEASURES {
+        for method in MatchMethod::ALL {
+            for measure in SimilarityMeasure::ALL {
                 let Ok(settings) = some(method, measure).to_settings(OptionSpelling::Fields) else {
                     continue;
                 };

@@ -2,10 +2,8 @@
 //! line.
 
 use lookalike::Threshold;
-use lookalike_batch::match_options::{
-    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
-    choose_by_name, measure_name, method_name, unit_name,
-};
+use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling, choose_by_name};
 use lookalike_batch::run::{AuditSettings, RunSettings, RunWindow, parse_keep};
 use lookalike_batch::units::parse_duration;
 use lookalike_io::source::{IdField, ReadOptions, WantedFields};
@@ -75,18 +73,28 @@ impl RuleSettings {
     pub(crate) fn match_options(&self) -> PyResult<MatchOptions> {
         let threshold = self.threshold.map(Threshold::new).transpose();
         Ok(MatchOptions {
-            method: choose_optional("method", self.method.as_deref(), &METHODS, method_name)?,
+            method: choose_optional(
+                "method",
+                self.method.as_deref(),
+                &MatchMethod::ALL,
+                MatchMethod::name,
+            )?,
             threshold: threshold.map_err(engine_error_to_py)?,
             distance: self.distance,
             candidates: choose_optional(
                 "candidates",
                 self.candidates.as_deref(),
-                &CANDIDATES,
-                candidates_name,
+                &CandidateRule::ALL,
+                CandidateRule::name,
             )?,
             sentences: self.sentences,
-            measure: choose_optional("verify", self.verify.as_deref(), &MEASURES, measure_name)?,
-            unit: choose_optional("unit", self.unit.as_deref(), &UNITS, unit_name)?,
+            measure: choose_optional(
+                "verify",
+                self.verify.as_deref(),
+                &SimilarityMeasure::ALL,
+                SimilarityMeasure::name,
+            )?,
+            unit: choose_optional("unit", self.unit.as_deref(), &EditUnit::ALL, EditUnit::name)?,
         })
     }
 }

@@ -30,6 +30,25 @@ const CUTOFF_LOSS: f64 = 0.0005;
 /// Largest number of distinct features of a short document. Short documents are joined exactly.
 pub const SHORT: usize = 64;
 
+/// Gives a closed set of choices the list of all of them and a name for each. A variant without a name does
+/// not compile.
+macro_rules! name_choices {
+    ($choice:ident, $count:literal, $($variant:ident => $name:literal),+ $(,)?) => {
+        impl $choice {
+            /// All choices, in the order of their declaration.
+            pub const ALL: [Self; $count] = [$(Self::$variant),+];
+
+            /// Returns the name in options, requests, calls and reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+        }
+    };
+}
+pub(crate) use name_choices;
+
 /// The method of finding candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMethod {
@@ -48,6 +67,17 @@ pub enum MatchMethod {
     Sentences,
     /// The smallest hashes of the features: one of the very smallest in common.
     BottomK,
+}
+
+name_choices! {
+    MatchMethod, 7,
+    Auto => "auto",
+    MinHash => "minhash",
+    SimHash => "simhash",
+    Exact => "exact",
+    Join => "join",
+    Sentences => "sentences",
+    BottomK => "bottomk",
 }
 
 /// The similarity measure by which candidates are verified. In the formulas, t is the threshold.
@@ -75,6 +105,17 @@ pub enum SimilarityMeasure {
     Sketch,
 }
 
+name_choices! {
+    SimilarityMeasure, 7,
+    Jaccard => "jaccard",
+    Containment => "containment",
+    Cosine => "cosine",
+    Levenshtein => "levenshtein",
+    Indel => "indel",
+    Substring => "lcs",
+    Sketch => "none",
+}
+
 impl SimilarityMeasure {
     /// Returns the similarity of sequences, if the measure compares characters or words. Returns `None` if it
     /// compares features or sketches.
@@ -84,6 +125,15 @@ impl SimilarityMeasure {
             Self::Indel => Some(SequenceMeasure::Indel),
             Self::Substring => Some(SequenceMeasure::Substring),
             Self::Jaccard | Self::Containment | Self::Cosine | Self::Sketch => None,
+        }
+    }
+
+    /// Returns `true` if the measure is an edit distance, which takes time in proportion to the product of
+    /// both lengths.
+    pub fn counts_edits(self) -> bool {
+        match self.sequence_measure() {
+            Some(SequenceMeasure::Levenshtein | SequenceMeasure::Indel) => true,
+            Some(SequenceMeasure::Substring) | None => false,
         }
     }
 }
@@ -98,6 +148,12 @@ pub enum EditUnit {
     Words,
 }
 
+name_choices! {
+    EditUnit, 2,
+    Characters => "characters",
+    Words => "words",
+}
+
 /// The rule by which SimHash fingerprints are candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CandidateRule {
@@ -106,6 +162,12 @@ pub enum CandidateRule {
     Distance,
     /// Fingerprints that share one of distance + 1 equal blocks of bits, whatever their distance is.
     Blocks,
+}
+
+name_choices! {
+    CandidateRule, 2,
+    Distance => "distance",
+    Blocks => "blocks",
 }
 
 /// The match options that a user chooses.
@@ -171,16 +233,16 @@ pub struct BandPlan {
     /// Slots in a band.
     pub rows: usize,
     /// Least number of equal slots in the whole signature for a candidate pair.
-    pub least_equal: usize,
+    pub min_equal_slots: usize,
 }
 
 /// The exact join of short documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinPlan {
     /// Largest number of features of a short document. Short documents have no signature.
-    pub short: usize,
+    pub max_features: usize,
     /// Largest number of features of a document that takes part.
-    pub reach: usize,
+    pub max_partner_features: usize,
 }
 
 /// A division of the bits of fingerprints into blocks of equal width. If the number of bits is not a
@@ -224,29 +286,29 @@ impl BlockPlan {
 pub struct BottomKPlan {
     /// Number of each document's smallest hashes that are bucket keys. Two documents are candidates
     /// only if they have one of these in common.
-    pub meeting: usize,
+    pub bucket_keys: usize,
     /// Number of hashes that are kept of a document.
-    pub kept: usize,
+    pub hashes: usize,
     /// Least number of shared hashes, among the smallest of the union, for a candidate pair. Applies
-    /// where the union has at least `kept` hashes.
-    pub least_equal: usize,
+    /// where the union has at least `hashes` hashes.
+    pub min_shared_hashes: usize,
 }
 
 impl BottomKPlan {
     /// Returns the sketch with the fewest bucket keys that find a pair at the threshold with
     /// probability [`RECALL`].
-    fn for_recall(kept: usize, threshold: Threshold) -> Result<Self> {
-        let least_equal = slot_cutoff(kept, threshold.get());
-        (1..=kept)
-            .map(|meeting| Self {
-                meeting,
-                kept,
-                least_equal,
+    fn for_recall(hashes: usize, threshold: Threshold) -> Result<Self> {
+        let min_shared_hashes = slot_cutoff(hashes, threshold.get());
+        (1..=hashes)
+            .map(|bucket_keys| Self {
+                bucket_keys,
+                hashes,
+                min_shared_hashes,
             })
             .find(|smallest| smallest.expected_recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
             .ok_or_else(|| {
                 Error::setting_error(format!(
-                    "sketches of {kept} smallest hashes do not find pairs at the threshold \
+                    "sketches of {hashes} smallest hashes do not find pairs at the threshold \
                      {threshold} with probability {RECALL}: give a higher threshold or more slots, \
                      or use the exact join",
                     threshold = threshold.get()
@@ -258,7 +320,7 @@ impl BottomKPlan {
     /// key. Each of the smallest hashes of the union is in both documents with probability J, and then
     /// it is among the smallest of both.
     pub fn expected_recall(&self, jaccard: f64) -> f64 {
-        1.0 - (1.0 - jaccard).powi(self.meeting as i32)
+        1.0 - (1.0 - jaccard).powi(self.bucket_keys as i32)
     }
 }
 
@@ -275,7 +337,7 @@ impl BottomKPlan {
 /// assert_eq!(bands.rows, 6);
 /// assert!(bands.expected_recall(0.8) >= RECALL);
 /// // Short documents are joined exactly.
-/// assert_eq!(plan.join_plan().unwrap().short, 64);
+/// assert_eq!(plan.join_plan().unwrap().max_features, 64);
 /// # Ok::<_, lookalike::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -320,8 +382,9 @@ impl MatchPlan {
             | MatchMethod::BottomK => (None, false),
         };
         let join = short.map(|short| JoinPlan {
-            short,
-            reach: ((short as f64 / candidate_threshold.get()) as usize).saturating_add(1),
+            max_features: short,
+            max_partner_features: ((short as f64 / candidate_threshold.get()) as usize)
+                .saturating_add(1),
         });
         let bands = if signs {
             Some(BandPlan::for_recall(slots, candidate_threshold)?)
@@ -367,13 +430,13 @@ impl MatchPlan {
 
     /// Returns the least Jaccard index of candidates if another measure decides among them. Pairs below
     /// it are not compared, however similar they are by that measure.
-    pub fn candidates_from(&self) -> Option<Threshold> {
+    pub fn separate_candidate_threshold(&self) -> Option<Threshold> {
         let measure = self.settings.measure;
         let decides = !matches!(
             measure,
             SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch
         );
-        (decides && self.finds_by_features()).then_some(self.candidate_threshold)
+        (decides && self.has_candidate_threshold()).then_some(self.candidate_threshold)
     }
 
     /// Returns the exact join, if the plan has one.
@@ -419,17 +482,31 @@ impl MatchPlan {
 
     /// Returns `true` if candidates must have a Jaccard index of at least
     /// [`candidate_threshold`](Self::candidate_threshold).
-    pub fn finds_by_features(&self) -> bool {
+    pub fn has_candidate_threshold(&self) -> bool {
         self.join.is_some() || self.bands.is_some() || self.smallest.is_some()
+    }
+
+    /// Returns `true` if verification compares sets of features: by the measure, or to find out if a pair
+    /// reaches the candidate threshold.
+    pub(crate) fn compares_features(&self) -> bool {
+        match self.settings.measure {
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Sketch => true,
+            SimilarityMeasure::Cosine
+            | SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => self.has_candidate_threshold(),
+        }
     }
 
     /// Returns the least Jaccard index of all matching pairs of unequal texts, if the plan guarantees
     /// one without relying on sketches. It is [`candidate_threshold`](Self::candidate_threshold).
-    pub(crate) fn least_jaccard(&self) -> Option<Threshold> {
+    pub(crate) fn guaranteed_jaccard(&self) -> Option<Threshold> {
         let reach = match self.settings.measure {
             SimilarityMeasure::Sketch => false,
             SimilarityMeasure::Jaccard => true,
-            _ => self.finds_by_features(),
+            _ => self.has_candidate_threshold(),
         };
         reach.then_some(self.candidate_threshold)
     }
@@ -452,7 +529,7 @@ impl MatchPlan {
         } else if self.distance.is_some() {
             16
         } else if let Some(smallest) = self.smallest {
-            8 * smallest.kept + 8
+            8 * smallest.hashes + 8
         } else if self.sentence_count().is_some() {
             8
         } else {
@@ -468,7 +545,7 @@ impl MatchPlan {
 }
 
 /// Lowest Jaccard index down to which candidates of a measure of sequences are searched for.
-pub const LEAST_CANDIDATES: f64 = 0.2;
+pub const LOWEST_CANDIDATE_THRESHOLD: f64 = 0.2;
 
 /// Returns the threshold that decides: the chosen one, or the one that follows from the method and
 /// measure.
@@ -495,7 +572,7 @@ fn candidate_threshold(settings: &MatchSettings, ngram: u32) -> Result<Threshold
     let threshold = settings.threshold.get();
     let after_edits = |features: u32| {
         let changed = f64::from(features) * (1.0 - threshold);
-        ((1.0 - changed) / (1.0 + changed)).max(LEAST_CANDIDATES)
+        ((1.0 - changed) / (1.0 + changed)).max(LOWEST_CANDIDATE_THRESHOLD)
     };
     let least = match settings.measure {
         SimilarityMeasure::Containment
@@ -514,13 +591,13 @@ impl BandPlan {
     /// Returns the bands with the most rows that find a pair at the threshold with probability
     /// [`RECALL`].
     fn for_recall(slots: usize, threshold: Threshold) -> Result<Self> {
-        let least_equal = slot_cutoff(slots, threshold.get());
+        let min_equal_slots = slot_cutoff(slots, threshold.get());
         (1..=slots)
             .rev()
             .map(|rows| Self {
                 bands: slots / rows,
                 rows,
-                least_equal,
+                min_equal_slots,
             })
             .find(|bands| bands.expected_recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
             .ok_or_else(|| {
@@ -661,7 +738,10 @@ mod tests {
     #[test]
     fn one_feature_decides_at_a_border() {
         let plan = plan(0.8);
-        let JoinPlan { short, reach } = plan.join_plan().unwrap();
+        let JoinPlan {
+            max_features: short,
+            max_partner_features: reach,
+        } = plan.join_plan().unwrap();
         assert_eq!((short, reach), (64, 81));
         // 64 of 80 is the largest match of a short document.
         assert!(plan.threshold().admits_ratio(64, 80) && !plan.threshold().admits_ratio(64, 81));
@@ -698,8 +778,8 @@ mod tests {
                 && !least.admits_ratio(79, 121)
         );
         assert!(!least.admits_ratio(
-            plan.join_plan().unwrap().short,
-            plan.join_plan().unwrap().reach + 1
+            plan.join_plan().unwrap().max_features,
+            plan.join_plan().unwrap().max_partner_features + 1
         ));
         assert!(plan.band_plan().unwrap().expected_recall(least.get()) >= RECALL);
         for hundredths in 1..=100 {
@@ -793,7 +873,7 @@ mod tests {
             let plan = MatchPlan::new(&Recipe::default(), settings).unwrap();
             let smallest = plan.bottom_k_plan().unwrap();
             assert_eq!(
-                (smallest.meeting, smallest.kept),
+                (smallest.bucket_keys, smallest.hashes),
                 (meeting, 128),
                 "{threshold}"
             );
@@ -852,7 +932,9 @@ mod tests {
             let plan = plan(threshold);
             let join = plan.join_plan().unwrap();
             assert!(
-                !plan.threshold().admits_ratio(join.short, join.reach + 1),
+                !plan
+                    .threshold()
+                    .admits_ratio(join.max_features, join.max_partner_features + 1),
                 "at {threshold}"
             );
         }

@@ -9,13 +9,12 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
-use lookalike::plan::{self, EditUnit, MatchPlan, SimilarityMeasure};
-use lookalike::similarity::{ComparedDocument, MOST_INDEXED};
-use lookalike::similarity::{
-    SequenceMeasure, WeightedFeature, containment_index, cosine_similarity, jaccard_index,
+use lookalike::plan::{
+    CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
-use lookalike::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::{Distance, Recipe, Similarity, Threshold};
+use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED};
+use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
+use lookalike::{Distance, Recipe, Threshold};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{
     OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
@@ -67,150 +66,40 @@ pub enum SearchCandidates {
     Blocks,
 }
 
-/// The verification of candidates by their texts.
+/// The similarity by which candidates are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TextCheck {
-    /// The Jaccard index of the sets of features; the value is the threshold, as in the variants below.
-    Jaccard(Threshold),
-    /// The share of the smaller text's features that the other text also has.
-    Containment(Threshold),
-    /// The cosine of the weighted features.
-    Cosine(Threshold),
-    /// A similarity of the sequences of characters or words.
-    Sequences(SequenceMeasure, EditUnit, Threshold),
-    /// No verification: the similarity is 1 − distance / bits.
-    None,
+pub struct TextCheck {
+    /// The measure. With [`SimilarityMeasure::Sketch`] no texts are compared: the similarity is
+    /// 1 − distance / bits, and unit and threshold have no effect.
+    pub measure: SimilarityMeasure,
+    /// The unit of edits and lengths.
+    pub unit: EditUnit,
+    /// The least similarity of a match.
+    pub threshold: Threshold,
 }
 
 impl TextCheck {
-    /// Returns the measure and the threshold, if texts are compared.
-    pub fn measure_and_threshold(self) -> Option<(SimilarityMeasure, Threshold)> {
-        Some(match self {
-            Self::Jaccard(threshold) => (SimilarityMeasure::Jaccard, threshold),
-            Self::Containment(threshold) => (SimilarityMeasure::Containment, threshold),
-            Self::Cosine(threshold) => (SimilarityMeasure::Cosine, threshold),
-            Self::Sequences(of, _, threshold) => match of {
-                SequenceMeasure::Levenshtein => (SimilarityMeasure::Levenshtein, threshold),
-                SequenceMeasure::Indel => (SimilarityMeasure::Indel, threshold),
-                SequenceMeasure::Substring => (SimilarityMeasure::Substring, threshold),
-            },
-            Self::None => return None,
-        })
+    /// Returns `true` if texts are compared.
+    pub fn compares_texts(&self) -> bool {
+        self.measure != SimilarityMeasure::Sketch
     }
 
     /// Returns the settings of the match plan with which a run finds the same matches.
-    fn plan_settings(self) -> Option<plan::MatchSettings> {
-        let (measure, threshold) = self.measure_and_threshold()?;
-        let unit = match self {
-            Self::Sequences(_, unit, _) => unit,
-            _ => EditUnit::default(),
+    fn plan_settings(&self, candidates: SearchCandidates, distance: Distance) -> MatchSettings {
+        let (method, rule) = match candidates {
+            SearchCandidates::Plan => (MatchMethod::Auto, CandidateRule::Distance),
+            SearchCandidates::Distance => (MatchMethod::SimHash, CandidateRule::Distance),
+            SearchCandidates::Blocks => (MatchMethod::SimHash, CandidateRule::Blocks),
         };
-        Some(plan::MatchSettings {
-            threshold,
-            measure,
-            unit,
-            ..plan::MatchSettings::default()
-        })
-    }
-
-    /// Returns `true` if texts are compared.
-    fn compares_texts(self) -> bool {
-        self != Self::None
-    }
-
-    /// Returns the extras that analyses of the texts must contain.
-    fn required_extras(self) -> AnalysisExtras {
-        AnalysisExtras {
-            characters: matches!(self, Self::Sequences(_, EditUnit::Characters, _)),
-            sentences: None,
+        MatchSettings {
+            method,
+            threshold: self.threshold,
+            distance: distance.get(),
+            measure: self.measure,
+            unit: self.unit,
+            candidates: rule,
+            ..MatchSettings::default()
         }
-    }
-
-    /// Returns the similarity of two documents if it reaches the threshold.
-    fn similarity(
-        self,
-        a: (&QueryInputs, usize),
-        b: (&QueryInputs, usize),
-    ) -> Result<Option<Similarity>> {
-        let lists = || (a.0.values_of(a.1), b.0.values_of(b.1));
-        let (similarity, threshold) = match self {
-            Self::Jaccard(threshold) => (jaccard_index(lists().0, lists().1), threshold),
-            Self::Containment(threshold) => (containment_index(lists().0, lists().1), threshold),
-            Self::Cosine(threshold) => (
-                cosine_similarity(a.0.weighted_of(a.1), b.0.weighted_of(b.1)),
-                threshold,
-            ),
-            Self::Sequences(of, EditUnit::Characters, threshold) => {
-                return Ok(of.similarity(
-                    a.0.characters_of(a.1),
-                    b.0.characters_of(b.1),
-                    threshold,
-                )?);
-            }
-            Self::Sequences(of, EditUnit::Words, threshold) => {
-                return Ok(of.similarity(lists().0, lists().1, threshold)?);
-            }
-            Self::None => return Ok(None),
-        };
-        Ok(Some(similarity).filter(|&similarity| threshold.admits_similarity(similarity)))
-    }
-}
-
-/// Inputs of the comparison for several documents, one after another. Only the list that the check
-/// needs is filled.
-#[derive(Default)]
-struct QueryInputs {
-    values: Vec<u64>,
-    weighted: Vec<WeightedFeature>,
-    characters: Vec<u32>,
-    ends: Vec<usize>,
-}
-
-impl QueryInputs {
-    fn clear_inputs(&mut self) {
-        self.values.clear();
-        self.weighted.clear();
-        self.characters.clear();
-        self.ends.clear();
-    }
-
-    fn push_document(&mut self, check: TextCheck, analysis: &TextAnalysis<'_>) {
-        let end = match check {
-            TextCheck::Cosine(_) => {
-                analysis.weighted_features(&mut self.weighted);
-                self.weighted.len()
-            }
-            TextCheck::Sequences(_, EditUnit::Characters, _) => {
-                self.characters.extend_from_slice(analysis.characters());
-                self.characters.len()
-            }
-            TextCheck::Sequences(_, EditUnit::Words, _) => {
-                self.values.extend_from_slice(analysis.token_values());
-                self.values.len()
-            }
-            TextCheck::Jaccard(_) | TextCheck::Containment(_) | TextCheck::None => {
-                analysis.append_features(&mut self.values);
-                self.values.len()
-            }
-        };
-        self.ends.push(end);
-    }
-
-    fn range_of(&self, at: usize) -> std::ops::Range<usize> {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        start..self.ends[at]
-    }
-
-    fn values_of(&self, at: usize) -> &[u64] {
-        &self.values[self.range_of(at)]
-    }
-
-    fn weighted_of(&self, at: usize) -> &[WeightedFeature] {
-        &self.weighted[self.range_of(at)]
-    }
-
-    fn characters_of(&self, at: usize) -> &[u32] {
-        &self.characters[self.range_of(at)]
     }
 }
 
@@ -400,16 +289,14 @@ struct SearchWorker<C> {
     /// The ids, concatenated, and in `id_ends` the end of each.
     ids: String,
     id_ends: Vec<usize>,
-    /// The inputs of the comparison for each query, if candidates are verified without a match plan.
-    material: QueryInputs,
-    /// The queries in the form in which the match plan compares them, if it finds the candidates.
+    /// The queries in the form in which the match plan compares them, if it does.
     documents: Vec<ComparedDocument>,
     matching: MatchScratch,
     hits: Vec<QueryHit>,
     scratch: AnalysisScratch,
     number: String,
     unpacked: Vec<UnpackedFrame>,
-    other: QueryInputs,
+    stored: ComparedDocument,
 }
 
 impl<C> Default for SearchWorker<C> {
@@ -419,14 +306,13 @@ impl<C> Default for SearchWorker<C> {
             unfingerprinted: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
-            material: QueryInputs::default(),
             documents: Vec::new(),
             matching: MatchScratch::default(),
             hits: Vec::new(),
             scratch: AnalysisScratch::default(),
             number: String::new(),
             unpacked: Vec::new(),
-            other: QueryInputs::default(),
+            stored: ComparedDocument::default(),
         }
     }
 }
@@ -437,7 +323,6 @@ impl<C> SearchWorker<C> {
         self.unfingerprinted.clear();
         self.ids.clear();
         self.id_ends.clear();
-        self.material.clear_inputs();
         self.documents.clear();
     }
 
@@ -463,7 +348,8 @@ struct BlockSearcher<'a, C> {
     settings: &'a SearchSettings,
     search: SearchLimits,
     matcher: Option<IndexMatcher>,
-    analyzer: Option<TextAnalyzer>,
+    /// Compares candidates that are found by distance or blocks.
+    verifier: Option<(TextAnalyzer, DocumentComparer)>,
     template: TableRows,
 }
 
@@ -485,8 +371,9 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     job.progress.begin_stage(RunStage::Open, None);
     let opened = open_whole_index::<C>(job.index_path)?;
     let distance = opened.check_job(job)?;
-    let plan = opened.candidate_plan(settings)?;
-    let matcher = opened.open_matcher(job.index_path, plan.as_ref())?;
+    let plan = opened.match_plan(settings, distance)?;
+    let by_plan = settings.candidates == SearchCandidates::Plan;
+    let matcher = opened.open_matcher(job.index_path, plan.as_ref().filter(|_| by_plan))?;
     let opening = started.elapsed().as_secs_f64();
     let id = &options.fields.id;
     let recipe = opened.recipe.as_ref();
@@ -513,7 +400,6 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
         tally: Mutex::default(),
     };
     let mut table = TableWriter::create_table(output, columns, Some(&inputs))?;
-    let compares = settings.check.filter(|check| check.compares_texts());
     let searcher = BlockSearcher {
         opened: &opened,
         settings,
@@ -525,9 +411,13 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
             limit: usize::MAX,
         },
         matcher,
-        analyzer: recipe
-            .zip(compares.filter(|_| plan.is_none()))
-            .map(|(recipe, check)| TextAnalyzer::new(recipe).with_extras(check.required_extras())),
+        verifier: recipe
+            .zip(plan.as_ref().filter(|_| !by_plan))
+            .map(|(recipe, plan)| {
+                let comparer = DocumentComparer::new(recipe, plan);
+                let analyzer = TextAnalyzer::new(recipe).with_extras(comparer.required_extras());
+                (analyzer, comparer)
+            }),
         template: table.new_rows(),
     };
     let mut counts = SearchCounts::default();
@@ -591,9 +481,11 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
                                 .documents
                                 .push(matcher.query_comparer().prepare_document(&analysis));
                         }
-                        if let (Some(analyzer), Some(check)) = (&searcher.analyzer, compares) {
+                        if let Some((analyzer, comparer)) = &searcher.verifier {
                             let analysis = analyze_row(analyzer, &row, &mut worker.scratch);
-                            worker.material.push_document(check, &analysis);
+                            let mut document = ComparedDocument::default();
+                            comparer.fill_lists(&analysis, &mut document);
+                            worker.documents.push(document);
                         }
                     }
                 }
@@ -610,6 +502,7 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
     )?;
     bad_rows.refuse_useless()?;
     table.finish_table()?;
+    let compared = settings.check.filter(TextCheck::compares_texts);
     Ok(SearchSummary {
         queries: counts.queries,
         unfingerprinted: counts.unfingerprinted,
@@ -623,31 +516,12 @@ fn run_search<C: FingerprintCode>(job: &SearchJob<'_>) -> Result<SearchSummary> 
         opening_seconds: opening,
         fingerprints: opened.manifest.count_live_rows(),
         distance: (settings.candidates == SearchCandidates::Distance).then_some(distance.get()),
-        threshold: settings.threshold_value(),
-        measure: settings.measure_name(),
+        threshold: compared.map(|check| check.threshold.get()),
+        measure: compared.map(|check| check.measure.name()),
         candidates: describe_candidates(settings.candidates, plan.as_ref(), distance),
         recipe: recipe.map(|recipe| recipe.name.clone()),
         recipe_id: recipe.map(|recipe| recipe.recipe_id().to_string()),
     })
-}
-
-impl SearchSettings {
-    fn threshold_value(&self) -> Option<f64> {
-        let (_, threshold) = self.check?.measure_and_threshold()?;
-        Some(threshold.get())
-    }
-
-    fn measure_name(&self) -> Option<&'static str> {
-        let (measure, _) = self.check?.measure_and_threshold()?;
-        Some(match measure {
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => "jaccard",
-            SimilarityMeasure::Containment => "containment",
-            SimilarityMeasure::Cosine => "cosine",
-            SimilarityMeasure::Levenshtein => "levenshtein",
-            SimilarityMeasure::Indel => "indel",
-            SimilarityMeasure::Substring => "lcs",
-        })
-    }
 }
 
 /// Describes how candidates are found.
@@ -660,7 +534,7 @@ fn describe_candidates(
     match (candidates, bands) {
         (SearchCandidates::Plan, Some((join, bands))) => format!(
             "exact join up to {} features, {} bands of {} slots above",
-            join.short, bands.bands, bands.rows
+            join.max_features, bands.bands, bands.rows
         ),
         (SearchCandidates::Blocks, _) => {
             format!("one of {} equal blocks of bits", distance.get() + 1)
@@ -709,9 +583,11 @@ impl<C: FingerprintCode> OpenIndex<C> {
                 manifest.plan
             )));
         }
-        let compares = settings.check.is_some_and(TextCheck::compares_texts);
+        let check = settings.check.filter(TextCheck::compares_texts);
+        let compares = check.is_some();
         let by_plan = settings.candidates == SearchCandidates::Plan;
-        let by_records = by_plan && !matches!(settings.check, Some(TextCheck::Sequences(..)));
+        let by_sequences = check.is_some_and(|check| check.measure.sequence_measure().is_some());
+        let by_records = by_plan && !by_sequences;
         if by_plan && !manifest.matching && job.reading.entries == IndexEntries::Documents {
             return Err(Error::usage_error(format!(
                 "the index {index_path} stores only fingerprints, which find near texts but not all \
@@ -735,24 +611,26 @@ impl<C: FingerprintCode> OpenIndex<C> {
         Ok(Distance::new(distance, manifest.bits)?)
     }
 
-    /// Returns the match plan, if it finds the candidates.
-    fn candidate_plan(&self, settings: &SearchSettings) -> Result<Option<MatchPlan>> {
-        let plan_settings = settings.check.and_then(TextCheck::plan_settings);
-        match (settings.candidates, plan_settings, &self.recipe) {
-            (SearchCandidates::Plan, Some(plan_settings), Some(recipe)) => {
-                let plan = MatchPlan::new(recipe, plan_settings)?;
-                let reach = plan.join_plan().map_or(0, |join| join.reach);
-                if reach > MOST_INDEXED {
-                    return Err(Error::usage_error(format!(
-                        "the threshold {} needs documents of {reach} features, but an index covers \
-                         those of up to {MOST_INDEXED}: give a higher threshold",
-                        plan_settings.threshold.get()
-                    )));
-                }
-                Ok(Some(plan))
-            }
-            _ => Ok(None),
+    /// Returns the match plan, if texts are compared.
+    fn match_plan(
+        &self,
+        settings: &SearchSettings,
+        distance: Distance,
+    ) -> Result<Option<MatchPlan>> {
+        let check = settings.check.filter(TextCheck::compares_texts);
+        let (Some(check), Some(recipe)) = (check, &self.recipe) else {
+            return Ok(None);
+        };
+        let plan = MatchPlan::new(recipe, check.plan_settings(settings.candidates, distance))?;
+        let reach = plan.join_plan().map_or(0, |join| join.max_partner_features);
+        if reach > MOST_INDEXED {
+            return Err(Error::usage_error(format!(
+                "the threshold {} needs documents of {reach} features, but an index covers \
+                 those of up to {MOST_INDEXED}: give a higher threshold",
+                check.threshold.get()
+            )));
         }
+        Ok(Some(plan))
     }
 
     fn open_matcher(
@@ -918,7 +796,7 @@ impl<C: FingerprintCode> BlockSearcher<'_, C> {
             worker.hits = hits;
             return Ok(());
         }
-        let Some(analyzer) = &self.analyzer else {
+        let Some((analyzer, comparer)) = &self.verifier else {
             worker.hits = hits;
             return Ok(());
         };
@@ -942,12 +820,11 @@ impl<C: FingerprintCode> BlockSearcher<'_, C> {
                     continue;
                 };
                 let text = texts.text_of_row(row, &mut worker.unpacked[segment])?;
-                worker.other.clear_inputs();
                 let analysis = analyzer.analyze_text(text, &mut worker.scratch);
-                worker.other.push_document(check, &analysis);
+                comparer.fill_lists(&analysis, &mut worker.stored);
             }
-            let query = (&worker.material, hit.query as usize);
-            if let Some(similarity) = check.similarity(query, (&worker.other, 0))? {
+            let query = &worker.documents[hit.query as usize];
+            if let Some(similarity) = comparer.verify_documents(query, &worker.stored)? {
                 kept.push(QueryHit {
                     rank: QueryHit::similarity_rank(similarity.get()),
                     ..hit

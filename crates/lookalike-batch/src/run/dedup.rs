@@ -22,7 +22,6 @@ use super::read_corpus::{OpenInputs, ReadCorpus};
 use super::rejected::RejectedRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
-use crate::match_options::{measure_name, method_name};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
@@ -165,9 +164,9 @@ impl<'a> DedupSession<'a> {
             components: verdicts.component_count(),
             rejected,
             bytes: corpus.documents.bytes,
-            method: method_name(self.plan.match_settings().method),
-            measure: measure_name(self.plan.match_settings().measure),
-            candidate_threshold: self.plan.candidates_from().map(Threshold::get),
+            method: self.plan.match_settings().method.name(),
+            measure: self.plan.match_settings().measure.name(),
+            candidate_threshold: self.plan.separate_candidate_threshold().map(Threshold::get),
             threshold: self.plan.threshold().get(),
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use lookalike::Threshold;
-use lookalike::plan::{EditUnit, MatchMethod, SimilarityMeasure};
+use lookalike::plan::{MatchMethod, SimilarityMeasure};
 use lookalike::quality::evaluate::{
     BootstrapOptions, ClusterScores, EvaluatedSetting, Evaluation, EvaluationOptions,
     LabelledTexts, compare_clusters,
@@ -18,7 +18,7 @@ use super::labelled::{
     LabelledInputs, LabelledRows, ReadLabels, read_both_clusters, read_labelled,
 };
 use super::progress::{ProgressListener, RunStage};
-use crate::match_options::{MatchOptions, measure_name, method_name};
+use crate::match_options::MatchOptions;
 
 /// Settings of an evaluation.
 #[derive(Debug, Clone)]
@@ -118,8 +118,8 @@ impl SettingSummary {
         Self {
             recipe: setting.recipe.name.clone(),
             recipe_id: setting.recipe.recipe_id().to_string(),
-            method: method_name(matching.method),
-            measure: measure_name(matching.measure),
+            method: matching.method.name(),
+            measure: matching.measure.name(),
             unit: unit_name(setting),
             distance: (by_fingerprints && is_checked).then_some(matching.distance),
             evaluation,
@@ -129,12 +129,9 @@ impl SettingSummary {
 
 /// Returns the unit in which edits are counted, if the measure counts edits.
 pub(super) fn unit_name(setting: &EvaluatedSetting) -> Option<&'static str> {
-    use lookalike::plan::SimilarityMeasure::{Indel, Levenshtein, Substring};
-    let counts = matches!(setting.matching.measure, Levenshtein | Indel | Substring);
-    counts.then_some(match setting.matching.unit {
-        EditUnit::Characters => "characters",
-        EditUnit::Words => "words",
-    })
+    let matching = &setting.matching;
+    let counts = matching.measure.sequence_measure().is_some();
+    counts.then_some(matching.unit.name())
 }
 
 /// Default of the largest evaluated distance.

@@ -34,7 +34,6 @@ mod tune;
 
 use lookalike_io::error::{Error, Result};
 
-pub use crate::match_options::{measure_name, method_name};
 pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
 pub use dedup::run_dedup;
 pub use documents::{parse_time, part_value};

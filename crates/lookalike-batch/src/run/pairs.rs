@@ -14,7 +14,6 @@ use super::read_corpus::{OpenInputs, ReadCorpus};
 use super::rejected::RejectedRows;
 use super::settings::{PairsOutputs, RunInputs, RunSettings};
 use super::summary::{PairsSummary, SimilarityHistogram};
-use crate::match_options::{measure_name, method_name};
 
 /// Finds all pairs of near-duplicates and writes them ordered by the position of the earlier document,
 /// then of the later one. With documents to compare against, each pair has one of these and one other
@@ -115,9 +114,9 @@ fn run_pairs(
         histogram,
         audit,
         seconds: started.elapsed().as_secs_f64(),
-        method: method_name(plan.match_settings().method),
-        measure: measure_name(plan.match_settings().measure),
-        candidate_threshold: plan.candidates_from().map(Threshold::get),
+        method: plan.match_settings().method.name(),
+        measure: plan.match_settings().measure.name(),
+        candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-use lookalike::dedup::{self, DocumentSource, MatchCorpus};
+use lookalike::dedup::{self, MatchCorpus, TextReanalysis};
 use lookalike::plan::MatchPlan;
-use lookalike::similarity::WeightedFeature;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
 use lookalike_io::error::{Error, Result};
@@ -359,32 +358,13 @@ impl<'a> ReadCorpus<'a> {
     }
 }
 
-impl DocumentSource for ReadCorpus<'_> {
-    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
-        self.reanalyze(document, |analysis| analysis.append_features(into))
-            .map_err(lookalike::Error::text_error)
-    }
-
-    fn append_weighted_features(
+impl TextReanalysis for ReadCorpus<'_> {
+    fn reanalyze_text(
         &self,
         document: DocId,
-        into: &mut Vec<WeightedFeature>,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> lookalike::Result<()> {
-        self.reanalyze(document, |analysis| analysis.weighted_features(into))
+        self.reanalyze(document, visit)
             .map_err(lookalike::Error::text_error)
-    }
-
-    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> lookalike::Result<()> {
-        self.reanalyze(document, |analysis| {
-            into.extend_from_slice(analysis.characters())
-        })
-        .map_err(lookalike::Error::text_error)
-    }
-
-    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
-        self.reanalyze(document, |analysis| {
-            into.extend_from_slice(analysis.token_values())
-        })
-        .map_err(lookalike::Error::text_error)
     }
 }

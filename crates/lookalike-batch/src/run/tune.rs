@@ -17,7 +17,6 @@ use super::evaluate::{LabelSummary, unit_name};
 use super::labelled::{LabelledInputs, read_labelled_and_sample};
 use super::progress::{ProgressListener, RunStage};
 use super::sampled::CorpusSample;
-use crate::match_options::{measure_name, method_name};
 
 /// Duration of measuring the speed of a setting.
 const MEASURED: Duration = Duration::from_millis(300);
@@ -335,8 +334,8 @@ impl TunedSummary {
         Self {
             recipe: setting.recipe.name.clone(),
             recipe_id: setting.recipe.recipe_id().to_string(),
-            method: method_name(matching.method),
-            measure: measure_name(matching.measure),
+            method: matching.method.name(),
+            measure: matching.measure.name(),
             unit: unit_name(setting),
             sweep: setting.swept_parameter(),
             cut: match setting.swept_parameter() {

@@ -175,7 +175,7 @@ fn search_settings(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Sear
         }
     };
     // If a distance is given, it chooses the candidates, as with `pairs --method simhash`.
-    let compares = check.is_some_and(|check| check.measure_and_threshold().is_some());
+    let compares = check.as_ref().is_some_and(TextCheck::compares_texts);
     let by_plan = compares && args.distance.is_none();
     Ok(SearchSettings {
         distance: args.distance,
@@ -199,29 +199,22 @@ fn search_settings(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Sear
 fn text_check(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Option<TextCheck>> {
     let default = MatchSettings::default().threshold;
     let threshold = args.threshold.unwrap_or(default);
-    let verify = args.verify.unwrap_or(SimilarityMeasure::Jaccard);
-    let unit = edit_unit(verify, args.unit, reading)?;
-    Ok(match (args.verify, args.threshold) {
-        (None, None) => None,
-        (None | Some(SimilarityMeasure::Jaccard), _) => Some(TextCheck::Jaccard(threshold)),
-        (Some(SimilarityMeasure::Containment), _) => Some(TextCheck::Containment(threshold)),
-        (Some(SimilarityMeasure::Cosine), _) => Some(TextCheck::Cosine(threshold)),
-        (
-            Some(
-                SimilarityMeasure::Levenshtein
-                | SimilarityMeasure::Indel
-                | SimilarityMeasure::Substring,
-            ),
-            _,
-        ) => verify
-            .sequence_measure()
-            .map(|of| TextCheck::Sequences(of, unit, threshold)),
-        (Some(SimilarityMeasure::Sketch), None) => Some(TextCheck::None),
-        (Some(SimilarityMeasure::Sketch), Some(_)) => bail!(
+    let measure = args.verify.unwrap_or_default();
+    let unit = edit_unit(measure, args.unit, reading)?;
+    if args.verify.is_none() && args.threshold.is_none() {
+        return Ok(None);
+    }
+    if measure == SimilarityMeasure::Sketch && args.threshold.is_some() {
+        bail!(
             "--threshold has no effect with --verify none, where --distance alone decides: leave \
              --threshold out"
-        ),
-    })
+        );
+    }
+    Ok(Some(TextCheck {
+        measure,
+        unit,
+        threshold,
+    }))
 }
 
 /// Returns the summary for people.

@@ -1,9 +1,7 @@
 //! The OpenAPI 3.1 description of all calls, made from their table.
 
+use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::FingerprintNotation;
-use lookalike_batch::match_options::{
-    CANDIDATES, MEASURES, METHODS, UNITS, candidates_name, measure_name, method_name, unit_name,
-};
 use lookalike_batch::run::SketchKind;
 use serde_json::{Map, Value, json};
 
@@ -348,7 +346,7 @@ fn all_schemas() -> Value {
         "FingerprintRequest": strict_object_schema(&["texts"], json!({
             "texts": list_schema(text.clone()),
             "recipe": text,
-            "method": { "enum": SketchKind::METHODS.map(method_name) },
+            "method": { "enum": SketchKind::METHODS.map(MatchMethod::name) },
             "digits": { "enum": FingerprintNotation::ALL.map(FingerprintNotation::option_name) },
             "sentences": { "type": "integer", "minimum": 1 },
         })),
@@ -420,7 +418,7 @@ fn matching_schema(text: &Value) -> Value {
     json!({
         "recipe": recipe,
         "method": {
-            "enum": METHODS.map(method_name),
+            "enum": MatchMethod::ALL.map(MatchMethod::name),
             "description": "Method that finds candidates. Default: `auto`; `simhash` for bare \
                 fingerprints.",
         },
@@ -433,7 +431,7 @@ fn matching_schema(text: &Value) -> Value {
             "description": "Maximum number of differing bits (≤); for `simhash`.",
         },
         "candidates": {
-            "enum": CANDIDATES.map(candidates_name),
+            "enum": CandidateRule::ALL.map(CandidateRule::name),
             "description": "Rule for candidate fingerprints; for `simhash`.",
         },
         "sentences": {
@@ -441,12 +439,12 @@ fn matching_schema(text: &Value) -> Value {
             "description": "Number of longest sentences that represent a text; for `sentences`.",
         },
         "measure": {
-            "enum": MEASURES.map(measure_name),
+            "enum": SimilarityMeasure::ALL.map(SimilarityMeasure::name),
             "description": "Measure of similarity. Default: `jaccard`; `none` for bare \
                 fingerprints.",
         },
         "unit": {
-            "enum": UNITS.map(unit_name),
+            "enum": EditUnit::ALL.map(EditUnit::name),
             "description": "Unit of edits; for `levenshtein`, `indel` and `lcs`.",
         },
     })

@@ -6,7 +6,6 @@ use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Recipe, compare::Comparison};
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
-use lookalike_batch::match_options::method_name;
 use lookalike_batch::run::{SketchKind, SketchValue, TextFingerprinter, weight_in_digits};
 use lookalike_batch::{FingerprintNotation, NO_FINGERPRINT};
 use rayon::prelude::*;
@@ -139,7 +138,7 @@ pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
 }
 
 fn sketch_kind(fields: &mut JsonFields, recipe: &Recipe) -> Result<SketchKind, ApiProblem> {
-    let method = fields.choose_field("method", &SketchKind::METHODS, method_name)?;
+    let method = fields.choose_field("method", &SketchKind::METHODS, MatchMethod::name)?;
     let notations = &FingerprintNotation::ALL;
     let digits = fields.choose_field("digits", notations, FingerprintNotation::option_name)?;
     let sentences: Option<std::num::NonZeroUsize> = fields.take_field("sentences")?;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lookalike::plan::SimilarityMeasure;
 use lookalike::text::AnalysisScratch;
-use lookalike_batch::match_options::is_edit_distance;
 use lookalike_store::{
     AdmittedDocuments, Collection, DocumentContent, Error, InsertAnswer, NewDocument,
     PendingInsert, StoredVerdict,
@@ -238,7 +237,7 @@ impl OpenCollection {
 
     fn check_length(&self, document: &NewDocument) -> Result<(), RefusedDocument> {
         let text = match &document.content {
-            DocumentContent::Text(text) if is_edit_distance(self.similarity_measure()) => text,
+            DocumentContent::Text(text) if self.similarity_measure().counts_edits() => text,
             _ => return Ok(()),
         };
         if text.len() <= MAX_EDIT_DISTANCE_BYTES {

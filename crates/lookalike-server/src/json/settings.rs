@@ -5,13 +5,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lookalike::plan;
+use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike::stream::StreamWindow;
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{
-    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
-    measure_name, method_name, unit_name,
-};
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
 use lookalike_batch::units::parse_period;
 use lookalike_store::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 use serde::Serialize;
@@ -36,7 +33,7 @@ impl JsonFields {
     ///
     /// # Errors
     /// If a value is invalid, contradicts the method or has no effect.
-    pub(crate) fn take_matching(&mut self) -> Result<plan::MatchSettings, ApiProblem> {
+    pub(crate) fn take_matching(&mut self) -> Result<MatchSettings, ApiProblem> {
         self.take_options()?
             .to_settings(OptionSpelling::Fields)
             .map_err(bad_settings)
@@ -44,7 +41,7 @@ impl JsonFields {
 
     /// Takes the match options of a collection. For a collection of fingerprints the only option is the
     /// distance.
-    fn matching_of(&mut self, holds: CollectionContent) -> Result<plan::MatchSettings, ApiProblem> {
+    fn matching_of(&mut self, holds: CollectionContent) -> Result<MatchSettings, ApiProblem> {
         let mut asked = self.take_options()?;
         if holds == CollectionContent::Fingerprints {
             compare_fingerprints_alone(&mut asked)?;
@@ -60,15 +57,23 @@ impl JsonFields {
             .map(Threshold::new)
             .transpose();
         Ok(MatchOptions {
-            method: self.choose_field("method", &METHODS, method_name)?,
+            method: self.choose_field("method", &MatchMethod::ALL, MatchMethod::name)?,
             threshold: threshold.map_err(bad_settings)?,
             distance: self.take_field("distance")?,
-            candidates: self.choose_field("candidates", &CANDIDATES, candidates_name)?,
+            candidates: self.choose_field(
+                "candidates",
+                &CandidateRule::ALL,
+                CandidateRule::name,
+            )?,
             sentences: self
                 .take_field::<NonZeroUsize>("sentences")?
                 .map(NonZeroUsize::get),
-            measure: self.choose_field("measure", &MEASURES, measure_name)?,
-            unit: self.choose_field("unit", &UNITS, unit_name)?,
+            measure: self.choose_field(
+                "measure",
+                &SimilarityMeasure::ALL,
+                SimilarityMeasure::name,
+            )?,
+            unit: self.choose_field("unit", &EditUnit::ALL, EditUnit::name)?,
         })
     }
 
@@ -134,12 +139,12 @@ fn check_skew(window: &StreamWindow) -> Result<(), ApiProblem> {
 
 /// Sets the method and measure of a collection of fingerprints, which follow from its content.
 fn compare_fingerprints_alone(asked: &mut MatchOptions) -> Result<(), ApiProblem> {
-    let method = *asked.method.get_or_insert(plan::MatchMethod::SimHash);
-    let measure = *asked.measure.get_or_insert(plan::SimilarityMeasure::Sketch);
-    let (name, must, is) = if method != plan::MatchMethod::SimHash {
-        ("method", "simhash", method_name(method))
-    } else if measure != plan::SimilarityMeasure::Sketch {
-        ("measure", "none", measure_name(measure))
+    let method = *asked.method.get_or_insert(MatchMethod::SimHash);
+    let measure = *asked.measure.get_or_insert(SimilarityMeasure::Sketch);
+    let (name, must, is) = if method != MatchMethod::SimHash {
+        ("method", "simhash", method.name())
+    } else if measure != SimilarityMeasure::Sketch {
+        ("measure", "none", measure.name())
     } else {
         return Ok(());
     };
@@ -255,13 +260,13 @@ impl From<&CollectionSettings> for SettingsJson {
         let window = settings.window.as_ref();
         Self {
             recipe: recipe_to_json(&settings.recipe),
-            method: asked.method.map(method_name),
+            method: asked.method.map(MatchMethod::name),
             threshold: asked.threshold.map(Threshold::get),
             distance: asked.distance,
-            candidates: asked.candidates.map(candidates_name),
+            candidates: asked.candidates.map(CandidateRule::name),
             sentences: asked.sentences,
-            measure: asked.measure.map(measure_name),
-            unit: asked.unit.map(unit_name),
+            measure: asked.measure.map(SimilarityMeasure::name),
+            unit: asked.unit.map(EditUnit::name),
             window: window.map(|window| period_to_json(window.width())),
             skew: window.map(|window| period_to_json(window.skew())),
             refresh: window.map(StreamWindow::is_refreshing),

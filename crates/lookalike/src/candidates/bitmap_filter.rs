@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::bucket_keys::{MAX_SEEN_TWICE, SeenTwiceFilter};
 use super::buckets::{CandidateBuckets, DocumentRank};
 use super::union_find::UnionFind;
+use super::{MAX_SEEN_TWICE, SeenTwiceFilter};
 use crate::arch::{Arch, Cpu, Kernel, prefetch};
 use crate::error::Result;
 use crate::types::Threshold;

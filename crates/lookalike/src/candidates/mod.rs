@@ -5,13 +5,14 @@
 //! bucket are verified. A bucket that is too dense to compare pair by pair gets a bitmap filter.
 
 pub(crate) mod bitmap_filter;
-pub(crate) mod bucket_keys;
 pub(crate) mod buckets;
+mod prefix_filter;
+mod seen_twice_filter;
+mod sketch_keys;
 mod union_find;
 
-pub(crate) use bucket_keys::{
-    FeatureCounters, PrefixLengths, RarestFeatures, band_key, block_key, equal_text_key,
-    feature_key, smallest_key,
-};
 pub(crate) use buckets::BucketSide;
+pub(crate) use prefix_filter::{FeatureCounters, PrefixLengths, RarestFeatures, feature_key};
+pub(crate) use seen_twice_filter::{MAX_SEEN_TWICE, SeenTwiceFilter};
+pub(crate) use sketch_keys::{KeyPortion, SketchKeys, band_key, equal_text_key};
 pub(crate) use union_find::UnionFind;

@@ -11,7 +11,7 @@ mod steps;
 pub use steps::{AnalysisSteps, FeatureVote};
 
 use crate::arch::Cpu;
-use crate::dedup::{CopyPairs, DocumentSource, MatchCorpus, find_pairs};
+use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs};
 use crate::error::{Error, Result};
 use crate::plan::{EditUnit, MatchPlan, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
@@ -157,28 +157,13 @@ impl Comparison {
 /// The analyses of the two texts.
 struct AnalysisPair<'a, 't>([&'a TextAnalysis<'t>; 2]);
 
-impl DocumentSource for AnalysisPair<'_, '_> {
-    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.0[document.index()].append_features(into);
-        Ok(())
-    }
-
-    fn append_weighted_features(
+impl TextReanalysis for AnalysisPair<'_, '_> {
+    fn reanalyze_text(
         &self,
         document: DocId,
-        into: &mut Vec<WeightedFeature>,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> Result<()> {
-        self.0[document.index()].weighted_features(into);
-        Ok(())
-    }
-
-    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        into.extend_from_slice(self.0[document.index()].characters());
-        Ok(())
-    }
-
-    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        into.extend_from_slice(self.0[document.index()].token_values());
+        visit(self.0[document.index()]);
         Ok(())
     }
 }
@@ -231,7 +216,7 @@ impl AnalysisPair<'_, '_> {
 
     /// Returns the route by which a run would find the pair, judged by the number of features alone.
     fn expected_route(&self, plan: &MatchPlan) -> Route {
-        let short = plan.join_plan().map_or(0, |join| join.short);
+        let short = plan.join_plan().map_or(0, |join| join.max_features);
         let is_long = |text: &&TextAnalysis<'_>| {
             let mut features = Vec::new();
             text.append_features(&mut features);
@@ -325,7 +310,7 @@ impl AnalysisPair<'_, '_> {
         let needed = plan.candidate_threshold().get();
         let shared = figures.iter().find(|figure| figure.name == "Jaccard");
         let shared = shared.and_then(|figure| figure.value).unwrap_or(0.0);
-        if plan.finds_by_features()
+        if plan.has_candidate_threshold()
             && shared < needed
             && checked.is_some_and(|it| it.value.is_some_and(|value| value >= threshold))
         {

@@ -10,14 +10,17 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
-use super::deduplicator::{DedupOutcome, EqualTextNodes, MatchCorpus, PairFinder, SeenCandidates};
+use super::corpus::{EqualTextNodes, MatchCorpus};
+use super::deduplicator::DedupOutcome;
+use super::pair_verifier::PairVerifier;
+use super::pairs::PairFinder;
+use super::seen_candidates::SeenCandidates;
 use crate::candidates::UnionFind;
 use crate::candidates::buckets::DocumentRank;
 use crate::error::Result;
 use crate::hamming::FingerprintCode;
 use crate::hamming::join::{EqualRows, NearPair, visit_near_rows};
 use crate::plan::SimilarityMeasure;
-use crate::similarity::PairVerifier;
 use crate::types::{Distance, DocId};
 
 /// Finds the components of a run, given its verdicts. Returns, for every document, the first document

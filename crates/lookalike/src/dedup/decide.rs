@@ -3,10 +3,11 @@
 use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
-use super::deduplicator::MatchCorpus;
+use super::corpus::MatchCorpus;
+use super::pair_verifier::PairVerifier;
 use crate::error::Result;
 use crate::plan::SimilarityMeasure;
-use crate::similarity::{PairVerifier, Route};
+use crate::similarity::Route;
 use crate::text::TextState;
 use crate::types::{DocId, Similarity};
 

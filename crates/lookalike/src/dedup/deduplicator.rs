@@ -1,4 +1,4 @@
-//! Deduplication and the search for all pairs, in the total order of the documents.
+//! Deduplication in the total order of the documents.
 //!
 //! *A document is kept if and only if no kept document before it matches it.* So a document is compared
 //! with kept documents only, a removed document always reaches the threshold with the kept one that it
@@ -20,99 +20,15 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
-use super::document_cache::DocumentSource;
+use super::corpus::{EqualTextNodes, MatchCorpus, WindowReach};
+use super::corpus_buckets;
+use super::pair_verifier::PairVerifier;
+use super::seen_candidates::{SeenCandidates, count_dense_members, ranks_before, visit_candidates};
 use crate::candidates::bitmap_filter::BucketSlot;
-use crate::candidates::bucket_keys;
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
-use crate::error::{Error, Result};
-use crate::hash::mix_bits;
-use crate::plan::MatchPlan;
-use crate::similarity::{DocumentMatch, PairVerifier, Route};
-use crate::sketch::DocumentSketches;
+use crate::error::Result;
+use crate::similarity::{DocumentMatch, Route};
 use crate::types::{DocId, Similarity};
-
-/// The documents of a run, their total order, and the restrictions on which of them may match.
-#[derive(Clone, Copy)]
-pub struct MatchCorpus<'a> {
-    /// Match plan: how candidates are found and checked.
-    pub plan: &'a MatchPlan,
-    /// Sketches of every document.
-    pub sketches: &'a DocumentSketches,
-    /// Source that provides features, weights and sequences again.
-    pub texts: &'a dyn DocumentSource,
-    /// The documents in their total order; `None` if that is the order read.
-    pub order: Option<&'a [DocId]>,
-    /// Partition of every document, in the order read. Documents match only within a partition.
-    pub partitions: Option<&'a [u64]>,
-    /// Time window. Documents match only if their times differ by no more than its width.
-    pub window: Option<TimeWindow<'a>>,
-    /// Number of documents at the start of the order that are kept whatever they match.
-    pub known_prefix: usize,
-}
-
-/// A limit on how far apart in time two documents may be.
-#[derive(Clone, Copy, Debug)]
-pub struct TimeWindow<'a> {
-    /// Times of all documents, in the order read.
-    pub times: &'a [f64],
-    /// Largest difference of two times at which documents may match, in the unit of `times`.
-    pub width: f64,
-}
-
-impl MatchCorpus<'_> {
-    /// Returns `true` if two documents may match, whatever their texts are: they are of one partition
-    /// and within the window, and not both are given.
-    pub fn can_pair(&self, a: DocId, b: DocId) -> bool {
-        let both_given = a.index().max(b.index()) < self.known_prefix;
-        !both_given && self.within_reach(a, b)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.order.map_or(self.sketches.len(), <[_]>::len)
-    }
-
-    pub(crate) fn document_at(&self, rank: DocumentRank) -> DocId {
-        self.order.map_or(DocId(rank), |order| order[rank as usize])
-    }
-
-    /// Returns `true` if the partition and the window allow a match of two documents.
-    pub(crate) fn can_meet(&self, a: DocumentRank, b: DocumentRank) -> bool {
-        self.within_reach(self.document_at(a), self.document_at(b))
-    }
-
-    fn within_reach(&self, a: DocId, b: DocId) -> bool {
-        let (a, b) = (a.index(), b.index());
-        self.partitions.is_none_or(|parts| parts[a] == parts[b])
-            && self
-                .window
-                .is_none_or(|TimeWindow { times, width }| (times[a] - times[b]).abs() <= width)
-    }
-
-    /// Returns `true` if the order is that of the times of a window, so that all documents within reach
-    /// of one are neighbours in the order.
-    fn goes_by_time(&self) -> bool {
-        let time =
-            |times: &[f64], rank: usize| times[self.document_at(rank as DocumentRank).index()];
-        let in_order = |TimeWindow { times, .. }: TimeWindow<'_>| {
-            (1..self.len()).all(|rank| time(times, rank - 1) <= time(times, rank))
-        };
-        self.window.is_some_and(in_order)
-    }
-
-    /// Returns the partition of a document, or 0 if there are no partitions.
-    pub(crate) fn partition_of(&self, rank: DocumentRank) -> u64 {
-        self.partitions
-            .map_or(0, |parts| parts[self.document_at(rank).index()])
-    }
-
-    /// Returns a key that only documents of the same partition share.
-    pub(crate) fn partitioned_key(&self, key: u64, rank: DocumentRank) -> u64 {
-        match self.partitions {
-            None => key,
-            Some(parts) => mix_bits(key ^ parts[self.document_at(rank).index()]),
-        }
-    }
-}
 
 /// A removed document, and the match for which it is removed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,19 +44,6 @@ pub struct DocumentRemoval {
 pub struct DedupOutcome {
     /// The removed documents in their total order. All others are kept.
     pub removals: Vec<DocumentRemoval>,
-}
-
-/// A matching pair, with the earlier document first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MatchingPair {
-    /// The earlier document.
-    pub a: DocId,
-    /// The later document.
-    pub b: DocId,
-    /// Similarity of the two documents.
-    pub similarity: Similarity,
-    /// The way in which the pair was found.
-    pub route: Route,
 }
 
 /// Decides which documents are kept.
@@ -185,98 +88,6 @@ pub(crate) fn verdicts_in(
         told(decided, removals);
         ControlFlow::Continue(())
     })
-}
-
-/// Documents that are equal after normalisation, as one node each.
-pub(crate) struct EqualTextNodes {
-    /// For each rank, the rank of the first document with the same text. With a window, every document
-    /// is a node of its own, because equal texts may be out of each other's reach.
-    first: Vec<DocumentRank>,
-    together: bool,
-}
-
-impl EqualTextNodes {
-    fn new(corpus: &MatchCorpus<'_>) -> Self {
-        let mut nodes = Self::all_separate(corpus);
-        if corpus.window.is_none() {
-            nodes.together = true;
-            bucket_keys::equal_texts(corpus, |rank, earliest| {
-                nodes.first[rank as usize] = earliest
-            });
-        }
-        nodes
-    }
-
-    /// Returns the nodes for a search for all pairs.
-    pub(crate) fn for_pairs(corpus: &MatchCorpus<'_>, copies: CopyPairs) -> Self {
-        if copies == CopyPairs::All || corpus.known_prefix > 0 {
-            Self::all_separate(corpus)
-        } else {
-            Self::new(corpus)
-        }
-    }
-
-    /// Returns the nodes for verdicts and components. Documents with equal texts are one node only if
-    /// they match the same others. With sentences they may not, because punctuation decides where
-    /// sentences end and equal texts may differ in it.
-    pub(crate) fn by_matches(corpus: &MatchCorpus<'_>) -> Self {
-        if corpus.plan.sentence_count().is_some() {
-            Self::all_separate(corpus)
-        } else {
-            Self::new(corpus)
-        }
-    }
-
-    /// Returns every document as a node of its own.
-    fn all_separate(corpus: &MatchCorpus<'_>) -> Self {
-        Self {
-            first: (0..corpus.len() as DocumentRank).collect(),
-            together: false,
-        }
-    }
-
-    /// Returns `true` if equal documents are one node.
-    pub(crate) fn merges_equal_texts(&self) -> bool {
-        self.together
-    }
-
-    pub(crate) fn first_equal(&self, rank: DocumentRank) -> DocumentRank {
-        self.first[rank as usize]
-    }
-
-    pub(crate) fn is_first(&self, rank: DocumentRank) -> bool {
-        self.first_equal(rank) == rank
-    }
-}
-
-/// The window, where the order is that of time, so that documents out of reach can be cut off.
-struct WindowReach<'a> {
-    window: Option<(&'a MatchCorpus<'a>, TimeWindow<'a>)>,
-}
-
-impl<'a> WindowReach<'a> {
-    fn from_corpus(corpus: &'a MatchCorpus<'a>) -> Self {
-        let window = corpus.window.filter(|_| corpus.goes_by_time());
-        Self {
-            window: window.map(|window| (corpus, window)),
-        }
-    }
-
-    /// Cuts off, at both ends of ascending ranks, the documents that are too far from `rank` in time.
-    fn limit_to_window<'m>(
-        &self,
-        rank: DocumentRank,
-        others: &'m [DocumentRank],
-    ) -> &'m [DocumentRank] {
-        let Some((corpus, TimeWindow { times, width })) = self.window else {
-            return others;
-        };
-        let time = |rank: DocumentRank| times[corpus.document_at(rank).index()];
-        let at = time(rank);
-        let start = others.partition_point(|&other| at - time(other) > width);
-        let others = &others[start..];
-        &others[..others.partition_point(|&other| time(other) - at <= width)]
-    }
 }
 
 pub(crate) struct Deduplicator<'a> {
@@ -355,7 +166,7 @@ impl<'a> Deduplicator<'a> {
     /// Builds the buckets of a corpus. No document is decided yet.
     pub(crate) fn new(mut verifier: PairVerifier<'a>, corpus: &'a MatchCorpus<'a>) -> Result<Self> {
         let nodes = EqualTextNodes::by_matches(corpus);
-        let buckets = bucket_keys::build_buckets(corpus, &mut verifier, &nodes)?;
+        let buckets = corpus_buckets::build_buckets(corpus, &mut verifier, &nodes)?;
         Ok(Self {
             corpus,
             nodes,
@@ -438,9 +249,9 @@ impl<'a> Deduplicator<'a> {
             }
             let below = finding.below;
             let ahead = |group| ranks_before(self.buckets.members_ahead(group), below);
-            let mut meet = |other| {
+            let mut add = |other| {
                 if may_be_kept(other) {
-                    seen.meet_candidate(&self.verifier, other);
+                    seen.add_candidate(&self.verifier, other);
                 }
             };
             let met = || count_dense_members(&self.buckets, first, ahead);
@@ -452,18 +263,14 @@ impl<'a> Deduplicator<'a> {
                     })
             };
             let scans = self.bucket_to_scan(first, met, bucket_slots);
-            visit_groups(&self.buckets, first, scans.is_some(), ahead, &mut meet);
+            visit_candidates(&self.buckets, first, scans.is_some(), ahead, &mut add);
             if let Some((bucket_slot, others)) = scans {
                 self.verifier
                     .dense_buckets
-                    .scan_members(bucket_slot, others, meet);
+                    .scan_members(bucket_slot, others, add);
             }
             self.count_encounters(first, seen);
-            for &other in seen
-                .candidates_met()
-                .iter()
-                .filter(|&&other| other != first)
-            {
+            for &other in seen.candidates().iter().filter(|&&other| other != first) {
                 let route = self.verifier.candidates(rank, other);
                 finding
                     .inner
@@ -626,14 +433,14 @@ impl<'a> Deduplicator<'a> {
         seen.begin_look_up();
         let kept = |group| self.kept_members_in(group, rank, below);
         let first = self.nodes.first_equal(rank);
-        visit_groups(&self.buckets, first, scanned.is_some(), kept, |other| {
-            seen.meet_candidate(&self.verifier, other)
+        visit_candidates(&self.buckets, first, scanned.is_some(), kept, |other| {
+            seen.add_candidate(&self.verifier, other)
         });
         for other in scanned.into_iter().flat_map(|it| it.left) {
-            seen.meet_candidate(&self.verifier, other);
+            seen.add_candidate(&self.verifier, other);
         }
         self.count_encounters(first, seen);
-        for &other in seen.candidates_met() {
+        for &other in seen.candidates() {
             if let Some(route) = self.verifier.candidates(rank, other) {
                 finding.offer_match(other, route, self.verifier.verify_pair(rank, other, route)?);
             }
@@ -667,7 +474,7 @@ impl<'a> Deduplicator<'a> {
             .slot_of(first)
             .filter(|it| !dense_buckets.has_bitmaps(it.dense_bucket));
         if let Some(bucket_slot) = bucket_slot {
-            dense_buckets.count_encounters(bucket_slot.dense_bucket, seen.candidates_met().len());
+            dense_buckets.count_encounters(bucket_slot.dense_bucket, seen.candidates().len());
         }
     }
 
@@ -759,500 +566,5 @@ impl<'a> Deduplicator<'a> {
 
     fn is_known(&self, rank: DocumentRank) -> bool {
         (rank as usize) < self.corpus.known_prefix
-    }
-}
-
-/// Returns those of ascending ranks that come before `below`.
-#[inline]
-fn ranks_before(ranks: &[DocumentRank], below: DocumentRank) -> &[DocumentRank] {
-    match ranks.last() {
-        Some(&last) if last >= below => &ranks[..ranks.partition_point(|&rank| rank < below)],
-        _ => ranks,
-    }
-}
-
-/// Returns the number of candidates that a document has in dense buckets. Documents in several of them
-/// count several times.
-fn count_dense_members<'m>(
-    buckets: &CandidateBuckets,
-    first: DocumentRank,
-    members: impl Fn(u32) -> &'m [DocumentRank],
-) -> usize {
-    let own = buckets.buckets_of(first).iter();
-    let dense = own.filter(|&&group| buckets.is_dense(group));
-    let met = dense.flat_map(|&group| buckets.reachable_buckets(group));
-    met.map(|group| members(group).len()).sum()
-}
-
-/// Calls `visit` with the candidates that a document has in its buckets, without dense buckets if
-/// `but_crowded` is set. Documents in several buckets come several times.
-#[inline]
-fn visit_groups<'m>(
-    buckets: &CandidateBuckets,
-    first: DocumentRank,
-    but_crowded: bool,
-    members: impl Fn(u32) -> &'m [DocumentRank],
-    mut visit: impl FnMut(DocumentRank),
-) {
-    for &own in buckets.buckets_of(first) {
-        if !(but_crowded && buckets.is_dense(own)) {
-            let met = buckets.reachable_buckets(own).flat_map(&members);
-            met.for_each(|&other| visit(other));
-        }
-    }
-}
-
-/// The candidates that a look-up has found already. They may be in several of its buckets.
-#[derive(Default)]
-pub(crate) struct SeenCandidates {
-    bits: Vec<u64>,
-    met: Vec<DocumentRank>,
-}
-
-impl SeenCandidates {
-    fn begin_look_up(&mut self) {
-        for rank in self.met.drain(..) {
-            self.bits[rank as usize / 64] = 0;
-        }
-    }
-
-    fn mark_seen(&mut self, rank: DocumentRank) -> bool {
-        let (at, bit) = (rank as usize / 64, 1 << (rank % 64));
-        if at >= self.bits.len() {
-            self.bits.resize(at + 1024, 0);
-        }
-        let new = self.bits[at] & bit == 0;
-        if new {
-            self.bits[at] |= bit;
-            self.met.push(rank);
-        }
-        new
-    }
-
-    /// Adds a document and, if it is new, prefetches the data of its prefilter.
-    fn meet_candidate(&mut self, verifier: &PairVerifier<'_>, other: DocumentRank) {
-        if self.mark_seen(other) {
-            verifier.prefetch_summary(other);
-        }
-    }
-
-    /// Returns the documents in the order in which they were added.
-    fn candidates_met(&self) -> &[DocumentRank] {
-        &self.met
-    }
-}
-
-/// The pairs that are listed for documents whose texts are equal after normalisation (copies).
-///
-/// Two documents are within reach of each other if the partition and the window allow a match, and if
-/// not both are given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CopyPairs {
-    /// Each copy with the earliest document of its text within its reach. A pair of different texts
-    /// consists, for each text, of the earliest document within reach of the other. Where some
-    /// documents are given, this is [`All`](Self::All), because two copies that are both given, or both
-    /// not given, are not paired with each other.
-    #[default]
-    WithEarliest,
-    /// Every combination.
-    All,
-    /// No pairs of copies. Pairs of different texts are those of [`WithEarliest`](Self::WithEarliest),
-    /// also where some documents are given.
-    None,
-}
-
-impl CopyPairs {
-    fn for_corpus(self, corpus: &MatchCorpus<'_>) -> Self {
-        match self {
-            Self::WithEarliest if corpus.known_prefix > 0 => Self::All,
-            other => other,
-        }
-    }
-}
-
-/// Finds every matching pair, ordered by the earlier document, then the later one, in the total order.
-/// Where some documents are given, each pair consists of a given document and one that is not.
-///
-/// Returns how many documents are a copy of an earlier one within reach, or 0 where every combination
-/// is listed. Calls `progress` with the number of documents done.
-///
-/// The [module](super) has an example.
-///
-/// # Errors
-/// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, if
-/// the documents share more than 2³² − 1 bucket keys, or if `visit` fails.
-pub fn find_pairs<E: From<Error>>(
-    corpus: &MatchCorpus<'_>,
-    copies: CopyPairs,
-    visit: impl FnMut(MatchingPair) -> Result<(), E>,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Result<usize, E> {
-    find_pairs_with_sizes(BatchSizes::default(), corpus, copies, visit, progress)
-}
-
-pub(crate) fn find_pairs_with_sizes<E: From<Error>>(
-    batch_sizes: BatchSizes,
-    corpus: &MatchCorpus<'_>,
-    copies: CopyPairs,
-    mut visit: impl FnMut(MatchingPair) -> Result<(), E>,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Result<usize, E> {
-    let copies = copies.for_corpus(corpus);
-    let nodes = EqualTextNodes::for_pairs(corpus, copies);
-    let chains = CopyChains::for_pairs(corpus, &nodes, copies);
-    let finder = PairFinder::new(PairVerifier::new(corpus, batch_sizes), corpus, nodes)?;
-    let mut finder = PairFinder { chains, ..finder };
-    let ends = finder.count_first_documents();
-    progress(0);
-    let mut start = 0;
-    while start < ends {
-        let block = finder.next_block(start, ends);
-        start = block.end as usize;
-        let found: Vec<Vec<MatchingPair>> = block
-            .into_par_iter()
-            .map_init(SeenCandidates::default, |seen, rank| {
-                finder.pairs_of_document(rank, seen)
-            })
-            .collect::<Result<_>>()?;
-        found.into_iter().flatten().try_for_each(&mut visit)?;
-        finder.learn_dense_buckets()?;
-        progress(start);
-    }
-    Ok(finder.count_copies())
-}
-
-/// Links between documents of the same text, as the listing of copies needs them.
-pub(crate) enum CopyChains {
-    /// No links: every document is listed for itself.
-    Unused,
-    /// Link from each document to the next one of its text. A text is one node, and the last document
-    /// links to itself.
-    Next(Vec<DocumentRank>),
-    /// No links: a text is one node, and its copies are not listed.
-    Hidden,
-    /// Link from each document to the previous one of its text. The first one links to itself.
-    Previous {
-        of: Vec<DocumentRank>,
-        lists_copies: bool,
-    },
-}
-
-impl CopyChains {
-    pub(crate) fn for_pairs(
-        corpus: &MatchCorpus<'_>,
-        nodes: &EqualTextNodes,
-        copies: CopyPairs,
-    ) -> Self {
-        match (copies, nodes.merges_equal_texts()) {
-            (CopyPairs::All, _) => Self::Unused,
-            (CopyPairs::None, true) => Self::Hidden,
-            (CopyPairs::WithEarliest, true) => {
-                Self::Next(link_copies(corpus, |links, before, rank| {
-                    links[before as usize] = rank;
-                }))
-            }
-            (_, false) => Self::Previous {
-                of: link_copies(corpus, |links, before, rank| links[rank as usize] = before),
-                lists_copies: copies == CopyPairs::WithEarliest,
-            },
-        }
-    }
-}
-
-/// Returns a link for every document, initially to itself. `link` is called for each two successive
-/// documents of a text.
-fn link_copies(
-    corpus: &MatchCorpus<'_>,
-    link: impl Fn(&mut [DocumentRank], DocumentRank, DocumentRank),
-) -> Vec<DocumentRank> {
-    let mut links: Vec<DocumentRank> = (0..corpus.len() as DocumentRank).collect();
-    let mut latest = links.clone();
-    bucket_keys::equal_texts(corpus, |rank, earliest| {
-        let before = std::mem::replace(&mut latest[earliest as usize], rank);
-        link(&mut links, before, rank);
-    });
-    links
-}
-
-pub(crate) struct PairFinder<'a> {
-    corpus: &'a MatchCorpus<'a>,
-    verifier: PairVerifier<'a>,
-    nodes: EqualTextNodes,
-    chains: CopyChains,
-    buckets: CandidateBuckets,
-    reach: WindowReach<'a>,
-    /// The numbers from 0 up to the size of the largest dense set: the positions in any dense set.
-    bucket_slots: Vec<u32>,
-}
-
-impl<'a> PairFinder<'a> {
-    pub(crate) fn new(
-        mut verifier: PairVerifier<'a>,
-        corpus: &'a MatchCorpus<'a>,
-        nodes: EqualTextNodes,
-    ) -> Result<Self> {
-        let buckets = bucket_keys::build_buckets(corpus, &mut verifier, &nodes)?;
-        verifier.build_all_bitmaps(&buckets)?;
-        let sizes = (0..verifier.dense_buckets.bucket_count()).map(|dense_bucket| {
-            verifier
-                .dense_buckets
-                .bucket_members(dense_bucket as u32)
-                .len()
-        });
-        Ok(Self {
-            corpus,
-            nodes,
-            chains: CopyChains::Unused,
-            buckets,
-            reach: WindowReach::from_corpus(corpus),
-            bucket_slots: (0..sizes.max().unwrap_or(0) as u32).collect(),
-            verifier,
-        })
-    }
-
-    /// Makes the bitmaps that pay off after the comparisons so far.
-    pub(crate) fn learn_dense_buckets(&mut self) -> Result<()> {
-        self.verifier.learn_dense_buckets()
-    }
-
-    /// Returns the number of documents that may be the earlier one of a pair. They come first in the
-    /// order.
-    pub(crate) fn count_first_documents(&self) -> usize {
-        if self.corpus.known_prefix > 0 {
-            self.corpus.known_prefix
-        } else {
-            self.corpus.len()
-        }
-    }
-
-    /// Returns the number of documents that are copies of an earlier one within reach.
-    fn count_copies(&self) -> usize {
-        let ranks = 0..self.corpus.len() as DocumentRank;
-        match &self.chains {
-            CopyChains::Unused => 0,
-            CopyChains::Next(_) | CopyChains::Hidden => {
-                ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
-            }
-            CopyChains::Previous { of, .. } => {
-                let is_copy = |&rank: &DocumentRank| !self.is_earliest_within_reach(of, rank, rank);
-                ranks.filter(is_copy).count()
-            }
-        }
-    }
-
-    fn is_known(&self, rank: DocumentRank) -> bool {
-        (rank as usize) < self.corpus.known_prefix
-    }
-
-    /// Returns `true` if no earlier document of the same text as `rank` is within reach of `other`.
-    fn is_earliest_within_reach(
-        &self,
-        previous: &[DocumentRank],
-        rank: DocumentRank,
-        other: DocumentRank,
-    ) -> bool {
-        let mut at = rank;
-        loop {
-            let before = previous[at as usize];
-            if before == at {
-                return true;
-            }
-            let both_given = self.is_known(before) && self.is_known(other);
-            if !both_given && self.corpus.can_meet(before, other) {
-                return false;
-            }
-            // In the order of time, all earlier documents are even farther away.
-            if self.reach.window.is_some() {
-                return true;
-            }
-            at = before;
-        }
-    }
-
-    /// Returns `true` if the pair of a document and a later one is listed, by the rules of
-    /// [`CopyPairs`].
-    fn is_listed_pair(&self, rank: DocumentRank, other: DocumentRank, route: Route) -> bool {
-        let CopyChains::Previous { of, lists_copies } = &self.chains else {
-            return true;
-        };
-        let is_copy = route == Route::Exact;
-        (*lists_copies || !is_copy)
-            && self.is_earliest_within_reach(of, rank, other)
-            && (is_copy || self.is_earliest_within_reach(of, other, rank))
-    }
-
-    /// Returns the copies of a document that are listed with it although they are not in its buckets,
-    /// ascending.
-    fn later_copies(&self, rank: DocumentRank) -> impl Iterator<Item = DocumentRank> {
-        let next = match &self.chains {
-            CopyChains::Next(next) if self.nodes.is_first(rank) => Some(next),
-            _ => None,
-        };
-        let follow =
-            move |&at: &DocumentRank| next.map(|next| next[at as usize]).filter(|&it| it != at);
-        std::iter::successors(Some(rank), follow).skip(1)
-    }
-
-    /// Returns those of ascending ranks that come after a document and are within its reach. Given
-    /// documents are paired with others only.
-    fn later_members<'m>(
-        &self,
-        members: &'m [DocumentRank],
-        rank: DocumentRank,
-    ) -> &'m [DocumentRank] {
-        self.reach
-            .limit_to_window(rank, &members[self.count_before(members, rank)..])
-    }
-
-    /// Returns how many of ascending ranks come no later than a document, or are given like it.
-    fn count_before(&self, members: &[DocumentRank], rank: DocumentRank) -> usize {
-        let from = rank.max((self.corpus.known_prefix as DocumentRank).saturating_sub(1));
-        members.partition_point(|&other| other <= from)
-    }
-
-    /// Returns a block of documents from `start` that have not too many candidates together. Block
-    /// lengths double, because the first blocks show whether bitmaps pay off.
-    pub(crate) fn next_block(&self, start: usize, end: usize) -> std::ops::Range<DocumentRank> {
-        let mut candidates = 0;
-        let mut stop = start;
-        let BatchSizes {
-            first_pairs,
-            block,
-            pairs,
-            ..
-        } = self.verifier.batch_sizes;
-        let end = end.min(start + start.clamp(first_pairs, block.max(first_pairs)));
-        while stop < end && (stop == start || candidates < pairs) {
-            let rank = stop as DocumentRank;
-            let buckets = self.buckets.candidate_buckets(rank);
-            candidates += buckets
-                .map(|group| {
-                    self.later_members(self.buckets.members_ahead(group), rank)
-                        .len()
-                })
-                .sum::<usize>();
-            stop += 1;
-        }
-        start as DocumentRank..stop as DocumentRank
-    }
-
-    /// Verifier of the pairs.
-    pub(crate) fn judge(&self) -> &PairVerifier<'a> {
-        &self.verifier
-    }
-
-    pub(crate) fn candidate_buckets(&self) -> &CandidateBuckets {
-        &self.buckets
-    }
-
-    /// Returns the later documents that are candidates, ascending.
-    pub(crate) fn candidates_of(
-        &self,
-        rank: DocumentRank,
-        seen: &mut SeenCandidates,
-    ) -> Vec<(DocumentRank, Route)> {
-        let later = |group| self.later_members(self.buckets.members_ahead(group), rank);
-        let from = |members: &[DocumentRank]| self.count_before(members, rank)..members.len();
-        self.meet_members(rank, seen, later, from);
-        let mut others = Vec::new();
-        for &other in seen.candidates_met() {
-            let route = self.verifier.candidates(rank, other);
-            let listed = route.filter(|&route| self.is_listed_pair(rank, other, route));
-            others.extend(listed.map(|route| (other, route)));
-        }
-        let copies = self.later_copies(rank);
-        others.extend(copies.map(|other| (other, Route::Exact)));
-        others.sort_unstable_by_key(|&(other, _)| other);
-        others
-    }
-
-    /// Returns the earlier documents that match one and that `joined` does not connect with it. Buckets
-    /// for which `is_done` returns `true` are skipped.
-    pub(crate) fn separate_before(
-        &self,
-        rank: DocumentRank,
-        seen: &mut SeenCandidates,
-        joined: impl Fn(DocumentRank, DocumentRank) -> bool,
-        is_done: impl Fn(u32) -> bool,
-    ) -> Result<Vec<DocumentRank>> {
-        let earlier = |group| match is_done(group) {
-            true => &[][..],
-            false => self
-                .reach
-                .limit_to_window(rank, ranks_before(self.buckets.members_ahead(group), rank)),
-        };
-        let up_to = |members: &[DocumentRank]| 0..ranks_before(members, rank).len();
-        self.meet_members(rank, seen, earlier, up_to);
-        let mut matching = Vec::new();
-        for &other in seen.candidates_met() {
-            if !joined(rank, other)
-                && let Some(route) = self.verifier.candidates(rank, other)
-                && self.verifier.verify_pair(rank, other, route)?.is_some()
-            {
-                matching.push(other);
-            }
-        }
-        Ok(matching)
-    }
-
-    /// Adds the relevant candidates from the buckets of a document to `seen`. Scans the relevant part
-    /// of its dense set in place of dense buckets, if that is less work.
-    fn meet_members<'m>(
-        &self,
-        rank: DocumentRank,
-        seen: &mut SeenCandidates,
-        members: impl Fn(u32) -> &'m [DocumentRank],
-        bucket_slots: impl Fn(&[DocumentRank]) -> std::ops::Range<usize>,
-    ) {
-        seen.begin_look_up();
-        let met = || count_dense_members(&self.buckets, rank, &members);
-        let scans = self
-            .verifier
-            .dense_buckets
-            .slot_of(rank)
-            .and_then(|bucket_slot| {
-                let can_scan = self
-                    .verifier
-                    .dense_buckets
-                    .has_bitmaps(bucket_slot.dense_bucket);
-                let others = &self.bucket_slots[bucket_slots(
-                    self.verifier
-                        .dense_buckets
-                        .bucket_members(bucket_slot.dense_bucket),
-                )];
-                let scans = can_scan && self.verifier.should_scan(met(), others.len());
-                scans.then_some((bucket_slot, others))
-            });
-        let mut meet = |other| seen.meet_candidate(&self.verifier, other);
-        visit_groups(&self.buckets, rank, scans.is_some(), members, &mut meet);
-        if let Some((bucket_slot, others)) = scans {
-            self.verifier
-                .dense_buckets
-                .scan_members(bucket_slot, others, meet);
-        }
-    }
-
-    /// Returns the matching pairs of a document and later ones, ascending.
-    pub(crate) fn pairs_of_document(
-        &self,
-        rank: DocumentRank,
-        seen: &mut SeenCandidates,
-    ) -> Result<Vec<MatchingPair>> {
-        let mut pairs = Vec::new();
-        for (other, route) in self.candidates_of(rank, seen) {
-            if let Some(similarity) = self.verifier.verify_pair(rank, other, route)? {
-                let (a, b) = (
-                    self.corpus.document_at(rank),
-                    self.corpus.document_at(other),
-                );
-                pairs.push(MatchingPair {
-                    a,
-                    b,
-                    similarity,
-                    route,
-                });
-            }
-        }
-        Ok(pairs)
     }
 }

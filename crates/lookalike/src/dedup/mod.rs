@@ -6,7 +6,7 @@
 //!                      components <── matching pairs, verdicts <──────────┘
 //! ```
 //!
-//! Every method finds candidates in the same way. A document has bucket keys (`bucket_keys`), documents with
+//! Every method finds candidates in the same way. A document has bucket keys (`corpus_buckets`), documents with
 //! equal keys form a bucket, and keys that only one document has are dropped (`buckets`). `deduplicator` goes
 //! through the documents in their total order, looks up the kept ones in their buckets, and verifies
 //! each candidate pair. `verifier` decides which pairs are candidates and which of these match. It looks
@@ -90,22 +90,24 @@
 //! # Ok::<_, Error>(())
 //! ```
 
-pub(crate) mod batch_sizes;
-pub(crate) mod components;
+mod batch_sizes;
+mod components;
+mod corpus;
+mod corpus_buckets;
 mod decide;
-pub(crate) mod deduplicator;
-pub(crate) mod document_cache;
-pub(crate) mod survey;
-
-pub(crate) use document_cache::{DocumentList, DocumentListCache};
+mod deduplicator;
+mod document_cache;
+mod pair_verifier;
+mod pairs;
+mod seen_candidates;
+mod survey;
 
 pub use components::find_components;
+pub use corpus::{MatchCorpus, TimeWindow};
 pub use decide::{decide_pairs, route_between};
-pub use deduplicator::{
-    CopyPairs, DedupOutcome, DocumentRemoval, MatchCorpus, MatchingPair, TimeWindow, find_pairs,
-    find_verdicts, follow_verdicts,
-};
-pub use document_cache::DocumentSource;
+pub use deduplicator::{DedupOutcome, DocumentRemoval, find_verdicts, follow_verdicts};
+pub use document_cache::{DocumentSource, TextReanalysis};
+pub use pairs::{CopyPairs, MatchingPair, find_pairs};
 pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 
 #[cfg(test)]

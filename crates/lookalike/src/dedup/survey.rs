@@ -16,14 +16,15 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::batch_sizes::BatchSizes;
-use super::deduplicator::{
-    CopyPairs, Deduplicator, EqualTextNodes, MatchCorpus, PairFinder, SeenCandidates,
-};
+use super::corpus::{EqualTextNodes, MatchCorpus};
+use super::deduplicator::Deduplicator;
+use super::pair_verifier::{PairVerifier, refuse_no_limit};
+use super::pairs::{CopyPairs, PairFinder};
+use super::seen_candidates::SeenCandidates;
 use crate::candidates::buckets::DocumentRank;
 use crate::error::Result;
 use crate::hash::mix_bits;
-use crate::similarity::StepBudget;
-use crate::similarity::verifier::{PairVerifier, ROUTES, Route, refuse_no_limit};
+use crate::similarity::{Route, StepBudget};
 
 /// Numbers of pairs of one route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,7 +167,7 @@ fn survey_pairs(
                 let candidates = candidates.into_iter().filter(|it| it.1 != Route::Exact);
                 candidates
                     .filter_map(|(other, route)| {
-                        finder.judge().count_candidate(rank, other, route);
+                        finder.verifier().count_candidate(rank, other, route);
                         let candidate = DrawnCandidate::new(rank, other, route);
                         drawn.may_take(&candidate).then_some(candidate)
                     })
@@ -182,8 +183,8 @@ fn survey_pairs(
             break;
         }
         few.par_iter().try_for_each(|it| {
-            let route = ROUTES[it.route];
-            finder.judge().verify_counted(it.a, it.b, route)
+            let route = Route::ALL[it.route];
+            finder.verifier().verify_counted(it.a, it.b, route)
         })?;
     }
     Ok(share_of_pairs(corpus, start, ends))
@@ -304,10 +305,10 @@ const FEWEST: f64 = 100.0;
 #[derive(Debug)]
 pub(crate) struct ComparisonTally {
     limits: SurveyLimits,
-    pairs: [AtomicU64; ROUTES.len()],
-    verified: [AtomicU64; ROUTES.len()],
-    matching: [AtomicU64; ROUTES.len()],
-    nanoseconds: [AtomicU64; ROUTES.len()],
+    pairs: [AtomicU64; Route::ALL.len()],
+    verified: [AtomicU64; Route::ALL.len()],
+    matching: [AtomicU64; Route::ALL.len()],
+    nanoseconds: [AtomicU64; Route::ALL.len()],
     steps: AtomicU64,
 }
 
@@ -363,9 +364,10 @@ impl ComparisonTally {
 
     fn into_survey(self, share: f64, growth: f64) -> CandidateSurvey {
         let (mut by_route, mut all, mut spent) = (Vec::new(), 0.0, 0);
-        for route in ROUTES {
-            let of =
-                |counts: &[AtomicU64; ROUTES.len()]| counts[route as usize].load(Ordering::Relaxed);
+        for route in Route::ALL {
+            let of = |counts: &[AtomicU64; Route::ALL.len()]| {
+                counts[route as usize].load(Ordering::Relaxed)
+            };
             let counts = ComparedPairs {
                 pairs: of(&self.pairs),
                 verified: of(&self.verified),

@@ -12,7 +12,8 @@ use lookalike_oracle::effort::choose_effort;
 
 use super::batch_sizes::BatchSizes;
 use super::components::components_in;
-use super::deduplicator::{find_pairs_with_sizes, verdicts_in};
+use super::deduplicator::verdicts_in;
+use super::pairs::find_pairs_with_sizes;
 use super::survey::survey_with_sizes;
 use super::*;
 use crate::arch::Cpu;
@@ -337,7 +338,7 @@ impl Run {
                     a.signature[slot] == b.signature[slot]
                 })
             });
-            (share && equal(a, b) >= bands.least_equal).then_some(Route::MinHash)
+            (share && equal(a, b) >= bands.min_equal_slots).then_some(Route::MinHash)
         };
         let (less, more) = (
             a.features.len().min(b.features.len()),
@@ -369,22 +370,22 @@ impl Run {
             MatchMethod::BottomK => {
                 let smallest = self.plan.bottom_k_plan().unwrap();
                 let first = |document: &Document| {
-                    document.smallest[..document.smallest.len().min(smallest.meeting)].to_vec()
+                    document.smallest[..document.smallest.len().min(smallest.bucket_keys)].to_vec()
                 };
                 let (in_a, in_b) = (first(a), first(b));
                 let meet = in_a.iter().any(|hash| in_b.contains(hash));
                 let (shared, of) = sampled(a, b, self.plan.signature_slots());
                 let near = match of < self.plan.signature_slots() {
                     true => shared as f64 / of as f64 >= self.plan.candidate_threshold().get(),
-                    false => shared >= smallest.least_equal,
+                    false => shared >= smallest.min_shared_hashes,
                 };
                 (meet && near).then_some(Route::BottomK)
             }
             MatchMethod::Auto => {
                 let join = self.plan.join_plan().unwrap();
-                if more <= join.reach {
+                if more <= join.max_partner_features {
                     Some(Route::Join)
-                } else if less > join.short {
+                } else if less > join.max_features {
                     by_bands()
                 } else {
                     None
@@ -857,26 +858,6 @@ fn in_sentences(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-const METHODS: [MatchMethod; 7] = [
-    MatchMethod::Auto,
-    MatchMethod::MinHash,
-    MatchMethod::SimHash,
-    MatchMethod::Exact,
-    MatchMethod::Join,
-    MatchMethod::Sentences,
-    MatchMethod::BottomK,
-];
-
-const MEASURES: [SimilarityMeasure; 7] = [
-    SimilarityMeasure::Jaccard,
-    SimilarityMeasure::Containment,
-    SimilarityMeasure::Cosine,
-    SimilarityMeasure::Levenshtein,
-    SimilarityMeasure::Indel,
-    SimilarityMeasure::Substring,
-    SimilarityMeasure::Sketch,
-];
-
 fn settings(
     threshold: f64,
     method: MatchMethod,
@@ -936,8 +917,8 @@ fn varied(settings: MatchSettings, round: usize) -> MatchSettings {
 #[test]
 fn every_method_and_measure_equals_the_model() {
     let mut random = Random(1);
-    for method in METHODS {
-        for measure in MEASURES {
+    for method in MatchMethod::ALL {
+        for measure in SimilarityMeasure::ALL {
             for (threshold, distance) in [(0.8, 3), (0.55, 12)] {
                 let settings = settings(threshold, method, measure, distance);
                 for round in choose_effort(vec![random.below(4)], (0..4).collect()) {
@@ -964,10 +945,15 @@ fn random_settings_equal_the_model() {
         let threshold = random.one_of(&[0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]);
         let method = match threshold {
             0.3 => MatchMethod::Join,
-            _ => random.one_of(&METHODS),
+            _ => random.one_of(&MatchMethod::ALL),
         };
         let distance = random.one_of(&[0, 1, 3, 8, 20]);
-        let settings = settings(threshold, method, random.one_of(&MEASURES), distance);
+        let settings = settings(
+            threshold,
+            method,
+            random.one_of(&SimilarityMeasure::ALL),
+            distance,
+        );
         let settings = varied(settings, random.below(12));
         let count = random.one_of(&[0, 1, 2, 3, 10, 31, 32, 33, 60, 100]);
         let run = random_run(&mut random, settings, count);
@@ -1288,7 +1274,7 @@ fn results_do_not_depend_on_threads() {
 #[test]
 fn maximum_threshold_removes_equal_texts_only() {
     let mut random = Random(6);
-    for method in METHODS {
+    for method in MatchMethod::ALL {
         let mut texts: Vec<String> = (0..200)
             .map(|_| {
                 let words = new_text(&mut random);

@@ -201,7 +201,11 @@ impl<'s> PairPrefilter<'s> {
                 .is_join_candidate(summaries[a], summaries[b])
                 .unwrap_or(false),
             PrefilterColumn::Slots { sizes, words, bits } => {
-                let reach = self.setup.plan.join_plan().map_or(0, |join| join.reach);
+                let reach = self
+                    .setup
+                    .plan
+                    .join_plan()
+                    .map_or(0, |join| join.max_partner_features);
                 let decided_by_the_join = sizes[a].max(sizes[b]) as usize <= reach;
                 !decided_by_the_join && {
                     let (a, b) = (&bits[a * words..][..*words], &bits[b * words..][..*words]);
@@ -224,7 +228,7 @@ impl<'s> PairPrefilter<'s> {
             let bits = bits | bits >> 1;
             differing += ((bits | bits >> 2) & LOWEST).count_ones() as usize;
         }
-        a.len() * SLOTS_A_WORD - self.padding - differing >= bands.least_equal
+        a.len() * SLOTS_A_WORD - self.padding - differing >= bands.min_equal_slots
     }
 
     fn are_near_fingerprints(&self, a: u128, b: u128) -> bool {

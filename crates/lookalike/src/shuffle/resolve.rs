@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ShuffleSetup, TextName};
 use crate::dedup::{
-    CopyPairs, DedupOutcome, DocumentSource, MatchCorpus, MatchingPair, find_pairs, find_verdicts,
+    CopyPairs, DedupOutcome, MatchCorpus, MatchingPair, TextReanalysis, find_pairs, find_verdicts,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::similarity::Route;
-use crate::similarity::WeightedFeature;
 use crate::sketch::DocumentSketches;
 use crate::text::{AnalysisScratch, TextAnalysis};
 use crate::types::{DocId, Similarity};
@@ -56,7 +55,7 @@ pub struct ResolvedPair {
 }
 
 /// Bytes of text that are resolved together, so that small components share the fixed cost of a run.
-const TOGETHER: usize = 32 << 20;
+const MAX_TEXT_BYTES: usize = 32 << 20;
 
 /// Bytes of memory for a text in addition to the text itself: its sketch, its position and its keys.
 const BESIDE_A_TEXT: u64 = 600;
@@ -159,7 +158,7 @@ impl ComponentResolver {
     /// after many repeats of its component, or if resolving earlier documents fails.
     pub fn add_document(&mut self, document: ComponentDocument<'_>) -> Result<()> {
         if self.component != Some(document.component) {
-            if self.walked || self.held.texts.len() >= TOGETHER {
+            if self.walked || self.held.texts.len() >= MAX_TEXT_BYTES {
                 self.resolve_pending()?;
                 self.verdicts.clear();
             }
@@ -324,11 +323,11 @@ impl<'s> ComponentWalk<'s> {
         }
     }
 
-    fn match_corpus<'a>(&'a self, texts: &'a dyn DocumentSource) -> MatchCorpus<'a> {
+    fn match_corpus(&self) -> MatchCorpus<'_> {
         MatchCorpus {
             plan: &self.setup.plan,
             sketches: &self.sketches,
-            texts,
+            texts: self,
             order: None,
             partitions: self.parts.as_deref(),
             window: None,
@@ -354,7 +353,7 @@ impl<'s> ComponentWalk<'s> {
             0 => CopyPairs::None,
             _ => CopyPairs::All,
         };
-        find_pairs(&self.match_corpus(&AtHand(self)), copies, visit, &|_| {})?;
+        find_pairs(&self.match_corpus(), copies, visit, &|_| {})?;
         Ok(())
     }
 
@@ -363,7 +362,7 @@ impl<'s> ComponentWalk<'s> {
         removed: &mut Vec<ShuffleRemoval>,
         verdicts: &mut HashMap<TextName, TextVerdict>,
     ) -> Result<()> {
-        let outcome = find_verdicts(&self.match_corpus(&AtHand(self)), &|_| {})?;
+        let outcome = find_verdicts(&self.match_corpus(), &|_| {})?;
         for removal in &outcome.removals {
             removed.push(ShuffleRemoval {
                 id: self.document_id(removal.document)?,
@@ -409,11 +408,10 @@ impl<'s> ComponentWalk<'s> {
             return Ok(());
         }
         let mut matches: HashMap<DocId, Vec<TextMatch>> = HashMap::new();
-        let texts = AtHand(self);
         let corpus = MatchCorpus {
             order: Some(&order),
             known_prefix: given,
-            ..self.match_corpus(&texts)
+            ..self.match_corpus()
         };
         let visit = |pair: MatchingPair| {
             let kept = &self.documents[pair.a.index()];
@@ -440,51 +438,16 @@ impl<'s> ComponentWalk<'s> {
 }
 
 impl TextReanalysis for ComponentWalk<'_> {
-    fn reanalyze(&self, document: DocId, visit: &mut dyn FnMut(&TextAnalysis<'_>)) {
+    fn reanalyze_text(
+        &self,
+        document: DocId,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
+    ) -> Result<()> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
         let text = &self.texts[self.documents[document.index()].text.clone()];
         visit(&self.setup.analyze_text(text, &mut scratch));
         pool().push(scratch);
-    }
-}
-
-/// A source of texts in memory, which are analysed again on demand.
-pub(super) trait TextReanalysis: Sync {
-    /// Calls `visit` with the analysis of a document.
-    fn reanalyze(&self, document: DocId, visit: &mut dyn FnMut(&TextAnalysis<'_>));
-}
-
-/// The features, weights and sequences of texts in memory.
-pub(super) struct AtHand<'a, T>(pub(super) &'a T);
-
-impl<T: TextReanalysis> DocumentSource for AtHand<'_, T> {
-    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.0
-            .reanalyze(document, &mut |analysis| analysis.append_features(into));
-        Ok(())
-    }
-
-    fn append_weighted_features(
-        &self,
-        document: DocId,
-        into: &mut Vec<WeightedFeature>,
-    ) -> Result<()> {
-        self.0
-            .reanalyze(document, &mut |analysis| analysis.weighted_features(into));
-        Ok(())
-    }
-
-    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        let mut take = |analysis: &TextAnalysis<'_>| into.extend_from_slice(analysis.characters());
-        self.0.reanalyze(document, &mut take);
-        Ok(())
-    }
-
-    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        let mut take =
-            |analysis: &TextAnalysis<'_>| into.extend_from_slice(analysis.token_values());
-        self.0.reanalyze(document, &mut take);
         Ok(())
     }
 }

@@ -10,11 +10,10 @@ use super::blocks::{
 use super::partitioning::{refuse_no_parts, send_by_part};
 use super::prefilter::PrefilterLayout;
 use super::{ShuffleDocument, ShuffleSetup, TextName};
-use crate::candidates::{
-    FeatureCounters, RarestFeatures, band_key, block_key, equal_text_key, smallest_key,
-};
+use crate::candidates::{FeatureCounters, RarestFeatures, SketchKeys, equal_text_key};
 use crate::error::{Error, Result};
 use crate::hash::mix_bits;
+use crate::similarity::SketchRef;
 use crate::sketch::DocumentSketches;
 use crate::text::{AnalysisScratch, TextAnalysis, TextState};
 use crate::types::DocId;
@@ -183,10 +182,10 @@ impl DocumentScatterer {
         {
             return;
         }
-        self.add_document_keys((name, part), at, rich);
+        self.add_document_keys((name, part), at);
         let joined = self.setup.plan.join_plan().is_some_and(|join| {
             let size = self.sketches.set_summary(at).size as usize;
-            rich && size > 0 && size <= join.reach
+            rich && size > 0 && size <= join.max_partner_features
         });
         if joined {
             self.add_features((name, part), analysis, at, 1);
@@ -217,7 +216,7 @@ impl DocumentScatterer {
         self.shuffle_blocks.bytes += 8 * (features.features.len() - start) + 84;
     }
 
-    fn add_document_keys(&mut self, (name, part): (TextName, u64), document: DocId, rich: bool) {
+    fn add_document_keys(&mut self, (name, part): (TextName, u64), document: DocId) {
         let Self {
             setup,
             sketches,
@@ -226,33 +225,14 @@ impl DocumentScatterer {
             ..
         } = self;
         keys.clear();
-        let plan = &setup.plan;
-        if plan.sentence_count().is_some() {
-            keys.push(mix_bits(
-                equal_text_key(sketches.text_key(document)) ^ TEXTS,
-            ));
-            keys.extend(sketches.sentence_signature(document).map(mix_bits));
+        let by_sentences = setup.plan.sentence_count().is_some();
+        if by_sentences {
+            let text = equal_text_key(sketches.text_key(document));
+            keys.push(mix_bits(text ^ TEXTS));
         }
-        if let (Some(bands), Some(signature)) =
-            (plan.band_plan(), sketches.minhash_signature(document))
-        {
-            keys.extend((0..bands.bands).map(|band| band_key(bands, band, signature)));
-        }
-        if let (Some(smallest), Some(hashes)) =
-            (plan.bottom_k_plan(), sketches.smallest_hashes(document))
-        {
-            let meeting = hashes.iter().take(smallest.meeting);
-            keys.extend(meeting.map(|&hash| smallest_key(hash)));
-        }
-        if let (Some(distance), true) = (plan.distance(), rich) {
-            let fingerprint = sketches.fingerprint(document).unwrap_or(0);
-            let blocks = plan.block_plan().unwrap_or(crate::plan::BlockPlan {
-                count: distance.get() + 1,
-                bits: plan.fingerprint_bits(),
-            });
-            let masks = blocks.block_masks().enumerate();
-            keys.extend(masks.map(|(at, mask)| block_key(at, fingerprint & mask)));
-        }
+        SketchKeys::new(&setup.plan).visit_keys(SketchRef { sketches, document }, |key| {
+            keys.push(if by_sentences { mix_bits(key) } else { key });
+        });
         if keys.is_empty() {
             return;
         }

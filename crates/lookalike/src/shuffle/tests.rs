@@ -7,9 +7,8 @@ use std::sync::Arc;
 use lookalike_oracle::effort::choose_effort;
 
 use super::gather::BucketLimits;
-use super::resolve::{AtHand, TextReanalysis};
 use super::*;
-use crate::dedup::{CopyPairs, MatchCorpus, find_pairs, find_verdicts};
+use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs, find_verdicts};
 use crate::plan::{CandidateRule, MatchMethod};
 use crate::text::{AnalysisScratch, TextAnalysis};
 use crate::types::Threshold;
@@ -272,9 +271,14 @@ fn settle(setup: &Arc<ShuffleSetup>, documents: &[Held], members: &Arc<Component
 struct Plain<'a>(&'a ShuffleSetup, &'a [Held]);
 
 impl TextReanalysis for Plain<'_> {
-    fn reanalyze(&self, document: DocId, visit: &mut dyn FnMut(&TextAnalysis<'_>)) {
+    fn reanalyze_text(
+        &self,
+        document: DocId,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
+    ) -> Result<()> {
         let text = &self.1[document.index()].text;
         visit(&self.0.analyze_text(text, &mut AnalysisScratch::default()));
+        Ok(())
     }
 }
 
@@ -314,7 +318,7 @@ fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
     let corpus = MatchCorpus {
         plan: &setup.plan,
         sketches: &sketches,
-        texts: &AtHand(&Plain(setup, &documents)),
+        texts: &Plain(setup, &documents),
         order: None,
         partitions: setup.bounds.within.then_some(&parts),
         window: None,

@@ -22,23 +22,23 @@
 //! pairs of a feature and its weight follow (8 + 8 each). There may be fewer pairs than features. All
 //! numbers are little-endian.
 
-use super::verifier::{PairInputs, PairPredicate, Route, SketchRef};
+use super::document_lists::DocumentList;
+use super::pair_predicate::{PairInputs, PairPredicate, Route, SketchRef};
 use crate::arch::Cpu;
 use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
-use crate::dedup::DocumentList;
 use crate::error::Result;
-use crate::plan::{LEAST_CANDIDATES, MatchPlan, SHORT, SimilarityMeasure};
+use crate::plan::{EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SHORT, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::similarity::WeightedFeature;
+use crate::similarity::{StepBudget, WeightedFeature};
 use crate::sketch::MinHasher;
 use crate::sketch::{DocumentSketcher, DocumentSketches, STATES};
 use crate::text::{AnalysisExtras, TextAnalysis, TextState};
 use crate::types::{DocId, Similarity};
 
 /// Largest number of features at which a record yields a bucket key for each feature. The exact join
-/// reaches this far at the threshold [`LEAST_CANDIDATES`]; searches whose join reaches further are
+/// reaches this far at the threshold [`LOWEST_CANDIDATE_THRESHOLD`]; searches whose join reaches further are
 /// refused.
-pub const MOST_INDEXED: usize = (SHORT as f64 / LEAST_CANDIDATES) as usize + 1;
+pub const MOST_INDEXED: usize = (SHORT as f64 / LOWEST_CANDIDATE_THRESHOLD) as usize + 1;
 
 /// Bytes of a record before its features.
 const HEADER: usize = 22;
@@ -176,6 +176,13 @@ impl ComparedDocument {
             document: ALONE,
         }
     }
+
+    fn clear_lists(&mut self) {
+        self.features.clear();
+        self.weighted.clear();
+        self.characters.clear();
+        self.words.clear();
+    }
 }
 
 impl PairInputs for ComparedDocument {
@@ -236,17 +243,32 @@ impl DocumentComparer {
             sketches,
             ..ComparedDocument::default()
         };
-        if analysis.state == TextState::Fingerprintable {
-            analysis.append_features(&mut document.features);
-        }
-        if self.plan.match_settings().measure == SimilarityMeasure::Cosine {
-            analysis.weighted_features(&mut document.weighted);
-        }
-        if self.needs_texts() {
-            document.characters.extend_from_slice(analysis.characters());
-            document.words.extend_from_slice(analysis.token_values());
-        }
+        self.fill_lists(analysis, &mut document);
         document
+    }
+
+    /// Overwrites the lists of a document by which the plan verifies candidates. The sketches, by which it
+    /// finds them, stay as they are.
+    pub fn fill_lists(&self, analysis: &TextAnalysis<'_>, into: &mut ComparedDocument) {
+        into.clear_lists();
+        let plan = &self.plan;
+        if plan.compares_features() && analysis.state == TextState::Fingerprintable {
+            analysis.append_features(&mut into.features);
+        }
+        match plan.match_settings().measure {
+            SimilarityMeasure::Cosine => {
+                analysis.weighted_features(&mut into.weighted);
+            }
+            SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => match plan.match_settings().unit {
+                EditUnit::Characters => into.characters.extend_from_slice(analysis.characters()),
+                EditUnit::Words => into.words.extend_from_slice(analysis.token_values()),
+            },
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Sketch => {}
+        }
     }
 
     /// Restores a document from its record, and from its signature if it has one, and overwrites
@@ -288,7 +310,10 @@ impl DocumentComparer {
     /// how many of them must be probed, where any of them serve; 0 if the document does not take part.
     pub fn feature_keys(&self, document: &ComparedDocument, into: &mut Vec<u64>) -> usize {
         let features = &document.features;
-        let reach = self.plan.join_plan().map_or(0, |join| join.reach);
+        let reach = self
+            .plan
+            .join_plan()
+            .map_or(0, |join| join.max_partner_features);
         if features.is_empty() || features.len() > reach {
             return 0;
         }
@@ -308,6 +333,19 @@ impl DocumentComparer {
         if let Some(bands) = self.plan.band_plan() {
             (0..bands.bands).for_each(|band| visit(band_key(bands, band, signature)));
         }
+    }
+
+    /// Returns the similarity of two documents by the measure of the plan if it reaches the threshold. They
+    /// need not be candidates of the plan.
+    ///
+    /// # Errors
+    /// Fails if sequences are too long to be compared.
+    pub fn verify_documents(
+        &self,
+        a: &ComparedDocument,
+        b: &ComparedDocument,
+    ) -> Result<Option<Similarity>> {
+        PairPredicate::new(&self.plan).verify_inputs(a, b, &mut StepBudget::unlimited())
     }
 
     /// Returns the route and the similarity of two documents if they match.

@@ -18,10 +18,11 @@
 mod budget;
 mod cosine;
 mod document_comparer;
+mod document_lists;
 mod edit;
 mod jaccard;
+mod pair_predicate;
 mod substring;
-pub(crate) mod verifier;
 
 pub use budget::StepBudget;
 pub use cosine::{WeightedFeature, cosine_similarity, euclidean_distance};
@@ -32,10 +33,11 @@ pub use edit::{MOST_STEPS, SequenceSymbol, indel_distance, levenshtein_distance}
 pub use jaccard::{containment_index, intersection, jaccard_index};
 pub use substring::{MOST_SYMBOLS, longest_common_substring};
 
-pub use verifier::{DocumentMatch, Route};
+pub use pair_predicate::{DocumentMatch, Route};
 
+pub(crate) use document_lists::{DocumentList, DocumentListCache};
 pub(crate) use edit::SequenceOutline;
-pub(crate) use verifier::{PairInputs, PairPredicate, PairVerifier, SketchRef};
+pub(crate) use pair_predicate::{PairInputs, PairPredicate, SketchRef};
 
 use crate::error::Result;
 use crate::plan::{MatchPlan, SimilarityMeasure};
@@ -151,8 +153,8 @@ pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Simi
     if plan.match_settings().measure == SimilarityMeasure::Containment {
         let shared = intersection(a, b);
         let union = a.len() + b.len() - shared;
-        let near =
-            !plan.finds_by_features() || plan.candidate_threshold().admits_ratio(shared, union);
+        let near = !plan.has_candidate_threshold()
+            || plan.candidate_threshold().admits_ratio(shared, union);
         let passes = near && threshold.admits_ratio(shared, less.len());
         return passes.then(|| Similarity::from_ratio(shared, less.len()));
     }

@@ -313,7 +313,7 @@ impl DocumentSketcher {
         let size = self.add_features(analysis, to, see);
         let mut seen = size != LONG;
         if let Some(minhash) = &self.minhash {
-            let short = self.plan.join_plan().map_or(0, |join| join.short);
+            let short = self.plan.join_plan().map_or(0, |join| join.max_features);
             let at = if analysis.state == TextState::Fingerprintable && size as usize > short {
                 let start = to.signatures.len();
                 to.signatures.resize(start + to.slots, 0);
@@ -353,7 +353,7 @@ impl DocumentSketcher {
         }
         if let Some(smallest) = self.plan.bottom_k_plan() {
             if analysis.state == TextState::Fingerprintable {
-                smallest_features(analysis, smallest.kept, &mut to.smallest);
+                smallest_features(analysis, smallest.hashes, &mut to.smallest);
             }
             to.smallest_ends.push(to.smallest.len());
         }
@@ -395,7 +395,7 @@ impl DocumentSketcher {
             };
         };
         let start = to.features.len();
-        let short = !analysis.has_more_features_than(join.reach);
+        let short = !analysis.has_more_features_than(join.max_partner_features);
         if short {
             analysis.append_features(&mut to.features);
             see(&to.features[start..]);
@@ -483,14 +483,14 @@ impl DocumentSketcher {
         to.states.push(state);
         let mut size = features.len() as u32;
         if let Some(join) = self.plan.join_plan() {
-            let is_long = features.len() > join.reach;
+            let is_long = features.len() > join.max_partner_features;
             let joined = if is_long { &[] } else { features };
             size = if is_long { LONG } else { size };
             to.summaries.clear();
             to.summaries.push(SetSummary::new(key, size, joined));
         }
         if self.minhash.is_some() {
-            let short = self.plan.join_plan().map_or(0, |join| join.short);
+            let short = self.plan.join_plan().map_or(0, |join| join.max_features);
             let signature = signature.filter(|_| size as usize > short);
             to.signatures.clear();
             to.signatures
@@ -515,7 +515,7 @@ impl DocumentSketcher {
             .push(*STATES.get(usize::from(reader.read_array::<1>()?[0]))?);
         if let Some(join) = self.plan.join_plan() {
             let size = u32::from_le_bytes(reader.read_array()?);
-            if size != LONG && size as usize > join.reach {
+            if size != LONG && size as usize > join.max_partner_features {
                 return None;
             }
             let features = if size == LONG { 0 } else { size };

@@ -6,19 +6,18 @@
 use super::partitions::TimePartitions;
 use super::rarity::{NewestOrder, ProbeKey, RarityOrders};
 use super::sketched_document::SketchedDocument;
-use crate::candidates::{BucketSide, band_key, block_key, equal_text_key, smallest_key};
-use crate::plan::{BlockPlan, MatchPlan};
+use crate::candidates::{BucketSide, SketchKeys, equal_text_key};
+use crate::plan::MatchPlan;
 use crate::text::TextState;
 
 /// Makes the bucket keys under which documents are inserted, on any thread. It has the order of
 /// features of one moment. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct KeyExtractor {
-    plan: MatchPlan,
     /// `true` if fingerprints, equal ones included, are found by an index of their own.
     codes: bool,
-    /// Blocks of bits, if fingerprints are not found by an index.
-    blocks: Option<BlockPlan>,
+    /// Keys of the sketches, except of fingerprints that have such an index.
+    sketch_keys: SketchKeys,
     /// Order of features that selects the rare ones, if the plan has an exact join.
     newest: Option<NewestOrder>,
     /// Number of orders of features before this one.
@@ -62,24 +61,7 @@ impl KeyExtractor {
     fn sketch_keys(&self, document: &SketchedDocument) -> Vec<u64> {
         let mut keys: Vec<u64> = self.text_key(document).into_iter().collect();
         let sketched = document.sketch_ref();
-        if let (Some(bands), Some(signature)) = (self.plan.band_plan(), sketched.signature()) {
-            keys.extend((0..bands.bands).map(|band| band_key(bands, band, signature)));
-        }
-        if let (Some(blocks), Some(code)) = (self.blocks, document.fingerprint()) {
-            let masks = blocks.block_masks().enumerate();
-            keys.extend(masks.map(|(block, mask)| block_key(block, code & mask)));
-        }
-        if let (Some(_), Some(sentences)) =
-            (self.plan.sentence_count(), sketched.sentence_signature())
-        {
-            keys.push(sentences);
-        }
-        if let (Some(smallest), Some(hashes)) =
-            (self.plan.bottom_k_plan(), sketched.smallest_hashes())
-        {
-            let meeting = hashes.iter().take(smallest.meeting);
-            keys.extend(meeting.map(|&hash| smallest_key(hash)));
-        }
+        self.sketch_keys.visit_keys(sketched, |key| keys.push(key));
         keys
     }
 }
@@ -93,20 +75,15 @@ pub(super) struct StreamKeys {
 
 impl StreamKeys {
     pub(super) fn new(plan: &MatchPlan, codes: bool) -> Self {
-        let blocks = plan
-            .distance()
-            .filter(|_| !codes)
-            .map(|distance| BlockPlan {
-                count: distance.get() + 1,
-                bits: plan.fingerprint_bits(),
-            });
         let rarity = plan
             .join_plan()
             .map(|_| RarityOrders::new(plan.candidate_threshold()));
         let extractor = KeyExtractor {
-            plan: *plan,
             codes,
-            blocks,
+            sketch_keys: match codes {
+                true => SketchKeys::Nothing,
+                false => SketchKeys::new(plan),
+            },
             newest: rarity.as_ref().map(RarityOrders::newest_order),
             generation: 0,
         };

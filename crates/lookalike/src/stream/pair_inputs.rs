@@ -7,10 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use super::CandidateDocument;
 use super::partitions::DocumentSlot;
 use super::sketched_document::{DocumentPreparer, SketchedDocument};
-use crate::dedup::{DocumentList, DocumentListCache};
 use crate::error::{Error, Result};
-use crate::similarity::PairInputs;
-use crate::similarity::WeightedFeature;
+use crate::similarity::{DocumentList, DocumentListCache, PairInputs, WeightedFeature};
 use crate::text::{AnalysisScratch, TextAnalysis};
 
 /// A source of the texts of kept documents.

@@ -12,7 +12,6 @@ use crate::dedup::{self, MatchCorpus, find_verdicts};
 use crate::error::ErrorKind;
 use crate::hash::mix_bits;
 use crate::plan::{CandidateRule, EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
-use crate::similarity::WeightedFeature;
 use crate::sketch::{DocumentSketcher, DocumentSketches};
 use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextToken};
 use crate::types::Threshold;
@@ -200,33 +199,15 @@ impl Stream {
 /// The texts of a batch.
 struct Batch<'a>(&'a TextAnalyzer, &'a [String]);
 
-impl Batch<'_> {
-    fn analyzed(&self, document: DocId, visit: impl FnOnce(&TextAnalysis<'_>)) -> Result<()> {
+impl dedup::TextReanalysis for Batch<'_> {
+    fn reanalyze_text(
+        &self,
+        document: DocId,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
+    ) -> Result<()> {
         let text = &self.1[document.index()];
         visit(&self.0.analyze_text(text, &mut AnalysisScratch::default()));
         Ok(())
-    }
-}
-
-impl dedup::DocumentSource for Batch<'_> {
-    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.analyzed(document, |analysis| analysis.append_features(into))
-    }
-
-    fn append_weighted_features(
-        &self,
-        document: DocId,
-        into: &mut Vec<WeightedFeature>,
-    ) -> Result<()> {
-        self.analyzed(document, |analysis| analysis.weighted_features(into))
-    }
-
-    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        self.analyzed(document, |it| into.extend_from_slice(it.characters()))
-    }
-
-    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.analyzed(document, |it| into.extend_from_slice(it.token_values()))
     }
 }
 

@@ -95,9 +95,6 @@ fn compares_texts_error(plan: &MatchPlan, spelling: OptionSpelling) -> Error {
     Error::usage_error(format!(
         "{} compares sets of features, and {} compares texts: use jaccard or containment",
         spelling.spell_option("audit"),
-        spelling.spell_choice(
-            "measure",
-            super::measure_name(plan.match_settings().measure)
-        )
+        spelling.spell_choice("measure", plan.match_settings().measure.name())
     ))
 }

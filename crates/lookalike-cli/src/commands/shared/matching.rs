@@ -9,10 +9,7 @@ use lookalike::plan::{
     CandidateRule, EditUnit, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure,
 };
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::match_options::{
-    CANDIDATES, MEASURES, METHODS, MatchOptions, OptionSpelling, UNITS, candidates_name,
-    check_unit, measure_name, method_name, unit_name,
-};
+use lookalike_batch::match_options::{MatchOptions, OptionSpelling, check_unit};
 
 use super::inputs::{ReadingArgs, check_has_text};
 use super::recipes::{RecipeChangeArgs, load_recipe};
@@ -93,45 +90,55 @@ impl From<&MatchRuleArgs> for MatchOptions {
 
 /// Returns the parser of a method, which has a help text for each.
 pub(crate) fn method_parser() -> impl TypedValueParser<Value = MatchMethod> {
-    choice_parser(&METHODS, method_name, |method| match method {
-        MatchMethod::Auto => "Exact join for short documents, MinHash for all others",
-        MatchMethod::MinHash => "MinHash bands for all documents",
-        MatchMethod::SimHash => "SimHash fingerprints that differ in few bits",
-        MatchMethod::Exact => "Equality of the texts after normalisation",
-        MatchMethod::Join => {
-            "Exact join of all documents, on all threads: finds every pair that shares enough features \
+    choice_parser(
+        &MatchMethod::ALL,
+        MatchMethod::name,
+        |method| match method {
+            MatchMethod::Auto => "Exact join for short documents, MinHash for all others",
+            MatchMethod::MinHash => "MinHash bands for all documents",
+            MatchMethod::SimHash => "SimHash fingerprints that differ in few bits",
+            MatchMethod::Exact => "Equality of the texts after normalisation",
+            MatchMethod::Join => {
+                "Exact join of all documents, on all threads: finds every pair that shares enough features \
              for the measure (--explain-plan prints how many); slow for long texts"
-        }
-        MatchMethod::Sentences => "Equality of the longest sentences",
-        MatchMethod::BottomK => "Bottom-k sketches that share one of the smallest feature hashes",
-    })
+            }
+            MatchMethod::Sentences => "Equality of the longest sentences",
+            MatchMethod::BottomK => {
+                "Bottom-k sketches that share one of the smallest feature hashes"
+            }
+        },
+    )
 }
 
 /// Returns the parser of a measure.
 pub(crate) fn measure_parser() -> impl TypedValueParser<Value = SimilarityMeasure> {
-    choice_parser(&MEASURES, measure_name, |measure| match measure {
-        SimilarityMeasure::Jaccard => "Shared features ÷ all features of both",
-        SimilarityMeasure::Containment => "Shared features ÷ features of the smaller document",
-        SimilarityMeasure::Cosine => {
-            "Cosine of the features, weighted by frequency or by given weights"
-        }
-        SimilarityMeasure::Levenshtein => {
-            "1 − (insertions, deletions and substitutions) ÷ length of the longer text"
-        }
-        SimilarityMeasure::Indel => "1 − (insertions and deletions) ÷ length of both texts",
-        SimilarityMeasure::Substring => {
-            "Twice the length of the longest common substring ÷ length of both texts"
-        }
-        SimilarityMeasure::Sketch => {
-            "No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits \
+    choice_parser(
+        &SimilarityMeasure::ALL,
+        SimilarityMeasure::name,
+        |measure| match measure {
+            SimilarityMeasure::Jaccard => "Shared features ÷ all features of both",
+            SimilarityMeasure::Containment => "Shared features ÷ features of the smaller document",
+            SimilarityMeasure::Cosine => {
+                "Cosine of the features, weighted by frequency or by given weights"
+            }
+            SimilarityMeasure::Levenshtein => {
+                "1 − (insertions, deletions and substitutions) ÷ length of the longer text"
+            }
+            SimilarityMeasure::Indel => "1 − (insertions and deletions) ÷ length of both texts",
+            SimilarityMeasure::Substring => {
+                "Twice the length of the longest common substring ÷ length of both texts"
+            }
+            SimilarityMeasure::Sketch => {
+                "No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits \
              (SimHash), the estimate of the smallest hashes (bottomk), or 1 for the same longest sentences"
-        }
-    })
+            }
+        },
+    )
 }
 
 /// Returns the parser of a unit of edits and lengths.
 pub(crate) fn unit_parser() -> impl TypedValueParser<Value = EditUnit> {
-    choice_parser(&UNITS, unit_name, |unit| match unit {
+    choice_parser(&EditUnit::ALL, EditUnit::name, |unit| match unit {
         EditUnit::Characters => "Characters of the normalised text",
         EditUnit::Words => {
             "Tokens of the recipe: words, and characters of scripts written without spaces"
@@ -142,8 +149,8 @@ pub(crate) fn unit_parser() -> impl TypedValueParser<Value = EditUnit> {
 /// Returns the parser of a rule for candidate fingerprints.
 pub(crate) fn candidates_parser() -> impl TypedValueParser<Value = CandidateRule> {
     choice_parser(
-        &CANDIDATES,
-        candidates_name,
+        &CandidateRule::ALL,
+        CandidateRule::name,
         |candidates| match candidates {
             CandidateRule::Distance => "Fingerprints within the distance",
             CandidateRule::Blocks => {

@@ -9,9 +9,9 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::dedup::SurveyKind;
 use lookalike::plan::{
-    BandPlan, BottomKPlan, EditUnit, LEAST_CANDIDATES, MatchPlan, SimilarityMeasure,
+    BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SimilarityMeasure,
 };
-use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings, measure_name};
+use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings};
 use serde_json::{Value, json};
 
 use super::matching::recipe_and_plan;
@@ -205,7 +205,7 @@ impl RecallCurve {
     fn recall_at(&self, similarity: f64) -> f64 {
         match self.kind {
             CurveKind::Bands { bands, slots } => {
-                let differing = (slots - bands.least_equal) as u32;
+                let differing = (slots - bands.min_equal_slots) as u32;
                 bands.expected_recall(similarity).min(binomial_at_most(
                     differing,
                     slots as u32,
@@ -213,8 +213,8 @@ impl RecallCurve {
                 ))
             }
             CurveKind::Smallest(smallest) => {
-                let differing = (smallest.kept - smallest.least_equal) as u32;
-                let near = binomial_at_most(differing, smallest.kept as u32, 1.0 - similarity);
+                let differing = (smallest.hashes - smallest.min_shared_hashes) as u32;
+                let near = binomial_at_most(differing, smallest.hashes as u32, 1.0 - similarity);
                 smallest.expected_recall(similarity).min(near)
             }
             CurveKind::Distance { most, bits } => {
@@ -300,7 +300,10 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
 fn describe_predicate(plan: &MatchPlan) -> String {
     let threshold = plan.threshold().get();
     let measure = plan.match_settings().measure;
-    if !plan.finds_by_features() && plan.distance().is_none() && plan.sentence_count().is_none() {
+    if !plan.has_candidate_threshold()
+        && plan.distance().is_none()
+        && plan.sentence_count().is_none()
+    {
         return "texts that are equal after normalisation".to_owned();
     }
     if measure == SimilarityMeasure::Sketch {
@@ -339,11 +342,13 @@ fn describe_unchecked(plan: &MatchPlan, threshold: f64) -> String {
 
 /// Describes the pairs for which a measure other than the Jaccard index is computed.
 fn describe_candidates(plan: &MatchPlan) -> String {
-    if plan.match_settings().measure == SimilarityMeasure::Jaccard || !plan.finds_by_features() {
+    if plan.match_settings().measure == SimilarityMeasure::Jaccard
+        || !plan.has_candidate_threshold()
+    {
         return String::new();
     }
     let least = plan.candidate_threshold().get();
-    let floor = plan.sequence_measure().is_some() && least <= LEAST_CANDIDATES;
+    let floor = plan.sequence_measure().is_some() && least <= LOWEST_CANDIDATE_THRESHOLD;
     let why = if floor {
         ", the lowest that is searched for: edits can leave less"
     } else {
@@ -361,7 +366,7 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
         let who = if plan.band_plan().is_some() {
             format!(
                 "documents of up to {} features with those of up to {}",
-                join.short, join.reach
+                join.max_features, join.max_partner_features
             )
         } else {
             "all documents".to_owned()
@@ -382,7 +387,7 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
                 bands.bands,
                 bands.rows,
                 plan.signature_slots(),
-                bands.least_equal
+                bands.min_equal_slots
             ),
         ));
     }
@@ -412,7 +417,7 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
         let route = format!(
             "documents that share one of their {} smallest hashes; of {} stored, pairs that share \
              fewer than {} of the smallest of both are skipped",
-            smallest.meeting, smallest.kept, smallest.least_equal
+            smallest.bucket_keys, smallest.hashes, smallest.min_shared_hashes
         );
         routes.push(("bottom-k", route));
     }
@@ -425,7 +430,7 @@ fn describe_memory(plan: &MatchPlan) -> String {
         (bytes, Some(join)) => {
             format!(
                 ", {bytes} more per document with more than {} features",
-                join.short
+                join.max_features
             )
         }
         (bytes, None) => format!(", {bytes} more per sketch"),
@@ -441,7 +446,7 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         "recipe": recipe.name,
         "recipe_id": recipe.recipe_id().to_string(),
         "threshold": plan.threshold().get(),
-        "measure": measure_name(settings.measure),
+        "measure": settings.measure.name(),
         "unit": plan.sequence_measure().map(|_| match settings.unit {
             EditUnit::Characters => "characters",
             EditUnit::Words => "words",
@@ -450,13 +455,13 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         "join": plan.join_plan().map(|join| if joins_all {
             json!({ "max_features": null, "max_partner_features": null })
         } else {
-            json!({ "max_features": join.short, "max_partner_features": join.reach })
+            json!({ "max_features": join.max_features, "max_partner_features": join.max_partner_features })
         }),
         "minhash": plan.band_plan().map(|bands| json!({
             "bands": bands.bands,
             "rows": bands.rows,
             "slots": plan.signature_slots(),
-            "min_equal_slots": bands.least_equal,
+            "min_equal_slots": bands.min_equal_slots,
         })),
         "simhash": plan.distance().map(|distance| json!({
             "distance": distance.get(),
@@ -465,9 +470,9 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
         })),
         "sentences": plan.sentence_count(),
         "bottomk": plan.bottom_k_plan().map(|smallest| json!({
-            "bucket_keys": smallest.meeting,
-            "hashes": smallest.kept,
-            "min_shared_hashes": smallest.least_equal,
+            "bucket_keys": smallest.bucket_keys,
+            "hashes": smallest.hashes,
+            "min_shared_hashes": smallest.min_shared_hashes,
         })),
         "recall": curve.map(|curve| curve.sample_points().into_iter().map(|(similarity, recall)| json!({
             "similarity": similarity,

@@ -9,9 +9,7 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::plan::{EditUnit, MatchMethod, MatchSettings, SimilarityMeasure};
 use lookalike::quality::evaluate::{SweptParameter, TuningGoal};
-use lookalike_batch::run::{
-    self, RemovedShare, SettingPrice, TuneSummary, TunedSummary, measure_name, method_name,
-};
+use lookalike_batch::run::{self, RemovedShare, SettingPrice, TuneSummary, TunedSummary};
 use lookalike_io::sink::{ByteWriter, OutputTarget};
 use serde_json::json;
 
@@ -153,10 +151,10 @@ fn matching_options(matching: &MatchSettings) -> String {
     let usual = MatchSettings::default();
     let mut text = String::new();
     if matching.method != usual.method {
-        let _ = write!(text, " --method {}", method_name(matching.method));
+        let _ = write!(text, " --method {}", matching.method.name());
     }
     if matching.measure != usual.measure {
-        let _ = write!(text, " --verify {}", measure_name(matching.measure));
+        let _ = write!(text, " --verify {}", matching.measure.name());
     }
     let in_words = matching.unit == EditUnit::Words;
     if in_words && matching.measure.sequence_measure().is_some() {

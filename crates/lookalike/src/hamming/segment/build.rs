@@ -65,15 +65,15 @@ pub(super) fn build_segment<C: FingerprintCode>(
             ),
         ));
     }
-    let anatomy = FingerprintLayout::new(plan);
-    let first = build_first(plan, &anatomy, codes)?;
+    let code_layout = FingerprintLayout::new(plan);
+    let first = build_first(plan, &code_layout, codes)?;
     let mut tables = vec![first.table];
     for table in 1..plan.plan_tables().len() {
-        tables.push(build_other(plan, &anatomy, table, codes)?);
+        tables.push(build_other(plan, &code_layout, table, codes)?);
     }
     Ok(HammingSegment {
         plan: plan.clone(),
-        anatomy,
+        code_layout,
         rows,
         distinct: first.distinct,
         tables,
@@ -110,12 +110,12 @@ struct FirstTable {
 
 fn build_first<C: FingerprintCode>(
     plan: &HammingPlan,
-    anatomy: &FingerprintLayout,
+    code_layout: &FingerprintLayout,
     codes: &(impl CodeSource<C> + ?Sized),
 ) -> Result<FirstTable> {
     let rows = codes.code_count();
     let key = plan.plan_tables()[0].key;
-    let width = anatomy.rest_bytes();
+    let width = code_layout.rest_bytes();
     let mut writer = SegmentTableWriter::new(plan.bucket_layout(), &key, rows, true)?;
     let mut rests = ColumnMut::<u8>::allocate_zeroed(rows * width)?;
     let mut ids = ColumnMut::<u32>::allocate_zeroed(rows)?;
@@ -138,7 +138,7 @@ fn build_first<C: FingerprintCode>(
                         &parting,
                         part,
                         &key,
-                        anatomy,
+                        code_layout,
                         plan.bucket_layout(),
                         &entries,
                         scratch,
@@ -186,7 +186,7 @@ fn build_first<C: FingerprintCode>(
 
 fn build_other<C: FingerprintCode>(
     plan: &HammingPlan,
-    anatomy: &FingerprintLayout,
+    code_layout: &FingerprintLayout,
     table: usize,
     codes: &(impl CodeSource<C> + ?Sized),
 ) -> Result<TableColumns> {
@@ -195,7 +195,7 @@ fn build_other<C: FingerprintCode>(
         SegmentTableWriter::new(plan.bucket_layout(), &key, codes.code_count(), false)?;
     let parting = BucketParting::new(&key, codes.code_count());
     let entry_of = |code: C, _: u32, bucket: BucketNumber| {
-        u64::from(bucket) << 32 | u64::from(anatomy.table_word(table, code))
+        u64::from(bucket) << 32 | u64::from(code_layout.table_word(table, code))
     };
     let counts = parting.count_rows(&key, codes);
     for slice in parting.part_slices::<u64>() {
@@ -459,7 +459,7 @@ fn sort_first<C: FingerprintCode>(
     parting: &BucketParting,
     part: usize,
     key: &BlockKey,
-    anatomy: &FingerprintLayout,
+    code_layout: &FingerprintLayout,
     layout: BucketLayout,
     entries: &[&[C::Entry]],
     scratch: &mut Vec<SortableCode<C>>,
@@ -480,11 +480,11 @@ fn sort_first<C: FingerprintCode>(
     scratch.resize(places.len(), SortableCode::default());
     for (&entry, &bucket) in entries.iter().copied().flatten().zip(&places) {
         let (code, row) = C::unpack_entry(entry);
-        let word = anatomy.table_word(0, code);
+        let word = code_layout.table_word(0, code);
         scratch[next[bucket as usize] as usize] = SortableCode { word, row, code };
         next[bucket as usize] += 1;
     }
-    let width = anatomy.rest_bytes();
+    let width = code_layout.rest_bytes();
     let mut sorted = FirstPart {
         table: TablePart::with_capacity(places.len(), parting.buckets_per_part(), layout),
         rests: Vec::with_capacity(places.len() * width),
@@ -494,7 +494,7 @@ fn sort_first<C: FingerprintCode>(
     for bucket in 0..parting.buckets_per_part() {
         let entries = &mut scratch[starts[bucket] as usize..starts[bucket + 1] as usize];
         entries.sort_unstable_by_key(|entry| (entry.word, entry.code, entry.row));
-        sorted.push_bucket(entries, anatomy, layout);
+        sorted.push_bucket(entries, code_layout, layout);
     }
     sorted
 }
@@ -505,14 +505,14 @@ impl FirstPart {
     fn push_bucket<C: FingerprintCode>(
         &mut self,
         entries: &[SortableCode<C>],
-        anatomy: &FingerprintLayout,
+        code_layout: &FingerprintLayout,
         layout: BucketLayout,
     ) {
         let start = self.table.words.len();
-        let width = anatomy.rest_bytes();
+        let width = code_layout.rest_bytes();
         for same in entries.chunk_by(|a, b| a.code == b.code) {
             self.table.words.push(same[0].word);
-            let rest = anatomy.rest_bits(same[0].code).to_le_bytes();
+            let rest = code_layout.rest_bits(same[0].code).to_le_bytes();
             self.rests.extend_from_slice(&rest[..width]);
             if same.len() == 1 {
                 self.ids.push(same[0].row);

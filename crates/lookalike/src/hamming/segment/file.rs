@@ -295,7 +295,7 @@ fn parse_segment<C: FingerprintCode>(
         });
     }
     let segment = HammingSegment {
-        anatomy: FingerprintLayout::new(&plan),
+        code_layout: FingerprintLayout::new(&plan),
         plan,
         rows,
         distinct,
@@ -319,7 +319,7 @@ impl<C: FingerprintCode> HammingSegment<C> {
         self.rows < LISTED as usize
             && self.distinct <= self.rows
             && self.ids.len() == self.distinct
-            && self.rests.len() == self.distinct * self.anatomy.rest_bytes()
+            && self.rests.len() == self.distinct * self.code_layout.rest_bytes()
             && (0..self.tables.len()).all(|table| self.table_is_consistent(table))
             && self.ids_are_consistent()
     }

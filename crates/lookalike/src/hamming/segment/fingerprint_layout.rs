@@ -178,22 +178,22 @@ mod tests {
     use crate::types::Distance;
 
     fn check<C: FingerprintCode>(plan: &HammingPlan) {
-        let anatomy = FingerprintLayout::new(plan);
-        assert_eq!(anatomy.rest_bytes(), plan.rest_bytes(), "{plan}");
+        let code_layout = FingerprintLayout::new(plan);
+        assert_eq!(code_layout.rest_bytes(), plan.rest_bytes(), "{plan}");
         for seed in 0..300 {
             let wide = u128::from(mix_bits(seed)) << 64 | u128::from(mix_bits(seed + 1000));
             let code = C::narrow_from(wide & low_bits_mask(plan.fingerprint_bits()));
             let bucket = plan.plan_tables()[0].key.bucket_of(code);
-            let rest = anatomy.rest_bits(code);
-            assert_eq!(rest >> (8 * anatomy.rest_bytes()).min(127), 0);
+            let rest = code_layout.rest_bits(code);
+            assert_eq!(rest >> (8 * code_layout.rest_bytes()).min(127), 0);
             assert_eq!(
-                anatomy.restore_code::<C>(bucket, anatomy.table_word(0, code), rest),
+                code_layout.restore_code::<C>(bucket, code_layout.table_word(0, code), rest),
                 code,
                 "{plan}"
             );
             for table in 1..plan.plan_tables().len() {
                 assert_eq!(
-                    anatomy.home_bucket::<C>(anatomy.table_word(table, code)),
+                    code_layout.home_bucket::<C>(code_layout.table_word(table, code)),
                     bucket,
                     "{plan}"
                 );

@@ -62,7 +62,7 @@ const LISTED: u32 = 1 << 31;
 #[derive(Clone, Debug)]
 pub struct HammingSegment<C> {
     plan: HammingPlan,
-    anatomy: FingerprintLayout,
+    code_layout: FingerprintLayout,
     rows: usize,
     distinct: usize,
     tables: Vec<TableColumns>,
@@ -140,9 +140,11 @@ impl<C: FingerprintCode> HammingSegment<C> {
             let (start, end) = (directory[bucket] as usize, directory[bucket + 1] as usize);
             self.bucket_words(bucket as BucketNumber, start, end, &mut words);
             for (position, &word) in (start..end).zip(&words) {
-                let code =
-                    self.anatomy
-                        .restore_code(bucket as BucketNumber, word, self.rest_at(position));
+                let code = self.code_layout.restore_code(
+                    bucket as BucketNumber,
+                    word,
+                    self.rest_at(position),
+                );
                 for &row in rows_of_entry(ids[position], position, ids, lists) {
                     visit(row, code);
                 }
@@ -177,7 +179,7 @@ impl<C: FingerprintCode> HammingSegment<C> {
 
     #[inline(always)]
     fn rest_at(&self, position: usize) -> u128 {
-        read_rest(&self.rests, self.anatomy.rest_bytes(), position)
+        read_rest(&self.rests, self.code_layout.rest_bytes(), position)
     }
 }
 

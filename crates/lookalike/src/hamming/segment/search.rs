@@ -204,7 +204,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             segment,
             parts: parts.collect(),
             rests: &segment.rests,
-            rest_bytes: segment.anatomy.rest_bytes(),
+            rest_bytes: segment.code_layout.rest_bytes(),
             ids: &segment.ids,
             lists: &segment.lists,
             most: search.distance.map_or(C::BITS, Distance::get),
@@ -251,7 +251,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             };
             for (table, probes) in state.probes[at % RING].iter().enumerate() {
                 let part = &self.parts[table];
-                let word = self.segment.anatomy.table_word(table, group[at]);
+                let word = self.segment.code_layout.table_word(table, group[at]);
                 for probe in probes {
                     let line = &part.lines[probe.bucket as usize];
                     let near = arch.near(line, word, probe.most);
@@ -322,7 +322,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             let part = &self.parts[table];
             let word = self
                 .segment
-                .anatomy
+                .code_layout
                 .table_word(table, group[overflowing.query as usize]);
             let first = overflowing.line as usize;
             let count = part.overflow[first].0[0] as usize;
@@ -381,7 +381,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             };
             for (table, probes) in state.probes[at % RING].iter().enumerate() {
                 let part = &self.parts[table];
-                let word = self.segment.anatomy.table_word(table, group[at]);
+                let word = self.segment.code_layout.table_word(table, group[at]);
                 for probe in probes {
                     let (start, end) = (probe.start as usize, probe.end as usize);
                     for line in start / LINE..end.div_ceil(LINE) {
@@ -420,7 +420,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             near.home = if near.table == 0 {
                 near.bucket
             } else {
-                self.segment.anatomy.home_bucket::<C>(near.word)
+                self.segment.code_layout.home_bucket::<C>(near.word)
             };
             prefetch(&first.directory[near.home as usize]);
             if near.table > 0 && self.segment.plan.bucket_layout() == BucketLayout::Lines {
@@ -455,7 +455,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             if near.table > 0 {
                 let query = self
                     .segment
-                    .anatomy
+                    .code_layout
                     .table_word(0, group[near.query as usize]);
                 self.visit_home_entries(arch, near.home, (start, end), query, |position, word| {
                     push(position, word, candidates);
@@ -557,7 +557,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
             let rest = read_rest(self.rests, self.rest_bytes, position);
             let code: C = self
                 .segment
-                .anatomy
+                .code_layout
                 .restore_code(near.home, candidate.word, rest);
             let differing = code.differing_bits(query);
             let distance = differing.count_ones();
@@ -592,7 +592,7 @@ impl<'a, C: FingerprintCode> SearchTables<'a, C> {
         sees(&&tables[at])
             && !tables[..at].iter().any(|table| sees(&table))
             && (at == 0
-                || (self.segment.anatomy.table_word(at, code) == near.word
+                || (self.segment.code_layout.table_word(at, code) == near.word
                     && tables[at].key.bucket_of(code) == near.bucket))
     }
 }

@@ -151,7 +151,9 @@ impl DrawnSample {
     pub fn new(plan: &MatchPlan, floor: Threshold) -> Option<Self> {
         let measure = match plan.match_settings().measure {
             SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => SetMeasure::Jaccard,
-            SimilarityMeasure::Containment if plan.finds_by_features() => SetMeasure::Containment,
+            SimilarityMeasure::Containment if plan.has_candidate_threshold() => {
+                SetMeasure::Containment
+            }
             _ => return None,
         };
         // Containment is searched for down to a lower Jaccard index.

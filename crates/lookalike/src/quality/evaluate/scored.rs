@@ -8,11 +8,10 @@ use super::curve::PrecisionRecallCurve;
 use super::labelled::{LabelledPair, LabelledTexts, MOST_PAIRS};
 use super::measure::PairScorer;
 use crate::arch::Cpu;
-use crate::dedup::{CopyPairs, DocumentSource, MatchCorpus, decide_pairs, find_pairs};
+use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, decide_pairs, find_pairs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{CandidateRule, MatchMethod, MatchPlan, MatchSettings, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::similarity::WeightedFeature;
 use crate::sketch::{DocumentSketcher, DocumentSketches};
 use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use crate::types::{DocId, Threshold};
@@ -375,43 +374,14 @@ struct TextReanalyzer<'a> {
     texts: &'a [String],
 }
 
-impl TextReanalyzer<'_> {
-    fn reanalyze_text(&self, document: DocId, visit: impl FnOnce(&TextAnalysis<'_>)) {
-        let text = &self.texts[document.index()];
-        visit(
-            &self
-                .analyzer
-                .analyze_text(text, &mut AnalysisScratch::default()),
-        );
-    }
-}
-
-impl DocumentSource for TextReanalyzer<'_> {
-    fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.reanalyze_text(document, |analysis| analysis.append_features(into));
-        Ok(())
-    }
-
-    fn append_weighted_features(
+impl TextReanalysis for TextReanalyzer<'_> {
+    fn reanalyze_text(
         &self,
         document: DocId,
-        into: &mut Vec<WeightedFeature>,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> Result<()> {
-        self.reanalyze_text(document, |analysis| analysis.weighted_features(into));
-        Ok(())
-    }
-
-    fn append_characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        self.reanalyze_text(document, |analysis| {
-            into.extend_from_slice(analysis.characters());
-        });
-        Ok(())
-    }
-
-    fn append_words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.reanalyze_text(document, |analysis| {
-            into.extend_from_slice(analysis.token_values());
-        });
+        let (text, mut scratch) = (&self.texts[document.index()], AnalysisScratch::default());
+        visit(&self.analyzer.analyze_text(text, &mut scratch));
         Ok(())
     }
 }

@@ -127,11 +127,8 @@ pub fn contenders(
     add(&recipes, MatchMethod::Auto, SimilarityMeasure::Cosine);
     other_weights.retain(|recipe| recipe.simhash.weights.needs_table());
     add(&other_weights, MatchMethod::Auto, SimilarityMeasure::Cosine);
-    for measure in [
-        SimilarityMeasure::Levenshtein,
-        SimilarityMeasure::Indel,
-        SimilarityMeasure::Substring,
-    ] {
+    let of_sequences = |measure: &SimilarityMeasure| measure.sequence_measure().is_some();
+    for measure in SimilarityMeasure::ALL.into_iter().filter(of_sequences) {
         add(own, MatchMethod::Auto, measure);
     }
     add(own, MatchMethod::Sentences, SimilarityMeasure::Sketch);

@@ -1,14 +1,9 @@
 //! The predicate of a plan: which two documents are candidates, and which candidates match.
 
+use super::document_lists::DocumentList;
 use crate::candidates::band_key;
-use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
-use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
-use crate::dedup::batch_sizes::BatchSizes;
-use crate::dedup::deduplicator::MatchCorpus;
-use crate::dedup::document_cache::{BatchInputs, DocumentList};
-use crate::dedup::survey::ComparisonTally;
-use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{BlockPlan, BottomKPlan, EditUnit, MatchPlan, SimilarityMeasure};
+use crate::error::Result;
+use crate::plan::{BlockPlan, BottomKPlan, EditUnit, MatchPlan, SimilarityMeasure, name_choices};
 use crate::similarity::{self, SequenceMeasure, SequenceOutline, StepBudget, WeightedFeature};
 use crate::sketch::{DocumentSketches, SetSummary};
 use crate::sketch::{equal_slots, shared_smallest};
@@ -31,28 +26,14 @@ pub enum Route {
     BottomK,
 }
 
-/// All routes, in the order of their declaration.
-pub(crate) const ROUTES: [Route; 6] = [
-    Route::Exact,
-    Route::Join,
-    Route::MinHash,
-    Route::SimHash,
-    Route::Sentences,
-    Route::BottomK,
-];
-
-impl Route {
-    /// Returns the name that reports use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Join => "join",
-            Self::MinHash => "minhash",
-            Self::SimHash => "simhash",
-            Self::Sentences => "sentences",
-            Self::BottomK => "bottomk",
-        }
-    }
+name_choices! {
+    Route, 6,
+    Exact => "exact",
+    Join => "join",
+    MinHash => "minhash",
+    SimHash => "simhash",
+    Sentences => "sentences",
+    BottomK => "bottomk",
 }
 
 /// A match, seen from one of its two documents.
@@ -192,7 +173,7 @@ impl<'p> PairPredicate<'p> {
         }
         let bands = self.plan.band_plan()?;
         let (a, b) = (a.signature()?, b.signature()?);
-        let near = equal_slots(a, b) >= bands.least_equal
+        let near = equal_slots(a, b) >= bands.min_equal_slots
             && (0..bands.bands).any(|band| band_key(bands, band, a) == band_key(bands, band, b));
         near.then_some(Route::MinHash)
     }
@@ -202,7 +183,7 @@ impl<'p> PairPredicate<'p> {
     #[inline]
     pub(crate) fn is_join_candidate(&self, a: SetSummary, b: SetSummary) -> Option<bool> {
         let join = self.plan.join_plan()?;
-        if a.size.max(b.size) as usize > join.reach {
+        if a.size.max(b.size) as usize > join.max_partner_features {
             return None;
         }
         let shared = a.most_shared(b);
@@ -211,12 +192,12 @@ impl<'p> PairPredicate<'p> {
     }
 
     fn near_by_smallest(&self, smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {
-        let (shared, of) = shared_smallest(a, b, smallest.kept);
-        if of < smallest.kept {
+        let (shared, of) = shared_smallest(a, b, smallest.hashes);
+        if of < smallest.hashes {
             // The union has fewer hashes than are kept, so these are all features of both documents.
             self.plan.candidate_threshold().admits_ratio(shared, of)
         } else {
-            shared >= smallest.least_equal
+            shared >= smallest.min_shared_hashes
         }
     }
 
@@ -243,7 +224,7 @@ impl<'p> PairPredicate<'p> {
         } else if self.is_decided_by_sketches(route) {
             Ok(self.similarity_of_sketches(a, b, route))
         } else {
-            self.compare_inputs(in_a, in_b, budget)
+            self.verify_inputs(in_a, in_b, budget)
         }
     }
 
@@ -300,7 +281,7 @@ impl<'p> PairPredicate<'p> {
     }
 
     /// Returns the similarity of the documents themselves if it reaches the threshold.
-    fn compare_inputs(
+    pub(crate) fn verify_inputs(
         &self,
         a: &impl PairInputs,
         b: &impl PairInputs,
@@ -372,7 +353,7 @@ impl<'p> PairPredicate<'p> {
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<bool> {
-        if !self.plan.finds_by_features() {
+        if !self.plan.has_candidate_threshold() {
             return Ok(true);
         }
         let (a, b) = read_sets(a, b, budget)?;
@@ -391,205 +372,7 @@ fn read_sets<'a, A: PairInputs, B: PairInputs>(
     Ok((a, b))
 }
 
-/// Turns the refusal of a comparison beyond its budget into the result of one that finds nothing.
-pub(crate) fn refuse_no_limit<T>(error: Error) -> Result<Option<T>> {
-    match error.kind() {
-        ErrorKind::Limit | ErrorKind::TooCostly => Ok(None),
-        _ => Err(error),
-    }
-}
-
 fn meet_by_smallest(smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {
-    let first = |hashes: &'_ [u64]| hashes.len().min(smallest.meeting);
+    let first = |hashes: &'_ [u64]| hashes.len().min(smallest.bucket_keys);
     similarity::intersection(&a[..first(a)], &b[..first(b)]) > 0
-}
-
-/// The predicate of a plan applied to the documents of a corpus, behind the bitmap filter.
-pub(crate) struct PairVerifier<'a> {
-    corpus: &'a MatchCorpus<'a>,
-    rule: PairPredicate<'a>,
-    pub(crate) batch_sizes: BatchSizes,
-    pub(crate) inputs: BatchInputs<'a>,
-    /// Bitmap filter of the dense sets.
-    pub(crate) dense_buckets: DenseBuckets,
-    /// Counter of comparisons, if a survey wants them counted.
-    tally: Option<&'a ComparisonTally>,
-}
-
-impl<'a> PairVerifier<'a> {
-    pub(crate) fn new(corpus: &'a MatchCorpus<'a>, batch_sizes: BatchSizes) -> Self {
-        Self {
-            corpus,
-            rule: PairPredicate::new(corpus.plan),
-            batch_sizes,
-            inputs: BatchInputs::new(corpus.sketches, corpus.texts, batch_sizes.remembered),
-            dense_buckets: DenseBuckets::default(),
-            tally: None,
-        }
-    }
-
-    /// Returns a verifier that counts its comparisons in `tally`.
-    pub(crate) fn with_tally(
-        corpus: &'a MatchCorpus<'a>,
-        batch_sizes: BatchSizes,
-        tally: &'a ComparisonTally,
-    ) -> Self {
-        Self {
-            tally: Some(tally),
-            ..Self::new(corpus, batch_sizes)
-        }
-    }
-
-    fn sketch_of(&self, document: DocId) -> SketchRef<'a> {
-        let sketches = self.corpus.sketches;
-        SketchRef { sketches, document }
-    }
-
-    /// Returns the route by which the plan makes two documents candidates, if it does. Returns `None`
-    /// for pairs that the partition, the window or the bitmap filter excludes.
-    pub(crate) fn candidates(&self, a: DocumentRank, b: DocumentRank) -> Option<Route> {
-        if !self.corpus.can_meet(a, b) || self.dense_buckets.rules_out_pair(a, b) {
-            return None;
-        }
-        let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
-        self.rule.candidates(self.sketch_of(a), self.sketch_of(b))
-    }
-
-    /// Finds the dense sets among the buckets. `first` returns the first document with the same text.
-    pub(crate) fn find_dense_buckets(
-        &mut self,
-        buckets: &mut CandidateBuckets,
-        first: impl Fn(DocumentRank) -> DocumentRank,
-    ) {
-        if let Some(threshold) = self.corpus.plan.least_jaccard() {
-            let (documents, most) = (self.corpus.len(), self.batch_sizes.dense_bucket);
-            self.dense_buckets =
-                DenseBuckets::find_dense_buckets(buckets, documents, most, threshold);
-            self.dense_buckets.share_slots(first);
-        }
-    }
-
-    /// Makes the bitmaps of those dense sets for which they now pay off.
-    pub(crate) fn learn_dense_buckets(&mut self) -> Result<()> {
-        let mut dense_buckets = std::mem::take(&mut self.dense_buckets);
-        let features: &FeaturesOf<'_> =
-            &|rank, buffer, visit| self.features_once(rank, buffer, visit);
-        dense_buckets.build_due_bitmaps(self.batch_sizes.price, features)?;
-        self.dense_buckets = dense_buckets;
-        Ok(())
-    }
-
-    /// Makes the bitmaps of the dense sets for a search that looks at every pair.
-    pub(crate) fn build_all_bitmaps(&mut self, buckets: &CandidateBuckets) -> Result<()> {
-        self.dense_buckets.count_all_encounters(buckets);
-        self.learn_dense_buckets()
-    }
-
-    /// Returns `true` if scanning `dense_bucket` documents of a dense set by bitmaps is less work than
-    /// visiting `met` members of its buckets.
-    #[inline]
-    pub(crate) fn should_scan(&self, met: usize, dense_bucket: usize) -> bool {
-        met > 0 && dense_bucket <= met.saturating_mul(self.batch_sizes.scanned)
-    }
-
-    /// Calls `visit` with the features of a document without caching them.
-    pub(crate) fn features_once(
-        &self,
-        rank: DocumentRank,
-        buffer: &mut Vec<u64>,
-        visit: impl FnOnce(&[u64]),
-    ) -> Result<()> {
-        let document = self.corpus.document_at(rank);
-        self.inputs.features_once(document, buffer, visit)
-    }
-
-    /// Prefetches the prefilter data and the bitmap of a document.
-    #[inline]
-    pub(crate) fn prefetch_summary(&self, rank: DocumentRank) {
-        self.dense_buckets.prefetch_bitmap(rank);
-        self.corpus
-            .sketches
-            .prefetch_summary(self.corpus.document_at(rank));
-    }
-
-    /// Makes and caches the list that [`verify_pair`](Self::verify_pair) needs first for a document.
-    pub(crate) fn prepare_inputs(&self, rank: DocumentRank) -> Result<()> {
-        let document = self.corpus.document_at(rank);
-        let plan = self.corpus.plan;
-        let measure = plan.match_settings().measure;
-        let by_features = matches!(
-            measure,
-            SimilarityMeasure::Jaccard | SimilarityMeasure::Containment
-        );
-        if measure == SimilarityMeasure::Sketch {
-            return Ok(());
-        }
-        if by_features || plan.finds_by_features() {
-            self.inputs.document_features(document)?;
-        } else if measure == SimilarityMeasure::Cosine {
-            self.inputs.weighted_features(document)?;
-        } else if plan.match_settings().unit == EditUnit::Words {
-            self.inputs.document_words(document)?;
-        } else {
-            self.inputs.document_characters(document)?;
-        }
-        Ok(())
-    }
-
-    /// Verifies two candidates. Returns their similarity if they match.
-    pub(crate) fn verify_pair(
-        &self,
-        a: DocumentRank,
-        b: DocumentRank,
-        route: Route,
-    ) -> Result<Option<Similarity>> {
-        self.dense_buckets.count_comparison(a, b);
-        let Some(tally) = self.tally else {
-            return self.compare_pair(a, b, route, &mut StepBudget::unlimited());
-        };
-        tally.count_candidate(route);
-        tally.verify(route, |budget| self.compare_pair(a, b, route, budget))
-    }
-
-    /// Counts a candidate pair without comparing it.
-    pub(crate) fn count_candidate(&self, a: DocumentRank, b: DocumentRank, route: Route) {
-        self.dense_buckets.count_comparison(a, b);
-        if let Some(tally) = self.tally {
-            tally.count_candidate(route);
-        }
-    }
-
-    /// Compares a pair that has been counted as a candidate.
-    pub(crate) fn verify_counted(
-        &self,
-        a: DocumentRank,
-        b: DocumentRank,
-        route: Route,
-    ) -> Result<()> {
-        let Some(tally) = self.tally else {
-            return Ok(());
-        };
-        // The inputs are made first and not measured, because a run makes them once for many pairs.
-        self.compare_pair(a, b, route, &mut StepBudget::new(0))
-            .or_else(refuse_no_limit)?;
-        tally
-            .verify(route, |budget| self.compare_pair(a, b, route, budget))
-            .map(drop)
-    }
-
-    fn compare_pair(
-        &self,
-        a: DocumentRank,
-        b: DocumentRank,
-        route: Route,
-        budget: &mut StepBudget,
-    ) -> Result<Option<Similarity>> {
-        let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
-        self.rule.check_within(
-            route,
-            (self.sketch_of(a), &self.inputs.inputs_of(a)),
-            (self.sketch_of(b), &self.inputs.inputs_of(b)),
-            budget,
-        )
-    }
 }

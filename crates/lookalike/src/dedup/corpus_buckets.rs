@@ -1,0 +1,567 @@
+//! The buckets of a corpus: documents with a bucket key in common.
+//!
+//! Each part of a plan yields keys of its own: equal texts, sketches, rare features of the exact join. Near
+//! fingerprints are joined by their distance instead. Keys of bands, smallest hashes and rare features are
+//! collected in portions to bound memory, and most that only one document has are dropped before sorting.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::corpus::{EqualTextNodes, MatchCorpus};
+use super::pair_verifier::PairVerifier;
+use crate::candidates::buckets::{
+    self, BucketSide, CandidateBuckets, CandidateBucketsBuilder, DocumentRank, RankedKey,
+};
+use crate::candidates::{
+    FeatureCounters, KeyPortion, MAX_SEEN_TWICE, RarestFeatures, SeenTwiceFilter, SketchKeys,
+    equal_text_key,
+};
+use crate::error::Result;
+use crate::hamming::FingerprintCode;
+use crate::hamming::join::{DistinctCodes, NearPair, near_values};
+use crate::similarity::SketchRef;
+use crate::text::TextState;
+use crate::types::{Distance, DocId};
+
+/// Builds the buckets of all parts of the plan, and finds the dense sets among them for the bitmap
+/// filter.
+pub(crate) fn build_buckets(
+    corpus: &MatchCorpus<'_>,
+    verifier: &mut PairVerifier<'_>,
+    nodes: &EqualTextNodes,
+) -> Result<CandidateBuckets> {
+    let ranks_where = |takes: &(dyn Fn(DocId) -> bool + Sync)| -> Vec<DocumentRank> {
+        let all = (0..corpus.len() as DocumentRank).into_par_iter();
+        all.filter(|&rank| nodes.is_first(rank) && takes(corpus.document_at(rank)))
+            .collect()
+    };
+    let sketches = corpus.sketches;
+    let mut builder = CandidateBucketsBuilder::new(corpus.len());
+    if !nodes.merges_equal_texts() {
+        add_text_buckets(corpus, &mut builder);
+    }
+    let keys = SketchKeys::new(corpus.plan);
+    let sketched = ranks_where(&|document| keys.has_keys(SketchRef { sketches, document }));
+    match keys {
+        SketchKeys::Nothing => {}
+        SketchKeys::Blocks(_) => {
+            add_fingerprint_buckets(corpus, verifier, keys, &sketched, &mut builder)?;
+        }
+        SketchKeys::Bands(_) | SketchKeys::Sentences | SketchKeys::Smallest(_) => {
+            add_sketch_buckets(corpus, verifier, keys, &sketched, &mut builder)?;
+        }
+    }
+    if let Some(join) = corpus.plan.join_plan() {
+        let joined = ranks_where(&|document| {
+            let size = sketches.set_summary(document).size as usize;
+            size > 0 && size <= join.max_partner_features
+        });
+        let frequencies = count_documents(corpus, verifier, &joined)?;
+        let rare = RareKeys::new(corpus, verifier, &joined, frequencies)?;
+        add_feature_buckets(rare, &mut builder)?;
+    }
+    let mut buckets = builder.build_buckets()?;
+    verifier.find_dense_buckets(&mut buckets, |rank| nodes.first_equal(rank));
+    Ok(buckets)
+}
+
+/// Adds the buckets of equal texts, for plans in which equal texts are separate nodes.
+fn add_text_buckets(corpus: &MatchCorpus<'_>, builder: &mut CandidateBucketsBuilder) {
+    builder.add_keys(&mut keys_by_text(corpus), |_| true);
+}
+
+fn keys_by_text(corpus: &MatchCorpus<'_>) -> Vec<RankedKey> {
+    (0..corpus.len() as DocumentRank)
+        .into_par_iter()
+        .filter(|&rank| corpus.sketches.text_state(corpus.document_at(rank)) != TextState::Empty)
+        .map(|rank| {
+            let key = corpus.sketches.text_key(corpus.document_at(rank));
+            RankedKey::on_indexing_side(corpus.partitioned_key(equal_text_key(key), rank), rank)
+        })
+        .collect()
+}
+
+/// Calls `visit` with every document whose text an earlier document has, and with the earliest document
+/// of that text.
+pub(crate) fn equal_texts(
+    corpus: &MatchCorpus<'_>,
+    mut visit: impl FnMut(DocumentRank, DocumentRank),
+) {
+    let mut ranked_keys = keys_by_text(corpus);
+    buckets::sort_keys(&mut ranked_keys);
+    let name = |rank: DocumentRank| {
+        let document = corpus.document_at(rank);
+        (
+            corpus.sketches.text_key(document),
+            corpus.partitions.map(|parts| parts[document.index()]),
+        )
+    };
+    for group in ranked_keys.chunk_by(|a, b| a.key == b.key) {
+        for (at, member) in group.iter().enumerate().skip(1) {
+            let same = |other: &&RankedKey| name(other.rank) == name(member.rank);
+            if let Some(earliest) = group[..at].iter().find(same) {
+                visit(member.rank, earliest.rank);
+            }
+        }
+    }
+}
+
+/// Adds the buckets of the documents' sketches.
+fn add_sketch_buckets(
+    corpus: &MatchCorpus<'_>,
+    verifier: &PairVerifier<'_>,
+    keys: SketchKeys,
+    ranks: &[DocumentRank],
+    builder: &mut CandidateBucketsBuilder,
+) -> Result<()> {
+    let refines = corpus.plan.guaranteed_jaccard().is_some();
+    let mut hot: Vec<Vec<DocumentRank>> = Vec::new();
+    for portion in keys.divide_keys(ranks.len(), verifier.batch_sizes.keys) {
+        let rank_portion = |ranks: &[DocumentRank]| rank_keys(corpus, keys, portion, ranks);
+        let mut ranked_keys = find_shared_keys(ranks.len() * portion.most, ranks, rank_portion);
+        builder.add_keys(&mut ranked_keys, |members| {
+            let is_hot = refines && members.len() > verifier.batch_sizes.hot;
+            if is_hot {
+                hot.push(members.iter().map(|member| member.rank).collect());
+            }
+            !is_hot
+        });
+    }
+    add_hot_buckets(corpus, verifier, hot, builder)
+}
+
+/// Returns the keys of documents in a portion.
+fn rank_keys(
+    corpus: &MatchCorpus<'_>,
+    keys: SketchKeys,
+    portion: KeyPortion,
+    ranks: &[DocumentRank],
+) -> Vec<RankedKey> {
+    let mut ranked_keys = Vec::with_capacity(ranks.len() * portion.most);
+    for &rank in ranks {
+        let document = SketchRef {
+            sketches: corpus.sketches,
+            document: corpus.document_at(rank),
+        };
+        keys.visit_portion(document, portion, |key| {
+            let key = corpus.partitioned_key(key, rank);
+            ranked_keys.push(RankedKey::on_indexing_side(key, rank));
+        });
+    }
+    ranked_keys
+}
+
+/// Adds large buckets, either unchanged or replaced by buckets of their members' rarest features,
+/// whichever costs less to scan.
+fn add_hot_buckets(
+    corpus: &MatchCorpus<'_>,
+    verifier: &PairVerifier<'_>,
+    hot: Vec<Vec<DocumentRank>>,
+    builder: &mut CandidateBucketsBuilder,
+) -> Result<()> {
+    if hot.is_empty() {
+        return Ok(());
+    }
+    let mut is_hot = vec![false; corpus.len()];
+    hot.iter()
+        .flatten()
+        .for_each(|&rank| is_hot[rank as usize] = true);
+    let ranks: Vec<DocumentRank> = (0..is_hot.len() as DocumentRank)
+        .filter(|&rank| is_hot[rank as usize])
+        .collect();
+    drop(is_hot);
+    let frequencies = count_documents(corpus, verifier, &ranks)?;
+    let unrefined = hot.iter().map(|members| (members.len() as f64).powi(2));
+    let rare = RareKeys::new(corpus, verifier, &ranks, frequencies)?;
+    if unrefined.sum::<f64>() > verifier.batch_sizes.refining * rare.expected.candidates {
+        drop(hot);
+        add_feature_buckets(rare, builder)?;
+    } else {
+        for members in hot {
+            builder.push_bucket(members);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the keys of `ranks`, without most of those that only one document has, so that these need not
+/// be sorted. `keys` returns the keys of the given ranks, and `count` is an upper bound of the number of keys
+/// of all ranks, which sizes the filter.
+fn find_shared_keys(
+    count: usize,
+    ranks: &[DocumentRank],
+    keys: impl Fn(&[DocumentRank]) -> Vec<RankedKey> + Sync,
+) -> Vec<RankedKey> {
+    let seen = SeenTwiceFilter::new(count);
+    let mut key_chunks: Vec<_> = ranks
+        .par_chunks(512)
+        .map(|ranks| {
+            let keys = keys(ranks);
+            keys.iter()
+                .for_each(|ranked_key| seen.record_key(ranked_key.key));
+            keys
+        })
+        .collect();
+    key_chunks
+        .par_iter_mut()
+        .for_each(|chunk| chunk.retain(|ranked_key| seen.may_be_shared(ranked_key.key)));
+    key_chunks.concat()
+}
+
+/// Adds the buckets of the prefix filter: the [prefixes](PrefixLengths) of each document's rarest features.
+///
+/// The filter is exact under any total order of the features. Ordering by frequency keeps documents of
+/// one template apart, because the features that they share are frequent: if too many of their features
+/// are their own for a pair to reach the threshold, their prefixes have no feature in common. A feature
+/// that occurs once needs no bucket.
+fn add_feature_buckets(
+    mut keys: RareKeys<'_>,
+    builder: &mut CandidateBucketsBuilder,
+) -> Result<()> {
+    let batch_sizes = keys.verifier.batch_sizes;
+    let keys_at_once = batch_sizes.keys.max(keys.ranks.len() * batch_sizes.rare);
+    // Learning which keys have a document in an indexing prefix makes all features once more, which costs
+    // as much as one further part does. So it is only done where there would be more than a few parts.
+    if keys.expected.keys > (FEW_PARTS * keys_at_once) as f64 {
+        keys.learn_indexing_keys()?;
+    }
+    let parts = (keys.expected.keys / keys_at_once as f64).ceil();
+    let mut parts = parts.clamp(1.0, MOST_PARTS as f64) as u64;
+    // Keys are spread evenly over the parts, so the first part shows whether there are enough parts.
+    // But a single key of very many documents always stays in one part, so the number of parts is
+    // limited.
+    let first = loop {
+        let most = if parts < MOST_PARTS {
+            keys_at_once
+        } else {
+            usize::MAX
+        };
+        match keys.keys_of_part(0, parts, most)? {
+            Some(ranked_keys) => break ranked_keys,
+            None => parts = (2 * parts).min(MOST_PARTS),
+        }
+    };
+    builder.add_keys(&mut { first }, |_| true);
+    for part in 1..parts {
+        let ranked_keys = keys.keys_of_part(part, parts, usize::MAX)?;
+        builder.add_keys(&mut ranked_keys.unwrap_or_default(), |_| true);
+    }
+    Ok(())
+}
+
+/// Largest number of parts. It is limited because each part makes the features of all documents again.
+const MOST_PARTS: u64 = 16;
+
+/// Number of parts up to which [`RareKeys::learn_indexing_keys`] does not pay off.
+const FEW_PARTS: usize = 2;
+
+/// The bucket keys of the rarest features of documents.
+struct RareKeys<'a> {
+    corpus: &'a MatchCorpus<'a>,
+    verifier: &'a PairVerifier<'a>,
+    ranks: &'a [DocumentRank],
+    frequencies: FeatureCounters,
+    /// Keys that a document has in its indexing prefix, once they are learned. Under other keys no two
+    /// documents can be candidates.
+    indexing: Option<SeenTwiceFilter>,
+    expected: ExpectedKeys,
+}
+
+/// Estimates about the keys of all documents, from a sample.
+#[derive(Clone, Copy, Default)]
+struct ExpectedKeys {
+    /// Number of keys.
+    keys: f64,
+    /// Number of keys of indexing prefixes.
+    indexing: f64,
+    /// Upper bound of the candidates that the keys yield: the sum, over all features of indexing prefixes, of
+    /// the documents that have the feature at all.
+    candidates: f64,
+}
+
+/// Number of documents in the sample.
+const SAMPLE: usize = 256;
+
+impl<'a> RareKeys<'a> {
+    fn new(
+        corpus: &'a MatchCorpus<'a>,
+        verifier: &'a PairVerifier<'a>,
+        ranks: &'a [DocumentRank],
+        frequencies: FeatureCounters,
+    ) -> Result<Self> {
+        let mut keys = Self {
+            corpus,
+            verifier,
+            ranks,
+            frequencies,
+            indexing: None,
+            expected: ExpectedKeys::default(),
+        };
+        keys.expected = keys.estimate_keys()?;
+        Ok(keys)
+    }
+
+    fn estimate_keys(&self) -> Result<ExpectedKeys> {
+        let sample = self.ranks.iter();
+        let sample = sample.step_by(self.ranks.len().div_ceil(SAMPLE).max(1));
+        let scale = self.ranks.len() as f64 / sample.len().max(1) as f64;
+        let sample: Vec<DocumentRank> = sample.copied().collect();
+        let mut expected = ExpectedKeys::default();
+        self.visit_rarest(&sample, |_, rarest| {
+            for (frequency, is_indexing) in rarest.frequencies() {
+                expected.keys += scale;
+                if is_indexing {
+                    expected.indexing += scale;
+                    expected.candidates += scale * f64::from(frequency);
+                }
+            }
+        })?;
+        Ok(expected)
+    }
+
+    /// Learns the keys that some document has in its indexing prefix, so that all others are left out.
+    fn learn_indexing_keys(&mut self) -> Result<()> {
+        let indexing =
+            SeenTwiceFilter::new((self.expected.indexing as usize).min(MAX_SEEN_TWICE / 4));
+        self.ranks.par_chunks(1024).try_for_each(|ranks| {
+            self.visit_rarest(ranks, |_, rarest| {
+                let keys = rarest
+                    .bucket_keys()
+                    .filter(|&(_, side)| side == BucketSide::Indexing);
+                keys.for_each(|(key, _)| indexing.record_key(key));
+            })
+        })?;
+        self.indexing = Some(indexing);
+        self.expected = self.estimate_keys()?;
+        Ok(())
+    }
+
+    /// Returns the keys that fall into a part, or `None` if there are more than `most`.
+    fn keys_of_part(&self, part: u64, parts: u64, most: usize) -> Result<Option<Vec<RankedKey>>> {
+        let collected = AtomicUsize::new(0);
+        let too_many = || collected.load(Ordering::Relaxed) > most;
+        let chunks = self.ranks.par_chunks(1024).filter(|_| !too_many());
+        let ranked_keys: Vec<Vec<RankedKey>> = chunks
+            .map(|ranks| {
+                let mut ranked_keys = Vec::new();
+                self.visit_rarest(ranks, |rank, rarest| {
+                    let keys = rarest.bucket_keys();
+                    let keys = keys.filter(|(key, _)| (key >> 32) % parts == part);
+                    ranked_keys.extend(keys.map(|(key, side)| RankedKey {
+                        key: self.corpus.partitioned_key(key, rank),
+                        side,
+                        rank,
+                    }));
+                })?;
+                collected.fetch_add(ranked_keys.len(), Ordering::Relaxed);
+                Ok(ranked_keys)
+            })
+            .collect::<Result<_>>()?;
+        Ok((!too_many()).then(|| ranked_keys.concat()))
+    }
+
+    /// Calls `visit` with the rarest features of each of these documents.
+    fn visit_rarest(
+        &self,
+        ranks: &[DocumentRank],
+        mut visit: impl FnMut(DocumentRank, &RarestFeatures),
+    ) -> Result<()> {
+        let threshold = self.corpus.plan.candidate_threshold();
+        let (mut buffer, mut rarest) = (Vec::new(), RarestFeatures::default());
+        for (at, &rank) in ranks.iter().enumerate() {
+            if let Some(&soon) = ranks.get(at + 2) {
+                let features = self
+                    .corpus
+                    .sketches
+                    .kept_features(self.corpus.document_at(soon));
+                self.frequencies
+                    .prefetch_counters(features.unwrap_or_default());
+            }
+            self.verifier.features_once(rank, &mut buffer, |features| {
+                self.frequencies
+                    .select_rarest(features, threshold, &mut rarest);
+            })?;
+            if let Some(indexing) = &self.indexing {
+                rarest.retain_keys(|key| indexing.may_be_recorded(key));
+            }
+            visit(rank, &rarest);
+        }
+        Ok(())
+    }
+}
+
+/// Counts the features of documents.
+fn count_documents(
+    corpus: &MatchCorpus<'_>,
+    verifier: &PairVerifier<'_>,
+    ranks: &[DocumentRank],
+) -> Result<FeatureCounters> {
+    let size = (ranks.len() * 64)
+        .next_power_of_two()
+        .clamp(1 << 12, 1 << 23);
+    let is_kept = |rank| {
+        let features = corpus.sketches.kept_features(corpus.document_at(rank));
+        features.is_some()
+    };
+    let short = ranks.iter().filter(|&&rank| is_kept(rank)).count();
+    let filter = (2 * short < ranks.len())
+        .then(|| SeenTwiceFilter::new((64 * ranks.len()).min(MAX_SEEN_TWICE)));
+    let frequencies = FeatureCounters::from_counts(vec![0; size]).with_filter(filter);
+    ranks.par_chunks(1024).try_for_each(|ranks| {
+        let mut buffer = Vec::new();
+        for &rank in ranks {
+            verifier.features_once(rank, &mut buffer, |features| {
+                frequencies.count_features(features)
+            })?;
+        }
+        Ok(())
+    })?;
+    Ok(frequencies)
+}
+
+/// Adds a bucket for each distinct fingerprint, and connects buckets within the distance. Adds a bucket for
+/// each block of bits instead if the plan compares blocks, or if near fingerprints are so many that their pairs
+/// would take too much memory.
+fn add_fingerprint_buckets(
+    corpus: &MatchCorpus<'_>,
+    verifier: &PairVerifier<'_>,
+    keys: SketchKeys,
+    fingerprintable: &[DocumentRank],
+    builder: &mut CandidateBucketsBuilder,
+) -> Result<()> {
+    let most = verifier.batch_sizes.near + verifier.batch_sizes.neighbours * fingerprintable.len();
+    let joined = match corpus.plan.distance() {
+        Some(distance) if corpus.plan.block_plan().is_none() => {
+            if corpus.plan.fingerprint_bits() <= u64::BITS {
+                add_distance_buckets::<u64>(corpus, distance, fingerprintable, most, builder)?
+            } else {
+                add_distance_buckets::<u128>(corpus, distance, fingerprintable, most, builder)?
+            }
+        }
+        _ => false,
+    };
+    if !joined {
+        for portion in keys.divide_keys(fingerprintable.len(), verifier.batch_sizes.keys) {
+            let chunks = fingerprintable.par_chunks(512);
+            let ranked_keys: Vec<_> = chunks
+                .map(|ranks| rank_keys(corpus, keys, portion, ranks))
+                .collect();
+            builder.add_keys(&mut ranked_keys.concat(), |_| true);
+        }
+    }
+    Ok(())
+}
+
+/// Returns `false`, and adds nothing, if there are more than `most` pairs of near values.
+fn add_distance_buckets<C: FingerprintCode>(
+    corpus: &MatchCorpus<'_>,
+    distance: Distance,
+    fingerprintable: &[DocumentRank],
+    most: usize,
+    builder: &mut CandidateBucketsBuilder,
+) -> Result<bool> {
+    let code = |&rank: &DocumentRank| {
+        let fingerprint = corpus.sketches.fingerprint(corpus.document_at(rank));
+        C::narrow_from(fingerprint.expect("a fingerprintable document has a fingerprint"))
+    };
+    let codes: Vec<C> = fingerprintable.par_iter().map(code).collect();
+    let values = DistinctCodes::new(&codes, corpus.plan.fingerprint_bits())?;
+    drop(codes);
+    let Some(near) = near_values_up_to(&values, distance, most)? else {
+        return Ok(false);
+    };
+    let mut wanted: Vec<bool> = (0..values.len() as u32)
+        .map(|value| values.rows_of_value(value).len() > 1)
+        .collect();
+    for &(one, other) in &near {
+        (wanted[one as usize], wanted[other as usize]) = (true, true);
+    }
+    let mut of_values = OfValues::default();
+    for value in 0..values.len() as u32 {
+        let rows = values
+            .rows_of_value(value)
+            .iter()
+            .filter(|_| wanted[value as usize]);
+        of_values.add_documents(
+            corpus,
+            rows.map(|&row| fingerprintable[row as usize]),
+            builder,
+        );
+    }
+    for (one, other) in near {
+        of_values.connect_values(one, other, builder);
+    }
+    Ok(true)
+}
+
+/// The buckets of each distinct fingerprint: one for each partition that has documents with it.
+#[derive(Default)]
+struct OfValues {
+    ends: Vec<u32>,
+    /// Pairs of a partition and a bucket, ascending by partition for each fingerprint.
+    buckets: Vec<(u64, u32)>,
+}
+
+impl OfValues {
+    /// Adds the documents of the next fingerprint.
+    fn add_documents(
+        &mut self,
+        corpus: &MatchCorpus<'_>,
+        documents: impl Iterator<Item = DocumentRank>,
+        builder: &mut CandidateBucketsBuilder,
+    ) {
+        let mut parted: Vec<_> = documents
+            .map(|rank| (corpus.partition_of(rank), rank))
+            .collect();
+        parted.sort_unstable();
+        for members in parted.chunk_by(|a, b| a.0 == b.0) {
+            let group = builder.push_bucket(members.iter().map(|&(_, rank)| rank));
+            self.buckets.push((members[0].0, group));
+        }
+        self.ends.push(self.buckets.len() as u32);
+    }
+
+    fn buckets_of_value(&self, value: u32) -> &[(u64, u32)] {
+        let start = value
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before as usize]);
+        &self.buckets[start as usize..self.ends[value as usize] as usize]
+    }
+
+    /// Connects the buckets of two fingerprints that are of the same partition.
+    fn connect_values(&self, one: u32, other: u32, builder: &mut CandidateBucketsBuilder) {
+        let (few, many) = (self.buckets_of_value(one), self.buckets_of_value(other));
+        let (few, many) = if few.len() <= many.len() {
+            (few, many)
+        } else {
+            (many, few)
+        };
+        for &(part, group) in few {
+            if let Ok(at) = many.binary_search_by_key(&part, |&(part, _)| part) {
+                builder.connect_buckets(group, many[at].1);
+            }
+        }
+    }
+}
+
+/// Returns the pairs of near values, or `None` if there are more than `most`.
+fn near_values_up_to<C: FingerprintCode>(
+    values: &DistinctCodes<C>,
+    distance: Distance,
+    most: usize,
+) -> Result<Option<Vec<(u32, u32)>>> {
+    let found = Mutex::new(Vec::new());
+    let all = near_values(values, distance, &|near: &[NearPair]| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.len() + near.len() > most {
+            return ControlFlow::Break(());
+        }
+        found.extend(near.iter().map(|near| (near.a, near.b)));
+        ControlFlow::Continue(())
+    })?;
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(all.is_continue().then_some(found))
+}

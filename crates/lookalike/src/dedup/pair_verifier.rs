@@ -1,0 +1,213 @@
+//! Verification of the candidate pairs of a corpus.
+
+use super::batch_sizes::BatchSizes;
+use super::corpus::MatchCorpus;
+use super::document_cache::BatchInputs;
+use super::survey::ComparisonTally;
+use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
+use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::{EditUnit, SimilarityMeasure};
+use crate::similarity::{PairPredicate, Route, SketchRef, StepBudget};
+use crate::types::{DocId, Similarity};
+
+/// The predicate of a plan applied to the documents of a corpus, behind the bitmap filter.
+pub(crate) struct PairVerifier<'a> {
+    corpus: &'a MatchCorpus<'a>,
+    predicate: PairPredicate<'a>,
+    pub(crate) batch_sizes: BatchSizes,
+    pub(crate) inputs: BatchInputs<'a>,
+    /// Bitmap filter of the dense sets.
+    pub(crate) dense_buckets: DenseBuckets,
+    /// Counter of comparisons, if a survey wants them counted.
+    tally: Option<&'a ComparisonTally>,
+}
+
+impl<'a> PairVerifier<'a> {
+    pub(crate) fn new(corpus: &'a MatchCorpus<'a>, batch_sizes: BatchSizes) -> Self {
+        Self {
+            corpus,
+            predicate: PairPredicate::new(corpus.plan),
+            batch_sizes,
+            inputs: BatchInputs::new(corpus.sketches, corpus.texts, batch_sizes.remembered),
+            dense_buckets: DenseBuckets::default(),
+            tally: None,
+        }
+    }
+
+    /// Returns a verifier that counts its comparisons in `tally`.
+    pub(crate) fn with_tally(
+        corpus: &'a MatchCorpus<'a>,
+        batch_sizes: BatchSizes,
+        tally: &'a ComparisonTally,
+    ) -> Self {
+        Self {
+            tally: Some(tally),
+            ..Self::new(corpus, batch_sizes)
+        }
+    }
+
+    fn sketch_of(&self, document: DocId) -> SketchRef<'a> {
+        let sketches = self.corpus.sketches;
+        SketchRef { sketches, document }
+    }
+
+    /// Returns the route by which the plan makes two documents candidates, if it does. Returns `None`
+    /// for pairs that the partition, the window or the bitmap filter excludes.
+    pub(crate) fn candidates(&self, a: DocumentRank, b: DocumentRank) -> Option<Route> {
+        if !self.corpus.can_meet(a, b) || self.dense_buckets.rules_out_pair(a, b) {
+            return None;
+        }
+        let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
+        self.predicate
+            .candidates(self.sketch_of(a), self.sketch_of(b))
+    }
+
+    /// Finds the dense sets among the buckets. `first` returns the first document with the same text.
+    pub(crate) fn find_dense_buckets(
+        &mut self,
+        buckets: &mut CandidateBuckets,
+        first: impl Fn(DocumentRank) -> DocumentRank,
+    ) {
+        if let Some(threshold) = self.corpus.plan.guaranteed_jaccard() {
+            let (documents, most) = (self.corpus.len(), self.batch_sizes.dense_bucket);
+            self.dense_buckets =
+                DenseBuckets::find_dense_buckets(buckets, documents, most, threshold);
+            self.dense_buckets.share_slots(first);
+        }
+    }
+
+    /// Makes the bitmaps of those dense sets for which they now pay off.
+    pub(crate) fn learn_dense_buckets(&mut self) -> Result<()> {
+        let mut dense_buckets = std::mem::take(&mut self.dense_buckets);
+        let features: &FeaturesOf<'_> =
+            &|rank, buffer, visit| self.features_once(rank, buffer, visit);
+        dense_buckets.build_due_bitmaps(self.batch_sizes.price, features)?;
+        self.dense_buckets = dense_buckets;
+        Ok(())
+    }
+
+    /// Makes the bitmaps of the dense sets for a search that looks at every pair.
+    pub(crate) fn build_all_bitmaps(&mut self, buckets: &CandidateBuckets) -> Result<()> {
+        self.dense_buckets.count_all_encounters(buckets);
+        self.learn_dense_buckets()
+    }
+
+    /// Returns `true` if scanning `dense_bucket` documents of a dense set by bitmaps is less work than
+    /// visiting `met` members of its buckets.
+    #[inline]
+    pub(crate) fn should_scan(&self, met: usize, dense_bucket: usize) -> bool {
+        met > 0 && dense_bucket <= met.saturating_mul(self.batch_sizes.scanned)
+    }
+
+    /// Calls `visit` with the features of a document without caching them.
+    pub(crate) fn features_once(
+        &self,
+        rank: DocumentRank,
+        buffer: &mut Vec<u64>,
+        visit: impl FnOnce(&[u64]),
+    ) -> Result<()> {
+        let document = self.corpus.document_at(rank);
+        self.inputs.features_once(document, buffer, visit)
+    }
+
+    /// Prefetches the prefilter data and the bitmap of a document.
+    #[inline]
+    pub(crate) fn prefetch_summary(&self, rank: DocumentRank) {
+        self.dense_buckets.prefetch_bitmap(rank);
+        self.corpus
+            .sketches
+            .prefetch_summary(self.corpus.document_at(rank));
+    }
+
+    /// Makes and caches the list that [`verify_pair`](Self::verify_pair) needs first for a document.
+    pub(crate) fn prepare_inputs(&self, rank: DocumentRank) -> Result<()> {
+        let document = self.corpus.document_at(rank);
+        let plan = self.corpus.plan;
+        let settings = plan.match_settings();
+        match settings.measure {
+            SimilarityMeasure::Sketch => {}
+            SimilarityMeasure::Jaccard | SimilarityMeasure::Containment => {
+                self.inputs.document_features(document)?;
+            }
+            _ if plan.has_candidate_threshold() => {
+                self.inputs.document_features(document)?;
+            }
+            SimilarityMeasure::Cosine => {
+                self.inputs.weighted_features(document)?;
+            }
+            SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => match settings.unit {
+                EditUnit::Characters => drop(self.inputs.document_characters(document)?),
+                EditUnit::Words => drop(self.inputs.document_words(document)?),
+            },
+        }
+        Ok(())
+    }
+
+    /// Verifies two candidates. Returns their similarity if they match.
+    pub(crate) fn verify_pair(
+        &self,
+        a: DocumentRank,
+        b: DocumentRank,
+        route: Route,
+    ) -> Result<Option<Similarity>> {
+        self.dense_buckets.count_comparison(a, b);
+        let Some(tally) = self.tally else {
+            return self.compare_pair(a, b, route, &mut StepBudget::unlimited());
+        };
+        tally.count_candidate(route);
+        tally.verify(route, |budget| self.compare_pair(a, b, route, budget))
+    }
+
+    /// Counts a candidate pair without comparing it.
+    pub(crate) fn count_candidate(&self, a: DocumentRank, b: DocumentRank, route: Route) {
+        self.dense_buckets.count_comparison(a, b);
+        if let Some(tally) = self.tally {
+            tally.count_candidate(route);
+        }
+    }
+
+    /// Compares a pair that has been counted as a candidate.
+    pub(crate) fn verify_counted(
+        &self,
+        a: DocumentRank,
+        b: DocumentRank,
+        route: Route,
+    ) -> Result<()> {
+        let Some(tally) = self.tally else {
+            return Ok(());
+        };
+        // The inputs are made first and not measured, because a run makes them once for many pairs.
+        self.compare_pair(a, b, route, &mut StepBudget::new(0))
+            .or_else(refuse_no_limit)?;
+        tally
+            .verify(route, |budget| self.compare_pair(a, b, route, budget))
+            .map(drop)
+    }
+
+    fn compare_pair(
+        &self,
+        a: DocumentRank,
+        b: DocumentRank,
+        route: Route,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
+        self.predicate.check_within(
+            route,
+            (self.sketch_of(a), &self.inputs.inputs_of(a)),
+            (self.sketch_of(b), &self.inputs.inputs_of(b)),
+            budget,
+        )
+    }
+}
+
+/// Turns the refusal of a comparison beyond its budget into the result of one that finds nothing.
+pub(crate) fn refuse_no_limit<T>(error: Error) -> Result<Option<T>> {
+    match error.kind() {
+        ErrorKind::Limit | ErrorKind::TooCostly => Ok(None),
+        _ => Err(error),
+    }
+}
