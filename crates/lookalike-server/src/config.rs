@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::access::AccessKeys;
+use crate::api::request_log::RequestLogSettings;
 use crate::limits::byte_budget::ByteBudget;
 use crate::snapshots::SnapshotPlace;
 
@@ -20,12 +21,16 @@ pub struct ServiceConfig {
     pub threads: usize,
     /// The accepted keys.
     pub keys: AccessKeys,
+    /// File of the keys, which is read again on SIGHUP.
+    pub key_file: Option<PathBuf>,
     /// `true` if requests must name the service by a loopback address.
     pub only_loopback: bool,
     /// Addresses of proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpAddr>,
-    /// Files of the certificate and its key.
+    /// Files of the certificate and its key, which are read again on SIGHUP.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Which requests are logged.
+    pub request_log: RequestLogSettings,
     /// Limits on what clients may use.
     pub limits: ClientLimits,
 }

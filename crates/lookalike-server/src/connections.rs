@@ -131,7 +131,6 @@ type ConnectionPlace = Option<OwnedSemaphorePermit>;
 /// Accepts connections until `stop`, then waits until open requests are answered. `enough` ends that wait.
 pub(crate) async fn accept_until_stopped(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
     router: Router,
     service: &Arc<ServiceState>,
     stop: impl Future<Output = ()>,
@@ -168,7 +167,7 @@ pub(crate) async fn accept_until_stopped(
                 let connection = ClientConnection {
                     address,
                     is_reserved,
-                    tls: tls.clone(),
+                    tls: service.reloaded.tls(),
                     router: router.clone(),
                     service: Arc::clone(service),
                     watcher: graceful.watcher(),

@@ -36,10 +36,12 @@ mod error;
 mod json;
 mod limits;
 mod metrics;
+mod reload;
 mod service;
 mod snapshots;
 
 pub use access::AccessKeys;
+pub use api::request_log::RequestLogSettings;
 pub use config::{ClientLimits, ServiceConfig};
 pub use error::{Error, Result};
 pub use json::settings::{read_stored_settings, write_settings};

@@ -10,6 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
+use crate::api::request_log::RequestLog;
+use crate::api::responses::in_background;
 use crate::api::router;
 use crate::collections::{ServedCollections, maintenance};
 use crate::config::ServiceConfig;
@@ -19,6 +21,7 @@ use crate::limits::answer_turns::AnswerTurns;
 use crate::limits::byte_budget::ByteBudget;
 use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
+use crate::reload::ReloadedFiles;
 use crate::snapshots::SnapshotStore;
 
 /// State shared by all requests.
@@ -26,6 +29,9 @@ pub(crate) struct ServiceState {
     pub(crate) config: ServiceConfig,
     pub(crate) collections: ServedCollections,
     pub(crate) metrics: ServiceMetrics,
+    pub(crate) request_log: RequestLog,
+    /// Keys and certificate.
+    pub(crate) reloaded: Arc<ReloadedFiles>,
     pub(crate) snapshots: Option<SnapshotStore>,
     /// Budget, in bytes, for documents that wait for their answers.
     pub(crate) queue: Arc<ByteBudget>,
@@ -41,7 +47,7 @@ pub(crate) struct ServiceState {
 }
 
 impl ServiceState {
-    fn new(config: ServiceConfig) -> Result<Self> {
+    fn new(config: ServiceConfig, reloaded: Arc<ReloadedFiles>) -> Result<Self> {
         let snapshots = config.snapshots.as_ref();
         let snapshots = snapshots.map(|place| SnapshotStore::open_place(place, Handle::current()));
         let options = CollectionOptions {
@@ -55,6 +61,8 @@ impl ServiceState {
         Ok(Self {
             collections: ServedCollections::new(&config.data, options)?,
             metrics: ServiceMetrics::new(),
+            request_log: RequestLog::new(config.request_log),
+            reloaded,
             snapshots: snapshots.transpose()?,
             queue: ByteBudget::new(config.limits.queue),
             held: ByteBudget::new(config.limits.queue),
@@ -90,21 +98,25 @@ pub fn run_service(config: ServiceConfig) -> Result<()> {
     result
 }
 
-async fn serve_until_stopped(config: ServiceConfig) -> Result<()> {
+async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let mut signals = StopSignals::new().map_err(with_context("cannot wait for signals"))?;
-    let tls = config.tls.as_ref().map(connections::load_tls).transpose()?;
+    let hang_up = signal(SignalKind::hangup()).map_err(with_context("cannot wait for signals"))?;
+    let keys = std::mem::take(&mut config.keys);
+    let files = ReloadedFiles::new(keys, config.key_file.take(), config.tls.take())?;
+    let files = Arc::new(files);
+    tokio::spawn(reload_on_signal(hang_up, Arc::clone(&files)));
     let listen = config.listen;
     let drain = config.limits.drain;
-    let is_readable = !listen.ip().is_loopback() && tls.is_none();
-    let service = Arc::new(ServiceState::new(config)?);
+    let is_encrypted = files.tls().is_some();
+    let service = Arc::new(ServiceState::new(config, files)?);
     let listener = TcpListener::bind(listen).await;
     let listener = listener.map_err(with_context(format!("cannot listen on {listen}")))?;
     let address = listener
         .local_addr()
         .map_err(with_context("the address listened on"))?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let scheme = if is_encrypted { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{address}");
-    if is_readable {
+    if !listen.ip().is_loopback() && !is_encrypted {
         tracing::warn!(
             "keys and texts are sent unencrypted: give --tls-cert and --tls-key, unless a proxy in \
              front of the service encrypts"
@@ -132,7 +144,7 @@ async fn serve_until_stopped(config: ServiceConfig) -> Result<()> {
     };
     let enough = async { enough.await.unwrap_or("the wait for signals ended") };
     let router = router::build_router(&service);
-    connections::accept_until_stopped(listener, tls, router, &service, stopped, enough).await;
+    connections::accept_until_stopped(listener, router, &service, stopped, enough).await;
     Ok(())
 }
 
@@ -140,7 +152,6 @@ async fn serve_until_stopped(config: ServiceConfig) -> Result<()> {
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
-    hang_up: Signal,
 }
 
 impl StopSignals {
@@ -148,21 +159,21 @@ impl StopSignals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
     async fn next_signal(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                // Many services reload their configuration on this signal, so it must not stop this one.
-                _ = self.hang_up.recv() => {
-                    tracing::warn!("SIGHUP has no effect: restart the service to read its files \
-                        again");
-                }
-            }
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+/// Reads keys and certificate again with every SIGHUP.
+async fn reload_on_signal(mut hang_up: Signal, files: Arc<ReloadedFiles>) {
+    while hang_up.recv().await.is_some() {
+        let files = Arc::clone(&files);
+        in_background(move || files.reload_files()).await;
     }
 }

@@ -526,7 +526,7 @@ fn early_refusals_announce_the_close() {
 }
 
 #[test]
-fn hangup_signal_is_ignored() {
+fn hangup_signal_stops_nothing() {
     let place = Place::new();
     let service = Service::start(&place, "");
     service.signal("-HUP");

@@ -12,19 +12,25 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 use crate::service::{Reply, Service, document};
 use crate::support::Place;
 
-const READ: &str = "read-read-read-1";
-const WRITE: &str = "write-write-writ";
-const ADMIN: &str = "admin-admin-admi";
+pub(crate) const READ: &str = "read-read-read-1";
+pub(crate) const WRITE: &str = "write-write-writ";
+pub(crate) const ADMIN: &str = "admin-admin-admi";
 
 /// Returns a line of a key file, with the output of `sha256sum`.
-fn line(role: &str, key: &str) -> String {
+pub(crate) fn line(role: &str, key: &str) -> String {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(key.as_bytes());
     let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{role} sha256:{digits}\n")
 }
 
-fn with_key(service: &Service, key: &str, method: &str, path: &str, body: &str) -> Reply {
+pub(crate) fn with_key(
+    service: &Service,
+    key: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Reply {
     let key = format!("Bearer {key}");
     let headers = [
         ("Authorization", key.as_str()),

@@ -24,6 +24,7 @@ mod killed;
 mod libraries;
 mod matching;
 mod measures;
+mod operating;
 mod oracle;
 mod outputs;
 mod plain;

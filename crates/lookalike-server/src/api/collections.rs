@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::access::AccessScope;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
@@ -18,11 +19,15 @@ use crate::snapshots::{SnapshotRefusal, SnapshotStore};
 /// Largest body, in bytes, of settings.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Lists all collections by name.
+/// Lists the collections that the caller may see, by name.
 pub(crate) async fn list_collections(api_request: ApiRequest) -> ApiResult {
     let states = api_request.service.collections.list_states();
-    let one = |(name, state): &(String, crate::collections::CollectionStatus)| json!({ "name": name, "state": state.status_name() });
-    let collections: Vec<_> = states.iter().map(one).collect();
+    let caller = &api_request.caller;
+    let is_shown = |name: &str| caller.may_read(AccessScope::Collection(&[name]));
+    let shown = states.iter().filter(|(name, _)| is_shown(name));
+    let collections: Vec<_> = shown
+        .map(|(name, state)| json!({ "name": name, "state": state.status_name() }))
+        .collect();
     let body = json!({ "collections": collections });
     Ok(responses::json_response(StatusCode::OK, &body))
 }

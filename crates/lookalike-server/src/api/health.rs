@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
+use crate::access::AccessScope;
 use crate::api::router::{ApiRequest, ApiResult, CALLS};
 use crate::api::{openapi as document, responses};
 use crate::collections::CollectionStatus;
@@ -27,7 +28,7 @@ pub(crate) async fn report_ready(api_request: ApiRequest) -> ApiResult {
     responses::in_background(move || {
         Ok(readiness_response(
             &service.collections.list_states(),
-            api_request.may_read,
+            api_request.caller.may_read(AccessScope::Service),
         ))
     })
     .await

@@ -6,6 +6,7 @@ pub(crate) mod documents;
 pub(crate) mod health;
 pub(crate) mod openapi;
 pub(crate) mod problem;
+pub(crate) mod request_log;
 pub(crate) mod responses;
 pub(crate) mod router;
 pub(crate) mod stream;

@@ -22,7 +22,8 @@ pub(crate) fn openapi_document() -> Value {
         "info": {
             "title": "lookalike",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Checks documents for near-duplicates and inserts them, in one step.",
+            "description": "Checks documents for near-duplicates and inserts them, in one step. Every answer \
+                has the header X-Request-Id: that of the request, or a new one.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "paths": paths,
@@ -276,6 +277,11 @@ fn all_schemas() -> Value {
     json!({
         "Problem": object_schema(&["type", "title", "status", "code", "detail"], json!({
             "type": text, "title": text, "status": number, "code": { "enum": codes }, "detail": text,
+            "request_id": {
+                "type": "string",
+                "description": "The X-Request-Id of the request, or a new id, as in the header of the answer and \
+                    in the log; not in problems of single lines.",
+            },
         })),
         "CollectionSettings": strict_object_schema(&[], settings_schema(&text, &period)),
         "Collection": object_schema(&["name", "recipe_id", "settings"], json!({

@@ -98,6 +98,8 @@ pub(crate) struct ProblemJson<'a> {
     status: u16,
     code: &'static str,
     detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
 }
 
 impl ApiProblem {
@@ -116,13 +118,24 @@ impl ApiProblem {
             status,
             code,
             detail: &self.detail,
+            request_id: None,
         }
     }
 
-    pub(crate) fn to_response(&self) -> Response<Body> {
+    /// Serialises the problem, with the id of the request if it is known.
+    pub(crate) fn to_bytes(&self, request_id: Option<&str>) -> Vec<u8> {
+        let json = ProblemJson {
+            request_id,
+            ..self.to_json()
+        };
         // Strings and numbers always serialise.
-        let body = serde_json::to_vec(&self.to_json()).unwrap_or_default();
-        let mut response = Response::new(Body::from(body));
+        serde_json::to_vec(&json).unwrap_or_default()
+    }
+
+    /// Returns the response to a request. It carries the problem, so that the id of the request can be added.
+    pub(crate) fn to_response(&self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.to_bytes(None)));
+        response.extensions_mut().insert(self.clone());
         *response.status_mut() = self.code.http_status();
         let headers = response.headers_mut();
         let kind = HeaderValue::from_static("application/problem+json");

@@ -16,8 +16,10 @@ use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
+use super::request_log::{RequestId, RequestRecord};
 use super::{collections, documents, health, texts};
-use crate::access::{AccessRole, check_host};
+use crate::access::host::check_host;
+use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::QueryParameters;
@@ -45,6 +47,21 @@ pub(crate) struct ApiCall {
     answer: fn(ApiRequest) -> AnswerFuture,
 }
 
+impl ApiCall {
+    /// Returns what the call touches. Calls without a collection concern the whole service, unless they answer
+    /// each caller with what it may see.
+    fn access_scope<'a>(&self, collection: &'a [&'a str]) -> AccessScope<'a> {
+        match (collection.is_empty(), FOR_LIMITED_KEYS.contains(&self.name)) {
+            (false, _) => AccessScope::Collection(collection),
+            (true, true) => AccessScope::Nothing,
+            (true, false) => AccessScope::Service,
+        }
+    }
+}
+
+/// Names of the calls without a collection that a key for some collections permits.
+const FOR_LIMITED_KEYS: [&str; 4] = ["list_collections", "compare", "fingerprint", "segment"];
+
 type AnswerFuture = Pin<Box<dyn Future<Output = ApiResult> + Send>>;
 
 /// A response, or the problem that prevented it.
@@ -59,6 +76,11 @@ const PROBES: [&str; 2] = ["/livez", "/readyz"];
 /// Returns `true` for the paths that load balancers ask for.
 pub(crate) fn is_probe_path(path: &str) -> bool {
     PROBES.contains(&path)
+}
+
+/// Returns `true` for the names of the calls that load balancers make.
+pub(crate) fn is_probe_call(name: &str) -> bool {
+    matches!(name, "live" | "ready")
 }
 
 const ONE: bool = false;
@@ -142,19 +164,18 @@ pub(crate) struct TimedRequest {
     service: Arc<ServiceState>,
     call: usize,
     started: Instant,
+    record: Arc<RequestRecord>,
 }
 
 impl TimedRequest {
-    /// Counts the request and the time until now.
+    /// Counts the request and the time until now, and logs it.
     pub(crate) fn count_request(&self, status: u16) {
         let took = self.started.elapsed();
         self.service.metrics.observe_call(self.call, status, took);
-        tracing::debug!(
-            call = CALLS[self.call].name,
-            status,
-            seconds = took.as_secs_f64(),
-            "answered"
-        );
+        let call = CALLS[self.call].name;
+        self.service
+            .request_log
+            .log_answer(&self.record, call, status, took);
     }
 }
 
@@ -167,8 +188,7 @@ pub(crate) struct ApiRequest {
     pub(crate) service: Arc<ServiceState>,
     pub(crate) timed: TimedRequest,
     pub(crate) client: ClientId,
-    /// `true` if the caller may see the names of collections.
-    pub(crate) may_read: bool,
+    pub(crate) caller: ApiCaller,
     path: Vec<(String, String)>,
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
@@ -178,8 +198,9 @@ pub(crate) struct ApiRequest {
 impl ApiRequest {
     /// Returns a part of the path, percent-decoded.
     pub(crate) fn path_part(&self, name: &str) -> String {
-        let part = self.path.iter().find(|(known, _)| known == name);
-        part.map(|(_, value)| value.clone()).unwrap_or_default()
+        find_parameter(&self.path, name)
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Takes the body, of which at most `most` bytes are read.
@@ -244,18 +265,26 @@ fn unmatched_response(code: ProblemCode, detail: String) -> Response<Body> {
 /// Refuses malformed heads, and counts requests that match no call.
 async fn check_and_count(
     State(service): State<Arc<ServiceState>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response<Body> {
     let started = Instant::now();
-    let response = match check_head(&request, service.config.limits.header) {
+    let id = RequestId::from_headers(request.headers());
+    request.extensions_mut().insert(id.clone());
+    let client = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
+    let mut response = match check_head(&request, service.config.limits.header) {
         Ok(()) => next.run(request).await,
         Err(problem) => unmatched_response(problem.code, problem.detail),
     };
     if response.extensions().get::<UnmatchedRequest>().is_some() {
-        let status = response.status().as_u16();
-        service.metrics.observe_unmatched(status, started.elapsed());
+        let (status, took) = (response.status().as_u16(), started.elapsed());
+        service.metrics.observe_unmatched(status, took);
+        let record = RequestRecord::unmatched(id.clone(), client);
+        service
+            .request_log
+            .log_answer(&record, "none", status, took);
     }
+    id.add_to_response(&mut response);
     response
 }
 
@@ -295,13 +324,34 @@ fn length_of_head(request: &Request) -> usize {
 }
 
 async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) -> Response<Body> {
+    let started = Instant::now();
+    let (mut parts, body) = request.into_parts();
+    let caller = service.reloaded.keys().identify_caller(&parts.headers);
+    let address = client_address(&service, &parts);
+    let path = path_parameters(&mut parts).await;
+    let collection = path
+        .as_ref()
+        .ok()
+        .and_then(|path| find_parameter(path, "collection"));
+    let record = RequestRecord {
+        id: parts
+            .extensions
+            .get()
+            .cloned()
+            .unwrap_or_else(RequestId::generate),
+        client: address,
+        key: caller.key_name().map(str::to_owned),
+        collection: collection.map(str::to_owned),
+    };
     let timed = TimedRequest {
         service,
         call: at,
-        started: Instant::now(),
+        started,
+        record: Arc::new(record),
     };
     let call = &CALLS[at];
-    let answered = match admit_request(call, &timed, request).await {
+    let admitted = path.and_then(|path| admit_request(call, &timed, caller, path, (parts, body)));
+    let answered = match admitted {
         Ok(api_request) => (call.answer)(api_request).await,
         Err(problem) => Err(problem),
     };
@@ -312,19 +362,35 @@ async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) ->
     response
 }
 
-async fn admit_request(
+/// Returns the names and values of the variable parts of a path.
+async fn path_parameters(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiProblem> {
+    let path: Result<RawPathParams, RawPathParamsRejection> = parts.extract().await;
+    let path = path.map_err(|error| ApiProblem::new(ProblemCode::BadRequest, error.to_string()))?;
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    Ok(path.iter().map(owned).collect())
+}
+
+fn find_parameter<'a>(path: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = path.iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// Makes the checks that all calls have in common.
+fn admit_request(
     call: &ApiCall,
     timed: &TimedRequest,
-    request: Request,
+    caller: ApiCaller,
+    path: Vec<(String, String)>,
+    (parts, body): (Parts, Body),
 ) -> Result<ApiRequest, ApiProblem> {
     let service = &timed.service;
-    let (mut parts, body) = request.into_parts();
     if service.config.only_loopback && !is_bare_probe(call, &parts) {
         check_host(&parts.headers, &parts.uri)?;
     }
-    let keys = &service.config.keys;
-    keys.check_access(&parts.headers, call.role)?;
-    let client = identify_client(service, &parts);
+    let collection = find_parameter(&path, "collection");
+    caller.check_access(call.role, call.access_scope(collection.as_slice()))?;
+    let client = caller.client_id();
+    let client = client.unwrap_or_else(|| ClientId::from_address(timed.record.client));
     if !is_probe_path(call.path) && !service.rate.take_token(client, timed.started) {
         let detail = "the client exceeds its limit of requests per second: send fewer, with more \
                       documents in each";
@@ -334,29 +400,21 @@ async fn admit_request(
     if call.path.starts_with(VERSIONED) {
         QueryParameters::parse_query(parts.uri.query(), call.parameters)?;
     }
-    let path: Result<RawPathParams, RawPathParamsRejection> = parts.extract().await;
-    let path = path.map_err(|error| ApiProblem::new(ProblemCode::BadRequest, error.to_string()))?;
-    let path = path
-        .iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
     Ok(ApiRequest {
         service: Arc::clone(service),
         timed: timed.clone(),
         client,
-        may_read: keys.check_access(&parts.headers, AccessRole::Read).is_ok(),
-        path: path.collect(),
+        caller,
+        path,
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers,
         body,
     })
 }
 
-/// Identifies the client of a request by its key, or by its address. For a trusted proxy it is the last
-/// address in `X-Forwarded-For`, because the proxy itself has added that one.
-fn identify_client(service: &ServiceState, parts: &Parts) -> ClientId {
-    if let Some(key) = service.config.keys.find_key(&parts.headers) {
-        return ClientId::Key(key);
-    }
+/// Returns the address of the client. For a trusted proxy it is the last address in `X-Forwarded-For`, because
+/// the proxy itself has added that one.
+fn client_address(service: &ServiceState, parts: &Parts) -> IpAddr {
     let peer = parts.extensions.get::<PeerAddress>();
     // Every request arrives over a connection, so the default is never used.
     let peer = peer.map_or(IpAddr::from(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
@@ -369,7 +427,7 @@ fn identify_client(service: &ServiceState, parts: &Parts) -> ClientId {
         let last = forwarded.to_str().ok()?.rsplit(',').next()?;
         last.trim().parse().ok()
     });
-    ClientId::from_address(named.flatten().unwrap_or(peer))
+    named.flatten().unwrap_or(peer)
 }
 
 /// Returns `true` for a probe that a load balancer sends in HTTP/1.0 without `Host`. A browser always sends

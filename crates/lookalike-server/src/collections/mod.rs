@@ -26,7 +26,7 @@ use crate::error::{Result, bail, with_context};
 use crate::json::settings::difference;
 
 /// Longest name, in bytes.
-const LONGEST_NAME: usize = 64;
+pub(crate) const LONGEST_NAME: usize = 64;
 
 /// Name of the file that the process locks which has the directory open.
 const LOCK: &str = "lock";

@@ -128,7 +128,7 @@ mod tests {
     type Waiting = Pin<Box<dyn Future<Output = AnswerTurn>>>;
 
     /// Asks for a turn, and returns what waits for it.
-    fn ask(turns: &Arc<AnswerTurns>, client: u32) -> (Waiting, Option<AnswerTurn>) {
+    fn ask(turns: &Arc<AnswerTurns>, client: u64) -> (Waiting, Option<AnswerTurn>) {
         let turns = Arc::clone(turns);
         let mut waiting: Waiting = Box::pin(async move { turns.take(ClientId::Key(client)).await });
         let turn = poll(&mut waiting);

@@ -19,8 +19,8 @@ const SHARE: usize = 8;
 /// Identity of a client, for budgets and rate limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ClientId {
-    /// The client has a key; its position among the known keys.
-    Key(u32),
+    /// The client has a key; the first 64 bits of its hash.
+    Key(u64),
     /// The client has no key. Of an IPv6 address only the network counts: the first 64 bits.
     Address(IpAddr),
 }

@@ -77,7 +77,7 @@ impl<T> FairQueue<T> {
 mod tests {
     use super::*;
 
-    fn client(number: u32) -> ClientId {
+    fn client(number: u64) -> ClientId {
         ClientId::Key(number)
     }
 

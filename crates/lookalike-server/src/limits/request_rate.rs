@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn full_buckets_are_dropped() {
         let (rate, now) = (RequestRate::new(Some(1)), Instant::now());
-        for at in 0..MANY_BUCKETS as u32 {
+        for at in 0..MANY_BUCKETS as u64 {
             rate.take_token(ClientId::Key(at), now);
         }
-        rate.take_token(ClientId::Key(u32::MAX), now + Duration::from_secs(2));
+        rate.take_token(ClientId::Key(u64::MAX), now + Duration::from_secs(2));
         assert_eq!(rate.buckets.lock().unwrap().len(), 1);
     }
 }

@@ -20,7 +20,8 @@ use crate::commands::shared::running::{parse_limit, parse_threads};
 /// the environment (LOOKALIKE_ and the name in capitals, with _ for -). The command line wins over the
 /// environment, which wins over the file.
 ///
-/// On SIGTERM or SIGINT, the service takes no new requests, finishes those that it has, and stops. A second
+/// On SIGHUP, the service reads the keys and the certificate again; if one of them is not valid, the former
+/// stays in use. On SIGTERM or SIGINT, the service takes no new requests, finishes those that it has, and stops. A second
 /// signal stops it at once.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -31,8 +32,10 @@ Examples:
 
 A key file has one line per key: its role (read, write or admin), a space, and `sha256:` with the
 SHA-256 of the key in hexadecimal digits, as `printf %s \"$KEY\" | sha256sum` prints it. A key has at
-least 16 bytes. The environment can hold one key of each role: LOOKALIKE_READ_KEY, LOOKALIKE_WRITE_KEY,
-LOOKALIKE_ADMIN_KEY.")]
+least 16 bytes. More may follow: name=NAME, under which the key appears in the log; expires=TIME, from
+which it is refused (2027-01-31 or 2027-01-31T12:00:00Z); collections=NAME,NAME, to which it is limited
+(news-* stands for all names that begin so). The environment can hold one key of each role:
+LOOKALIKE_READ_KEY, LOOKALIKE_WRITE_KEY, LOOKALIKE_ADMIN_KEY.")]
 pub(crate) struct ServeArgs {
     /// File with these options
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG", hide_env = true)]
@@ -314,6 +317,33 @@ pub(crate) struct ServeArgs {
         help_heading = "Log"
     )]
     pub(crate) log_format: Option<LogFormat>,
+
+    /// Log every request but health probes at the level info: id, call, status, time, client, name of the key,
+    /// collection
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        env = "LOOKALIKE_LOG_REQUESTS",
+        hide_env = true,
+        help_heading = "Log"
+    )]
+    pub(crate) log_requests: Option<bool>,
+
+    /// Time from which a request is logged as slow, as a warning: a number with the unit ms, s, m, h or d. 0s:
+    /// never
+    ///
+    /// Default: 10s. The time of a bulk request ends with its last answer.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_SLOW_REQUEST",
+        hide_env = true,
+        help_heading = "Log"
+    )]
+    pub(crate) slow_request: Option<PeriodArg>,
 }
 
 impl ServeArgs {
@@ -346,6 +376,8 @@ impl ServeArgs {
             max_verification_steps: self.max_verification_steps.or(other.max_verification_steps),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
+            log_requests: self.log_requests.or(other.log_requests),
+            slow_request: self.slow_request.or(other.slow_request),
         }
     }
 }
@@ -453,7 +485,7 @@ impl TryFrom<String> for ByteSize {
     }
 }
 
-/// Parsed duration, with a unit.
+/// Parsed duration, with a unit, which may also be milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct PeriodArg(pub(crate) Duration);
@@ -462,7 +494,10 @@ impl FromStr for PeriodArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        parse_period(text).map(Self)
+        match text.strip_suffix("ms").map(str::parse) {
+            Some(Ok(milliseconds)) => Ok(Self(Duration::from_millis(milliseconds))),
+            _ => parse_period(text).map(Self),
+        }
     }
 }
 

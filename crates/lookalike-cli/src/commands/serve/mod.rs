@@ -5,13 +5,15 @@
 
 mod args;
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use lookalike_server::{AccessKeys, ClientLimits, ServiceConfig, SnapshotPlace, run_service};
+use lookalike_server::{
+    AccessKeys, ClientLimits, RequestLogSettings, ServiceConfig, SnapshotPlace, run_service,
+};
 use lookalike_store::VerificationLimits;
 use rustix::fs::Mode;
 use tracing_subscriber::filter::LevelFilter;
@@ -86,7 +88,9 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         snapshots: args.snapshots.clone(),
         threads: thread_count(args.threads),
         keys,
+        key_file: args.keys.clone(),
         tls,
+        request_log: request_log_settings(args),
         limits: client_limits(args)?,
     })
 }
@@ -193,6 +197,15 @@ fn client_limits(args: &ServeArgs) -> Result<ClientLimits> {
     Ok(limits)
 }
 
+/// Returns which requests are logged.
+fn request_log_settings(args: &ServeArgs) -> RequestLogSettings {
+    let slow = args.slow_request.map_or(Duration::from_secs(10), |it| it.0);
+    RequestLogSettings {
+        log_all: args.log_requests.unwrap_or(false),
+        slow: Some(slow).filter(|slow| !slow.is_zero()),
+    }
+}
+
 /// Returns level and format of the log.
 fn log_settings(args: &ServeArgs) -> (LogLevel, LogFormat) {
     (
@@ -212,6 +225,7 @@ fn log_to_standard_error(level: LogLevel, format: LogFormat) {
         .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
         .log_internal_errors(false);
     match format {
         LogFormat::Text => log.init(),
@@ -242,6 +256,8 @@ mod tests {
         assert_eq!(stated.listen.map(|it| it.0), Some(listen));
         assert!(stated.log.is_some() && stated.log_format.is_some());
         assert_eq!(log_settings(&stated), log_settings(&usual));
+        assert!(stated.log_requests.is_some() && stated.slow_request.is_some());
+        assert_eq!(request_log_settings(&stated), request_log_settings(&usual));
     }
 
     /// The image sets only the environment, because an option in its command line could not be overridden.

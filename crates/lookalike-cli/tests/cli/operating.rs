@@ -1,0 +1,187 @@
+//! What an operator of the service does: change keys and certificates while it runs, and read its log.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::guarded::{ADMIN, READ, WRITE, line, with_key};
+use crate::service::{Service, document};
+use crate::support::Place;
+
+/// Repeats a check until it holds, because a signal takes effect a moment after it was sent.
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn leaked_key_is_replaced_without_restart() {
+    let place = Place::new();
+    place.write("keys", line("read", READ));
+    let service = Service::launch(&place, "--keys keys");
+    while service.get("/readyz").status != 200 {}
+    let status = |key| with_key(&service, key, "GET", "/v1/collections", "").status;
+    assert_eq!((status(READ), status(ADMIN)), (200, 401));
+    place.write("keys", line("admin", ADMIN));
+    service.signal("-HUP");
+    wait_until("the leaked key is refused", || status(READ) == 401);
+    assert_eq!(status(ADMIN), 200);
+    // A file that is not valid changes nothing.
+    place.write("keys", [&line("read", READ), "write\n"].concat());
+    service.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!((status(READ), status(ADMIN)), (401, 200));
+    let (code, log) = service.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the keys were read again"), "{log}");
+    let refused = "the keys were not read again";
+    assert!(log.contains(refused) && log.contains("line 2"), "{log}");
+    assert!(!log.contains(ADMIN) && !log.contains(READ), "{log}");
+}
+
+#[test]
+fn keys_expire_and_are_limited_to_collections() {
+    let place = Place::new();
+    let with = |line: String, more: &str| format!("{} {more}\n", line.trim_end());
+    let keys = [
+        with(line("write", WRITE), "name=tenant collections=a,b-*"),
+        with(line("admin", READ), "name=old expires=2020-01-01"),
+        line("admin", ADMIN),
+    ];
+    place.write("keys", keys.concat());
+    let service = Service::launch(&place, "--keys keys --log-requests");
+    while service.get("/readyz").status != 200 {}
+    for name in ["a", "b-1", "c"] {
+        let path = format!("/v1/collections/{name}");
+        assert_eq!(with_key(&service, ADMIN, "PUT", &path, "{}").status, 201);
+    }
+    let expired = with_key(&service, READ, "GET", "/v1/collections", "");
+    assert_eq!(expired.problem(), (401, "unauthenticated".into()));
+    assert!(expired.text().contains("2020-01-01"), "{}", expired.text());
+    let text = document("x", "some text").to_string();
+    for (name, expected) in [("a", 200), ("b-1", 200), ("c", 403), ("none", 403)] {
+        let path = format!("/v1/collections/{name}/documents");
+        let reply = with_key(&service, WRITE, "POST", &path, &text);
+        assert_eq!(reply.status, expected, "{name}: {}", reply.text());
+    }
+    let listed = with_key(&service, WRITE, "GET", "/v1/collections", "").json();
+    let names: Vec<_> = listed["collections"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["a", "b-1"]);
+    let metrics = with_key(&service, WRITE, "GET", "/metrics", "");
+    assert_eq!(metrics.problem(), (403, "forbidden".into()));
+    let segment = with_key(&service, WRITE, "POST", "/v1/segment", "{\"texts\":[]}");
+    assert_eq!(segment.status, 200);
+    // What fails names no collection to one who may not see all.
+    let ready = with_key(&service, WRITE, "GET", "/readyz", "").json();
+    assert_eq!(ready["failed"], 0);
+    let (_, log) = service.stop();
+    assert!(
+        log.contains("key=\"tenant\"") && log.contains("key=\"old\""),
+        "{log}"
+    );
+    assert!(log.contains("collection=\"b-1\""), "{log}");
+    assert!(!log.contains(WRITE) && !log.contains("some text"), "{log}");
+}
+
+#[test]
+fn requests_have_ids() {
+    let place = Place::new();
+    let options = "--log-requests --log-format json --slow-request 1ms";
+    let service = Service::start(&place, options);
+    service.make("a", json!({}));
+    let request =
+        |headers: &[(&str, &str)], path: &str| service.connect().request("GET", path, headers, b"");
+    let named = request(&[("X-Request-Id", "mine-1")], "/v1/collections/a/stats");
+    assert_eq!(named.header("x-request-id"), Some("mine-1"));
+    let problem = request(&[("X-Request-Id", "mine-2")], "/v1/collections/none");
+    assert_eq!(problem.json()["request_id"], "mine-2");
+    assert_eq!(problem.header("x-request-id"), Some("mine-2"));
+    assert_eq!(
+        problem.header("content-length").map(str::to_owned),
+        Some(problem.text().len().to_string())
+    );
+    let odd = request(&[("X-Request-Id", "two words")], "/v1/nothing");
+    let id = odd.header("x-request-id").unwrap().to_owned();
+    assert!(id.len() >= 18 && !id.contains(' '), "{id}");
+    assert_eq!(odd.json()["request_id"], id.as_str());
+    let long = document("x", &"many words ".repeat(100_000));
+    assert_eq!(
+        service.post("/v1/collections/a/documents", &long).status,
+        200
+    );
+    let (_, log) = service.stop();
+    let lines: Vec<Value> = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let find = |id: &str| lines.iter().find(|line| line["request_id"] == id).unwrap();
+    let named = find("mine-1");
+    assert_eq!(
+        (&named["call"], &named["collection"]),
+        (&json!("get_stats"), &json!("a"))
+    );
+    assert_eq!(
+        (&named["status"], &named["client"]),
+        (&json!(200), &json!("127.0.0.1"))
+    );
+    assert_eq!(
+        (&find("mine-2")["status"], &find(&id)["call"]),
+        (&json!(404), &json!("none"))
+    );
+    let is_slow = |line: &&Value| line["message"] == "slow request" && line["call"] == "insert";
+    let slow = lines.iter().find(is_slow).unwrap();
+    assert_eq!(slow["level"], "WARN");
+}
+
+#[test]
+fn certificate_is_replaced_without_restart() {
+    let place = Place::new();
+    let renew = || {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        place.write("cert.pem", made.cert.pem());
+        place.write("key.pem", made.signing_key.serialize_pem());
+        CertificateDer::from_pem_file(place.path("cert.pem")).unwrap()
+    };
+    let first = renew();
+    let service = Service::launch(&place, "--tls-cert cert.pem --tls-key key.pem");
+    let answers = |known: &CertificateDer<'static>| {
+        let mut roots = RootCertStore::empty();
+        roots.add(known.clone()).unwrap();
+        let config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = StreamOwned::new(client, TcpStream::connect(service.address).unwrap());
+        let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let mut answer = Vec::new();
+        stream.write_all(request).is_ok()
+            && stream.read_to_end(&mut answer).is_ok()
+            && answer.starts_with(b"HTTP/1.1 200 ")
+    };
+    assert!(answers(&first));
+    let second = renew();
+    assert!(!answers(&second));
+    service.signal("-HUP");
+    wait_until("the new certificate is in use", || answers(&second));
+    assert!(!answers(&first));
+    place.write("key.pem", "damaged");
+    service.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(answers(&second));
+    let (_, log) = service.stop();
+    assert!(log.contains("the certificate was not read again"), "{log}");
+}

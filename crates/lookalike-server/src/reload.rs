@@ -1,0 +1,131 @@
+//! Files that the service reads again on SIGHUP: the keys, and the certificate with its key.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio_rustls::TlsAcceptor;
+
+use crate::access::AccessKeys;
+use crate::connections;
+use crate::error::{Result, bail};
+
+/// Keys and certificate in use, and the files that they come from. A reload replaces each as a whole;
+/// connections and requests that have begun keep what they began with.
+pub(crate) struct ReloadedFiles {
+    key_file: Option<PathBuf>,
+    tls_files: Option<(PathBuf, PathBuf)>,
+    keys: RwLock<Arc<AccessKeys>>,
+    tls: RwLock<Option<TlsAcceptor>>,
+}
+
+impl ReloadedFiles {
+    /// Reads the certificate. The keys have been read before, because options are checked by them.
+    ///
+    /// # Errors
+    /// If the certificate cannot be used.
+    pub(crate) fn new(
+        keys: AccessKeys,
+        key_file: Option<PathBuf>,
+        tls_files: Option<(PathBuf, PathBuf)>,
+    ) -> Result<Self> {
+        let tls = tls_files.as_ref().map(connections::load_tls).transpose()?;
+        Ok(Self {
+            key_file,
+            tls_files,
+            keys: RwLock::new(Arc::new(keys)),
+            tls: RwLock::new(tls),
+        })
+    }
+
+    /// Returns the accepted keys.
+    pub(crate) fn keys(&self) -> Arc<AccessKeys> {
+        // A value is replaced in one step, so a poisoned lock is still consistent.
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the certificate for new connections, if they are encrypted.
+    pub(crate) fn tls(&self) -> Option<TlsAcceptor> {
+        self.tls
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Reads the files again, and logs the result. What cannot be read stays as it was.
+    pub(crate) fn reload_files(&self) {
+        if self.key_file.is_none() && self.tls_files.is_none() {
+            tracing::warn!("SIGHUP has no effect: the service has neither --keys nor --tls-cert");
+        }
+        match self.reload_keys() {
+            Ok(Some(keys)) => tracing::info!(keys, "the keys were read again"),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(%error, "the keys were not read again: those of before stay accepted");
+            }
+        }
+        match self.reload_certificate() {
+            Ok(true) => tracing::info!("the certificate was read again"),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(%error, "the certificate was not read again: that of before stays in use");
+            }
+        }
+    }
+
+    /// Returns the number of keys, if there is a file of keys.
+    fn reload_keys(&self) -> Result<Option<usize>> {
+        let Some(file) = &self.key_file else {
+            return Ok(None);
+        };
+        let keys = AccessKeys::load_keys(Some(file))?;
+        if keys.is_empty() {
+            // Without keys, every client could do everything.
+            bail!("there are no keys");
+        }
+        let count = keys.key_count();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+        Ok(Some(count))
+    }
+
+    fn reload_certificate(&self) -> Result<bool> {
+        let Some(files) = &self.tls_files else {
+            return Ok(false);
+        };
+        let tls = connections::load_tls(files)?;
+        *self.tls.write().unwrap_or_else(PoisonError::into_inner) = Some(tls);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: &str = "read sha256:";
+
+    #[test]
+    fn damaged_key_file_keeps_the_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
+        let line = |digit: &str| format!("{READ}{}\n", digit.repeat(64));
+        std::fs::write(&file, line("1")).unwrap();
+        let keys = AccessKeys::load_keys(Some(&file)).unwrap();
+        let reloaded = ReloadedFiles::new(keys, Some(file.clone()), None).unwrap();
+        std::fs::write(&file, [line("1"), line("2")].concat()).unwrap();
+        reloaded.reload_files();
+        assert_eq!(reloaded.keys().key_count(), 2);
+        for damaged in [
+            "",
+            "# no key\n",
+            "read sha256:12\n",
+            &format!("{}read", line("3")),
+        ] {
+            std::fs::write(&file, damaged).unwrap();
+            reloaded.reload_files();
+            assert_eq!(reloaded.keys().key_count(), 2, "{damaged}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        reloaded.reload_files();
+        assert_eq!(reloaded.keys().key_count(), 2);
+    }
+}
