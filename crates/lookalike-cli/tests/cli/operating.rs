@@ -185,3 +185,145 @@ fn certificate_is_replaced_without_restart() {
     let (_, log) = service.stop();
     assert!(log.contains("the certificate was not read again"), "{log}");
 }
+
+#[test]
+fn alias_switches_under_load() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    for name in ["posts-1", "posts-2"] {
+        service.make(name, json!({ "method": "exact" }));
+    }
+    let to = |name: &str| json!({ "collection": name });
+    let set = service.put("/v1/aliases/live", &to("posts-1"));
+    assert_eq!(
+        set.json(),
+        json!({ "alias": "live", "collection": "posts-1" })
+    );
+    let rows = |name: &str| {
+        let stats = service.get(&format!("/v1/collections/{name}/stats")).json();
+        stats["rows"].as_u64().unwrap()
+    };
+    let (clients, each) = (4, 150);
+    std::thread::scope(|scope| {
+        for client in 0..clients {
+            let mut connection = service.connect();
+            scope.spawn(move || {
+                for at in 0..each {
+                    let sent = document(&format!("{client}-{at}"), &format!("text {client} {at}"));
+                    let reply = connection.json("POST", "/v1/collections/live/documents", &sent);
+                    assert_eq!(reply.status, 200, "{}", reply.text());
+                    assert_eq!(reply.json()["verdict"], "kept");
+                }
+            });
+        }
+        wait_until("documents arrive", || rows("posts-1") > 50);
+        assert_eq!(service.put("/v1/aliases/live", &to("posts-2")).status, 200);
+        let before = rows("posts-1");
+        // A request that had begun may end in the former collection.
+        wait_until("documents arrive", || rows("posts-2") > 50);
+        assert!(rows("posts-1") <= before + clients);
+    });
+    assert_eq!(rows("posts-1") + rows("posts-2"), clients * each);
+    assert_eq!(rows("live"), rows("posts-2"));
+    drop(service);
+    let service = Service::start(&place, "");
+    let listed = service.get("/v1/aliases").json();
+    assert_eq!(listed, json!({ "aliases": { "live": "posts-2" } }));
+    let shown = service.get("/v1/collections/live").json();
+    assert_eq!(shown["name"], "posts-2");
+}
+
+#[test]
+fn aliases_and_collections_share_their_names() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    service.make("b", json!({}));
+    let change = |changes: Value| service.post("/v1/aliases", &changes);
+    let both = json!({ "set": { "x": "a", "y": "b" } });
+    assert_eq!(
+        change(both).json(),
+        json!({ "aliases": { "x": "a", "y": "b" } })
+    );
+    // Two aliases change places in one step, and one that fails changes nothing.
+    let swapped = json!({ "set": { "x": "b", "y": "a" } });
+    assert_eq!(
+        change(swapped.clone()).json(),
+        json!({ "aliases": swapped["set"] })
+    );
+    for (changes, status, code) in [
+        (json!({ "set": { "z": "a", "Z": "a" } }), 422, "bad_name"),
+        (
+            json!({ "set": { "z": "a", "b": "a" } }),
+            409,
+            "collection_conflict",
+        ),
+        (json!({ "set": { "z": "none" } }), 404, "no_collection"),
+        (json!({ "set": { "z": "x" } }), 404, "no_collection"),
+        (
+            json!({ "set": { "z": "a" }, "remove": ["none"] }),
+            404,
+            "no_alias",
+        ),
+        (
+            json!({ "set": { "x": "a" }, "remove": ["x"] }),
+            422,
+            "bad_name",
+        ),
+        (json!({ "sets": {} }), 400, "bad_json"),
+        (json!({ "set": ["x"] }), 400, "bad_json"),
+    ] {
+        let refused = change(changes.clone());
+        assert_eq!(refused.problem(), (status, code.to_owned()), "{changes}");
+    }
+    let listed = service.get("/v1/aliases").json();
+    assert_eq!(listed["aliases"], swapped["set"]);
+    let many: serde_json::Map<_, _> = (0..1001).map(|at| (format!("n{at}"), json!("a"))).collect();
+    assert_eq!(
+        change(json!({ "set": many })).problem(),
+        (422, "bad_name".into())
+    );
+    let conflict = (409, "collection_conflict".to_owned());
+    assert_eq!(
+        service.put("/v1/collections/x", &json!({})).problem(),
+        conflict
+    );
+    assert_eq!(service.delete("/v1/collections/x").problem(), conflict);
+    assert_eq!(service.delete("/v1/collections/a").problem(), conflict);
+    assert_eq!(service.delete("/v1/aliases/y").status, 204);
+    assert_eq!(
+        service.delete("/v1/aliases/y").problem(),
+        (404, "no_alias".into())
+    );
+    assert_eq!(service.delete("/v1/collections/a").status, 204);
+}
+
+#[test]
+fn limited_key_reaches_collections_through_aliases() {
+    let place = Place::new();
+    let limited = format!("{} collections=a\n", line("read", READ).trim_end());
+    place.write("keys", [limited, line("admin", ADMIN)].concat());
+    let service = Service::launch(&place, "--keys keys");
+    while service.get("/readyz").status != 200 {}
+    for name in ["a", "b"] {
+        let path = format!("/v1/collections/{name}");
+        assert_eq!(with_key(&service, ADMIN, "PUT", &path, "{}").status, 201);
+    }
+    let changes = "{\"set\":{\"to-a\":\"a\",\"to-b\":\"b\"}}";
+    let refused = with_key(&service, READ, "POST", "/v1/aliases", changes);
+    assert_eq!(refused.status, 403);
+    assert_eq!(
+        with_key(&service, ADMIN, "POST", "/v1/aliases", changes).status,
+        200
+    );
+    for (name, status) in [("a", 200), ("to-a", 200), ("b", 403), ("to-b", 403)] {
+        let path = format!("/v1/collections/{name}/stats");
+        assert_eq!(
+            with_key(&service, READ, "GET", &path, "").status,
+            status,
+            "{name}"
+        );
+    }
+    let listed = with_key(&service, READ, "GET", "/v1/aliases", "").json();
+    assert_eq!(listed, json!({ "aliases": { "to-a": "a" } }));
+}

@@ -1,5 +1,6 @@
 //! The calls of the service: from a request to its answer.
 
+pub(crate) mod aliases;
 pub(crate) mod body;
 pub(crate) mod collections;
 pub(crate) mod documents;

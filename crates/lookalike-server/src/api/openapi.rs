@@ -9,6 +9,7 @@ use crate::access::AccessRole;
 use crate::api::documents::{CLUSTERS_ON_PAGE, MEMBERS, MEMBERS_ON_PAGE};
 use crate::api::problem::ProblemCode;
 use crate::api::router::{ApiCall, CALLS};
+use crate::collections::MAX_ALIASES;
 
 /// Returns the OpenAPI document.
 pub(crate) fn openapi_document() -> Value {
@@ -108,7 +109,13 @@ fn problem_responses(call: &ApiCall) -> Value {
     }
     if matches!(
         call.name,
-        "insert" | "query" | "put_collection" | "delete_collection" | "snapshot"
+        "insert"
+            | "query"
+            | "put_collection"
+            | "delete_collection"
+            | "snapshot"
+            | "put_alias"
+            | "change_aliases"
     ) {
         may_be("409", "Conflict");
     }
@@ -170,7 +177,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     let in_path = call.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
-            "collection" => short_name(),
+            "collection" | "alias" => short_name(),
             _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
@@ -249,6 +256,12 @@ fn all_schemas() -> Value {
     let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
     let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
+    let aliases = json!({
+        "type": "object",
+        "description": "The collection of each alias.",
+        "additionalProperties": short_name(),
+        "maxProperties": MAX_ALIASES,
+    });
     let answer = answer_schema(&text);
     let mut asked = answer.clone();
     for (name, about) in [
@@ -294,6 +307,13 @@ fn all_schemas() -> Value {
                     "enum": ["opening", "open", "full", "damaged", "unreadable", "stopped", "failed", "deleting"],
                 },
             }))),
+        })),
+        "AliasList": object_schema(&["aliases"], json!({ "aliases": aliases })),
+        "AliasTarget": strict_object_schema(&["collection"], json!({ "collection": short_name() })),
+        "Alias": object_schema(&["alias", "collection"], json!({ "alias": text, "collection": text })),
+        "AliasChanges": strict_object_schema(&[], json!({
+            "set": aliases,
+            "remove": list_schema(short_name()),
         })),
         "Document": strict_object_schema(&["id"], sent_schema(json!({ "oneOf": [id, whole] }))),
         "QueryDocument": strict_object_schema(&[], sent_schema(json!({

@@ -17,7 +17,7 @@ use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
-use super::{collections, documents, health, texts};
+use super::{aliases, collections, documents, health, texts};
 use crate::access::host::check_host;
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
@@ -60,7 +60,13 @@ impl ApiCall {
 }
 
 /// Names of the calls without a collection that a key for some collections permits.
-const FOR_LIMITED_KEYS: [&str; 4] = ["list_collections", "compare", "fingerprint", "segment"];
+const FOR_LIMITED_KEYS: [&str; 5] = [
+    "list_collections",
+    "list_aliases",
+    "compare",
+    "fingerprint",
+    "segment",
+];
 
 type AnswerFuture = Pin<Box<dyn Future<Output = ApiResult> + Send>>;
 
@@ -104,7 +110,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 20] = calls! {
+pub(crate) static CALLS: [ApiCall; 24] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -139,6 +145,15 @@ pub(crate) static CALLS: [ApiCall; 20] = calls! {
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
         "write a snapshot of a collection, as it is at one moment",
         takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), collections::make_snapshot;
+    "list_aliases" GET "/v1/aliases" Read, "list the aliases of collections",
+        takes None, with [], gives 200 Some("AliasList"), aliases::list_aliases;
+    "change_aliases" POST "/v1/aliases" Admin, "set and remove several aliases in one step",
+        takes Some(("AliasChanges", ONE)), with [], gives 200 Some("AliasList"), aliases::change_aliases;
+    "put_alias" PUT "/v1/aliases/{alias}" Admin,
+        "give a collection a further name, or switch that name to another collection",
+        takes Some(("AliasTarget", ONE)), with [], gives 200 Some("Alias"), aliases::put_alias;
+    "delete_alias" DELETE "/v1/aliases/{alias}" Admin, "remove an alias; its collection stays",
+        takes None, with [], gives 204 None, aliases::delete_alias;
     "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
@@ -387,8 +402,10 @@ fn admit_request(
     if service.config.only_loopback && !is_bare_probe(call, &parts) {
         check_host(&parts.headers, &parts.uri)?;
     }
-    let collection = find_parameter(&path, "collection");
-    caller.check_access(call.role, call.access_scope(collection.as_slice()))?;
+    let given = find_parameter(&path, "collection");
+    let target = given.map(|name| service.collections.resolve_name(name));
+    let names: Vec<_> = given.into_iter().chain(target.as_deref()).collect();
+    caller.check_access(call.role, call.access_scope(&names))?;
     let client = caller.client_id();
     let client = client.unwrap_or_else(|| ClientId::from_address(timed.record.client));
     if !is_probe_path(call.path) && !service.rate.take_token(client, timed.started) {

@@ -5,6 +5,7 @@
 //! collection first renames its directory in one step, and then removes its files. Files that do not belong
 //! to a collection are never removed.
 
+mod aliases;
 mod insert_queue;
 pub(crate) mod maintenance;
 pub(crate) mod open_collection;
@@ -20,7 +21,9 @@ use lookalike_store::{
     Collection, CollectionOptions, CollectionSettings, DiskFolder, make_directory,
 };
 
-use crate::api::problem::{ApiProblem, ProblemCode};
+use self::aliases::CollectionAliases;
+pub(crate) use self::aliases::{AliasMap, MAX_ALIASES};
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::collections::open_collection::OpenCollection;
 use crate::error::{Result, bail, with_context};
 use crate::json::settings::difference;
@@ -57,10 +60,19 @@ pub(crate) struct ServedCollections {
     directory: PathBuf,
     options: CollectionOptions,
     states: RwLock<BTreeMap<String, CollectionStatus>>,
-    /// Locked while a collection is created, or begins to be deleted.
+    aliases: CollectionAliases,
+    /// Locked while a collection is created, or begins to be deleted, and while aliases change.
     changing: Mutex<()>,
     /// Lock file, held until this is dropped.
     _lock: File,
+}
+
+/// Changes of aliases that are made in one step.
+pub(crate) struct AliasChanges {
+    /// Collections by the alias that each gets.
+    pub(crate) set: AliasMap,
+    /// Aliases that are removed.
+    pub(crate) remove: Vec<String>,
 }
 
 /// State of a collection.
@@ -107,6 +119,7 @@ impl ServedCollections {
             directory: directory.to_owned(),
             options,
             states: RwLock::new(states),
+            aliases: CollectionAliases::open(directory)?,
             changing: Mutex::new(()),
             _lock: lock,
         })
@@ -153,12 +166,103 @@ impl ServedCollections {
             .collect()
     }
 
-    /// Returns an open collection.
+    /// Returns the name of a collection: the one that an alias stands for, or the given one.
+    pub(crate) fn resolve_name(&self, name: &str) -> String {
+        self.aliases
+            .find_collection(name)
+            .unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Returns all aliases.
+    pub(crate) fn list_aliases(&self) -> AliasMap {
+        self.aliases.list_aliases()
+    }
+
+    /// Changes aliases in one step, and returns all of them. Every request sees either none or all of the
+    /// changes. Requests that have begun end with the collection that they began with.
+    ///
+    /// # Errors
+    /// If an alias is not a valid name or is that of a collection, a collection does not exist, an alias that
+    /// is to be removed does not exist or is also set, there are too many aliases, or a disk operation fails.
+    pub(crate) fn change_aliases(&self, changes: AliasChanges) -> Result<AliasMap, ApiProblem> {
+        let _changing = self.lock_changes();
+        let mut aliases = self.aliases.list_aliases();
+        for alias in &changes.remove {
+            if changes.set.contains_key(alias) {
+                let detail = format!(
+                    "the alias '{}' is both set and removed",
+                    shorten_text(alias)
+                );
+                return Err(ApiProblem::new(ProblemCode::BadName, detail));
+            }
+            if aliases.remove(alias).is_none() {
+                let detail = format!("there is no alias '{}'", shorten_text(alias));
+                return Err(ApiProblem::new(ProblemCode::NoAlias, detail));
+            }
+        }
+        for (alias, collection) in changes.set {
+            self.check_alias(&alias, &collection)?;
+            aliases.insert(alias, collection);
+        }
+        if aliases.len() > MAX_ALIASES {
+            let detail = format!(
+                "there would be {} aliases: the limit is {MAX_ALIASES}",
+                aliases.len()
+            );
+            return Err(ApiProblem::new(ProblemCode::BadName, detail));
+        }
+        self.aliases
+            .replace_aliases(aliases.clone())
+            .map_err(|error| {
+                ApiProblem::new(
+                    ProblemCode::Disk,
+                    format!("the aliases cannot be written: {error}"),
+                )
+            })?;
+        tracing::info!(?aliases, "aliases changed");
+        Ok(aliases)
+    }
+
+    fn check_alias(&self, alias: &str, collection: &str) -> Result<(), ApiProblem> {
+        check_name(alias)?;
+        let states = self.read_states();
+        if states.contains_key(alias) {
+            let detail = format!("'{alias}' is a collection: an alias needs another name");
+            return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
+        }
+        match states.get(collection) {
+            Some(CollectionStatus::Deleting) => {
+                Err(CollectionStatus::Deleting.status_problem(collection))
+            }
+            Some(_) => Ok(()),
+            None => {
+                let detail = format!("there is no collection '{}'", shorten_text(collection));
+                Err(ApiProblem::new(ProblemCode::NoCollection, detail))
+            }
+        }
+    }
+
+    /// Checks that a name is not an alias, where a call creates or deletes a collection.
+    fn refuse_alias(&self, name: &str) -> Result<(), ApiProblem> {
+        let Some(collection) = self.aliases.find_collection(name) else {
+            return Ok(());
+        };
+        let detail = format!(
+            "'{name}' is an alias of the collection '{collection}': use the name of a collection, or \
+             remove the alias first"
+        );
+        Err(ApiProblem::new(ProblemCode::CollectionConflict, detail))
+    }
+
+    /// Returns an open collection by its name or an alias.
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
     pub(crate) fn open_collection(&self, name: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
-        match self.read_states().get(name) {
+        let states = self.read_states();
+        let target = self.aliases.find_collection(name);
+        let name = target.as_deref().unwrap_or(name);
+        match states.get(name) {
             Some(CollectionStatus::Open(open)) => Ok(Arc::clone(open)),
             Some(other) => Err(other.status_problem(name)),
             None => {
@@ -182,6 +286,7 @@ impl ServedCollections {
     ) -> Result<(Arc<OpenCollection>, bool), ApiProblem> {
         check_name(name)?;
         let _changing = self.lock_changes();
+        self.refuse_alias(name)?;
         match self.read_states().get(name) {
             None => {}
             Some(CollectionStatus::Open(open))
@@ -238,6 +343,13 @@ impl ServedCollections {
     /// Hides the collection from further requests; returns it if it was open.
     fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<OpenCollection>>, ApiProblem> {
         let _changing = self.lock_changes();
+        self.refuse_alias(name)?;
+        if let Some(alias) = self.aliases.find_alias(name) {
+            let detail = format!(
+                "the collection '{name}' has the alias '{alias}': switch or remove the alias first"
+            );
+            return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
+        }
         let known = self.read_states().get(name).cloned();
         if known.is_some() {
             self.check_only_own_files(name)?;
