@@ -36,6 +36,7 @@ mod error;
 mod json;
 mod limits;
 mod metrics;
+mod process_figures;
 mod reload;
 mod service;
 mod snapshots;

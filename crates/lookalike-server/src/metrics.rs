@@ -1,11 +1,17 @@
 //! Metrics of a running service, in the text format of Prometheus.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use lookalike_store::CollectionStats;
 
 use crate::api::router::CALLS;
 use crate::collections::CollectionStatus;
+use crate::collections::open_collection::{DocumentCounts, OpenCollection};
+use crate::process_figures::process_figures;
 
 /// Upper bounds of the histogram buckets, in seconds.
 const BOUNDS: [f64; 14] = [
@@ -14,6 +20,7 @@ const BOUNDS: [f64; 14] = [
 
 /// Counters of the service.
 pub(crate) struct ServiceMetrics {
+    started: SystemTime,
     calls: Vec<CallMetrics>,
     /// Requests that matched no call.
     unmatched: CallMetrics,
@@ -50,6 +57,7 @@ impl CallMetrics {
 impl ServiceMetrics {
     pub(crate) fn new() -> Self {
         Self {
+            started: SystemTime::now(),
             calls: CALLS.iter().map(|_| CallMetrics::default()).collect(),
             unmatched: CallMetrics::default(),
             malformed: AtomicU64::new(0),
@@ -75,34 +83,60 @@ impl ServiceMetrics {
         let calls = self.calls.iter().zip(names);
         calls.chain([(&self.unmatched, "none")])
     }
-    /// Returns all metrics as text. `queued` is the number of bytes waiting, `held` that of untaken answers.
-    pub(crate) fn render_metrics(
-        &self,
-        queued: u64,
-        held: u64,
-        collections: &[(String, CollectionStatus)],
-    ) -> String {
+
+    /// Returns all metrics as text.
+    pub(crate) fn render_metrics(&self, figures: &ServiceFigures<'_>) -> String {
         let mut page = MetricsPage::default();
+        let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
+        let name = "lookalike_build_info";
+        page.push_family(
+            name,
+            "gauge",
+            "1; the label has the version of the program.",
+        );
+        page.push_sample(name, &version, 1);
+        for (name, kind, help, value) in process_figures(self.started, figures.directory) {
+            page.push_family(name, kind, help);
+            page.push_sample(name, "", value);
+        }
         self.append_requests(&mut page);
-        let name = "lookalike_malformed_requests_total";
-        let help = "Connections that ended because the head of a request was malformed or too \
-            large.";
-        page.push_family(name, "counter", help);
-        page.push_sample(name, "", self.malformed.load(Relaxed));
-        let name = "lookalike_refused_connections_total";
-        let help =
-            "Connections that were closed at once because their address had the maximum number.";
-        page.push_family(name, "counter", help);
-        page.push_sample(name, "", self.refused_connections.load(Relaxed));
-        page.push_family("lookalike_connections", "gauge", "Open connections.");
-        page.push_sample("lookalike_connections", "", self.connections.load(Relaxed));
-        let help = "Bytes of documents that wait for their answers.";
-        page.push_family("lookalike_queue_bytes", "gauge", help);
-        page.push_sample("lookalike_queue_bytes", "", queued);
-        let help = "Bytes of answers that clients have not read.";
-        page.push_family("lookalike_answer_bytes", "gauge", help);
-        page.push_sample("lookalike_answer_bytes", "", held);
-        page.collections(collections);
+        let count = |count: &AtomicU64| count.load(Relaxed);
+        for (name, kind, help, value) in [
+            (
+                "lookalike_malformed_requests_total",
+                "counter",
+                "Connections that ended because the head of a request was malformed or too large.",
+                count(&self.malformed),
+            ),
+            (
+                "lookalike_refused_connections_total",
+                "counter",
+                "Connections that were closed at once because their address had the maximum number.",
+                count(&self.refused_connections),
+            ),
+            (
+                "lookalike_connections",
+                "gauge",
+                "Open connections.",
+                count(&self.connections),
+            ),
+            (
+                "lookalike_queue_bytes",
+                "gauge",
+                "Bytes of documents that wait for their answers.",
+                figures.queued,
+            ),
+            (
+                "lookalike_answer_bytes",
+                "gauge",
+                "Bytes of answers that clients have not read.",
+                figures.held,
+            ),
+        ] {
+            page.push_family(name, kind, help);
+            page.push_sample(name, "", value);
+        }
+        CollectionFigures::new(figures).append_to(&mut page);
         page.0
     }
 
@@ -163,89 +197,199 @@ impl MetricsPage {
             labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
         };
     }
+}
 
-    /// Names of collections need no escapes in labels.
-    fn collections(&mut self, collections: &[(String, CollectionStatus)]) {
-        let name = "lookalike_collection_up";
-        self.push_family(name, "gauge", "1 if the collection accepts documents.");
-        for (collection, state) in collections {
-            let up = matches!(state, CollectionStatus::Open(open) if open.takes_documents());
-            self.push_sample(name, &format!("collection=\"{collection}\""), u8::from(up));
-        }
-        let open = collections.iter().filter_map(|(_, state)| match state {
-            CollectionStatus::Open(open) => Some(open),
+/// What the metrics show beside the counters.
+pub(crate) struct ServiceFigures<'a> {
+    /// Directory of the collections.
+    pub(crate) directory: &'a Path,
+    /// Bytes of documents that wait for their answers.
+    pub(crate) queued: u64,
+    /// Bytes of answers that clients have not taken.
+    pub(crate) held: u64,
+    /// All collections.
+    pub(crate) collections: &'a [(String, CollectionStatus)],
+    /// The only collection to be shown, if one is named.
+    pub(crate) only: Option<&'a str>,
+}
+
+/// Largest number of collections of which each has all series. With more, most series are sums over all
+/// collections, so that the page stays short.
+const MANY_COLLECTIONS: usize = 50;
+
+/// Label of the sums over all collections. No collection has this name.
+const ALL_COLLECTIONS: &str = "*";
+
+/// The figures of collections.
+struct CollectionFigures<'a> {
+    states: Vec<&'a (String, CollectionStatus)>,
+    open: Vec<OpenFigures<'a>>,
+    is_summed: bool,
+}
+
+/// The figures of an open collection.
+struct OpenFigures<'a> {
+    open: &'a OpenCollection,
+    /// `None` if it cannot be asked.
+    stats: Option<CollectionStats>,
+}
+
+/// A figure of an open collection: rest of its name, kind, description, value.
+type OpenFigure = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&OpenFigures<'_>) -> Option<u64>,
+);
+
+/// Figures that every collection has, however many there are.
+const OF_EACH: [OpenFigure; 2] = [
+    (
+        "collection_rows",
+        "gauge",
+        "Documents in the collection.",
+        |it| Some(it.stats.as_ref()?.rows),
+    ),
+    (
+        "collection_kept",
+        "gauge",
+        "Kept documents that a document can match.",
+        |it| Some(it.stats.as_ref()?.kept),
+    ),
+];
+
+/// Figures that are summed if there are many collections.
+const OF_FEW: [OpenFigure; 4] = [
+    (
+        "collection_damaged",
+        "gauge",
+        "1 if a damaged file of the collection was found.",
+        |it| Some(it.open.is_damaged().into()),
+    ),
+    (
+        "collection_unreadable",
+        "gauge",
+        "1 while the disk refuses to read a file of the collection.",
+        |it| Some(it.open.still_refuses_reads().into()),
+    ),
+    (
+        "collection_dead_rows",
+        "gauge",
+        "Rows on disk of deleted, replaced or moved documents, and of their deletions.",
+        |it| Some(it.stats.as_ref()?.dead_rows),
+    ),
+    (
+        "collection_partitions",
+        "gauge",
+        "Partitions on disk.",
+        |it| Some(it.stats.as_ref()?.partitions),
+    ),
+];
+
+/// A number of documents by result.
+type ResultCount = (&'static str, fn(&DocumentCounts) -> &AtomicU64);
+
+const RESULTS: [ResultCount; 7] = [
+    ("kept", |it| &it.kept),
+    ("duplicate", |it| &it.duplicate),
+    ("late", |it| &it.late),
+    ("again", |it| &it.again),
+    ("refused", |it| &it.refused),
+    ("queried", |it| &it.queried),
+    ("refused_query", |it| &it.refused_query),
+];
+
+impl<'a> CollectionFigures<'a> {
+    fn new(figures: &ServiceFigures<'a>) -> Self {
+        let is_shown = |name: &str| figures.only.is_none_or(|only| only == name);
+        let states = figures.collections.iter();
+        let states: Vec<_> = states.filter(|(name, _)| is_shown(name)).collect();
+        let open = states.iter().filter_map(|(_, state)| match state {
+            CollectionStatus::Open(open) => Some(OpenFigures {
+                open,
+                stats: open.collection.collect_stats().ok(),
+            }),
             _ => None,
         });
-        let open: Vec<_> = open.collect();
-        let name = "lookalike_collection_damaged";
-        let help = "1 if a damaged file of the collection was found.";
-        self.push_family(name, "gauge", help);
-        for open in &open {
-            let labels = format!("collection=\"{}\"", open.name);
-            self.push_sample(name, &labels, u8::from(open.is_damaged()));
+        Self {
+            open: open.collect(),
+            is_summed: states.len() > MANY_COLLECTIONS,
+            states,
         }
-        let name = "lookalike_collection_unreadable";
-        let help = "1 while the disk refuses to read a file of the collection.";
-        self.push_family(name, "gauge", help);
-        for open in &open {
-            let labels = format!("collection=\"{}\"", open.name);
-            self.push_sample(name, &labels, u8::from(open.still_refuses_reads()));
+    }
+
+    /// Appends all figures. Names of collections need no escapes in labels.
+    fn append_to(&self, page: &mut MetricsPage) {
+        let name = "lookalike_collection_up";
+        page.push_family(name, "gauge", "1 if the collection accepts documents.");
+        for (collection, state) in &self.states {
+            let up = matches!(state, CollectionStatus::Open(open) if open.takes_documents());
+            page.push_sample(name, &format!("collection=\"{collection}\""), u8::from(up));
         }
-        let name = "lookalike_documents_total";
-        let help = "Documents and lines since the start, by result: kept and duplicate were \
-                    inserted, again had been sent before, late were answered but not stored, \
-                    refused were rejected; queried and refused_query count queries.";
-        self.push_family(name, "counter", help);
-        for open in &open {
-            let counts = &open.counts;
-            for (result, count) in [
-                ("kept", &counts.kept),
-                ("duplicate", &counts.duplicate),
-                ("late", &counts.late),
-                ("again", &counts.again),
-                ("refused", &counts.refused),
-                ("queried", &counts.queried),
-                ("refused_query", &counts.refused_query),
-            ] {
-                let labels = format!("collection=\"{}\",result=\"{result}\"", open.name);
-                self.push_sample(name, &labels, count.load(Relaxed));
+        for (figure, kind, help, value) in OF_EACH {
+            let name = format!("lookalike_{figure}");
+            page.push_family(&name, kind, help);
+            for it in &self.open {
+                if let Some(value) = value(it) {
+                    page.push_sample(&name, &format!("collection=\"{}\"", it.open.name), value);
+                }
             }
         }
-        let stats: Vec<_> = open
-            .iter()
-            .filter_map(|open| Some((open.name.as_str(), open.collection.collect_stats().ok()?)))
-            .collect();
-        type Figure = fn(&lookalike_store::CollectionStats) -> u64;
-        let gauges: [(&str, &str, Figure); 4] = [
-            ("rows", "Documents in the collection.", |stats| stats.rows),
-            (
-                "dead_rows",
-                "Rows on disk of deleted, replaced or moved documents, and of their deletions.",
-                |stats| stats.dead_rows,
-            ),
-            (
-                "kept",
-                "Kept documents that a document can match.",
-                |stats| stats.kept,
-            ),
-            ("partitions", "Partitions on disk.", |stats| {
-                stats.partitions
-            }),
-        ];
-        for (figure, help, of) in gauges {
-            let name = format!("lookalike_collection_{figure}");
-            self.push_family(&name, "gauge", help);
-            for (collection, stats) in &stats {
-                self.push_sample(&name, &format!("collection=\"{collection}\""), of(stats));
+        for (figure, kind, help, value) in OF_FEW {
+            self.append_figure(page, figure, kind, help, |it| {
+                value(it)
+                    .map(|value| (String::new(), value))
+                    .into_iter()
+                    .collect()
+            });
+        }
+        let help = "Documents and lines since the start, by result: kept and duplicate were inserted, again \
+            had been sent before, late were answered but not stored, refused were rejected; queried and \
+            refused_query count queries.";
+        self.append_figure(page, "documents_total", "counter", help, |it| {
+            let count = |(result, count): &ResultCount| {
+                (
+                    format!(",result=\"{result}\""),
+                    count(&it.open.counts).load(Relaxed),
+                )
+            };
+            RESULTS.iter().map(count).collect()
+        });
+        let help = "Bytes of memory of a collection, by part.";
+        self.append_figure(page, "memory_bytes", "gauge", help, |it| {
+            let parts = it.stats.iter().flat_map(|stats| &stats.memory);
+            parts
+                .map(|(part, bytes)| (format!(",part=\"{part}\""), *bytes))
+                .collect()
+        });
+    }
+
+    /// Appends a figure whose samples in each collection differ by further labels. With many collections, it
+    /// appends the sums of equal labels.
+    fn append_figure(
+        &self,
+        page: &mut MetricsPage,
+        figure: &str,
+        kind: &str,
+        help: &str,
+        samples: impl Fn(&OpenFigures<'_>) -> Vec<(String, u64)>,
+    ) {
+        let name = format!("lookalike_{figure}");
+        page.push_family(&name, kind, help);
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for it in &self.open {
+            for (labels, value) in samples(it) {
+                if self.is_summed {
+                    *sums.entry(labels).or_default() += value;
+                } else {
+                    let labels = format!("collection=\"{}\"{labels}", it.open.name);
+                    page.push_sample(&name, &labels, value);
+                }
             }
         }
-        let name = "lookalike_memory_bytes";
-        self.push_family(name, "gauge", "Bytes of memory of a collection, by part.");
-        for (collection, stats) in &stats {
-            for (part, bytes) in &stats.memory {
-                let labels = format!("collection=\"{collection}\",part=\"{part}\"");
-                self.push_sample(name, &labels, bytes);
-            }
+        for (labels, sum) in sums {
+            let labels = format!("collection=\"{ALL_COLLECTIONS}\"{labels}");
+            page.push_sample(&name, &labels, sum);
         }
     }
 }

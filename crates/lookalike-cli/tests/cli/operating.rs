@@ -327,3 +327,47 @@ fn limited_key_reaches_collections_through_aliases() {
     let listed = with_key(&service, READ, "GET", "/v1/aliases", "").json();
     assert_eq!(listed, json!({ "aliases": { "to-a": "a" } }));
 }
+
+/// With many collections, a page of metrics has a few lines for each, and sums of the other figures.
+#[test]
+fn metrics_of_many_collections_are_short() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let names: Vec<_> = (0..51).map(|at| format!("c{at}")).collect();
+    let fill = |name: &str| {
+        service.make(name, json!({ "method": "exact" }));
+        let path = format!("/v1/collections/{name}/documents");
+        assert_eq!(service.post(&path, &document("x", "some text")).status, 200);
+    };
+    let lines_of = |metrics: &str, name: &str| {
+        let label = format!("collection=\"{name}\"");
+        metrics.lines().filter(|line| line.contains(&label)).count()
+    };
+    names[..50].iter().for_each(|name| fill(name));
+    let all = service.get("/metrics").text();
+    let of_one = lines_of(&all, "c7");
+    assert!(of_one > 15 && lines_of(&all, "*") == 0, "{all}");
+    fill(&names[50]);
+    let summed = service.get("/metrics").text();
+    assert_eq!(lines_of(&summed, "c7"), 3);
+    let kept = "lookalike_documents_total{collection=\"*\",result=\"kept\"} 51\n";
+    assert!(summed.contains(kept), "{summed}");
+    // Another collection takes three lines.
+    let bytes: usize = summed
+        .lines()
+        .filter(|line| line.contains("collection=\"c7\""))
+        .map(|line| line.len() + 1)
+        .sum();
+    assert!(bytes < 150, "{bytes}");
+    let one = service.get("/metrics?collection=c7").text();
+    assert_eq!((lines_of(&one, "c7"), lines_of(&one, "*")), (of_one, 0));
+    let missing = service.get("/metrics?collection=none");
+    assert_eq!(missing.problem(), (404, "no_collection".into()));
+    let version = format!(
+        "lookalike_build_info{{version=\"{}\"}} 1\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for line in [&version, "process_open_fds ", "lookalike_disk_free_bytes "] {
+        assert!(one.contains(line), "{line}{one}");
+    }
+}

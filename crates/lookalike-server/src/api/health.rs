@@ -7,9 +7,11 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::access::AccessScope;
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::router::{ApiRequest, ApiResult, CALLS};
 use crate::api::{openapi as document, responses};
 use crate::collections::CollectionStatus;
+use crate::metrics::ServiceFigures;
 
 /// Reports that the process runs.
 pub(crate) async fn report_live(_: ApiRequest) -> ApiResult {
@@ -72,16 +74,28 @@ fn readiness_response(states: &[(String, CollectionStatus)], may_read: bool) -> 
     responses::json_response(status, &body)
 }
 
-/// Returns the metrics for Prometheus.
+/// Returns the metrics for Prometheus; with `collection=NAME`, those of one collection in full.
 pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
+    let only = api_request.query.as_deref().unwrap_or_default();
+    let mut parameters = only.split('&');
+    let only = parameters.find_map(|it| it.strip_prefix("collection="));
+    let only = only.map(|name| api_request.service.collections.resolve_name(name));
     let service = api_request.service;
     responses::in_background(move || {
-        let states = service.collections.list_states();
-        let text = service.metrics.render_metrics(
-            service.queue.used_bytes(),
-            service.held.used_bytes(),
-            &states,
-        );
+        let collections = service.collections.list_states();
+        if let Some(name) = &only
+            && !collections.iter().any(|(known, _)| known == name)
+        {
+            let detail = format!("there is no collection '{}'", shorten_text(name));
+            return Err(ApiProblem::new(ProblemCode::NoCollection, detail));
+        }
+        let text = service.metrics.render_metrics(&ServiceFigures {
+            directory: &service.config.data,
+            queued: service.queue.used_bytes(),
+            held: service.held.used_bytes(),
+            collections: &collections,
+            only: only.as_deref(),
+        });
         Ok(text_response(
             text,
             "text/plain; version=0.0.4; charset=utf-8",
