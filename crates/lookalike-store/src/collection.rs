@@ -1,6 +1,5 @@
 //! An open collection.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,12 +15,16 @@ use crate::document::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::fair_lock::{FairLock, WriteGuard};
+use crate::files::file_names::{FileNames, MANIFEST_FILE, is_data_file};
+use crate::files::inventory::{DiskInventory, list_files};
+use crate::files::manifest::CollectionManifest;
+use crate::files::partition;
+use crate::files::partition_list::PartitionList;
+use crate::files::partition_set::PartitionSet;
+use crate::files::rows::{PartitionRow, RowVerdict};
 use crate::group_commit::GroupCommit;
 use crate::ids::hash_id;
-use crate::inventory::{DiskInventory, PartitionList, list_files};
-use crate::partition::{self, FileNames, PartitionFiles, is_of_partition};
-use crate::rows::{PartitionRow, RowVerdict};
-use crate::settings::{CollectionManifest, CollectionSettings, MANIFEST};
+use crate::settings::CollectionSettings;
 use crate::snapshot_copy::{CopiedPartition, FileCopier, FileEnds, check_free, partition_bytes};
 use crate::state::{CollectionState, CompactionTrigger, PrecheckedDocument};
 use crate::writer::StoreWriter;
@@ -206,12 +209,12 @@ impl Collection {
     ) -> Result<Self> {
         settings.match_plan()?;
         let names = list_files(&*disk)?;
-        if names.iter().any(|name| name == MANIFEST) {
+        if names.iter().any(|name| name == MANIFEST_FILE) {
             return Err(Error::setting_error(
                 "the directory already has a collection",
             ));
         }
-        if let Some(name) = names.iter().find(|name| is_of_partition(name)) {
+        if let Some(name) = names.iter().find(|name| is_data_file(name)) {
             return Err(Error::setting_error(format!(
                 "there are files of a collection whose manifest is missing: '{name}'"
             )));
@@ -237,10 +240,10 @@ impl Collection {
         state.end_replay();
         let limit = options.verification.document_steps;
         state.matcher.set_step_limit(limit);
-        let partitions: VecDeque<_> = state.partitions().cloned().collect();
+        let partitions: PartitionSet = state.partitions().cloned().collect();
         if !manifest.lists_partitions {
             // An older version wrote no list of partitions. From now on a lost partition is noticed here too.
-            PartitionList::from_partitions(&partitions).write_list(&*disk, seal)?;
+            partitions.write_list(&*disk, seal)?;
             manifest.write_file(&*disk)?;
         }
         let durable = state.last_row();
@@ -589,7 +592,7 @@ impl Collection {
             let writer = self.lock_writer();
             (writer.partitions().clone(), writer.newest_file_ends())
         };
-        let named: Vec<_> = begun.iter().map(|it| it.about.file_names()).collect();
+        let named = begun.file_names();
         let newest = self.copy_without_lock(&mut copier, begun, ends);
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
         let (copied, listed) = self.copy_rest(&mut copier, newest)?;
@@ -607,14 +610,15 @@ impl Collection {
     fn copy_without_lock(
         &self,
         copier: &mut FileCopier<'_>,
-        mut partitions: VecDeque<Arc<PartitionFiles>>,
+        mut partitions: PartitionSet,
         ends: FileEnds,
     ) -> Result<Option<CopiedPartition>> {
-        for partition in &partitions {
+        for partition in partitions.iter() {
             copier.reserve_bytes(partition_bytes(partition, &*self.disk)?)?;
         }
-        let newest = partitions.pop_back();
-        for partition in partitions {
+        let newest = partitions.pop_newest();
+        for partition in partitions.iter() {
+            let partition = Arc::clone(partition);
             let mut copy = CopiedPartition::begin_copy(copier, &*self.disk, partition)?;
             copy.copy_rest(copier)?;
             copy.sync_files()?;
@@ -654,7 +658,7 @@ impl Collection {
             copier.make_room_after(&error);
             return Err(error);
         }
-        Ok((copied, PartitionList::from_partitions(writer.partitions())))
+        Ok((copied, writer.partitions().to_list()))
     }
 
     /// Returns the document with the given id, unless the window follows the wall clock and has passed it.

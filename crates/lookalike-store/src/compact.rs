@@ -52,10 +52,11 @@ use crate::collection::{Collection, stopped_error};
 use crate::disk::Disk;
 use crate::document::KnownDocument;
 use crate::error::{Error, Result};
-use crate::partition::{CompactionState, FileNames, PartitionFiles, PartitionHeader};
-use crate::rows::{self, EncodedRows, PartitionRow, RowVerdict, UNIT, number_rows};
-use crate::settings::NEW;
-use crate::sketches::{SketchEntries, SketchFile, SketchFileReader};
+use crate::files::file_names::{FileNames, INCOMPLETE};
+use crate::files::partition::PartitionFiles;
+use crate::files::partition_header::{CompactionState, PartitionHeader};
+use crate::files::rows::{self, EncodedRows, PartitionRow, RowVerdict, UNIT, number_rows};
+use crate::files::sketches::{SketchEntries, SketchFile, SketchFileReader};
 use crate::snapshot_copy::check_free;
 use crate::state::{NOWHERE, ToCompact};
 
@@ -448,7 +449,7 @@ type ReplacedPartition = Option<(Arc<PartitionFiles>, ChunkedVec<u32>)>;
 
 /// Removes partition files that no list names.
 fn remove_unlisted_files(disk: &dyn Disk, names: FileNames) -> Result<()> {
-    let begun = format!("{}{NEW}", names.rows_file());
+    let begun = format!("{}{INCOMPLETE}", names.rows_file());
     for name in [
         names.rows_file(),
         begun,

@@ -6,9 +6,9 @@ use lookalike::text::AnalysisScratch;
 use lookalike::value_hash;
 
 use crate::error::{Error, Result};
+use crate::files::records;
+use crate::files::rows::{self, RowVerdict};
 use crate::ids::hash_id;
-use crate::records;
-use crate::rows::{self, RowVerdict};
 use crate::settings::CollectionContent;
 
 /// Largest id, in bytes.

@@ -65,7 +65,6 @@
 //! disk with the partition in which it arrived. A deleted document keeps about 50 bytes of memory until
 //! its partition expires.
 
-mod bytes;
 mod chunked_vec;
 mod collection;
 mod compact;
@@ -73,17 +72,12 @@ mod disk;
 mod document;
 mod error;
 mod fair_lock;
+mod files;
 mod group_commit;
 mod ids;
-mod inventory;
 mod maintain;
-mod overlay_file;
 mod parallel_map;
-mod partition;
-mod records;
-mod rows;
 mod settings;
-mod sketches;
 mod snapshot_copy;
 mod state;
 /// The synchronisation primitives that threads use; a test substitutes others.
@@ -103,10 +97,13 @@ pub use document::{
     LONGEST_TEXT, NewDocument, PendingInsert, StoredDocument, StoredVerdict,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use files::file_names::{
+    MANIFEST_FILE, is_collection_file, is_creation_file, is_data_file, remove_creation_files,
+};
+pub use files::is_guarded;
 pub use maintain::{
     ImportCounts, RejectDocument, VerifyReport, export_documents, import_documents, read_settings,
     repair_collection, restore_collection, verify_collection,
 };
-pub use partition::is_guarded;
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 pub use state::CompactionTrigger;

@@ -15,12 +15,14 @@ use crate::document::{
     StoredVerdict, shorten_id,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::file_names::{FileNames, INCOMPLETE, MANIFEST_FILE, is_listed_or_data_file};
+use crate::files::inventory::{DiskInventory, list_files};
+use crate::files::manifest::CollectionManifest;
+use crate::files::partition::PartitionFiles;
+use crate::files::rows::{self, PartitionRow, count_rows, number_rows};
+use crate::files::sketches::SketchFileReader;
 use crate::ids::hash_id;
-use crate::inventory::{DiskInventory, list_files};
-use crate::partition::{FileNames, PartitionFiles, is_of_collection};
-use crate::rows::{self, PartitionRow, count_rows, number_rows};
-use crate::settings::{CollectionManifest, CollectionSettings, MANIFEST, NEW};
-use crate::sketches::SketchFileReader;
+use crate::settings::CollectionSettings;
 use crate::snapshot_copy::FileCopier;
 use crate::state::CollectionState;
 
@@ -61,7 +63,7 @@ pub fn verify_collection(disk: &dyn Disk) -> Result<VerifyReport> {
 /// If there is no collection to copy, the destination has one already, or an operation on either disk fails.
 pub fn restore_collection(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     CollectionManifest::read_file(from)?;
-    let is_own = |name: &String| *name == MANIFEST || is_of_collection(name);
+    let is_own = |name: &String| *name == MANIFEST_FILE || is_listed_or_data_file(name);
     if let Some(name) = list_files(to)?.into_iter().find(is_own) {
         let what = format!("there are files of a collection already: '{name}'");
         return Err(Error::setting_error(what));
@@ -72,7 +74,7 @@ pub fn restore_collection(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     };
     let mut copier = FileCopier::new(to, 0);
     let names = list_files(from)?.into_iter();
-    let names: Vec<_> = names.filter(|name| is_of_collection(name)).collect();
+    let names: Vec<_> = names.filter(|name| is_listed_or_data_file(name)).collect();
     for name in &names {
         let length = opened(name)?.len();
         copier.reserve_bytes(
@@ -82,13 +84,13 @@ pub fn restore_collection(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     for name in &names {
         copier.copy_file(opened(name)?, name)?;
     }
-    let new = format!("{MANIFEST}{NEW}");
-    copier.copy_file(opened(MANIFEST)?, &new)?;
+    let new = format!("{MANIFEST_FILE}{INCOMPLETE}");
+    copier.copy_file(opened(MANIFEST_FILE)?, &new)?;
     // All other names are made durable first, because a manifest marks a copy as complete.
     to.sync_names()
-        .and_then(|()| to.rename_file(&new, MANIFEST))
+        .and_then(|()| to.rename_file(&new, MANIFEST_FILE))
         .and_then(|()| to.sync_names())
-        .map_err(|error| Error::disk_error("cannot write", MANIFEST, &error))
+        .map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
 }
 
 /// Creates a new collection from all documents of a damaged one that can still be read, in their order.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
-use crate::partition::{FileNames, PartitionFiles};
+use crate::files::file_names::FileNames;
+use crate::files::partition::PartitionFiles;
 
 /// Bytes that are copied at a time.
 const PIECE: usize = 8 << 20;

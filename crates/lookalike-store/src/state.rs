@@ -20,17 +20,20 @@ use crate::document::{
     DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict, shorten_id,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::{IdTable, hash_id};
-use crate::parallel_map;
-use crate::partition::{CACHE, FileNames, PartitionFiles, PartitionHeader};
-use crate::records::StoredRecord;
-use crate::rows::RowVerdict;
-use crate::rows::{
+use crate::files::CACHE;
+use crate::files::file_names::FileNames;
+use crate::files::partition::PartitionFiles;
+use crate::files::partition_header::PartitionHeader;
+use crate::files::records::StoredRecord;
+use crate::files::rows::RowVerdict;
+use crate::files::rows::{
     self, BYTES_OF_A_DELETION, DeletionRecord, EncodedRows, MOST_ROWS, PartitionRow, RecordPlace,
     UNIT,
 };
+use crate::files::sketches::SketchEntries;
+use crate::ids::{IdTable, hash_id};
+use crate::parallel_map;
 use crate::settings::{CollectionContent, CollectionSettings, OnConflict};
-use crate::sketches::SketchEntries;
 
 /// A partition in memory. It takes 8 bytes per kept document, by index, in addition to the matcher.
 #[derive(Debug)]
@@ -761,7 +764,7 @@ impl CollectionState {
     ) -> Result<(stream::SketchedDocument, Vec<u8>)> {
         let preparer = self.matcher.document_preparer();
         let text = self.visit_text(slot, str::to_owned)?;
-        let record = crate::records::encode_record(&kept.id, &text);
+        let record = crate::files::records::encode_record(&kept.id, &text);
         let again = match kept.fingerprint {
             Some(fingerprint) => preparer.fingerprint(fingerprint)?,
             None => preparer.prepare_text(text, &mut lookalike::text::AnalysisScratch::default()),

@@ -16,8 +16,8 @@ use lookalike::text::AnalysisScratch;
 use super::{CollectionState, PrecheckedDocument};
 use crate::document::{DocumentContent, InsertAnswer, NewDocument, PendingInsert};
 use crate::error::{ErrorKind, Result};
+use crate::files::rows::PartitionRow;
 use crate::ids::hash_id;
-use crate::rows::PartitionRow;
 use crate::settings::{CollectionSettings, OnConflict};
 
 const S: i64 = 1_000_000;

@@ -17,10 +17,11 @@ use rayon::prelude::*;
 use super::{CollectionState, NOWHERE, PendingRows};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::files::file_names::FileNames;
+use crate::files::partition::PartitionFiles;
+use crate::files::rows::{self, DeletionRecord, PartitionRow, RowVerdict, count_rows, number_rows};
+use crate::files::sketches::{SketchEntries, SketchEntry, SketchFile, SketchFileReader};
 use crate::ids::{IdTable, hash_id};
-use crate::partition::{FileNames, PartitionFiles};
-use crate::rows::{self, DeletionRecord, PartitionRow, RowVerdict, count_rows, number_rows};
-use crate::sketches::{SketchEntries, SketchEntry, SketchFile, SketchFileReader};
 
 /// Bytes of rows in a portion.
 const TOGETHER: usize = 512 << 10;

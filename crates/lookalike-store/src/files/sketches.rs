@@ -14,13 +14,10 @@
 
 use std::sync::Arc;
 
-use crate::bytes::ByteReader;
+use super::bytes::ByteReader;
+use super::file_names::FileNames;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
-use crate::partition::FileNames;
-
-/// File name ending of these files.
-pub(crate) const SKETCHES_END: &str = ".sketches";
 
 const MAGIC: [u8; 4] = *b"LAsk";
 const VERSION: u32 = 1;

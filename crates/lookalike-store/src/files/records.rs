@@ -10,8 +10,8 @@
 
 use std::cell::RefCell;
 
-use crate::bytes::{ByteReader, put_string};
-use crate::rows::UNIT;
+use super::bytes::{ByteReader, put_string};
+use super::rows::UNIT;
 
 const HEAD: usize = 12;
 const COMPRESSED: u32 = 1 << 31;
