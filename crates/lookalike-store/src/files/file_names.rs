@@ -121,3 +121,74 @@ impl FileNames {
         (names.with_extension(end) == name).then_some(names)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_a_partition_is_read_back() {
+        for (number, generation) in [(1, 0), (u64::MAX, 7), (26, u32::MAX)] {
+            let names = FileNames { number, generation };
+            let read = [
+                FileNames::from_rows_file(&names.rows_file()),
+                FileNames::from_texts_file(&names.texts_file()),
+                FileNames::from_sketches_file(&names.sketches_file()),
+            ];
+            assert_eq!(read, [Some(names); 3]);
+        }
+        for name in [
+            "1.rows",
+            "0000000000000001-00000000.rows",
+            "000000000000001A.rows",
+        ] {
+            assert_eq!(FileNames::from_rows_file(name), None, "{name}");
+        }
+    }
+
+    /// Kinds of a name: of a collection, left by an interrupted creation, with rows or texts.
+    #[test]
+    fn names_are_told_apart() {
+        let names = FileNames {
+            number: 1,
+            generation: 2,
+        };
+        for (name, kinds) in [
+            (MANIFEST_FILE, [true, true, false]),
+            ("manifest.new", [true, true, false]),
+            (PARTITION_LIST_FILE, [true, true, false]),
+            ("partitions.new", [true, true, false]),
+            (LOCK_FILE, [true, true, false]),
+            (&names.rows_file(), [true, false, true]),
+            (
+                &format!("{}{INCOMPLETE}", names.rows_file()),
+                [true, false, false],
+            ),
+            (&names.texts_file(), [true, false, true]),
+            (&names.sketches_file(), [true, false, false]),
+            ("partitions.rows", [true, false, true]),
+            ("manifest.txt", [false; 3]),
+            ("notes", [false; 3]),
+        ] {
+            let found = [is_collection_file, is_creation_file, is_data_file].map(|is| is(name));
+            assert_eq!(found, kinds, "{name}");
+        }
+    }
+
+    #[test]
+    fn creation_files_are_removed_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [MANIFEST_FILE, LOCK_FILE, "notes"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        remove_creation_files(folder.path()).unwrap();
+        let left = std::fs::read_dir(folder.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes"]);
+        // A directory under the name of a file cannot be removed as a file.
+        std::fs::create_dir(folder.path().join(MANIFEST_FILE)).unwrap();
+        std::fs::write(folder.path().join(LOCK_FILE), "").unwrap();
+        assert!(remove_creation_files(folder.path()).is_err());
+        assert!(!folder.path().join(LOCK_FILE).exists());
+    }
+}
