@@ -23,9 +23,9 @@ use crate::files::partition_list::PartitionList;
 use crate::files::partition_set::PartitionSet;
 use crate::files::rows::{PartitionRow, RowVerdict};
 use crate::group_commit::GroupCommit;
-use crate::ids::hash_id;
 use crate::settings::CollectionSettings;
 use crate::snapshot_copy::{CopiedPartition, FileCopier, FileEnds, check_free, partition_bytes};
+use crate::state::hash_id;
 use crate::state::{CollectionState, CompactionTrigger, PrecheckedDocument};
 use crate::writer::StoreWriter;
 
@@ -240,17 +240,14 @@ impl Collection {
         state.end_replay();
         let limit = options.verification.document_steps;
         state.matcher.set_step_limit(limit);
-        let partitions: PartitionSet = state.partitions().cloned().collect();
+        let partitions = state.partitions_on_disk().clone();
         if !manifest.lists_partitions {
             // An older version wrote no list of partitions. From now on a lost partition is noticed here too.
             partitions.write_list(&*disk, seal)?;
             manifest.write_file(&*disk)?;
         }
         let durable = state.last_row();
-        let texts = state
-            .partition_states
-            .back()
-            .map_or(0, |partition_state| partition_state.end);
+        let texts = state.texts_end();
         Ok(Self {
             manifest,
             options,
@@ -538,11 +535,11 @@ impl Collection {
             }
             for slot in slots {
                 looked_at = Some(slot);
-                let Some(seq) = state.last_repeat(slot) else {
+                let Some(seq) = state.find_representative(slot) else {
                     continue;
                 };
                 page.next = looked_at;
-                let known = state.find_by_number(state.row_of_document(seq))?;
+                let known = state.find_by_row(state.row_of_document(seq))?;
                 let found = known
                     .map(|known| self.cluster_of(&state, &known, None, most))
                     .transpose()?;
@@ -568,7 +565,7 @@ impl Collection {
             rows,
             dead_rows,
             kept: state.matcher.len(),
-            partitions: state.partition_states.len() as u64,
+            partitions: state.partition_count(),
             durable: progress.durable,
             memory: state.memory_by_part(),
             stopped: progress.failed,
@@ -685,7 +682,7 @@ impl Collection {
             return Ok(None);
         };
         let mut members = Vec::new();
-        let mut next = from.unwrap_or_else(|| state.last_repeat_of(slot));
+        let mut next = from.unwrap_or_else(|| state.last_duplicate(slot));
         while next >= state.first_live_row() && next != 0 && members.len() <= most {
             let Some((previous, found)) = read_member(state, next)? else {
                 break;
@@ -772,7 +769,7 @@ impl Collection {
     /// # Errors
     /// If a thread has panicked.
     pub fn retry_refused_reads(&self) -> Result<Option<Error>> {
-        let partitions: Vec<_> = self.read_state()?.partitions().cloned().collect();
+        let partitions = self.read_state()?.partitions_on_disk().clone();
         let mut retried = partitions.iter().map(|it| it.retry_failed_read());
         Ok(retried.find_map(|error| error))
     }
@@ -870,7 +867,7 @@ fn previous_member(
 fn newest_member_before(state: &CollectionState, kept: &KnownDocument, number: u64) -> Result<u64> {
     let mut next = state
         .document_slot(kept)
-        .map_or(0, |slot| state.last_repeat_of(slot));
+        .map_or(0, |slot| state.last_duplicate(slot));
     while next > number && next >= state.first_live_row() {
         next = read_member(state, next)?.map_or(0, |(previous, _)| previous);
     }
@@ -898,7 +895,7 @@ fn read_member(
         seq,
         document,
     };
-    let is_there = !state.is_row_gone(number);
+    let is_there = !state.is_dead_row(number);
     Ok(Some((previous, is_there.then_some(member))))
 }
 

@@ -47,7 +47,6 @@ use std::time::{Duration, Instant};
 
 use lookalike::stream::{DocumentSlot, Timestamp};
 
-use crate::chunked_vec::ChunkedVec;
 use crate::collection::{Collection, stopped_error};
 use crate::disk::Disk;
 use crate::document::KnownDocument;
@@ -58,7 +57,7 @@ use crate::files::partition_header::{CompactionState, PartitionHeader};
 use crate::files::rows::{self, EncodedRows, PartitionRow, RowVerdict, UNIT, number_rows};
 use crate::files::sketches::{SketchEntries, SketchFile, SketchFileReader};
 use crate::snapshot_copy::check_free;
-use crate::state::{NOWHERE, ToCompact};
+use crate::state::{ChunkedVec, CompactionStart, NOWHERE};
 
 /// Bytes that are read or written between two questions whether to go on.
 const PIECE: usize = 512 << 10;
@@ -150,7 +149,9 @@ impl Collection {
         let (now, trigger) = ((self.options.clock)(), &self.options.compaction);
         let (mut from, mut refused) = (0, None);
         loop {
-            let due = self.read_state()?.to_compact(from, trigger, now)?;
+            let due = self
+                .read_state()?
+                .partition_to_compact(from, trigger, now)?;
             let Some(number) = due else { break };
             // A partition that cannot be compacted does not keep others from being compacted.
             match self.compact_one(number, &mut left_over, go_on) {
@@ -199,7 +200,7 @@ impl Collection {
         self.group
             .take_turn(write)
             .map_err(|why| stopped_error(&why))?;
-        Ok(expired as u64)
+        Ok(expired)
     }
 
     /// Drops documents that have left the window by the wall clock long before the rest of their partition,
@@ -216,7 +217,7 @@ impl Collection {
             let on_disk = self.wait_for_row(last);
             let dropped = on_disk.and_then(|()| self.drop_late_of(number, go_on));
             if !matches!(dropped, Ok(true)) {
-                self.write_state()?.put_time_range(number, times);
+                self.write_state()?.note_times(number, times);
                 return dropped.map(drop);
             }
         }
@@ -249,9 +250,9 @@ impl Collection {
                     };
                     if state.is_past_window(&known, now) {
                         state.drop_expired(&known);
-                    } else if !state.is_row_gone(row_number) {
+                    } else if !state.is_dead_row(row_number) {
                         let time = state.window_start(&known);
-                        state.put_time_range(number, (time, time));
+                        state.note_times(number, (time, time));
                     }
                 }
                 next_block = first + 1;
@@ -297,7 +298,7 @@ impl Collection {
 
     fn compact_begun(
         &self,
-        begun: &ToCompact,
+        begun: &CompactionStart,
         left_over: &mut Vec<FileNames>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
@@ -391,7 +392,7 @@ impl Collection {
         writer.replace_partition(&copy.to, copy.sketches.take())?;
         let places = std::mem::take(&mut copy.places);
         let to = Arc::clone(&copy.to);
-        let before = self.write_state()?.put_compacted(to, places, copy.erased);
+        let before = self.write_state()?.end_compaction(to, places, copy.erased);
         Ok(Some(before))
     }
 
@@ -399,7 +400,7 @@ impl Collection {
     /// abandoned.
     fn survey_rows(
         &self,
-        begun: &ToCompact,
+        begun: &CompactionStart,
         from: &PartitionFiles,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<RowSurvey>> {
@@ -488,12 +489,12 @@ struct RowSurvey {
 }
 
 impl RowSurvey {
-    fn note_row(&mut self, begun: &ToCompact, number: u64, row: &PartitionRow) {
+    fn note_row(&mut self, begun: &CompactionStart, number: u64, row: &PartitionRow) {
         match row {
             PartitionRow::Document(document) | PartitionRow::Moved { document, .. } => {
-                let is_gone = begun.is_removed_row(number);
+                let is_dead = begun.is_dead_row(number);
                 self.newest = self.newest.max(document.time);
-                if !is_gone {
+                if !is_dead {
                     self.units += u64::from(document.place.units);
                 }
                 let RowVerdict::Duplicate { seq, slot, .. } = &document.verdict else {
@@ -505,9 +506,9 @@ impl RowSurvey {
                         number,
                         slot: *slot,
                     },
-                    is_gone,
+                    is_dead,
                 );
-                if is_gone && slot.partition == begun.number {
+                if is_dead && slot.partition == begun.number {
                     let refreshed = self.refreshed.entry(slot.index).or_insert(document.time);
                     *refreshed = document.time.max(*refreshed);
                 }
@@ -528,8 +529,8 @@ impl RowSurvey {
         }
     }
 
-    fn look_at_repeat(&mut self, seq: u64, tail: ClusterTail, is_gone: bool) {
-        match is_gone {
+    fn look_at_repeat(&mut self, seq: u64, tail: ClusterTail, is_dead: bool) {
+        match is_dead {
             true => self.tails.insert(seq, tail),
             false => self.tails.remove(&seq),
         };
@@ -544,7 +545,7 @@ impl RowSurvey {
 
 /// A compaction in progress: reads the old partition and writes the new one.
 struct PartitionCopy<'a> {
-    begun: &'a ToCompact,
+    begun: &'a CompactionStart,
     survey: RowSurvey,
     from: Arc<PartitionFiles>,
     to: Arc<PartitionFiles>,
@@ -582,13 +583,13 @@ struct PartitionCopy<'a> {
 impl<'a> PartitionCopy<'a> {
     fn create_copy(
         disk: &dyn Disk,
-        begun: &'a ToCompact,
+        begun: &'a CompactionStart,
         survey: RowSurvey,
         from: Arc<PartitionFiles>,
         has_sketches: bool,
     ) -> Result<Self> {
         let before = from.about;
-        let base = begun.end.checked_sub(survey.units);
+        let base = begun.texts_end.checked_sub(survey.units);
         let base = base
             .filter(|&base| base >= before.first_place())
             .ok_or_else(|| {
@@ -615,10 +616,10 @@ impl<'a> PartitionCopy<'a> {
             to,
             next_block: 0,
             blocks: VecDeque::new(),
-            next: begun.first,
+            next: begun.first_row,
             rows: EncodedRows::default(),
             run: (0, 0),
-            first: begun.first,
+            first: begun.first_row,
             place: base,
             records: VecDeque::new(),
             records_at: base,
@@ -725,9 +726,9 @@ impl<'a> PartitionCopy<'a> {
     /// Returns the compacted form of a row that was there before compaction began. Erases a dead row; copies
     /// the record of a live document.
     fn without_dead(&mut self, number: u64, row: PartitionRow) -> PartitionRow {
-        let is_gone = self.begun.is_removed_row(number);
+        let is_dead = self.begun.is_dead_row(number);
         match row {
-            PartitionRow::Document(document) if is_gone => self.erase_document(number, document),
+            PartitionRow::Document(document) if is_dead => self.erase_document(number, document),
             PartitionRow::Document(document) => {
                 PartitionRow::Document(self.copy_document(document))
             }
@@ -736,7 +737,7 @@ impl<'a> PartitionCopy<'a> {
                 from_slot,
                 seq,
                 ..
-            } if is_gone => self.erase_move(number, from, from_slot, seq),
+            } if is_dead => self.erase_move(number, from, from_slot, seq),
             PartitionRow::Moved {
                 document,
                 from,
@@ -867,10 +868,13 @@ impl<'a> PartitionCopy<'a> {
 
     /// Checks that the rows from before compaction began are those that were surveyed.
     fn check_survey(&self) -> Result<()> {
-        if self.place >= self.begun.end {
+        if self.place >= self.begun.texts_end {
             return Ok(());
         }
-        let what = format!("its records end at {}, not {}", self.place, self.begun.end);
+        let what = format!(
+            "its records end at {}, not {}",
+            self.place, self.begun.texts_end
+        );
         Err(Error::damaged_file(&self.from.rows_name(), what))
     }
 

@@ -8,8 +8,8 @@ use lookalike::value_hash;
 use crate::error::{Error, Result};
 use crate::files::records;
 use crate::files::rows::{self, RowVerdict};
-use crate::ids::hash_id;
 use crate::settings::CollectionContent;
+use crate::state::hash_id;
 
 /// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
@@ -52,7 +52,7 @@ pub struct PendingInsert {
     pub(crate) meta: Option<String>,
     pub(crate) content: u64,
     pub(crate) fingerprint: Option<u128>,
-    pub(crate) online: stream::SketchedDocument,
+    pub(crate) sketched: stream::SketchedDocument,
     pub(crate) record: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ impl PendingInsert {
         check_length("id", &id, id.len(), 1, LONGEST_ID)?;
         let meta_bytes = meta.as_ref().map_or(0, String::len);
         check_length("meta of", &id, meta_bytes, 0, LONGEST_META)?;
-        let (online, said, fingerprint) = match (content, holds) {
+        let (sketched, said, fingerprint) = match (content, holds) {
             (DocumentContent::Text(text), CollectionContent::Texts) => {
                 check_length("text of", &id, text.len(), 0, LONGEST_TEXT)?;
                 let said = value_hash(text.as_bytes());
@@ -94,14 +94,14 @@ impl PendingInsert {
         let of_meta = meta.as_ref().map(|meta| value_hash(meta.as_bytes()));
         let content = [said, of_meta.unwrap_or(0)].map(u64::to_le_bytes);
         Ok(Self {
-            record: records::encode_record(&id, online.text().unwrap_or_default()),
+            record: records::encode_record(&id, sketched.text().unwrap_or_default()),
             id_hash: hash_id(&id),
             content: value_hash(content.as_flattened()),
             id,
             time,
             meta,
             fingerprint,
-            online,
+            sketched,
         })
     }
 
@@ -112,7 +112,7 @@ impl PendingInsert {
 
     /// Returns the approximate bytes that the document occupies until it is on disk.
     pub fn memory_bytes(&self) -> usize {
-        let text = self.online.text().map_or(0, str::len);
+        let text = self.sketched.text().map_or(0, str::len);
         let meta = self.meta.as_ref().map_or(0, String::len);
         size_of::<Self>() + self.id.len() + meta + text + self.record.len()
     }

@@ -65,7 +65,6 @@
 //! disk with the partition in which it arrived. A deleted document keeps about 50 bytes of memory until
 //! its partition expires.
 
-mod chunked_vec;
 mod collection;
 mod compact;
 mod disk;
@@ -74,7 +73,6 @@ mod error;
 mod fair_lock;
 mod files;
 mod group_commit;
-mod ids;
 mod maintain;
 mod parallel_map;
 mod settings;

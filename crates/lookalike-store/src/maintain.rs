@@ -21,10 +21,10 @@ use crate::files::manifest::CollectionManifest;
 use crate::files::partition::PartitionFiles;
 use crate::files::rows::{self, PartitionRow, count_rows, number_rows};
 use crate::files::sketches::SketchFileReader;
-use crate::ids::hash_id;
 use crate::settings::CollectionSettings;
 use crate::snapshot_copy::FileCopier;
 use crate::state::CollectionState;
+use crate::state::hash_id;
 
 /// Result of checking every byte of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -442,21 +442,18 @@ pub fn export_documents(collection: &Collection, out: &mut dyn Write) -> Result<
         (
             state.first_live_row(),
             state.last_row(),
-            state.moved_from_before(),
+            state.moved_before_window(),
         )
     };
     let mut count = 0;
     for seq in moved.into_iter().chain(low..=last) {
         let state = collection.read_state()?;
         let number = state.row_of_document(seq);
-        if state.is_row_gone(number) {
+        if state.is_dead_row(number) {
             continue;
         }
         // A moved document is exported at its sequence number, not at the row to which it was moved.
-        let Some(known) = state
-            .find_by_number(number)?
-            .filter(|known| known.seq == seq)
-        else {
+        let Some(known) = state.find_by_row(number)?.filter(|known| known.seq == seq) else {
             continue;
         };
         let stored = stored_document(&state, &known)?;

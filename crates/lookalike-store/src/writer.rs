@@ -8,7 +8,7 @@ use crate::files::partition::{self, PartitionFiles};
 use crate::files::partition_set::PartitionSet;
 use crate::files::sketches::SketchFile;
 use crate::snapshot_copy::FileEnds;
-use crate::state::{PendingRows, PendingWork};
+use crate::state::{PendingBatch, PendingWork};
 
 /// The only writer of a collection.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl StoreWriter {
     }
 
     /// Writes a batch; returns the partition if it begins with this batch.
-    fn write_batch(&mut self, batch: &PendingRows) -> Result<Option<Arc<PartitionFiles>>> {
+    fn write_batch(&mut self, batch: &PendingBatch) -> Result<Option<Arc<PartitionFiles>>> {
         let begun = match batch.begins {
             Some(about) => Some(Arc::new(PartitionFiles::create_files(&*self.disk, about)?)),
             None => None,
@@ -116,15 +116,22 @@ impl StoreWriter {
             let about = partition.about;
             let sketches =
                 || SketchFile::create_file(&*self.disk, about.seal, about.file_names()).ok();
-            self.sketches = batch.with_sketches.then(sketches).flatten();
+            self.sketches = batch.sketches.as_ref().and_then(|_| sketches());
         }
         if let Some(newest) = self.partitions.newest() {
-            newest.write_rows_and_texts(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
-            self.texts = batch.texts_end_unit();
+            newest.write_rows_and_texts(
+                &batch.rows,
+                batch.first_row,
+                &batch.texts,
+                batch.texts_place,
+            )?;
+            self.texts = batch.texts_end();
         }
         // A cache that cannot be written is abandoned and rebuilt when the collection is opened.
-        self.sketches
-            .take_if(|sketches| sketches.append_entries(&batch.sketches).is_err());
+        if let Some(entries) = &batch.sketches {
+            self.sketches
+                .take_if(|sketches| sketches.append_entries(entries).is_err());
+        }
         Ok(begun)
     }
 }
