@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use lookalike::stream::{DocumentSlot, Timestamp};
 
 use crate::collection::{Collection, stopped_error};
-use crate::disk::Disk;
+use crate::disk::{Disk, check_free_bytes};
 use crate::document::KnownDocument;
 use crate::error::{Error, Result};
 use crate::files::file_names::{FileNames, INCOMPLETE};
@@ -56,7 +56,6 @@ use crate::files::partition::PartitionFiles;
 use crate::files::partition_header::{CompactionState, PartitionHeader};
 use crate::files::rows::{self, EncodedRows, PartitionRow, RowVerdict, UNIT, number_rows};
 use crate::files::sketches::{SketchEntries, SketchFile, SketchFileReader};
-use crate::snapshot_copy::check_free;
 use crate::state::{ChunkedVec, CompactionStart, NOWHERE};
 
 /// Bytes that are read or written between two questions whether to go on.
@@ -314,7 +313,7 @@ impl Collection {
             return Ok(false);
         };
         let needed = survey.units * UNIT + from.bytes_of_rows()?;
-        check_free(
+        check_free_bytes(
             &*self.disk,
             (self.options.headroom / 2).saturating_add(needed),
         )?;

@@ -73,15 +73,16 @@ mod error;
 mod fair_lock;
 mod files;
 mod group_commit;
-mod maintain;
+mod offline;
 mod parallel_map;
 mod settings;
-mod snapshot_copy;
+mod snapshot;
 mod state;
 /// The synchronisation primitives that threads use; a test substitutes others.
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }
+mod transfer;
 mod writer;
 
 pub use collection::{
@@ -99,9 +100,8 @@ pub use files::file_names::{
     MANIFEST_FILE, is_collection_file, is_creation_file, is_data_file, remove_creation_files,
 };
 pub use files::is_guarded;
-pub use maintain::{
-    ImportCounts, RejectDocument, VerifyReport, export_documents, import_documents, read_settings,
-    repair_collection, restore_collection, verify_collection,
-};
+pub use offline::{VerifyReport, read_settings, repair_collection, verify_collection};
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
+pub use snapshot::restore_collection;
 pub use state::CompactionTrigger;
+pub use transfer::{ImportCounts, RejectDocument, export_documents, import_documents};

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::files::partition::{self, PartitionFiles};
 use crate::files::partition_set::PartitionSet;
 use crate::files::sketches::SketchFile;
-use crate::snapshot_copy::FileEnds;
+use crate::snapshot::FileEnds;
 use crate::state::{PendingBatch, PendingWork};
 
 /// The only writer of a collection.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::overlay_file::OverlayFile;
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::file_names::LOCK_FILE;
 
 /// A directory of files.
@@ -114,6 +115,25 @@ impl dyn DiskFile {
             format!("{} bytes at {offset} are missing", bytes.len()),
         ))
     }
+}
+
+/// Checks that a disk has `needed` bytes free.
+///
+/// # Errors
+/// [`ErrorKind::Full`] if it has fewer.
+pub(crate) fn check_free_bytes(disk: &dyn Disk, needed: u64) -> Result<()> {
+    let free = disk.free_bytes();
+    let free =
+        free.map_err(|error| Error::disk_error("cannot read the free space of", "disk", &error))?;
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Full,
+        format!(
+            "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+        ),
+    ))
 }
 
 /// A directory of the operating system, locked by this process.
