@@ -66,13 +66,13 @@
 //! its partition expires.
 
 mod collection;
-mod compact;
 mod disk;
 mod document;
 mod error;
 mod fair_lock;
 mod files;
 mod group_commit;
+mod maintenance;
 mod offline;
 mod parallel_map;
 mod settings;
@@ -89,7 +89,6 @@ pub use collection::{
     AdmittedDocuments, ClusterPage, Collection, CollectionOptions, CollectionStats,
     VerificationLimits, WallClock,
 };
-pub use compact::{MaintenancePace, MaintenanceReport};
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
     DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer, LONGEST_ID, LONGEST_META,
@@ -100,6 +99,7 @@ pub use files::file_names::{
     MANIFEST_FILE, is_collection_file, is_creation_file, is_data_file, remove_creation_files,
 };
 pub use files::is_guarded;
+pub use maintenance::{MaintenancePace, MaintenanceReport};
 pub use offline::{VerifyReport, read_settings, repair_collection, verify_collection};
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 pub use snapshot::restore_collection;

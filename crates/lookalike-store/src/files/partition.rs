@@ -437,3 +437,23 @@ pub(crate) fn remove_partition_files(disk: &dyn Disk, names: FileNames) -> Resul
         .and_then(|()| disk.sync_names())
         .map_err(|error| Error::disk_error("cannot remove", &name, &error))
 }
+
+/// Removes partition files that no list names.
+pub(crate) fn remove_unlisted_files(disk: &dyn Disk, names: FileNames) -> Result<()> {
+    let incomplete = format!("{}{INCOMPLETE}", names.rows_file());
+    for name in [
+        names.rows_file(),
+        incomplete,
+        names.texts_file(),
+        names.sketches_file(),
+    ] {
+        match disk.remove_file(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => {
+                removed.map_err(|error| Error::disk_error("cannot remove", &name, &error))?
+            }
+        }
+    }
+    let synced = disk.sync_names();
+    synced.map_err(|error| Error::disk_error("cannot remove", &names.rows_file(), &error))
+}
