@@ -8,7 +8,6 @@
 //! | [`records`] | the texts of a partition |
 //! | [`sketches`] | a cache of the sketches of a partition |
 
-mod bytes;
 mod database;
 pub(crate) mod file_names;
 pub(crate) mod inventory;

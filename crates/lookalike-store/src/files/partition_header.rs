@@ -1,8 +1,8 @@
 //! The description of a partition, which is in its database.
 
+use lookalike::byte_reader::ByteReader;
 use lookalike::stream::Timestamp;
 
-use super::bytes::ByteReader;
 use super::file_names::FileNames;
 
 /// Version of a partition that was never compacted.
@@ -60,7 +60,7 @@ impl PartitionHeader {
 
     pub(super) fn decode_header(bytes: &[u8]) -> Option<Self> {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
-        let mut reader = ByteReader(body);
+        let mut reader = ByteReader::new(body);
         let right = crc32fast::hash(body) == u32::from_le_bytes(*sum);
         let version = reader.read_u32()?;
         if !right || !matches!(version, VERSION | COMPACTED) {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::bytes::ByteReader;
+use lookalike::byte_reader::ByteReader;
+
 use super::file_names::{FileNames, INCOMPLETE, PARTITION_LIST_FILE};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -94,10 +95,10 @@ impl PartitionList {
     }
 
     fn decode_list(bytes: &[u8], seal: u32) -> Option<Self> {
-        let mut reader = ByteReader(bytes.get(12..)?);
+        let mut reader = ByteReader::new(bytes.get(12..)?);
         let (first, end) = (reader.read_u64()?, reader.read_u64()?);
         let mut generations = BTreeMap::new();
-        while reader.0.len() > size_of::<u32>() {
+        while reader.rest().len() > size_of::<u32>() {
             generations.insert(reader.read_u64()?, reader.read_u32()?);
         }
         let listed = Self {

@@ -4,8 +4,9 @@
 //! block:  count: u32 │ length: u32, row │ length: u32, row │ … │ CRC-32: u32      (little-endian)
 //! ```
 
+use lookalike::byte_reader::ByteReader;
+
 use super::PartitionRow;
-use crate::files::bytes::ByteReader;
 
 /// Encoded rows.
 #[derive(Debug, Default)]
@@ -89,12 +90,12 @@ pub(crate) fn open_block(first: u64, block: &[u8]) -> Result<Vec<&[u8]>, String>
     if block_checksum(first, bytes) != u32::from_le_bytes(*sum) {
         return Err(what("does not have its checksum"));
     }
-    let mut reader = ByteReader(bytes);
+    let mut reader = ByteReader::new(bytes);
     let mut rows = || {
         let count = reader.read_u32()?;
         let rows = (0..count).map(|_| {
             let length = reader.read_u32()?;
-            reader.take_bytes(length as usize)
+            reader.read_bytes(length as usize)
         });
         let rows: Option<Vec<_>> = rows.collect();
         rows.filter(|_| reader.is_at_end())

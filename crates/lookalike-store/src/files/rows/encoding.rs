@@ -1,10 +1,10 @@
 //! Rows as bytes, little-endian.
 
+use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike::similarity::Route;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::{DeletionRecord, MOST_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
-use crate::files::bytes::{ByteReader, put_string};
 
 const DOCUMENT: u8 = 1;
 const MOVED: u8 = 2;
@@ -108,7 +108,7 @@ impl PartitionRow {
     }
 
     pub(crate) fn decode_row(bytes: &[u8]) -> Option<Self> {
-        let mut reader = ByteReader(bytes);
+        let mut reader = ByteReader::new(bytes);
         let row = match reader.read_u8()? {
             DOCUMENT => Self::Document(RowDocument::decode_document(&mut reader)?),
             MOVED => Self::Moved {

@@ -1,7 +1,7 @@
 //! The preparing stage: decoded rows get the sketches of their kept documents.
 //!
 //! The sketches come from their cache. From the first entry on that is damaged, they are computed from texts,
-//! and the cache is written is_from_text.
+//! and the cache is written anew.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
