@@ -152,8 +152,8 @@ impl Collection {
         let manifest = CollectionManifest::read_file(&*disk)?;
         let seal = manifest.seal;
         let mut state = CollectionState::new(manifest.settings.clone(), seal)?;
-        let named = whole_partitions(&*disk, &manifest)?;
-        let sketches = state.replay_partitions(&*disk, &named)?;
+        let names = find_partitions(&*disk, &manifest)?;
+        let sketches = state.replay_partitions(&*disk, &names)?;
         state.end_replay();
         let limit = options.verification.document_steps;
         state.matcher.set_step_limit(limit);
@@ -316,7 +316,7 @@ pub(crate) fn stopped_error(why: &str) -> Error {
 
 /// Returns all partitions in the order of their numbers, if none is missing. Removes partitions whose
 /// creation or removal was interrupted.
-fn whole_partitions(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Vec<FileNames>> {
+fn find_partitions(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Vec<FileNames>> {
     let inventory = DiskInventory::take_inventory(disk, manifest)?;
     if let Some(finding) = inventory.findings.first() {
         return Err(finding.clone());

@@ -34,7 +34,7 @@ pub(crate) struct DiskInventory {
     /// Partitions that count, in the order of their numbers.
     pub(crate) partitions: Vec<FileNames>,
     /// Files of interrupted creations and removals, in the order in which they are removed.
-    left_over: Vec<String>,
+    leftovers: Vec<String>,
     /// Missing and unexpected files.
     pub(crate) findings: Vec<Error>,
 }
@@ -83,22 +83,22 @@ impl DiskInventory {
         let found = FoundFiles::from_names(&names);
         let mut inventory = Self::default();
         let unfinished = names.iter().filter(|name| name.ends_with(INCOMPLETE));
-        inventory.left_over.extend(unfinished.cloned());
+        inventory.leftovers.extend(unfinished.cloned());
         let listed = inventory.read_listed(disk, manifest);
         let expected = listed.clone().unwrap_or_else(|| found.to_list());
         for names in found.all_partitions() {
             if (expected.first..expected.end).contains(&names.number) {
                 if names != expected.file_names(names.number) {
-                    inventory.leave_over(&found, names);
+                    inventory.note_leftover(&found, names);
                 }
             } else if listed.is_some() && names.number < expected.first {
-                inventory.leave_over(&found, names);
+                inventory.note_leftover(&found, names);
             } else {
-                inventory.look_at_stray(disk, manifest, &found, names)?;
+                inventory.note_unlisted(disk, manifest, &found, names)?;
             }
         }
         for number in expected.first..expected.end {
-            inventory.look_at_expected(&found, expected.file_names(number));
+            inventory.note_expected(&found, expected.file_names(number));
         }
         inventory.partitions.sort_unstable();
         Ok(inventory)
@@ -117,7 +117,7 @@ impl DiskInventory {
         listed.map_err(|error| self.findings.push(error)).ok()
     }
 
-    fn look_at_expected(&mut self, found: &FoundFiles, names: FileNames) {
+    fn note_expected(&mut self, found: &FoundFiles, names: FileNames) {
         if found.rows.contains(&names) {
             self.partitions.push(names);
             return;
@@ -131,7 +131,7 @@ impl DiskInventory {
     }
 
     /// Examines a partition that is not expected. If its creation was interrupted, it is empty.
-    fn look_at_stray(
+    fn note_unlisted(
         &mut self,
         disk: &dyn Disk,
         manifest: &CollectionManifest,
@@ -141,7 +141,7 @@ impl DiskInventory {
         let has_texts = found.texts.contains(&names) && has_content(disk, &names.texts_file())?;
         if found.rows.contains(&names) {
             if !has_texts && is_without_rows(disk, manifest.seal, names) {
-                self.leave_over(found, names);
+                self.note_leftover(found, names);
                 return Ok(());
             }
             self.partitions.push(names);
@@ -154,30 +154,30 @@ impl DiskInventory {
             self.findings
                 .push(Error::damaged_file(&names.texts_file(), what));
         } else {
-            self.leave_over(found, names);
+            self.note_leftover(found, names);
         }
         Ok(())
     }
 
     /// Notes the files of a partition for removal, rows first, because without rows the other files are left
     /// over as well.
-    fn leave_over(&mut self, found: &FoundFiles, names: FileNames) {
+    fn note_leftover(&mut self, found: &FoundFiles, names: FileNames) {
         let files = [
             (&found.rows, names.rows_file()),
             (&found.texts, names.texts_file()),
             (&found.sketches, names.sketches_file()),
         ];
         let there = files.into_iter().filter(|(of, _)| of.contains(&names));
-        self.left_over.extend(there.map(|(_, name)| name));
+        self.leftovers.extend(there.map(|(_, name)| name));
     }
 
     /// Removes the files of interrupted creations and removals.
     pub(crate) fn remove_leftovers(&self, disk: &dyn Disk) -> Result<()> {
-        for name in &self.left_over {
+        for name in &self.leftovers {
             let removed = disk.remove_file(name);
             removed.map_err(|error| Error::disk_error("cannot remove", name, &error))?;
         }
-        if self.left_over.is_empty() {
+        if self.leftovers.is_empty() {
             return Ok(());
         }
         let synced = disk.sync_names();

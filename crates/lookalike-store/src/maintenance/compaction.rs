@@ -72,19 +72,19 @@ impl Collection {
     pub(super) fn compact_one(
         &self,
         number: u64,
-        left_over: &mut Vec<FileNames>,
+        leftovers: &mut Vec<FileNames>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
         let begun = self.write_state()?.begin_compaction(number);
         let Some(begun) = begun else {
             return Ok(false);
         };
-        let compacted = self.compact_begun(&begun, left_over, go_on);
+        let compacted = self.compact_begun(&begun, leftovers, go_on);
         if !matches!(compacted, Ok(true)) {
             self.write_state()?.give_up_compaction(&begun);
         }
         if compacted? {
-            self.remove_left_over(left_over)?;
+            self.remove_leftovers(leftovers)?;
             return Ok(true);
         }
         Ok(false)
@@ -93,7 +93,7 @@ impl Collection {
     fn compact_begun(
         &self,
         begun: &CompactionStart,
-        left_over: &mut Vec<FileNames>,
+        leftovers: &mut Vec<FileNames>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
         self.wait_for_row(begun.applied - 1)?;
@@ -117,14 +117,14 @@ impl Collection {
         let copy = PartitionCopy::create_copy(&*self.disk, begun, survey, from, has_sketches);
         let copied = copy.and_then(|mut copy| self.copy_and_replace(&mut copy, go_on));
         if matches!(copied, Ok(true)) {
-            left_over.push(names);
+            leftovers.push(names);
         } else if self.group.current_progress().failed.is_none() {
             // No list names these files. If they cannot be removed now, they are removed later.
-            left_over.push(made);
-            let _ = self.remove_left_over(left_over);
+            leftovers.push(made);
+            let _ = self.remove_leftovers(leftovers);
         } else {
             // It is unknown which files the list names, so none may be removed.
-            left_over.clear();
+            leftovers.clear();
         }
         copied
     }

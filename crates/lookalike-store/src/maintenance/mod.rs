@@ -45,10 +45,10 @@ impl Collection {
             expired: self.expire_by_clock()?,
             ..MaintenanceReport::default()
         };
-        let Some(mut left_over) = self.try_lock_maintenance() else {
+        let Some(mut leftovers) = self.try_lock_maintenance() else {
             return Ok(maintenance);
         };
-        self.remove_left_over(&mut left_over)?;
+        self.remove_leftovers(&mut leftovers)?;
         self.drop_late_documents(go_on)?;
         let (now, trigger) = ((self.options.clock)(), &self.options.compaction);
         let (mut from, mut refused) = (0, None);
@@ -58,7 +58,7 @@ impl Collection {
                 .partition_to_compact(from, trigger, now)?;
             let Some(number) = due else { break };
             // A partition that cannot be compacted does not keep others from being compacted.
-            match self.compact_one(number, &mut left_over, go_on) {
+            match self.compact_one(number, &mut leftovers, go_on) {
                 Ok(compacted) => maintenance.compacted += u64::from(compacted),
                 Err(error) => refused = refused.or(Some(error)),
             }
@@ -74,12 +74,12 @@ impl Collection {
     /// As for [`run_maintenance`](Self::run_maintenance).
     pub fn compact_all(&self, go_on: &mut dyn FnMut() -> bool) -> Result<u64> {
         self.check_running()?;
-        let mut left_over = self.lock_maintenance();
-        self.remove_left_over(&mut left_over)?;
+        let mut leftovers = self.lock_maintenance();
+        self.remove_leftovers(&mut leftovers)?;
         let mut compacted = 0;
         let with_dead = self.read_state()?.partitions_with_dead();
         for number in with_dead {
-            compacted += u64::from(self.compact_one(number, &mut left_over, go_on)?);
+            compacted += u64::from(self.compact_one(number, &mut leftovers, go_on)?);
         }
         Ok(compacted)
     }
@@ -107,10 +107,10 @@ impl Collection {
         Ok(expired)
     }
 
-    fn remove_left_over(&self, left_over: &mut Vec<FileNames>) -> Result<()> {
-        while let Some(&names) = left_over.last() {
+    fn remove_leftovers(&self, leftovers: &mut Vec<FileNames>) -> Result<()> {
+        while let Some(&names) = leftovers.last() {
             remove_unlisted_files(&*self.disk, names)?;
-            left_over.pop();
+            leftovers.pop();
         }
         Ok(())
     }

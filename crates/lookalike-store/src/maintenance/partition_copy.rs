@@ -168,12 +168,12 @@ impl<'a> PartitionCopy<'a> {
 
     fn copy_row(&mut self, row: PartitionRow) -> Result<()> {
         let (number, count) = (self.next_row, row.number_count());
-        let kept_content = kept_content(&row);
+        let kept_content = row.as_kept_document().map(|document| document.content);
         let row = match number < self.begun.applied {
             true => self.compact_row(number, row),
             false => self.copy_new_row(row)?,
         };
-        let is_live = matches!(row, PartitionRow::Document(_) | PartitionRow::Moved { .. });
+        let is_live = row.as_document().is_some();
         if let (Some(content), Some(sketches)) = (kept_content, &mut self.sketches) {
             sketches.copy_entry(content, is_live);
         }
@@ -185,12 +185,12 @@ impl<'a> PartitionCopy<'a> {
     /// Copies a row that was added since compaction began. Its record keeps its place.
     fn copy_new_row(&mut self, row: PartitionRow) -> Result<PartitionRow> {
         self.check_survey()?;
-        if let PartitionRow::Document(document) | PartitionRow::Moved { document, .. } = &row {
+        if let Some(document) = row.as_document() {
             let (place, end) = (self.records.end_place(), document.place.end_unit());
             if end > place {
                 self.records.push_records(place, end - place);
             }
-            if matches!(document.verdict, RowVerdict::Kept { .. }) {
+            if document.is_kept() {
                 self.places.push(document.place.at);
             }
         }
@@ -335,17 +335,6 @@ impl<'a> PartitionCopy<'a> {
             RowVerdict::Duplicate { previous, .. } => *previous = self.member_before(*previous),
         }
         document
-    }
-}
-
-/// Returns the content hash of the document of a row, if it was kept.
-fn kept_content(row: &PartitionRow) -> Option<u64> {
-    match row {
-        PartitionRow::Document(document) | PartitionRow::Moved { document, .. } => {
-            let is_kept = matches!(document.verdict, RowVerdict::Kept { .. });
-            is_kept.then_some(document.content)
-        }
-        _ => None,
     }
 }
 

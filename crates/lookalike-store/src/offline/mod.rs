@@ -39,7 +39,7 @@ struct OfflineCollection<'a> {
     /// Destinations of moved documents, by sequence number: the row and the time.
     moved: HashMap<u64, (u64, Timestamp)>,
     /// Number of the first readable row.
-    first: u64,
+    first_row: u64,
     /// Number of readable partitions.
     partitions: u64,
 }
@@ -47,9 +47,9 @@ struct OfflineCollection<'a> {
 impl<'a> OfflineCollection<'a> {
     fn open_offline(disk: &'a dyn Disk, manifest: CollectionManifest) -> Result<Self> {
         let (mut report, mut deleted) = (VerifyReport::default(), HashSet::new());
-        let (mut moved, mut first) = (HashMap::new(), u64::MAX);
+        let (mut moved, mut first_row) = (HashMap::new(), u64::MAX);
         scan_rows(disk, &manifest, &mut report, &mut |_, number, row| {
-            first = first.min(number);
+            first_row = first_row.min(number);
             match row {
                 PartitionRow::Deleted { number, .. } => drop(deleted.insert(*number)),
                 PartitionRow::Moved {
@@ -77,7 +77,7 @@ impl<'a> OfflineCollection<'a> {
             manifest,
             deleted,
             moved,
-            first,
+            first_row,
             partitions: report.partitions,
         })
     }
@@ -89,18 +89,18 @@ impl<'a> OfflineCollection<'a> {
         report: &mut VerifyReport,
         visit: &mut dyn FnMut(u64, NewDocument) -> Result<()>,
     ) -> Result<()> {
-        let mut done = HashSet::new();
-        if self.moved.keys().any(|&seq| seq < self.first) {
+        let mut visited = HashSet::new();
+        if self.moved.keys().any(|&seq| seq < self.first_row) {
             self.visit_documents(
                 &mut VerifyReport::default(),
                 &mut |number, row, document| {
                     let PartitionRow::Moved { seq, .. } = row else {
                         return Ok(());
                     };
-                    if *seq >= self.first || !self.is_counted(number) {
+                    if *seq >= self.first_row || !self.is_live_row(number) {
                         return Ok(());
                     }
-                    done.insert(*seq);
+                    visited.insert(*seq);
                     visit(number, document)
                 },
             )?;
@@ -108,21 +108,21 @@ impl<'a> OfflineCollection<'a> {
         self.visit_documents(report, &mut |number, row, mut document| match row {
             PartitionRow::Document(_) => {
                 if let Some(&(_, time)) = self.moved.get(&number) {
-                    done.insert(number);
+                    visited.insert(number);
                     document.time = Some(time);
-                } else if !self.is_counted(number) {
+                } else if !self.is_live_row(number) {
                     return Ok(());
                 }
                 visit(number, document)
             }
-            PartitionRow::Moved { seq, .. } if self.is_counted(number) && done.insert(*seq) => {
+            PartitionRow::Moved { seq, .. } if self.is_live_row(number) && visited.insert(*seq) => {
                 visit(number, document)
             }
             _ => Ok(()),
         })
     }
 
-    fn is_counted(&self, number: u64) -> bool {
+    fn is_live_row(&self, number: u64) -> bool {
         !self.deleted.contains(&number)
     }
 
@@ -133,21 +133,20 @@ impl<'a> OfflineCollection<'a> {
         visit: &mut dyn FnMut(u64, &PartitionRow, NewDocument) -> Result<()>,
     ) -> Result<()> {
         let (mut documents, mut unreadable) = (0, Vec::new());
-        let mut cached = SketchCacheCheck::new(&self.manifest)?;
+        let mut sketches = SketchCacheCheck::new(&self.manifest)?;
         scan_rows(
             self.disk,
             &self.manifest,
             report,
             &mut |partition, number, row| {
-                let (PartitionRow::Document(document) | PartitionRow::Moved { document, .. }) = row
-                else {
+                let Some(document) = row.as_document() else {
                     return Ok(());
                 };
-                cached.check_document(self.disk, partition, document);
+                sketches.check_document(self.disk, partition, document);
                 match read_document(partition, document) {
-                    Ok(again) => {
-                        documents += u64::from(self.is_counted(number));
-                        visit(number, row, again)
+                    Ok(document) => {
+                        documents += u64::from(self.is_live_row(number));
+                        visit(number, row, document)
                     }
                     Err(error) => {
                         unreadable
@@ -159,7 +158,7 @@ impl<'a> OfflineCollection<'a> {
         )?;
         report.documents += documents;
         report.findings.append(&mut unreadable);
-        report.remade.append(&mut cached.wrong);
+        report.remade.append(&mut sketches.wrong);
         Ok(())
     }
 }

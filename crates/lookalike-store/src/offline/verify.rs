@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::files::file_names::FileNames;
 use crate::files::manifest::CollectionManifest;
 use crate::files::partition::PartitionFiles;
-use crate::files::rows::{RowDocument, RowVerdict};
+use crate::files::rows::RowDocument;
 use crate::files::sketches::SketchFileReader;
 use crate::state::CollectionState;
 
@@ -45,9 +45,9 @@ pub fn verify_collection(disk: &dyn Disk) -> Result<VerifyReport> {
 pub(super) struct SketchCacheCheck {
     seal: u32,
     /// `true` if the collection has sketches.
-    is_there: bool,
-    /// Cache of the current partition, until an entry is wrong.
-    reading: Option<(FileNames, Option<SketchFileReader>)>,
+    has_sketches: bool,
+    /// Current partition, and its cache until an entry is wrong.
+    current: Option<(FileNames, Option<SketchFileReader>)>,
     /// Names of files with a wrong entry.
     pub(super) wrong: Vec<String>,
 }
@@ -57,8 +57,9 @@ impl SketchCacheCheck {
         let seal = manifest.seal;
         Ok(Self {
             seal,
-            is_there: CollectionState::new(Arc::clone(&manifest.settings), seal)?.has_sketches(),
-            reading: None,
+            has_sketches: CollectionState::new(Arc::clone(&manifest.settings), seal)?
+                .has_sketches(),
+            current: None,
             wrong: Vec::new(),
         })
     }
@@ -69,23 +70,23 @@ impl SketchCacheCheck {
         partition: &PartitionFiles,
         document: &RowDocument,
     ) {
-        if !self.is_there || !matches!(document.verdict, RowVerdict::Kept { .. }) {
+        if !self.has_sketches || !document.is_kept() {
             return;
         }
         let names = partition.about.file_names();
-        if self.reading.as_ref().is_none_or(|(of, _)| *of != names) {
-            self.reading = Some((
+        if self.current.as_ref().is_none_or(|(of, _)| *of != names) {
+            self.current = Some((
                 names,
                 Some(SketchFileReader::open_file(disk, self.seal, names)),
             ));
         }
-        let Some((_, reading)) = &mut self.reading else {
+        let Some((_, cache)) = &mut self.current else {
             return;
         };
-        let Some(file) = reading else { return };
-        let entry = file.next_entry();
+        let Some(reader) = cache else { return };
+        let entry = reader.next_entry();
         if entry.is_none_or(|entry| entry.sketches_for(document.content).is_none()) {
-            *reading = None;
+            *cache = None;
             self.wrong.push(names.sketches_file());
         }
     }

@@ -137,6 +137,22 @@ impl PartitionRow {
         }
     }
 
+    /// Returns the document that was inserted or moved, if the row has one.
+    pub(crate) fn as_document(&self) -> Option<&RowDocument> {
+        match self {
+            Self::Document(document) | Self::Moved { document, .. } => Some(document),
+            Self::Deleted { .. }
+            | Self::Erased { .. }
+            | Self::ErasedMove { .. }
+            | Self::ErasedDuplicate { .. } => None,
+        }
+    }
+
+    /// Returns the document, if the row has one that was kept.
+    pub(crate) fn as_kept_document(&self) -> Option<&RowDocument> {
+        self.as_document().filter(|document| document.is_kept())
+    }
+
     /// Returns the document and its sequence number; `number` is that of the row.
     pub(crate) fn into_document(self, number: u64) -> Option<(RowDocument, u64)> {
         match self {
@@ -176,6 +192,10 @@ const BYTES_OF_A_ROW: usize = 80;
 pub(crate) const BYTES_OF_A_DELETION: u64 = 48;
 
 impl RowDocument {
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self.verdict, RowVerdict::Kept { .. })
+    }
+
     /// Returns the approximate bytes of the row and the record on disk.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
         let meta = self.meta.as_ref().map_or(0, String::len);

@@ -14,7 +14,7 @@ use super::{KeptDocument, ReadyIds, ReadyRows, ReplayStep, StepSender, send_step
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::files::partition::PartitionFiles;
-use crate::files::rows::{PartitionRow, RowDocument, RowVerdict, count_rows, number_rows};
+use crate::files::rows::{PartitionRow, RowDocument, count_rows, number_rows};
 use crate::files::sketches::{SketchEntries, SketchEntry, SketchFile, SketchFileReader};
 use crate::state::hash_id;
 
@@ -52,18 +52,7 @@ impl RowPreparer<'_> {
         for step in steps {
             let step = match (step, &mut at) {
                 (ReplayStep::Begin(partition), _) => {
-                    let names = partition.about.file_names();
-                    let source = match self.has_sketches {
-                        true => SketchSource::File(SketchFileReader::open_file(
-                            self.disk, self.seal, names,
-                        )),
-                        false => SketchSource::Nowhere,
-                    };
-                    at = Some(PreparePosition {
-                        next: partition.about.first,
-                        partition: partition.clone(),
-                        source,
-                    });
+                    at = Some(self.begin_partition(Arc::clone(&partition)));
                     ReplayStep::Begin(partition)
                 }
                 (ReplayStep::Rows(rows), Some(at)) => ReplayStep::Rows(self.make_ready(at, rows)?),
@@ -80,6 +69,19 @@ impl RowPreparer<'_> {
         Ok(sketches)
     }
 
+    fn begin_partition(&self, partition: Arc<PartitionFiles>) -> PreparePosition {
+        let names = partition.about.file_names();
+        let open = || SketchFileReader::open_file(self.disk, self.seal, names);
+        PreparePosition {
+            next: partition.about.first,
+            source: match self.has_sketches {
+                true => SketchSource::File(open()),
+                false => SketchSource::Nowhere,
+            },
+            partition,
+        }
+    }
+
     fn end_partition(
         &self,
         partition: &PartitionFiles,
@@ -88,16 +90,16 @@ impl RowPreparer<'_> {
         match source {
             SketchSource::Nowhere => Ok(None),
             SketchSource::Texts(sketches) => Ok(Some(sketches)),
-            SketchSource::File(reading) => {
+            SketchSource::File(reader) => {
                 let names = partition.about.file_names();
-                reading.into_writer(self.disk, self.seal, names).map(Some)
+                reader.into_writer(self.disk, self.seal, names).map(Some)
             }
         }
     }
 
     fn make_ready(&self, at: &mut PreparePosition, rows: Vec<PartitionRow>) -> Result<ReadyRows> {
         let before = match &at.source {
-            SketchSource::File(reading) => Some(reading.clone()),
+            SketchSource::File(reader) => Some(reader.clone()),
             _ => None,
         };
         let (hashes, kept) = self.prepare_rows(at, &rows)?;
@@ -131,21 +133,23 @@ impl RowPreparer<'_> {
         let entries: Vec<Option<SketchEntry>> = rows
             .iter()
             .map(|row| match &mut at.source {
-                SketchSource::File(reading) if kept_document(row).is_some() => reading.next_entry(),
+                SketchSource::File(reader) if row.as_kept_document().is_some() => {
+                    reader.next_entry()
+                }
                 _ => None,
             })
             .collect();
         let extractor = current_extractor(self.extractor);
         let rows = rows.par_iter().zip(entries);
         let ready = rows.map_init(AnalysisScratch::default, |scratch, (row, entry)| {
-            let hash = row_document(row).map(|document| hash_id(&document.id));
-            let kept = kept_document(row).map(|document| {
-                let written = entry
+            let hash = row.as_document().map(|document| hash_id(&document.id));
+            let kept = row.as_kept_document().map(|document| {
+                let cached = entry
                     .as_ref()
                     .and_then(|entry| entry.sketches_for(document.content));
-                let again =
-                    reprepare_text(&self.preparer, &at.partition, document, written, scratch);
-                again.map(|(document, is_from_text)| KeptDocument {
+                let prepared =
+                    reprepare_document(&self.preparer, &at.partition, document, cached, scratch);
+                prepared.map(|(document, is_from_text)| KeptDocument {
                     document_keys: extractor.extract_keys(&document),
                     document,
                     is_from_text,
@@ -183,47 +187,31 @@ fn sketch_entries(
 ) -> SketchEntries {
     let mut entries = SketchEntries::default();
     for (row, prepared) in rows.iter().zip(prepared) {
-        if let (Some(document), Some(again)) = (kept_document(row), prepared) {
+        if let (Some(document), Some(kept)) = (row.as_kept_document(), prepared) {
             entries.push_entry(document.content, |into| {
-                preparer.encode_document(&again.document, into)
+                preparer.encode_document(&kept.document, into)
             });
         }
     }
     entries
 }
 
-/// Returns the document of a row.
-fn row_document(row: &PartitionRow) -> Option<&RowDocument> {
-    match row {
-        PartitionRow::Document(document) | PartitionRow::Moved { document, .. } => Some(document),
-        PartitionRow::Deleted { .. }
-        | PartitionRow::Erased { .. }
-        | PartitionRow::ErasedMove { .. }
-        | PartitionRow::ErasedDuplicate { .. } => None,
-    }
-}
-
-/// Returns the document of a row, if it was kept.
-fn kept_document(row: &PartitionRow) -> Option<&RowDocument> {
-    row_document(row).filter(|document| matches!(document.verdict, RowVerdict::Kept { .. }))
-}
-
 /// Prepares a kept document from its cached sketch, or else from its text; returns `true` in the second case.
-fn reprepare_text(
+fn reprepare_document(
     preparer: &DocumentPreparer,
     partition: &PartitionFiles,
     document: &RowDocument,
-    written: Option<&[u8]>,
+    cached: Option<&[u8]>,
     scratch: &mut AnalysisScratch,
 ) -> Result<(SketchedDocument, bool)> {
-    let again = written.and_then(|written| preparer.decode_document(written));
-    let is_from_text = again.is_none();
-    let again = match (again, document.fingerprint) {
-        (Some(again), _) => again,
-        (None, Some(fingerprint)) => preparer.fingerprint(fingerprint)?,
-        (None, None) => partition.visit_text(document.place.at, |text| {
+    if let Some(sketched) = cached.and_then(|cached| preparer.decode_document(cached)) {
+        return Ok((sketched, false));
+    }
+    let sketched = match document.fingerprint {
+        Some(fingerprint) => preparer.fingerprint(fingerprint)?,
+        None => partition.visit_text(document.place.at, |text| {
             preparer.prepare_text(text, scratch)
         })?,
     };
-    Ok((again, is_from_text))
+    Ok((sketched, true))
 }
