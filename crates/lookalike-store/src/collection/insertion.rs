@@ -39,7 +39,7 @@ impl Collection {
     ///
     /// # Errors
     /// For a single document: its id exists with other content, and the collection does not replace
-    /// documents; or its verification exceeds the [limit](VerificationLimits). For all documents: the
+    /// documents; or its verification exceeds the [limit](crate::VerificationLimits). For all documents: the
     /// disk has no room, or a write failed, now or earlier.
     pub fn insert_documents(&self, documents: &[PendingInsert]) -> Vec<Result<InsertAnswer>> {
         self.wait_until_durable(self.admit_documents(documents))
@@ -54,7 +54,7 @@ impl Collection {
     }
 
     /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
-    /// [turn](VerificationLimits::turn_steps): all of them, unless they take much work to verify.
+    /// [turn](crate::VerificationLimits::turn_steps): all of them, unless they take much work to verify.
     pub fn admit_turn(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
         self.admit_turns(documents, 1)
     }

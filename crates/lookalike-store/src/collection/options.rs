@@ -19,7 +19,7 @@ pub struct CollectionOptions {
     /// Bytes that must remain free on the disk. Inserts that would leave less are refused. Documents whose
     /// insertion expires a partition may use half of this reserve.
     pub headroom: u64,
-    /// Conditions under which [`Collection::run_maintenance`] compacts a partition.
+    /// Conditions under which [`run_maintenance`](crate::Collection::run_maintenance) compacts a partition.
     pub compaction: CompactionTrigger,
     /// Limits of verification, for a document and for a turn.
     pub verification: VerificationLimits,
@@ -29,8 +29,9 @@ pub struct CollectionOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationLimits {
     /// The most steps of a document, where documents are compared as sequences. One that takes more is
-    /// refused with [`ErrorKind::TooCostly`]. So is one that matches nothing and takes more than half of
-    /// them, because later ones like it, which are compared with it too, must still get their verdicts.
+    /// refused as [`TooCostly`](crate::ErrorKind::TooCostly). So is one that matches nothing and takes more
+    /// than half of them, because later ones like it, which are compared with it too, must still get their
+    /// verdicts.
     pub document_steps: u64,
     /// Steps after which readers and other writers have their turn.
     pub turn_steps: u64,

@@ -177,7 +177,7 @@ impl Collection {
     /// replaced partition, or `None` if the partition no longer exists.
     fn replace_partition(&self, copy: &mut PartitionCopy<'_>) -> Result<Option<ReplacedPartition>> {
         let mut writer = self.lock_writer();
-        if !writer.has_partition(&copy.from_partition()) {
+        if !writer.has_partition(copy.old_partition()) {
             return Ok(None);
         }
         while copy.copy_some_rows(u64::MAX)? {}
@@ -185,8 +185,8 @@ impl Collection {
         copy.check_survey()?;
         copy.is_listed = true;
         let sketches = copy.take_sketches();
-        writer.replace_partition(copy.to_partition(), sketches)?;
-        let (to, places) = (Arc::clone(copy.to_partition()), copy.take_places());
+        writer.replace_partition(copy.new_partition(), sketches)?;
+        let (to, places) = (Arc::clone(copy.new_partition()), copy.take_places());
         let mut state = self.write_state()?;
         let before = state.end_compaction(to, places, copy.erased_count());
         Ok(Some(before))

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// Rests between pieces of the work of [`Collection::run_maintenance`], so that the work takes a quarter
-/// of the time and others have the disk and the processors for the rest.
+/// Rests between pieces of the work of [`run_maintenance`](crate::Collection::run_maintenance), so that the
+/// work takes a quarter of the time, and others have the disk and the processors in between.
 #[derive(Debug)]
 pub struct MaintenancePace {
     worked_since: Instant,
 }
 
-/// Length of a rest as a multiple of the work before it, and the longest rest.
+/// Length of a rest as a multiple of the work before it.
 const REST: u32 = 3;
 
 /// Longest rest.

@@ -94,12 +94,12 @@ impl<'a> PartitionCopy<'a> {
     }
 
     /// Returns the old partition.
-    pub(super) fn from_partition(&self) -> &Arc<PartitionFiles> {
+    pub(super) fn old_partition(&self) -> &Arc<PartitionFiles> {
         &self.blocks.from
     }
 
     /// Returns the new partition.
-    pub(super) fn to_partition(&self) -> &Arc<PartitionFiles> {
+    pub(super) fn new_partition(&self) -> &Arc<PartitionFiles> {
         &self.to
     }
 
@@ -134,7 +134,7 @@ impl<'a> PartitionCopy<'a> {
                 break;
             };
             read += block.len();
-            let from = Arc::clone(self.from_partition());
+            let from = Arc::clone(self.old_partition());
             from.check_next(first, self.next_row)?;
             for row in from.decode_block(first, &block)? {
                 self.copy_row(row)?;
@@ -204,10 +204,7 @@ impl<'a> PartitionCopy<'a> {
             return Ok(());
         }
         let what = format!("its records end at {end}, not {}", self.begun.texts_end);
-        Err(Error::damaged_file(
-            &self.from_partition().rows_name(),
-            what,
-        ))
+        Err(Error::damaged_file(&self.old_partition().rows_name(), what))
     }
 
     /// Returns the compacted form of a row that was there before compaction began. Erases a dead row; copies

@@ -7,9 +7,10 @@ use crate::files::file_names::{INCOMPLETE, MANIFEST_FILE, is_listed_or_data_file
 use crate::files::inventory::list_files;
 use crate::files::manifest::CollectionManifest;
 
-/// Copies a collection that is not open, for example a [snapshot](Collection::copy_to_snapshot), to a
+/// Copies a collection that is not open, for example a [snapshot](crate::Collection::copy_to_snapshot), to a
 /// disk without one. The manifest is written last: a copy without it is incomplete and is not a
-/// collection. Checks nothing but the manifest; use [`verify_collection`] for the rest.
+/// collection. Checks nothing but the manifest; [`verify_collection`](crate::verify_collection) checks the
+/// rest.
 ///
 /// # Errors
 /// If there is no collection to copy, the destination has one already, or an operation on either disk fails.
