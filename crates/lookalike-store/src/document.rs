@@ -6,10 +6,10 @@ use lookalike::text::AnalysisScratch;
 use lookalike::value_hash;
 
 use crate::error::{Error, Result};
-use crate::ids::hash_id;
-use crate::records;
-use crate::rows::{self, RowVerdict};
+use crate::files::records;
+use crate::files::rows::{self, RowVerdict};
 use crate::settings::CollectionContent;
+use crate::state::hash_id;
 
 /// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
@@ -50,9 +50,11 @@ pub struct PendingInsert {
     pub(crate) id_hash: u64,
     pub(crate) time: Option<Timestamp>,
     pub(crate) meta: Option<String>,
+    /// Hash of content and metadata.
     pub(crate) content: u64,
     pub(crate) fingerprint: Option<u128>,
-    pub(crate) online: stream::SketchedDocument,
+    pub(crate) sketched: stream::SketchedDocument,
+    /// The record of its text, encoded.
     pub(crate) record: Vec<u8>,
 }
 
@@ -72,15 +74,15 @@ impl PendingInsert {
         check_length("id", &id, id.len(), 1, LONGEST_ID)?;
         let meta_bytes = meta.as_ref().map_or(0, String::len);
         check_length("meta of", &id, meta_bytes, 0, LONGEST_META)?;
-        let (online, said, fingerprint) = match (content, holds) {
+        let (sketched, content_hash, fingerprint) = match (content, holds) {
             (DocumentContent::Text(text), CollectionContent::Texts) => {
                 check_length("text of", &id, text.len(), 0, LONGEST_TEXT)?;
-                let said = value_hash(text.as_bytes());
-                (preparer.prepare_text(text, scratch), said, None)
+                let content_hash = value_hash(text.as_bytes());
+                (preparer.prepare_text(text, scratch), content_hash, None)
             }
             (DocumentContent::Fingerprint(code), CollectionContent::Fingerprints) => {
-                let said = value_hash(&code.to_le_bytes());
-                (preparer.fingerprint(code)?, said, Some(code))
+                let content_hash = value_hash(&code.to_le_bytes());
+                (preparer.fingerprint(code)?, content_hash, Some(code))
             }
             (_, CollectionContent::Texts) => {
                 let what = format!("document '{}' has no text", shorten_id(&id));
@@ -91,17 +93,17 @@ impl PendingInsert {
                 return Err(Error::document_error(what));
             }
         };
-        let of_meta = meta.as_ref().map(|meta| value_hash(meta.as_bytes()));
-        let content = [said, of_meta.unwrap_or(0)].map(u64::to_le_bytes);
+        let meta_hash = meta.as_ref().map(|meta| value_hash(meta.as_bytes()));
+        let content = [content_hash, meta_hash.unwrap_or(0)].map(u64::to_le_bytes);
         Ok(Self {
-            record: records::encode_record(&id, online.text().unwrap_or_default()),
+            record: records::encode_record(&id, sketched.text().unwrap_or_default()),
             id_hash: hash_id(&id),
             content: value_hash(content.as_flattened()),
             id,
             time,
             meta,
             fingerprint,
-            online,
+            sketched,
         })
     }
 
@@ -112,7 +114,7 @@ impl PendingInsert {
 
     /// Returns the approximate bytes that the document occupies until it is on disk.
     pub fn memory_bytes(&self) -> usize {
-        let text = self.online.text().map_or(0, str::len);
+        let text = self.sketched.text().map_or(0, str::len);
         let meta = self.meta.as_ref().map_or(0, String::len);
         size_of::<Self>() + self.id.len() + meta + text + self.record.len()
     }
@@ -221,6 +223,7 @@ pub struct StoredDocument {
 /// A document found in a row.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownDocument {
+    /// Number of the row.
     pub(crate) number: u64,
     pub(crate) seq: u64,
     pub(crate) document: rows::RowDocument,

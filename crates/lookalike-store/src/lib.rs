@@ -65,48 +65,43 @@
 //! disk with the partition in which it arrived. A deleted document keeps about 50 bytes of memory until
 //! its partition expires.
 
-mod bytes;
-mod chunked_vec;
 mod collection;
-mod compact;
 mod disk;
 mod document;
 mod error;
 mod fair_lock;
+mod files;
 mod group_commit;
-mod ids;
-mod inventory;
-mod maintain;
-mod overlay_file;
+mod maintenance;
+mod offline;
 mod parallel_map;
-mod partition;
-mod records;
-mod rows;
 mod settings;
-mod sketches;
-mod snapshot_copy;
+mod snapshot;
 mod state;
 /// The synchronisation primitives that threads use; a test substitutes others.
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }
+mod transfer;
 mod writer;
 
 pub use collection::{
     AdmittedDocuments, ClusterPage, Collection, CollectionOptions, CollectionStats,
     VerificationLimits, WallClock,
 };
-pub use compact::{MaintenancePace, MaintenanceReport};
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
     DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer, LONGEST_ID, LONGEST_META,
     LONGEST_TEXT, NewDocument, PendingInsert, StoredDocument, StoredVerdict,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use maintain::{
-    ImportCounts, RejectDocument, VerifyReport, export_documents, import_documents, read_settings,
-    repair_collection, restore_collection, verify_collection,
+pub use files::file_names::{
+    MANIFEST_FILE, is_collection_file, is_creation_file, is_data_file, remove_creation_files,
 };
-pub use partition::is_guarded;
+pub use files::is_guarded;
+pub use maintenance::{MaintenancePace, MaintenanceReport};
+pub use offline::{VerifyReport, read_settings, repair_collection, verify_collection};
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
+pub use snapshot::restore_collection;
 pub use state::CompactionTrigger;
+pub use transfer::{ImportCounts, RejectDocument, export_documents, import_documents};

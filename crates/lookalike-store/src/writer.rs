@@ -1,15 +1,14 @@
 //! Writes waiting batches to disk, in order.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::inventory::PartitionList;
-use crate::partition::{self, PartitionFiles};
-use crate::sketches::SketchFile;
-use crate::snapshot_copy::FileEnds;
-use crate::state::{PendingRows, PendingWork};
+use crate::files::partition::{self, PartitionFiles};
+use crate::files::partition_set::PartitionSet;
+use crate::files::sketches::SketchFile;
+use crate::snapshot::FileEnds;
+use crate::state::{PendingBatch, PendingWork};
 
 /// The only writer of a collection.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ pub(crate) struct StoreWriter {
     /// Checksum of the manifest.
     seal: u32,
     /// Partitions on disk; rows are added to the newest.
-    partitions: VecDeque<Arc<PartitionFiles>>,
+    partitions: PartitionSet,
     /// Place after the texts of the newest partition, in units.
     texts: u64,
     /// File of sketches of the newest partition, if the collection has sketches and they could be written.
@@ -29,7 +28,7 @@ impl StoreWriter {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         seal: u32,
-        partitions: VecDeque<Arc<PartitionFiles>>,
+        partitions: PartitionSet,
         texts: u64,
         sketches: Option<SketchFile>,
     ) -> Self {
@@ -43,13 +42,13 @@ impl StoreWriter {
     }
 
     /// Returns the partitions on disk.
-    pub(crate) fn partitions(&self) -> &VecDeque<Arc<PartitionFiles>> {
+    pub(crate) fn partitions(&self) -> &PartitionSet {
         &self.partitions
     }
 
     /// Returns the ends of the append-only files of the newest partition.
     pub(crate) fn newest_file_ends(&self) -> FileEnds {
-        let newest = self.partitions.back();
+        let newest = self.partitions.newest();
         let texts = newest.map_or(Ok(0), |newest| newest.record_offset(self.texts));
         FileEnds {
             texts: texts.unwrap_or(0),
@@ -73,24 +72,17 @@ impl StoreWriter {
         let Some(&newest) = expired.last() else {
             return Ok(());
         };
-        let stays = |it: &Arc<PartitionFiles>| it.about.number > newest;
-        let (stay, go): (Vec<_>, Vec<_>) = self.partitions.drain(..).partition(stays);
-        self.partitions = stay.into();
-        self.write_partition_list()?;
-        for partition in go.iter().filter(|it| expired.contains(&it.about.number)) {
+        let gone = self.partitions.remove_up_to(newest);
+        self.partitions.write_list(&*self.disk, self.seal)?;
+        for partition in gone.iter().filter(|it| expired.contains(&it.about.number)) {
             partition::remove_partition_files(&*self.disk, partition.about.file_names())?;
         }
         Ok(())
     }
 
-    /// Writes the list of partitions.
-    fn write_partition_list(&self) -> Result<()> {
-        PartitionList::from_partitions(&self.partitions).write_list(&*self.disk, self.seal)
-    }
-
     /// Returns `true` if a partition is on disk and was not replaced.
     pub(crate) fn has_partition(&self, partition: &Arc<PartitionFiles>) -> bool {
-        self.partitions.iter().any(|it| Arc::ptr_eq(it, partition))
+        self.partitions.contains_partition(partition)
     }
 
     /// Replaces a partition by its compacted version, all of whose files are on disk, and its sketches if it
@@ -101,13 +93,10 @@ impl StoreWriter {
         sketches: Option<SketchFile>,
     ) -> Result<()> {
         let names = partition.about.file_names();
-        let listed = PartitionList::from_partitions(&self.partitions).with_generation(names);
+        let listed = self.partitions.to_list().with_generation(names);
         listed.write_list(&*self.disk, self.seal)?;
-        let is_newest = self.partitions.back().map(|it| it.about.number) == Some(names.number);
-        let same = |it: &&mut Arc<PartitionFiles>| it.about.number == names.number;
-        if let Some(before) = self.partitions.iter_mut().find(same) {
-            *before = Arc::clone(partition);
-        }
+        let is_newest = self.partitions.newest().map(|it| it.about.number) == Some(names.number);
+        self.partitions.replace_partition(Arc::clone(partition));
         if is_newest {
             self.sketches = sketches;
         }
@@ -115,27 +104,34 @@ impl StoreWriter {
     }
 
     /// Writes a batch; returns the partition if it begins with this batch.
-    fn write_batch(&mut self, batch: &PendingRows) -> Result<Option<Arc<PartitionFiles>>> {
+    fn write_batch(&mut self, batch: &PendingBatch) -> Result<Option<Arc<PartitionFiles>>> {
         let begun = match batch.begins {
             Some(about) => Some(Arc::new(PartitionFiles::create_files(&*self.disk, about)?)),
             None => None,
         };
         if let Some(partition) = &begun {
-            self.partitions.push_back(partition.clone());
+            self.partitions.push_newest(partition.clone());
             // The list is written before the first row, so a partition that is not listed is empty.
-            self.write_partition_list()?;
+            self.partitions.write_list(&*self.disk, self.seal)?;
             let about = partition.about;
             let sketches =
                 || SketchFile::create_file(&*self.disk, about.seal, about.file_names()).ok();
-            self.sketches = batch.with_sketches.then(sketches).flatten();
+            self.sketches = batch.sketches.as_ref().and_then(|_| sketches());
         }
-        if let Some(newest) = self.partitions.back() {
-            newest.write_rows_and_texts(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
-            self.texts = batch.texts_end_unit();
+        if let Some(newest) = self.partitions.newest() {
+            newest.write_rows_and_texts(
+                &batch.rows,
+                batch.first_row,
+                &batch.texts,
+                batch.texts_place,
+            )?;
+            self.texts = batch.texts_end();
         }
         // A cache that cannot be written is abandoned and rebuilt when the collection is opened.
-        self.sketches
-            .take_if(|sketches| sketches.append_entries(&batch.sketches).is_err());
+        if let Some(entries) = &batch.sketches {
+            self.sketches
+                .take_if(|sketches| sketches.append_entries(entries).is_err());
+        }
         Ok(begun)
     }
 }

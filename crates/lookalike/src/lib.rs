@@ -120,6 +120,7 @@
 //! adversary who constructs collisions. A run has at most 2³² − 1 documents.
 
 mod arch;
+pub mod byte_reader;
 pub mod bytes;
 pub mod candidates;
 pub mod compare;

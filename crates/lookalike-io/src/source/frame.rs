@@ -12,11 +12,12 @@
 //!
 //! All numbers are little-endian.
 
+use lookalike::byte_reader::ByteReader;
+
 use super::features::{FeatureRange, RowFeatures};
 use super::{InputRow, RowPlace};
 
 const NONE: u32 = u32::MAX;
-const HEAD: usize = 16;
 
 /// Appends the frame of a row. Returns `None` and appends nothing if the row is too long for a frame.
 pub(super) fn encode_frame(
@@ -62,24 +63,22 @@ pub(super) fn decode_frame<'a>(
     place: RowPlace,
     number: u64,
 ) -> Option<InputRow<'a>> {
-    let (head, rest) = frame.split_at_checked(HEAD)?;
-    let head: Vec<u32> = head.chunks_exact(4).map_while(read_le_u32).collect();
-    let [id_bytes, text_bytes, count, features_bytes] = head[..] else {
-        return None;
-    };
+    let mut reader = ByteReader::new(frame);
+    let (id_bytes, text_bytes) = (reader.read_u32()?, reader.read_u32()?);
+    let (count, features_bytes) = (reader.read_u32()?, reader.read_u32()?);
     let id_end = if id_bytes == NONE {
         0
     } else {
         id_bytes as usize
     };
     let text_end = id_end + text_bytes as usize;
-    let (strings, weights) = rest.split_at_checked(text_end + features_bytes as usize)?;
+    let strings = reader.read_bytes(text_end + features_bytes as usize)?;
     let strings = simdutf8::basic::from_utf8(strings).ok()?;
     let features = match count {
         NONE => None,
         _ => Some(RowFeatures {
             text: strings,
-            entries: decode_entries(weights, text_end, entries)?,
+            entries: decode_entries(reader, text_end, entries)?,
         }),
     };
     let id = (id_bytes != NONE).then(|| &strings[..id_end]);
@@ -95,22 +94,18 @@ pub(super) fn decode_frame<'a>(
 }
 
 fn decode_entries<'a>(
-    weights: &[u8],
+    mut reader: ByteReader<'_>,
     mut start: usize,
     entries: &'a mut Vec<FeatureRange>,
 ) -> Option<&'a [FeatureRange]> {
     entries.clear();
-    for entry in weights.chunks_exact(12) {
-        let end = start + read_le_u32(&entry[..4])? as usize;
-        let weight = f64::from_le_bytes(entry[4..].try_into().ok()?);
+    while !reader.is_at_end() {
+        let end = start + reader.read_u32()? as usize;
+        let weight = reader.read_array().map(f64::from_le_bytes)?;
         entries.push(FeatureRange { start, end, weight });
         start = end;
     }
     Some(entries)
-}
-
-fn read_le_u32(bytes: &[u8]) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, DiskFolder, make_directory,
+    Collection, CollectionOptions, CollectionSettings, DiskFolder, MANIFEST_FILE,
+    is_collection_file, is_creation_file, is_data_file, make_directory,
 };
 
 use self::aliases::CollectionAliases;
@@ -33,21 +34,6 @@ pub(crate) const LONGEST_NAME: usize = 64;
 
 /// Name of the file that the process locks which has the directory open.
 const LOCK: &str = "lock";
-
-/// Name of the file without which a directory is not a collection.
-const MANIFEST: &str = "manifest";
-
-/// Name of the file that lists the partitions of a collection. It is written before the manifest.
-const PARTITIONS: &str = "partitions";
-
-/// File name ending of the rows of a partition.
-const ROWS: &str = ".rows";
-
-/// File name ending of the ids and texts of a partition.
-const TEXTS: &str = ".texts";
-
-/// Endings of the other files of a collection; `.new` is that of incomplete files.
-const BESIDE: [&str; 3] = [TEXTS, ".sketches", ".new"];
 
 /// Name prefix of the directories of deleted collections.
 const DELETED: &str = ".deleted-";
@@ -381,11 +367,9 @@ impl ServedCollections {
     /// # Errors
     /// If it contains other files.
     fn check_unused(&self, name: &str) -> Result<(), ApiProblem> {
-        let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
-        let left = |file: &str| file == LOCK || (begins(file) && is_own_file(file));
         self.check_files(
             name,
-            left,
+            is_creation_file,
             "exists already: move it away, or use another name",
         )
     }
@@ -397,7 +381,7 @@ impl ServedCollections {
     fn check_only_own_files(&self, name: &str) -> Result<(), ApiProblem> {
         self.check_files(
             name,
-            is_own_file,
+            is_collection_file,
             "is not a file of a collection: move it away first",
         )
     }
@@ -453,17 +437,11 @@ fn list_files(directory: &Path) -> io::Result<Vec<String>> {
         .collect()
 }
 
-/// Returns `true` if a file name is one that files of a collection have.
-pub(crate) fn is_own_file(file: &str) -> bool {
-    let mut ends = BESIDE.iter().chain([&ROWS]);
-    matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
-}
-
 /// Removes the files of a collection, and the directory if it is empty then.
 fn remove_own(directory: &Path) -> io::Result<()> {
     for file in list_files(directory)?
         .iter()
-        .filter(|file| is_own_file(file))
+        .filter(|file| is_collection_file(file))
     {
         fs::remove_file(directory.join(file))?;
     }
@@ -492,14 +470,13 @@ impl CollectionStatus {
                 return Some(Self::Failed(format!("{path} cannot be read: {error}")));
             }
         };
-        if files.iter().any(|file| file == MANIFEST) {
+        if files.iter().any(|file| file == MANIFEST_FILE) {
             return Some(Self::Opening);
         }
-        let holds = |file: &&String| [ROWS, TEXTS].iter().any(|end| file.ends_with(end));
-        let held = files.iter().find(holds)?;
+        let held = files.iter().find(|file| is_data_file(file))?;
         let path = path.display();
         Some(Self::Failed(format!(
-            "{path} has '{held}' but no '{MANIFEST}': restore that file, run `lookalike store \
+            "{path} has '{held}' but no '{MANIFEST_FILE}': restore that file, run `lookalike store \
              repair --settings`, or move the directory away"
         )))
     }

@@ -16,11 +16,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-use lookalike_store::{Disk, DiskFolder, ReadFolder};
+use lookalike_store::{Disk, DiskFolder, MANIFEST_FILE, ReadFolder, is_collection_file};
 use tokio::runtime::{Handle, Runtime};
 
 use self::bucket::ObjectBucket;
-use crate::collections::is_own_file;
 use crate::error::{Error, Result, with_context};
 
 /// Place of the snapshots.
@@ -91,9 +90,6 @@ enum SnapshotRoot {
     Bucket(ObjectBucket),
 }
 
-/// Name of the file without which a directory is not a snapshot.
-const MANIFEST: &str = "manifest";
-
 impl SnapshotStore {
     /// Opens a place for snapshots.
     ///
@@ -148,7 +144,7 @@ impl SnapshotStore {
                 let path = folder.join(collection).join(name);
                 // Checked before the directory is opened, because somebody may be reading it or the disk may
                 // be read-only.
-                if path.join(MANIFEST).exists() {
+                if path.join(MANIFEST_FILE).exists() {
                     return Err(SnapshotRefusal::Exists);
                 }
                 Box::new(DiskFolder::open(&path)?)
@@ -158,7 +154,10 @@ impl SnapshotStore {
             }
         };
         let names = disk.file_names()?;
-        if names.iter().any(|it| it == MANIFEST || !is_own_file(it)) {
+        if names
+            .iter()
+            .any(|it| it == MANIFEST_FILE || !is_collection_file(it))
+        {
             return Err(SnapshotRefusal::Exists);
         }
         for left in names {
@@ -250,7 +249,7 @@ mod tests {
                 let again = snapshots.make_snapshot("a", "b", |_| panic!("two are made"));
                 assert!(matches!(again, Err(SnapshotRefusal::Exists)), "{again:?}");
                 snapshots.make_snapshot("a", "c", |_| Ok(())).unwrap();
-                write(disk, MANIFEST);
+                write(disk, MANIFEST_FILE);
                 Ok(())
             });
             made.unwrap();

@@ -13,11 +13,10 @@ use lookalike::plan::{self, MatchMethod};
 use lookalike::stream::{DocumentPreparer, StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 
-use super::{CollectionState, PrecheckedDocument};
+use super::{CollectionState, PrecheckedDocument, hash_id};
 use crate::document::{DocumentContent, InsertAnswer, NewDocument, PendingInsert};
 use crate::error::{ErrorKind, Result};
-use crate::ids::hash_id;
-use crate::rows::PartitionRow;
+use crate::files::rows::PartitionRow;
 use crate::settings::{CollectionSettings, OnConflict};
 
 const S: i64 = 1_000_000;

@@ -15,9 +15,9 @@
 
 use super::prefilter::{PrefilterColumn, PrefilterLayout};
 use super::{ShuffleSetup, TextName, TextNode};
+use crate::byte_reader::ByteReader;
 use crate::candidates::BucketSide;
 use crate::error::{Error, Result};
-use crate::sketch::SketchReader;
 
 /// The treatment of a key that too many different documents share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,26 +266,26 @@ fn put_nodes(nodes: &[TextNode], into: &mut Vec<u8>) {
 
 /// Reads a block.
 pub(super) fn decode_block(setup: &ShuffleSetup, bytes: &[u8]) -> Result<ShuffleContent> {
-    let mut reader = SketchReader(bytes);
+    let mut reader = ByteReader::new(bytes);
     let block = read_block(setup, &mut reader).ok_or_else(damaged_block)?;
-    if reader.0.is_empty() {
+    if reader.is_at_end() {
         Ok(block)
     } else {
         Err(damaged_block())
     }
 }
 
-fn read_block(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<ShuffleContent> {
-    match read_byte(reader)? {
+fn read_block(setup: &ShuffleSetup, reader: &mut ByteReader<'_>) -> Option<ShuffleContent> {
+    match reader.read_u8()? {
         KEYS => decode_keys(setup, reader).map(ShuffleContent::Keys),
         FEATURES => read_features(setup, reader).map(ShuffleContent::Features),
         TEXTS => {
             let count = read_length(reader)?;
             let text = |_| {
                 Some(TextRecord {
-                    name: TextName(u128::from_le_bytes(reader.read_array()?)),
-                    documents: u32::from_le_bytes(reader.read_array()?),
-                    first: read_string(reader)?,
+                    name: TextName(reader.read_u128()?),
+                    documents: reader.read_u32()?,
+                    first: reader.read_sized_bytes()?.to_vec(),
                 })
             };
             (0..count)
@@ -295,7 +295,7 @@ fn read_block(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<Shu
         }
         IDS => {
             let count = read_length(reader)?;
-            let id = |_| String::from_utf8(read_string(reader)?).ok();
+            let id = |_| reader.read_string().map(str::to_owned);
             (0..count)
                 .map(id)
                 .collect::<Option<_>>()
@@ -305,9 +305,9 @@ fn read_block(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<Shu
     }
 }
 
-fn decode_keys(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<ShuffleKeys> {
-    let layout = PrefilterLayout::from_number(read_byte(reader)?)?;
-    let dense_action = DenseKeyAction::from_number(read_byte(reader)?)?;
+fn decode_keys(setup: &ShuffleSetup, reader: &mut ByteReader<'_>) -> Option<ShuffleKeys> {
+    let layout = PrefilterLayout::from_number(reader.read_u8()?)?;
+    let dense_action = DenseKeyAction::from_number(reader.read_u8()?)?;
     let (documents, entries) = (read_length(reader)?, read_length(reader)?);
     let mut keys = ShuffleKeys::new(setup, layout, dense_action);
     keys.nodes = reader.read_list(documents, |bytes| TextNode(u64::from_le_bytes(bytes)))?;
@@ -322,8 +322,8 @@ fn decode_keys(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<Sh
     keys.entries.iter().all(inside).then_some(keys)
 }
 
-fn read_features(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<ShuffleFeatures> {
-    let layout = PrefilterLayout::from_number(read_byte(reader)?)?;
+fn read_features(setup: &ShuffleSetup, reader: &mut ByteReader<'_>) -> Option<ShuffleFeatures> {
+    let layout = PrefilterLayout::from_number(reader.read_u8()?)?;
     let (documents, count) = (read_length(reader)?, read_length(reader)?);
     let mut features = ShuffleFeatures::new(setup, layout);
     features.nodes = reader.read_list(documents, |bytes| TextNode(u64::from_le_bytes(bytes)))?;
@@ -337,18 +337,6 @@ fn read_features(setup: &ShuffleSetup, reader: &mut SketchReader<'_>) -> Option<
     (ascending && last == count).then_some(features)
 }
 
-fn read_byte(reader: &mut SketchReader<'_>) -> Option<u8> {
-    let [byte] = reader.read_array()?;
-    Some(byte)
-}
-
-fn read_length(reader: &mut SketchReader<'_>) -> Option<usize> {
-    Some(u32::from_le_bytes(reader.read_array()?) as usize)
-}
-
-fn read_string(reader: &mut SketchReader<'_>) -> Option<Vec<u8>> {
-    let length = read_length(reader)?;
-    let (string, rest) = reader.0.split_at_checked(length)?;
-    reader.0 = rest;
-    Some(string.to_vec())
+fn read_length(reader: &mut ByteReader<'_>) -> Option<usize> {
+    Some(reader.read_u32()? as usize)
 }

@@ -2,9 +2,9 @@
 
 use super::blocks::damaged_block;
 use super::{RepeatedText, TextName, TextNode};
+use crate::byte_reader::ByteReader;
 use crate::candidates::UnionFind;
 use crate::error::Result;
-use crate::sketch::SketchReader;
 
 /// The members of components and the repeated texts of a run, which every portion must know.
 ///
@@ -82,29 +82,25 @@ impl ComponentMembers {
     /// # Errors
     /// Fails if the bytes are cut off or damaged.
     pub fn decode_members(bytes: &[u8]) -> Result<Self> {
-        Self::parse_members(&mut SketchReader(bytes)).ok_or_else(damaged_block)
+        Self::parse_members(&mut ByteReader::new(bytes)).ok_or_else(damaged_block)
     }
 
-    fn parse_members(reader: &mut SketchReader<'_>) -> Option<Self> {
-        let components = u64::from_le_bytes(reader.read_array()?) as usize;
-        let repeats = u64::from_le_bytes(reader.read_array()?) as usize;
+    fn parse_members(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let components = reader.read_u64()? as usize;
+        let repeats = reader.read_u64()? as usize;
         let pair = |bytes: [u8; 16]| {
             let pair = u128::from_le_bytes(bytes);
             (TextNode(pair as u64), TextNode((pair >> 64) as u64))
         };
         let components = reader.read_list(components, pair)?;
         let repeat = |_| {
-            let name = TextName(u128::from_le_bytes(reader.read_array()?));
-            let length = u32::from_le_bytes(reader.read_array()?) as usize;
-            let (first, rest) = reader.0.split_at_checked(length)?;
-            reader.0 = rest;
             Some(RepeatedText {
-                name,
-                first: first.to_vec(),
+                name: TextName(reader.read_u128()?),
+                first: reader.read_sized_bytes()?.to_vec(),
             })
         };
         let repeats = (0..repeats).map(repeat).collect::<Option<Vec<_>>>()?;
-        reader.0.is_empty().then_some(Self {
+        reader.is_at_end().then_some(Self {
             components,
             repeats,
         })

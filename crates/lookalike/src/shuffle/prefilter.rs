@@ -1,8 +1,9 @@
 //! Prefilter data: the few bytes of a sketch that are sent with keys and rule out most pairs.
 
 use super::ShuffleSetup;
+use crate::byte_reader::ByteReader;
 use crate::similarity::PairPredicate;
-use crate::sketch::{DocumentSketches, LONG, SetSummary, SketchReader};
+use crate::sketch::{DocumentSketches, LONG, SetSummary};
 use crate::types::DocId;
 
 /// The kind of prefilter data.
@@ -148,7 +149,7 @@ impl PrefilterColumn {
     /// Reads and appends the data of `count` documents. Returns `None` if there are too few bytes.
     pub(super) fn decode_column(
         &mut self,
-        reader: &mut SketchReader<'_>,
+        reader: &mut ByteReader<'_>,
         count: usize,
     ) -> Option<()> {
         match self {

@@ -25,6 +25,7 @@
 use super::document_lists::DocumentList;
 use super::pair_predicate::{PairInputs, PairPredicate, Route, SketchRef};
 use crate::arch::Cpu;
+use crate::byte_reader::ByteReader;
 use crate::candidates::{PrefixLengths, band_key, equal_text_key, feature_key};
 use crate::error::Result;
 use crate::plan::{EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SHORT, SimilarityMeasure};
@@ -39,9 +40,6 @@ use crate::types::{DocId, Similarity};
 /// reaches this far at the threshold [`LOWEST_CANDIDATE_THRESHOLD`]; searches whose join reaches further are
 /// refused.
 pub const MOST_INDEXED: usize = (SHORT as f64 / LOWEST_CANDIDATE_THRESHOLD) as usize + 1;
-
-/// Bytes of a record before its features.
-const HEADER: usize = 22;
 
 /// Bytes of one feature or weight in a record.
 const NUMBER: usize = 8;
@@ -117,12 +115,14 @@ struct RecordView<'a> {
 impl<'a> RecordView<'a> {
     /// Parses a record. Returns `None` if these bytes are not a record.
     fn parse_record(record: &'a [u8]) -> Option<Self> {
-        let (header, numbers) = record.split_at_checked(HEADER)?;
-        let key = u128::from_le_bytes(header[..16].try_into().ok()?);
-        let state = *STATES.get(usize::from(header[16]))?;
-        let count = u32::from_le_bytes(header[18..].try_into().ok()?) as usize;
-        let (features, weights) = numbers.split_at_checked(count.checked_mul(NUMBER)?)?;
-        let weights = match header[17] {
+        let mut reader = ByteReader::new(record);
+        let key = reader.read_u128()?;
+        let state = *STATES.get(usize::from(reader.read_u8()?))?;
+        let has_weights = reader.read_u8()?;
+        let count = reader.read_u32()? as usize;
+        let features = reader.read_bytes(count.checked_mul(NUMBER)?)?;
+        let weights = reader.rest();
+        let weights = match has_weights {
             0 if weights.is_empty() => None,
             1 if weights.len().is_multiple_of(2 * NUMBER) => Some(weights),
             _ => return None,

@@ -14,6 +14,7 @@
 //! | smallest hashes | 8 each, and 8 for their place | the plan compares them |
 
 use crate::arch::{Cpu, prefetch};
+use crate::byte_reader::ByteReader;
 use crate::plan::{EditUnit, MatchPlan};
 use crate::recipe::Recipe;
 use crate::similarity::SequenceOutline;
@@ -507,14 +508,13 @@ impl DocumentSketcher {
         bytes: &[u8],
         feature_budget: usize,
     ) -> Option<DocumentSketches> {
-        let mut reader = SketchReader(bytes);
+        let mut reader = ByteReader::new(bytes);
         let mut to = self.new_sketches(feature_budget);
-        let key = u128::from_le_bytes(reader.read_array()?);
+        let key = reader.read_u128()?;
         to.keys.push(key);
-        to.states
-            .push(*STATES.get(usize::from(reader.read_array::<1>()?[0]))?);
+        to.states.push(*STATES.get(usize::from(reader.read_u8()?))?);
         if let Some(join) = self.plan.join_plan() {
-            let size = u32::from_le_bytes(reader.read_array()?);
+            let size = reader.read_u32()?;
             if size != LONG && size as usize > join.max_partner_features {
                 return None;
             }
@@ -526,46 +526,23 @@ impl DocumentSketcher {
             to.features = features;
         }
         if self.minhash.is_some() {
-            let there = reader.read_array::<1>()?[0] != 0;
+            let there = reader.read_u8()? != 0;
             let slots = if there { to.slots } else { 0 };
             to.signatures = reader.read_list(slots, u32::from_le_bytes)?;
             to.signature_at.push(if there { 0 } else { NONE });
         }
         if self.simhash.is_some() {
-            to.fingerprints
-                .push_fingerprint(u128::from_le_bytes(reader.read_array()?));
+            to.fingerprints.push_fingerprint(reader.read_u128()?);
         }
         if self.plan.sentence_count().is_some() {
-            to.sentences.push(u64::from_le_bytes(reader.read_array()?));
+            to.sentences.push(reader.read_u64()?);
         }
         if self.plan.bottom_k_plan().is_some() {
-            let count = u32::from_le_bytes(reader.read_array()?);
+            let count = reader.read_u32()?;
             to.smallest = reader.read_list(count as usize, u64::from_le_bytes)?;
             to.smallest_ends.push(to.smallest.len());
         }
-        reader.0.is_empty().then_some(to)
-    }
-}
-
-/// A reader of little-endian numbers from the front of a byte slice.
-pub(crate) struct SketchReader<'a>(pub(crate) &'a [u8]);
-
-impl SketchReader<'_> {
-    pub(crate) fn read_array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    pub(crate) fn read_list<T, const N: usize>(
-        &mut self,
-        count: usize,
-        read: fn([u8; N]) -> T,
-    ) -> Option<Vec<T>> {
-        if self.0.len() / N < count {
-            return None;
-        }
-        (0..count).map(|_| self.read_array().map(read)).collect()
+        reader.is_at_end().then_some(to)
     }
 }
 

@@ -12,7 +12,7 @@ pub use bottomk::{
     textbook_k_minima,
 };
 pub use document_sketches::{DocumentSketcher, DocumentSketches};
-pub(crate) use document_sketches::{LONG, STATES, SetSummary, SketchReader};
+pub(crate) use document_sketches::{LONG, STATES, SetSummary};
 pub(crate) use minhash::FeatureObserver;
 pub use minhash::{MinHasher, equal_slots};
 pub use permuted::{MessageHasher, PermutedFunctions, PermutedScheme};

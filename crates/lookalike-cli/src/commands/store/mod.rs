@@ -13,7 +13,7 @@ use lookalike_io::sink::{ByteWriter, OutputTarget};
 use lookalike_server::{read_stored_settings, with_snapshot, write_settings};
 use lookalike_store::{
     self as store, Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder,
-    ImportCounts, ReadFolder, VerificationLimits, VerifyReport,
+    ImportCounts, MANIFEST_FILE, ReadFolder, VerificationLimits, VerifyReport,
 };
 use serde_json::{Value, json};
 
@@ -30,9 +30,6 @@ use crate::progress::ProgressReporter;
 
 /// Number of findings that are shown; the rest are counted.
 const TOLD: usize = 20;
-
-/// Name of the file without which a directory is not a collection.
-const MANIFEST: &str = "manifest";
 
 /// Bytes that are written at a time.
 const BUFFER: usize = 1 << 20;
@@ -106,7 +103,7 @@ fn run_repair(args: &StoreRepairArgs) -> Result<CommandOutcome> {
     let to = Arc::new(open_fresh(&args.new)?);
     let repaired =
         store::repair_collection(&from, settings.as_ref(), to, CollectionOptions::default());
-    if repaired.is_err() && !args.new.join(MANIFEST).exists() {
+    if repaired.is_err() && !args.new.join(MANIFEST_FILE).exists() {
         discard_new_collection(&args.new, was_there);
     }
     let (report, collection) = repaired?;
@@ -275,9 +272,7 @@ fn describe_import(imported: &ImportCounts) -> String {
 /// Removes a collection that was created for a failed import and is still empty, and its directory if that
 /// was created too. If a file cannot be removed, an empty collection remains.
 fn discard_new_collection(directory: &Path, was_there: bool) {
-    for name in [MANIFEST, "partitions", "lock"] {
-        let _ = std::fs::remove_file(directory.join(name));
-    }
+    let _ = store::remove_creation_files(directory);
     if !was_there {
         let _ = std::fs::remove_dir(directory);
     }
@@ -335,17 +330,17 @@ fn open_existing(path: &Path) -> Result<DiskFolder> {
 
 /// Checks that a directory contains a collection.
 fn check_existing(path: &Path) -> Result<()> {
-    if !path.join(MANIFEST).is_file() {
+    if !path.join(MANIFEST_FILE).is_file() {
         let shown = path.display();
         let below = std::fs::read_dir(path).into_iter().flatten().flatten();
         let mut names: Vec<_> = below
-            .filter(|entry| entry.path().join(MANIFEST).is_file())
+            .filter(|entry| entry.path().join(MANIFEST_FILE).is_file())
             .map(|entry| entry.path().display().to_string())
             .collect();
         names.sort();
         match names.is_empty() {
             true => bail!(
-                "{shown} is not a collection: it has no file '{MANIFEST}'; if that was lost, \
+                "{shown} is not a collection: it has no file '{MANIFEST_FILE}'; if that was lost, \
                  `lookalike store repair --settings FILE` makes a new collection from the other \
                  files"
             ),
@@ -360,7 +355,7 @@ fn check_existing(path: &Path) -> Result<()> {
 
 /// Opens a directory in which a collection can be created.
 fn open_fresh(path: &Path) -> Result<DiskFolder> {
-    if path.join(MANIFEST).exists() {
+    if path.join(MANIFEST_FILE).exists() {
         bail!(
             "{} already is a collection: name a new directory",
             path.display()

@@ -5,6 +5,8 @@
 //! and a name once the [names were synced](Disk::sync_names). After a power failure, any part of what was not
 //! synced may be there.
 
+mod overlay_file;
+
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -12,7 +14,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::overlay_file::OverlayFile;
+use self::overlay_file::OverlayFile;
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::file_names::LOCK_FILE;
 
 /// A directory of files.
 pub trait Disk: Debug + Send + Sync {
@@ -113,6 +117,25 @@ impl dyn DiskFile {
     }
 }
 
+/// Checks that a disk has `needed` bytes free.
+///
+/// # Errors
+/// [`ErrorKind::Full`] if it has fewer.
+pub(crate) fn check_free_bytes(disk: &dyn Disk, needed: u64) -> Result<()> {
+    let free = disk.free_bytes();
+    let free =
+        free.map_err(|error| Error::disk_error("cannot read the free space of", "disk", &error))?;
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Full,
+        format!(
+            "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+        ),
+    ))
+}
+
 /// A directory of the operating system, locked by this process.
 #[derive(Debug)]
 pub struct DiskFolder {
@@ -122,9 +145,6 @@ pub struct DiskFolder {
     /// Held until this is dropped.
     _lock: File,
 }
-
-/// Name of the lock file.
-const LOCK: &str = "lock";
 
 impl DiskFolder {
     /// Opens a directory, and creates it if necessary.
@@ -138,7 +158,7 @@ impl DiskFolder {
             .create(true)
             .truncate(false)
             .write(true)
-            .open(path.join(LOCK))?;
+            .open(path.join(LOCK_FILE))?;
         lock.try_lock()
             .map_err(|error| already_open(path, &error))?;
         Ok(Self {
@@ -189,7 +209,7 @@ fn names_in(path: &Path) -> io::Result<Vec<String>> {
     for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name();
         // A name that is not UTF-8 is not ours.
-        names.extend(name.into_string().ok().filter(|name| name != LOCK));
+        names.extend(name.into_string().ok().filter(|name| name != LOCK_FILE));
     }
     Ok(names)
 }
@@ -253,7 +273,7 @@ impl ReadFolder {
     /// # Errors
     /// If another process has it open for writing, or a disk operation fails.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let lock = match File::open(path.join(LOCK)) {
+        let lock = match File::open(path.join(LOCK_FILE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             lock => Some(lock?),
         };
@@ -387,7 +407,7 @@ mod tests {
         file.read_exact(&mut read, 0).unwrap();
         assert_eq!(&read, b"WHAT");
         assert_eq!(disk.file_names().unwrap(), ["file"]);
-        assert!(!folder.path().join(LOCK).exists());
+        assert!(!folder.path().join(LOCK_FILE).exists());
         let there = std::fs::read(folder.path().join("file")).unwrap();
         assert_eq!(there, b"what is there");
         let writing = DiskFolder::open(folder.path()).unwrap();

@@ -10,8 +10,9 @@
 
 use std::cell::RefCell;
 
-use crate::bytes::{ByteReader, put_string};
-use crate::rows::UNIT;
+use lookalike::byte_reader::{ByteReader, put_string};
+
+use super::rows::UNIT;
 
 const HEAD: usize = 12;
 const COMPRESSED: u32 = 1 << 31;
@@ -68,7 +69,7 @@ fn record_checksum(record: &[u8]) -> u32 {
 
 /// Returns the length of a record without its padding, from its first bytes.
 pub(crate) fn record_length(start: &[u8]) -> Option<usize> {
-    let length = ByteReader(start).read_u32()?;
+    let length = ByteReader::new(start).read_u32()?;
     Some(HEAD + length as usize)
 }
 
@@ -85,14 +86,14 @@ impl<'a> StoredRecord<'a> {
     /// Parses a record; returns `None` if it is damaged.
     pub(crate) fn parse_record(record: &'a [u8]) -> Option<Self> {
         let record = record.get(..record_length(record)?)?;
-        let mut reader = ByteReader(record);
+        let mut reader = ByteReader::new(record);
         let (_, whole, sum) = (reader.read_u32()?, reader.read_u32()?, reader.read_u32()?);
         if record_checksum(record) != sum {
             return None;
         }
         Some(Self {
             id: reader.read_string()?,
-            text: reader.0,
+            text: reader.rest(),
             whole: (whole & !COMPRESSED) as usize,
             compressed: whole & COMPRESSED != 0,
         })

@@ -14,13 +14,11 @@
 
 use std::sync::Arc;
 
-use crate::bytes::ByteReader;
+use lookalike::byte_reader::ByteReader;
+
+use super::file_names::FileNames;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
-use crate::partition::FileNames;
-
-/// File name ending of these files.
-pub(crate) const SKETCHES_END: &str = ".sketches";
 
 const MAGIC: [u8; 4] = *b"LAsk";
 const VERSION: u32 = 1;
@@ -204,9 +202,9 @@ impl SketchFileReader {
         while self.read == self.block.len() {
             self.next_block()?;
         }
-        let mut reader = ByteReader(&self.block[self.read..]);
+        let mut reader = ByteReader::new(&self.block[self.read..]);
         let (content, length) = (reader.read_u64()?, reader.read_u32()? as usize);
-        reader.take_bytes(length)?;
+        reader.read_bytes(length)?;
         let start = self.read + ENTRY_HEAD;
         self.read = start + length;
         self.count += 1;
@@ -223,7 +221,7 @@ impl SketchFileReader {
         let at = self.at + self.block_length();
         let mut bytes = [0; BLOCK_HEAD];
         file.read_exact(&mut bytes, at).ok()?;
-        let mut reader = ByteReader(&bytes);
+        let mut reader = ByteReader::new(&bytes);
         let (length, count, sum) = (reader.read_u32()?, reader.read_u32()?, reader.read_u32()?);
         // A damaged length must not cause an allocation that fails.
         let end = at + BLOCK_HEAD as u64 + u64::from(length);

@@ -4,23 +4,18 @@
 //! disk before that row. Only the newest partition is written to. Compaction writes the live rows of a
 //! partition to files of the next generation, which then replace the old ones.
 
-use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lookalike::stream::Timestamp;
-use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend};
-use redb::{ReadOnlyTable, TableDefinition};
+use redb::{Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
-use crate::bytes::ByteReader;
+use super::database::{GuardedDatabase, guard_database, open_database};
+use super::file_names::{FileNames, INCOMPLETE};
+use super::partition_header::{COMPACTED, PartitionHeader, VERSION};
+use super::records::{self, FIRST_READ, StoredRecord};
+use super::rows::{EncodedRows, PartitionRow, RecordPlace, UNIT, open_block};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
-use crate::inventory::PARTITIONS;
-use crate::records::{self, FIRST_READ, StoredRecord};
-use crate::rows::{EncodedRows, PartitionRow, RecordPlace, UNIT, open_block};
-use crate::settings::NEW;
-use crate::sketches::SKETCHES_END;
 
 /// Blocks of rows by the number of their first row.
 const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
@@ -28,175 +23,6 @@ const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
 /// Description of the partition, under [`SELF`].
 const ABOUT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("about");
 const SELF: &str = "partition";
-
-/// Version of a partition that was never compacted.
-const VERSION: u32 = 1;
-
-/// Version of a compacted partition.
-const COMPACTED: u32 = 2;
-
-/// Size of a database's page cache in bytes.
-pub(crate) const CACHE: usize = 1 << 20;
-
-/// Description of a partition, fixed when its files are created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PartitionHeader {
-    /// Checksum of the manifest of its collection.
-    pub(crate) seal: u32,
-    /// Ascends with time.
-    pub(crate) number: u64,
-    /// Number of its first row.
-    pub(crate) first: u64,
-    /// Clock at its beginning.
-    pub(crate) began: Timestamp,
-    /// Result of its last compaction.
-    pub(crate) compacted: Option<CompactionState>,
-}
-
-/// State of a compacted partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CompactionState {
-    /// Number of compactions so far.
-    pub(crate) generation: u32,
-    /// Place of the first record in the file, in units. It lets records written during the compaction keep
-    /// their places.
-    pub(crate) base: u64,
-    /// Deletions and moves before this row were taken into account.
-    pub(crate) applied: u64,
-    /// Newest time of a document of the partition, erased ones included.
-    pub(crate) newest: Timestamp,
-}
-
-impl PartitionHeader {
-    fn encode_header(self) -> Vec<u8> {
-        let version = self.compacted.map_or(VERSION, |_| COMPACTED);
-        let mut bytes = version.to_le_bytes().to_vec();
-        bytes.extend(self.seal.to_le_bytes());
-        bytes.extend(self.number.to_le_bytes());
-        bytes.extend(self.first.to_le_bytes());
-        bytes.extend(self.began.0.to_le_bytes());
-        if let Some(compacted) = self.compacted {
-            bytes.extend(compacted.generation.to_le_bytes());
-            bytes.extend(compacted.base.to_le_bytes());
-            bytes.extend(compacted.applied.to_le_bytes());
-            bytes.extend(compacted.newest.0.to_le_bytes());
-        }
-        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
-        bytes
-    }
-
-    fn decode_header(bytes: &[u8]) -> Option<Self> {
-        let (body, sum) = bytes.split_last_chunk::<4>()?;
-        let mut reader = ByteReader(body);
-        let right = crc32fast::hash(body) == u32::from_le_bytes(*sum);
-        let version = reader.read_u32()?;
-        if !right || !matches!(version, VERSION | COMPACTED) {
-            return None;
-        }
-        Some(Self {
-            seal: reader.read_u32()?,
-            number: reader.read_u64()?,
-            first: reader.read_u64()?,
-            began: Timestamp(reader.read_i64()?),
-            compacted: match version {
-                VERSION => None,
-                _ => Some(CompactionState {
-                    generation: reader.read_u32()?,
-                    base: reader.read_u64()?,
-                    applied: reader.read_u64()?,
-                    newest: Timestamp(reader.read_i64()?),
-                }),
-            },
-        })
-    }
-
-    pub(crate) fn file_names(&self) -> FileNames {
-        FileNames {
-            number: self.number,
-            generation: self.compacted.map_or(0, |it| it.generation),
-        }
-    }
-
-    /// Returns the place of the first record, in units.
-    pub(crate) fn first_place(&self) -> u64 {
-        self.compacted.map_or(0, |it| it.base)
-    }
-}
-
-/// File name ending of databases.
-const ROWS_END: &str = ".rows";
-
-/// File name ending of files of texts.
-const TEXTS_END: &str = ".texts";
-
-/// Names of a partition's files: its number and, once it was compacted, its generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FileNames {
-    pub(crate) number: u64,
-    pub(crate) generation: u32,
-}
-
-impl FileNames {
-    pub(crate) fn rows_file(self) -> String {
-        self.with_extension(ROWS_END)
-    }
-
-    pub(crate) fn texts_file(self) -> String {
-        self.with_extension(TEXTS_END)
-    }
-
-    pub(crate) fn sketches_file(self) -> String {
-        self.with_extension(SKETCHES_END)
-    }
-
-    /// Returns the names after another compaction.
-    pub(crate) fn next_generation(self) -> Self {
-        Self {
-            generation: self.generation + 1,
-            ..self
-        }
-    }
-
-    fn with_extension(self, end: &str) -> String {
-        let Self { number, generation } = self;
-        match generation {
-            0 => format!("{number:016x}{end}"),
-            _ => format!("{number:016x}-{generation:08x}{end}"),
-        }
-    }
-
-    pub(crate) fn from_rows_file(name: &str) -> Option<Self> {
-        Self::parse_name(name, ROWS_END)
-    }
-
-    pub(crate) fn from_texts_file(name: &str) -> Option<Self> {
-        Self::parse_name(name, TEXTS_END)
-    }
-
-    pub(crate) fn from_sketches_file(name: &str) -> Option<Self> {
-        Self::parse_name(name, SKETCHES_END)
-    }
-
-    fn parse_name(name: &str, end: &str) -> Option<Self> {
-        let stem = name.strip_suffix(end)?;
-        let (number, generation) = stem.split_once('-').unwrap_or((stem, "0"));
-        let names = Self {
-            number: u64::from_str_radix(number, 16).ok()?,
-            generation: u32::from_str_radix(generation, 16).ok()?,
-        };
-        (names.with_extension(end) == name).then_some(names)
-    }
-}
-
-/// Returns `true` if a file contains rows or texts.
-pub(crate) fn is_of_partition(name: &str) -> bool {
-    name.ends_with(ROWS_END) || name.ends_with(TEXTS_END)
-}
-
-/// Returns `true` if a file belongs to a collection and is not its manifest.
-pub(crate) fn is_of_collection(name: &str) -> bool {
-    name == PARTITIONS || is_of_partition(name) || name.ends_with(SKETCHES_END)
-}
 
 /// An open partition.
 #[derive(Debug)]
@@ -224,7 +50,7 @@ impl PartitionFiles {
     /// Creates a partition. The database gets its final name once it is complete.
     pub(crate) fn create_files(disk: &dyn Disk, about: PartitionHeader) -> Result<Self> {
         let name = about.file_names().rows_file();
-        let new = format!("{name}{NEW}");
+        let new = format!("{name}{INCOMPLETE}");
         let wrong = |error: io::Error| Error::disk_error("cannot make", &name, &error);
         let texts_file = disk
             .create_file(&about.file_names().texts_file())
@@ -612,94 +438,22 @@ pub(crate) fn remove_partition_files(disk: &dyn Disk, names: FileNames) -> Resul
         .map_err(|error| Error::disk_error("cannot remove", &name, &error))
 }
 
-fn open_database(name: &str, file: &Arc<dyn DiskFile>) -> Result<GuardedDatabase> {
-    let backend = FileBackend(file.clone());
-    guard_database(name, || {
-        let database = Builder::new()
-            .set_cache_size(CACHE)
-            .create_with_backend(backend)?;
-        Ok(GuardedDatabase(Some(database)))
-    })
-}
-
-/// A database that also closes under [`guard_database`].
-#[derive(Debug)]
-struct GuardedDatabase(Option<Database>);
-
-impl GuardedDatabase {
-    fn open_pages(&self) -> Result<&Database, redb::Error> {
-        let closed = || redb::Error::Corrupted("it is closed".to_owned());
-        self.0.as_ref().ok_or_else(closed)
-    }
-}
-
-impl Drop for GuardedDatabase {
-    fn drop(&mut self) {
-        let database = self.0.take();
-        // Every commit is on disk, so nothing can be lost here.
-        let _ = guard_database("", || {
-            drop(database);
-            Ok(())
-        });
-    }
-}
-
-thread_local! {
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns `true` if a panic of this thread would be caught and become an [`Error`]. A panic hook should then
-/// not report it.
-pub fn is_guarded() -> bool {
-    GUARDED.get()
-}
-
-/// Runs an operation on a database. redb can panic on a damaged file; the panic becomes an error, because the
-/// operation changes none of our own state.
-fn guard_database<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-    let before = GUARDED.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(before);
-    match done {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(redb::Error::Io(error))) => {
-            Err(Error::disk_error("cannot read or write", name, &error))
+/// Removes partition files that no list names.
+pub(crate) fn remove_unlisted_files(disk: &dyn Disk, names: FileNames) -> Result<()> {
+    let incomplete = format!("{}{INCOMPLETE}", names.rows_file());
+    for name in [
+        names.rows_file(),
+        incomplete,
+        names.texts_file(),
+        names.sketches_file(),
+    ] {
+        match disk.remove_file(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => {
+                removed.map_err(|error| Error::disk_error("cannot remove", &name, &error))?
+            }
         }
-        // After one error of the disk the database refuses everything until it is opened again.
-        Ok(Err(redb::Error::PreviousIo)) => {
-            let error = io::Error::other("the disk has refused before");
-            Err(Error::disk_error("cannot read or write", name, &error))
-        }
-        Ok(Err(error)) => Err(Error::damaged_file(name, error)),
-        Err(_) => Err(Error::damaged_file(
-            name,
-            "its pages contradict one another",
-        )),
     }
-}
-
-/// A file as the storage backend of redb.
-#[derive(Debug)]
-struct FileBackend(Arc<dyn DiskFile>);
-
-impl StorageBackend for FileBackend {
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact(out, offset)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write_at(data, offset)
-    }
+    let synced = disk.sync_names();
+    synced.map_err(|error| Error::disk_error("cannot remove", &names.rows_file(), &error))
 }

@@ -1,0 +1,93 @@
+//! Single documents: queries, look-ups and deletions.
+
+use super::{Collection, ROW_OF_A_DELETION};
+use crate::document::{
+    DocumentContent, InsertAnswer, KnownDocument, PendingInsert, StoredDocument,
+};
+use crate::error::Result;
+use crate::files::rows::RowVerdict;
+use crate::state::{CollectionState, hash_id};
+
+impl Collection {
+    /// Answers a document as [`insert_documents`](Self::insert_documents) would, but does not insert it.
+    /// A document that exists with the same content gets its first answer. A document with other content
+    /// is not compared with the one that it would replace.
+    ///
+    /// # Errors
+    /// If the text of a candidate cannot be read, or the id exists with other content and the collection does
+    /// not replace documents.
+    pub fn query_document(&self, document: &PendingInsert) -> Result<InsertAnswer> {
+        self.read_state()?
+            .answer_query(document, (self.options.clock)())
+    }
+
+    /// Returns the document with the given id, if there is one. If the window follows the wall clock, a
+    /// document that is past the window by now is not returned.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn find_document(&self, id: &str) -> Result<Option<StoredDocument>> {
+        let state = self.read_state()?;
+        let Some(known) = self.find_in_window(&state, id)? else {
+            return Ok(None);
+        };
+        read_stored_document(&state, &known).map(Some)
+    }
+
+    /// Deletes the document with the given id, so that it matches nothing any more. Answers that named it
+    /// stay as they are. Returns `true` if the document existed. Its content leaves the disk with the next
+    /// compaction of its partition; see [`run_maintenance`](Self::run_maintenance).
+    ///
+    /// # Errors
+    /// If a file is damaged, the disk has no room, or a write failed, now or earlier.
+    pub fn delete_document(&self, id: &str) -> Result<bool> {
+        self.check_running()
+            .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
+        let (found, last) = {
+            let mut state = self.write_state()?;
+            let (known, now) = (state.find_by_id(id, hash_id(id))?, (self.options.clock)());
+            // A document that is past the window by the wall clock counts as not found, but is still deleted
+            // from the disk.
+            let found = known
+                .as_ref()
+                .is_some_and(|known| !state.is_past_window(known, now));
+            if let Some(known) = &known {
+                state.delete_document(known, now);
+            }
+            (found, state.last_row())
+        };
+        self.wait_for_row(last)?;
+        Ok(found)
+    }
+
+    /// Returns the document with the given id, unless the window follows the wall clock and has passed it.
+    pub(super) fn find_in_window(
+        &self,
+        state: &CollectionState,
+        id: &str,
+    ) -> Result<Option<KnownDocument>> {
+        let now = (self.options.clock)();
+        let known = state.find_by_id(id, hash_id(id))?;
+        Ok(known.filter(|known| !state.is_past_window(known, now)))
+    }
+}
+
+pub(crate) fn read_stored_document(
+    state: &CollectionState,
+    known: &KnownDocument,
+) -> Result<StoredDocument> {
+    let of_is_gone = match known.document.verdict {
+        RowVerdict::Kept { .. } => false,
+        RowVerdict::Duplicate { seq, slot, .. } => !state.is_still_kept(seq, slot),
+    };
+    let content = match known.document.fingerprint {
+        Some(fingerprint) => DocumentContent::Fingerprint(fingerprint),
+        None => DocumentContent::Text(state.document_text(known)?),
+    };
+    Ok(StoredDocument {
+        answer: known.to_answer(false),
+        content,
+        meta: known.document.meta.clone(),
+        of_is_gone,
+    })
+}

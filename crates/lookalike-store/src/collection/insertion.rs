@@ -1,0 +1,192 @@
+//! Insertion of documents: they are admitted in memory, and answered once they are on disk.
+
+use lookalike::stream::Timestamp;
+
+use super::{Collection, check_room, thread_panicked};
+use crate::document::{InsertAnswer, PendingInsert};
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::PrecheckedDocument;
+
+/// Largest number of documents that are admitted under one lock; their work can end it earlier.
+const PORTION_LENGTH: usize = 512;
+
+/// Distance, in documents, between the prefetch of a document's memory and its insertion.
+const PREFETCH_DISTANCE: usize = 4;
+
+/// Answered documents that may not be on disk yet; see [`Collection::admit_documents`].
+#[derive(Debug)]
+#[must_use = "nothing is acknowledged before it is settled"]
+pub struct AdmittedDocuments {
+    answers: Vec<Result<InsertAnswer>>,
+    /// Number of the last row that must be on disk.
+    last: u64,
+}
+
+impl AdmittedDocuments {
+    /// Returns for how many documents there is an answer.
+    pub fn count(&self) -> usize {
+        self.answers.len()
+    }
+}
+
+impl Collection {
+    /// Checks documents in the given order, inserts each, and returns the answers. The check and the
+    /// insertion of a document are one step: of two matching documents in one call, the first is kept. When
+    /// this returns, all that was answered is on disk.
+    ///
+    /// If a document with the same id and the same content exists, its first answer is returned again. A
+    /// document older than the window is answered but not stored.
+    ///
+    /// # Errors
+    /// For a single document: its id exists with other content, and the collection does not replace
+    /// documents; or its verification exceeds the [limit](crate::VerificationLimits). For all documents: the
+    /// disk has no room, or a write failed, now or earlier.
+    pub fn insert_documents(&self, documents: &[PendingInsert]) -> Vec<Result<InsertAnswer>> {
+        self.wait_until_durable(self.admit_documents(documents))
+    }
+
+    /// Does the first half of [`insert_documents`](Self::insert_documents): everything except the disk.
+    /// [`wait_until_durable`](Self::wait_until_durable) returns the answers; another thread may call it
+    /// while this one admits the next documents. An admitted document counts from now on, and may reach
+    /// the disk even if it is never settled.
+    pub fn admit_documents(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
+        self.admit_turns(documents, usize::MAX)
+    }
+
+    /// As [`admit_documents`](Self::admit_documents), for as many of the first documents as make a
+    /// [turn](crate::VerificationLimits::turn_steps): all of them, unless they take much work to verify.
+    pub fn admit_turn(&self, documents: &[PendingInsert]) -> AdmittedDocuments {
+        self.admit_turns(documents, 1)
+    }
+
+    /// Admits documents until `turns` turns have used up their steps.
+    fn admit_turns(&self, documents: &[PendingInsert], turns: usize) -> AdmittedDocuments {
+        let refused = |error: Error| AdmittedDocuments {
+            answers: vec![Err(error); documents.len()],
+            last: 0,
+        };
+        if let Err(error) = self.check_running() {
+            return refused(error);
+        }
+        if let Err(error) = self.check_room_for(documents) {
+            return self.answer_repeated(documents, &error);
+        }
+        let mut admitted = AdmittedDocuments {
+            answers: Vec::with_capacity(documents.len()),
+            last: 0,
+        };
+        let mut turns_left = turns;
+        for portion in documents.chunks(PORTION_LENGTH) {
+            match self.admit_portion(portion, &mut admitted, &mut turns_left) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return refused(error),
+            }
+        }
+        admitted
+    }
+
+    /// Answers documents that exist already and refuses all others.
+    fn answer_repeated(&self, documents: &[PendingInsert], refusal: &Error) -> AdmittedDocuments {
+        let (now, mut last) = ((self.options.clock)(), 0);
+        let mut answer = |document: &PendingInsert| {
+            let again = self.read_state()?.repeated_answer(document, now)?;
+            let (answer, number) = again.ok_or_else(|| refusal.clone())?;
+            last = last.max(number);
+            Ok(answer)
+        };
+        let answers = documents.iter().map(&mut answer).collect();
+        AdmittedDocuments { answers, last }
+    }
+
+    /// Does the second half of [`insert_documents`](Self::insert_documents): returns the answers once
+    /// the documents are on disk.
+    pub fn wait_until_durable(&self, admitted: AdmittedDocuments) -> Vec<Result<InsertAnswer>> {
+        match self.wait_for_row(admitted.last) {
+            Ok(()) => admitted.answers,
+            Err(error) => vec![Err(error); admitted.answers.len()],
+        }
+    }
+
+    /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at
+    /// the same time as readers and other callers of this function. The lock is released whenever the
+    /// work exceeds that of a turn. Returns `false` if the portion is not finished, because no turns are
+    /// left.
+    fn admit_portion(
+        &self,
+        portion: &[PendingInsert],
+        admitted: &mut AdmittedDocuments,
+        turns_left: &mut usize,
+    ) -> Result<bool> {
+        let now = (self.options.clock)();
+        let turn_steps = self.options.verification.turn_steps;
+        let mut checks: Vec<_> = portion.iter().map(|_| None).collect();
+        let (mut rest, mut checks) = (portion, checks.as_mut_slice());
+        while !rest.is_empty() {
+            let checked = self.read_state()?.precheck(rest, checks, now, turn_steps);
+            let (documents, their_checks) = (&rest[..checked], &mut checks[..checked]);
+            let count = self.admit_checked(documents, their_checks, now, admitted)?;
+            (rest, checks) = (&rest[count..], &mut checks[count..]);
+            if !rest.is_empty() {
+                *turns_left -= 1;
+                if *turns_left == 0 {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Admits prechecked documents under the exclusive lock, until the remaining verification has taken more
+    /// steps than a turn. Returns how many it admitted: at least one.
+    fn admit_checked(
+        &self,
+        documents: &[PendingInsert],
+        checks: &mut [Option<Result<PrecheckedDocument>>],
+        now: Timestamp,
+        admitted: &mut AdmittedDocuments,
+    ) -> Result<usize> {
+        let mut state = self.write_state()?;
+        let most =
+            (state.matcher.steps_taken()).saturating_add(self.options.verification.turn_steps);
+        let mut count = 0;
+        for (at, document) in documents.iter().enumerate() {
+            if let (Some(document), Some(Some(check))) = (
+                documents.get(at + PREFETCH_DISTANCE),
+                checks.get(at + PREFETCH_DISTANCE),
+            ) {
+                state.prefetch_document(document, check);
+            }
+            let check = checks[at].take().unwrap_or_else(|| Err(thread_panicked()));
+            admitted
+                .answers
+                .push(state.admit_document(document, check, now));
+            count += 1;
+            if state.matcher.steps_taken() > most {
+                break;
+            }
+        }
+        admitted.last = state.last_row();
+        Ok(count)
+    }
+
+    /// Checks that there is room for documents. Documents that expire a partition may use half of the
+    /// headroom, because a disk full of expired data could otherwise never be freed.
+    fn check_room_for(&self, documents: &[PendingInsert]) -> Result<()> {
+        let bytes = documents
+            .iter()
+            .map(|document| document.memory_bytes() as u64);
+        let bytes = bytes.sum();
+        let refused = match self.check_room(bytes) {
+            Err(error) if error.kind() == ErrorKind::Full => error,
+            checked => return checked,
+        };
+        if self
+            .read_state()?
+            .expires_partition(documents, (self.options.clock)())
+        {
+            return check_room(&*self.disk, self.options.headroom / 2, bytes);
+        }
+        Err(refused)
+    }
+}

@@ -1,0 +1,366 @@
+//! An open collection.
+//!
+//! | module | calls of [`Collection`] |
+//! |---|---|
+//! | [`insertion`] | insert, admit, wait until durable |
+//! | [`documents`] | query, find, delete |
+//! | [`clusters`] | clusters |
+//! | [`snapshot`](crate::snapshot) | copies |
+//! | [`maintenance`](crate::maintenance) | expiry and compaction |
+//!
+//! # Locks
+//!
+//! They are taken in this order: maintenance, the turn of the [group commit](crate::group_commit), writer, state.
+
+mod clusters;
+mod documents;
+mod insertion;
+mod options;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lookalike::stream::DocumentPreparer;
+use lookalike::text::AnalysisScratch;
+use parking_lot::RwLockReadGuard;
+
+pub use self::clusters::ClusterPage;
+pub(crate) use self::documents::read_stored_document;
+pub use self::insertion::AdmittedDocuments;
+pub use self::options::{CollectionOptions, VerificationLimits, WallClock};
+use crate::disk::{Disk, check_free_bytes};
+use crate::document::{NewDocument, PendingInsert};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fair_lock::{FairLock, WriteGuard};
+use crate::files::file_names::{FileNames, MANIFEST_FILE, is_data_file};
+use crate::files::inventory::{DiskInventory, list_files};
+use crate::files::manifest::CollectionManifest;
+use crate::files::partition_list::PartitionList;
+use crate::group_commit::GroupCommit;
+use crate::settings::CollectionSettings;
+use crate::state::CollectionState;
+use crate::writer::StoreWriter;
+
+/// A durable collection of documents that are checked and inserted one after another; see the [crate](crate).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lookalike::text::AnalysisScratch;
+/// use lookalike_store::{Collection, DocumentContent, NewDocument, DiskFolder, CollectionOptions, CollectionSettings, StoredVerdict};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let disk = Arc::new(DiskFolder::open(folder.path())?);
+/// let collection = Collection::create_empty(disk.clone(), &CollectionSettings::default(), CollectionOptions::default())?;
+/// let (id, content) = ("a".to_owned(), DocumentContent::Text("A lamp burns by the harbour.".to_owned()));
+/// let document = NewDocument { id, content, time: None, meta: None };
+/// let document = collection.prepare_document(document, &mut AnalysisScratch::default())?;
+/// for answer in collection.insert_documents(&[document]) {
+///     assert_eq!(answer?.verdict, StoredVerdict::Kept);
+/// }
+/// drop(collection);
+///
+/// // The answer came after the document was on disk, so it is there when the collection is opened again.
+/// let collection = Collection::open_existing(disk, CollectionOptions::default())?;
+/// assert!(collection.find_document("a")?.is_some());
+/// assert!(collection.delete_document("a")? && collection.find_document("a")?.is_none());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct Collection {
+    pub(crate) manifest: CollectionManifest,
+    pub(crate) options: CollectionOptions,
+    pub(crate) disk: Arc<dyn Disk>,
+    preparer: DocumentPreparer,
+    state: FairLock<CollectionState>,
+    /// Locked while a batch is written, and while a snapshot copies the end of the newest partition.
+    writer: Mutex<StoreWriter>,
+    pub(crate) group: GroupCommit,
+    /// Locked while partitions are compacted or copied. Contains the partition files that are still to be
+    /// removed.
+    pub(crate) maintenance: Mutex<Vec<FileNames>>,
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Collection");
+        shown.field("disk", &self.disk).finish_non_exhaustive()
+    }
+}
+
+/// Approximate bytes of the files of a new collection.
+const FILES_OF_A_COLLECTION: u64 = 4 << 10;
+
+/// Largest size, in bytes, of the row of a deletion.
+const ROW_OF_A_DELETION: u64 = 64;
+
+/// Statistics of a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectionStats {
+    /// Live documents.
+    pub rows: u64,
+    /// Dead rows on disk: those of deleted, replaced or moved documents, and the rows of their deletions.
+    /// Compaction removes them.
+    pub dead_rows: u64,
+    /// Kept documents that new documents are compared with.
+    pub kept: u64,
+    /// Number of partitions.
+    pub partitions: u64,
+    /// Number of the last row on disk.
+    pub durable: u64,
+    /// Bytes of memory by component.
+    pub memory: Vec<(&'static str, u64)>,
+    /// Why the collection accepts no more writes, if it does not.
+    pub stopped: Option<String>,
+}
+
+impl Collection {
+    /// Creates a collection on an empty disk.
+    ///
+    /// # Errors
+    /// If the settings are invalid, the disk contains a collection already, a disk operation fails, or the
+    /// disk is nearly full.
+    pub fn create_empty(
+        disk: Arc<dyn Disk>,
+        settings: &CollectionSettings,
+        options: CollectionOptions,
+    ) -> Result<Self> {
+        settings.match_plan()?;
+        let names = list_files(&*disk)?;
+        if names.iter().any(|name| name == MANIFEST_FILE) {
+            return Err(Error::setting_error(
+                "the directory already has a collection",
+            ));
+        }
+        if let Some(name) = names.iter().find(|name| is_data_file(name)) {
+            return Err(Error::setting_error(format!(
+                "there are files of a collection whose manifest is missing: '{name}'"
+            )));
+        }
+        let manifest = CollectionManifest::new(settings)?;
+        check_room(&*disk, options.headroom, FILES_OF_A_COLLECTION)?;
+        // The manifest is written last: without it there is no collection.
+        PartitionList::from_range(None, None).write_list(&*disk, manifest.seal)?;
+        manifest.write_file(&*disk)?;
+        Self::open_existing(disk, options)
+    }
+
+    /// Opens a collection and reads all of its rows, on all threads of the pool.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or a disk operation fails.
+    pub fn open_existing(disk: Arc<dyn Disk>, options: CollectionOptions) -> Result<Self> {
+        let manifest = CollectionManifest::read_file(&*disk)?;
+        let seal = manifest.seal;
+        let mut state = CollectionState::new(manifest.settings.clone(), seal)?;
+        let names = find_partitions(&*disk, &manifest)?;
+        let sketches = state.replay_partitions(&*disk, &names)?;
+        state.end_replay();
+        let limit = options.verification.document_steps;
+        state.matcher.set_step_limit(limit);
+        let partitions = state.partitions_on_disk().clone();
+        if !manifest.lists_partitions {
+            // An older version wrote no list of partitions. From now on a lost partition is noticed here too.
+            partitions.write_list(&*disk, seal)?;
+            manifest.write_file(&*disk)?;
+        }
+        let durable = state.last_row();
+        let texts = state.texts_end();
+        Ok(Self {
+            manifest,
+            options,
+            preparer: state.matcher.document_preparer().clone(),
+            writer: Mutex::new(StoreWriter::new(
+                disk.clone(),
+                seal,
+                partitions,
+                texts,
+                sketches,
+            )),
+            disk,
+            state: FairLock::new(state),
+            group: GroupCommit::new(durable),
+            maintenance: Mutex::default(),
+        })
+    }
+
+    /// Returns the settings with which the collection was created.
+    pub fn collection_settings(&self) -> &CollectionSettings {
+        &self.manifest.settings
+    }
+
+    /// Prepares a document for its check. This is nearly all of the work, and it runs on any thread.
+    ///
+    /// # Errors
+    /// If the collection does not accept the document: an id, text or meta that is too long, an empty id, a
+    /// text where the collection holds fingerprints, or a fingerprint where it holds texts.
+    pub fn prepare_document(
+        &self,
+        document: NewDocument,
+        scratch: &mut AnalysisScratch,
+    ) -> Result<PendingInsert> {
+        PendingInsert::new(
+            document,
+            self.collection_settings().holds,
+            &self.preparer,
+            scratch,
+        )
+    }
+
+    /// Returns statistics of the collection.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn collect_stats(&self) -> Result<CollectionStats> {
+        let state = self.read_state()?;
+        let progress = self.group.current_progress();
+        let (rows, dead_rows) = state.count_rows();
+        Ok(CollectionStats {
+            rows,
+            dead_rows,
+            kept: state.matcher.len(),
+            partitions: state.partition_count(),
+            durable: progress.durable,
+            memory: state.memory_by_part(),
+            stopped: progress.failed,
+        })
+    }
+
+    /// Locks compaction and copying, which exclude each other.
+    pub(crate) fn lock_maintenance(&self) -> MutexGuard<'_, Vec<FileNames>> {
+        // A panic leaves file names in the list; they are removed later.
+        self.maintenance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, StoreWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn read_state(&self) -> Result<RwLockReadGuard<'_, CollectionState>> {
+        self.state.read().ok_or_else(thread_panicked)
+    }
+
+    pub(crate) fn write_state(&self) -> Result<WriteGuard<'_, CollectionState>> {
+        self.state.write().ok_or_else(thread_panicked)
+    }
+
+    pub(crate) fn check_running(&self) -> Result<()> {
+        match self.group.current_progress().failed {
+            None => Ok(()),
+            Some(why) => Err(stopped_error(&why)),
+        }
+    }
+
+    fn check_room(&self, bytes: u64) -> Result<()> {
+        check_room(&*self.disk, self.options.headroom, bytes)
+    }
+
+    /// Returns the reason why inserts are refused, if the disk is nearly full.
+    ///
+    /// # Errors
+    /// If the disk cannot report its free space.
+    pub fn disk_full_error(&self) -> Result<Option<Error>> {
+        match self.check_room(ROW_OF_A_DELETION) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Full => Ok(Some(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Repeats the last read that the disk refused in each partition. Returns the error of one that fails
+    /// again, or `None`.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn retry_refused_reads(&self) -> Result<Option<Error>> {
+        let partitions = self.read_state()?.partitions_on_disk().clone();
+        let mut retried = partitions.iter().map(|it| it.retry_failed_read());
+        Ok(retried.find_map(|error| error))
+    }
+
+    /// Waits until a row is on disk. The first waiting thread writes for all others.
+    pub(crate) fn wait_for_row(&self, last: u64) -> Result<()> {
+        let write = || self.write_pending().map_err(|error| error.to_string());
+        self.group
+            .wait_for_row(last, write)
+            .map_err(|why| stopped_error(&why))
+    }
+
+    /// Writes everything that is waiting; returns the number of the last row on disk.
+    pub(crate) fn write_pending(&self) -> Result<u64> {
+        let mut writer = self.writer.lock().map_err(|_| thread_panicked())?;
+        let work = self.write_state()?.take_pending_work();
+        let begun = writer.write_pending(&work)?;
+        self.write_state()?.mark_written(&work, begun);
+        Ok(work.last)
+    }
+}
+
+/// Checks that writing `bytes` leaves the headroom. Four times as much is required, because the
+/// database adds an amount of the same order.
+fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
+    check_free_bytes(disk, headroom.saturating_add(bytes.saturating_mul(4)))
+}
+
+fn thread_panicked() -> Error {
+    stopped_error("a thread has panicked")
+}
+
+pub(crate) fn stopped_error(why: &str) -> Error {
+    Error::new(
+        ErrorKind::Stopped,
+        format!("the collection accepts no more writes until it is opened again: {why}"),
+    )
+}
+
+/// Returns all partitions in the order of their numbers, if none is missing. Removes partitions whose
+/// creation or removal was interrupted.
+fn find_partitions(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Vec<FileNames>> {
+    let inventory = DiskInventory::take_inventory(disk, manifest)?;
+    if let Some(finding) = inventory.findings.first() {
+        return Err(finding.clone());
+    }
+    inventory.remove_leftovers(disk)?;
+    Ok(inventory.partitions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::DiskFolder;
+    use crate::document::DocumentContent;
+
+    /// Content hashes can be made to collide, so equal hashes do not mean equal contents.
+    #[test]
+    fn equal_hashes_do_not_make_contents_equal() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let collection =
+            Collection::create_empty(disk, &CollectionSettings::default(), options).unwrap();
+        let prepare = |text: &str, meta: Option<&str>| {
+            let document = NewDocument {
+                id: "one".to_owned(),
+                content: DocumentContent::Text(text.to_owned()),
+                time: None,
+                meta: meta.map(str::to_owned),
+            };
+            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+            let content = 7;
+            PendingInsert {
+                content,
+                ..prepared.unwrap()
+            }
+        };
+        let insert = |document| collection.insert_documents(&[document]).remove(0);
+        assert!(!insert(prepare("some text", None)).unwrap().again);
+        assert!(insert(prepare("some text", None)).unwrap().again);
+        for other in [prepare("other text", None), prepare("some text", Some("m"))] {
+            assert_eq!(insert(other).unwrap_err().kind(), ErrorKind::Conflict);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The database of a partition: redb on a file of the [disk](crate::disk::Disk), whose panics become errors.
+
+use std::cell::Cell;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use redb::{Builder, Database, StorageBackend};
+
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+
+/// Size of a database's page cache in bytes.
+pub(crate) const CACHE: usize = 1 << 20;
+
+pub(super) fn open_database(name: &str, file: &Arc<dyn DiskFile>) -> Result<GuardedDatabase> {
+    let backend = FileBackend(file.clone());
+    guard_database(name, || {
+        let database = Builder::new()
+            .set_cache_size(CACHE)
+            .create_with_backend(backend)?;
+        Ok(GuardedDatabase(Some(database)))
+    })
+}
+
+/// A database that also closes under [`guard_database`].
+#[derive(Debug)]
+pub(super) struct GuardedDatabase(Option<Database>);
+
+impl GuardedDatabase {
+    pub(super) fn open_pages(&self) -> Result<&Database, redb::Error> {
+        let closed = || redb::Error::Corrupted("it is closed".to_owned());
+        self.0.as_ref().ok_or_else(closed)
+    }
+}
+
+impl Drop for GuardedDatabase {
+    fn drop(&mut self) {
+        let database = self.0.take();
+        // Every commit is on disk, so nothing can be lost here.
+        let _ = guard_database("", || {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns `true` if a panic of this thread would be caught and become an [`Error`]. A panic hook should then
+/// not report it.
+pub fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
+/// Runs an operation on a database. redb can panic on a damaged file; the panic becomes an error, because the
+/// operation changes none of our own state.
+pub(super) fn guard_database<T>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, redb::Error>,
+) -> Result<T> {
+    let before = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(before);
+    match done {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(redb::Error::Io(error))) => {
+            Err(Error::disk_error("cannot read or write", name, &error))
+        }
+        // After one error of the disk the database refuses everything until it is opened again.
+        Ok(Err(redb::Error::PreviousIo)) => {
+            let error = io::Error::other("the disk has refused before");
+            Err(Error::disk_error("cannot read or write", name, &error))
+        }
+        Ok(Err(error)) => Err(Error::damaged_file(name, error)),
+        Err(_) => Err(Error::damaged_file(
+            name,
+            "its pages contradict one another",
+        )),
+    }
+}
+
+/// A file as the storage backend of redb.
+#[derive(Debug)]
+struct FileBackend(Arc<dyn DiskFile>);
+
+impl StorageBackend for FileBackend {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_at(data, offset)
+    }
+}

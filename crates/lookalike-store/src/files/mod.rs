@@ -1,0 +1,24 @@
+//! The files of a collection: their names, their bytes, and how they are read and written.
+//!
+//! | module | file |
+//! |---|---|
+//! | [`manifest`] | the settings |
+//! | [`partition_list`], [`inventory`] | the list of partitions, and its comparison with the files on disk |
+//! | [`partition`], [`partition_header`], [`database`], [`rows`] | the rows of a partition |
+//! | [`records`] | the texts of a partition |
+//! | [`sketches`] | a cache of the sketches of a partition |
+
+mod database;
+pub(crate) mod file_names;
+pub(crate) mod inventory;
+pub(crate) mod manifest;
+pub(crate) mod partition;
+pub(crate) mod partition_header;
+pub(crate) mod partition_list;
+pub(crate) mod partition_set;
+pub(crate) mod records;
+pub(crate) mod rows;
+pub(crate) mod sketches;
+
+pub(crate) use self::database::CACHE;
+pub use self::database::is_guarded;

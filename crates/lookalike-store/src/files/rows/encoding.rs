@@ -1,0 +1,266 @@
+//! Rows as bytes, little-endian.
+
+use lookalike::byte_reader::{ByteReader, put_string};
+use lookalike::similarity::Route;
+use lookalike::stream::{DocumentSlot, Timestamp};
+
+use super::{DeletionRecord, MOST_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
+
+const DOCUMENT: u8 = 1;
+const MOVED: u8 = 2;
+/// Deletion without a [`DeletionRecord`].
+const DELETED: u8 = 3;
+const REMOVED: u8 = 4;
+const ERASED: u8 = 5;
+const ERASED_MOVE: u8 = 6;
+const ERASED_DUPLICATE: u8 = 7;
+
+const KEPT: u8 = 1;
+const DUPLICATE: u8 = 2;
+const HAS_FINGERPRINT: u8 = 4;
+const HAS_META: u8 = 8;
+const IS_REFRESHED: u8 = 16;
+
+/// Routes by their number in files.
+pub(super) const ROUTES: [Route; 6] = [
+    Route::Exact,
+    Route::Join,
+    Route::MinHash,
+    Route::SimHash,
+    Route::Sentences,
+    Route::BottomK,
+];
+
+fn route_number(route: Route) -> u8 {
+    match route {
+        Route::Exact => 0,
+        Route::Join => 1,
+        Route::MinHash => 2,
+        Route::SimHash => 3,
+        Route::Sentences => 4,
+        Route::BottomK => 5,
+    }
+}
+
+impl PartitionRow {
+    pub(crate) fn encode_row(&self, into: &mut Vec<u8>) {
+        match self {
+            Self::Document(document) => {
+                into.push(DOCUMENT);
+                document.encode_document(into);
+            }
+            Self::Moved {
+                document,
+                from,
+                from_slot,
+                seq,
+                last,
+            } => {
+                into.push(MOVED);
+                into.extend(from.to_le_bytes());
+                encode_slot(*from_slot, into);
+                into.extend(seq.to_le_bytes());
+                into.extend(last.to_le_bytes());
+                document.encode_document(into);
+            }
+            Self::Deleted {
+                number,
+                seq,
+                slot,
+                removal,
+            } => {
+                into.push(removal.map_or(DELETED, |_| REMOVED));
+                into.extend(number.to_le_bytes());
+                into.extend(seq.to_le_bytes());
+                into.push(u8::from(slot.is_some()));
+                slot.iter().for_each(|&slot| encode_slot(slot, into));
+                if let Some(removal) = removal {
+                    into.extend(removal.at.0.to_le_bytes());
+                    into.extend(removal.bytes.to_le_bytes());
+                }
+            }
+            Self::Erased { rows, kept } => {
+                into.push(ERASED);
+                into.extend(rows.to_le_bytes());
+                into.extend(kept.to_le_bytes());
+            }
+            Self::ErasedMove {
+                from,
+                from_slot,
+                seq,
+            } => {
+                into.push(ERASED_MOVE);
+                into.extend(from.to_le_bytes());
+                encode_slot(*from_slot, into);
+                into.extend(seq.to_le_bytes());
+            }
+            Self::ErasedDuplicate {
+                seq,
+                slot,
+                previous,
+            } => {
+                into.push(ERASED_DUPLICATE);
+                into.extend(seq.to_le_bytes());
+                encode_slot(*slot, into);
+                into.extend(previous.to_le_bytes());
+            }
+        }
+    }
+
+    pub(crate) fn decode_row(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let row = match reader.read_u8()? {
+            DOCUMENT => Self::Document(RowDocument::decode_document(&mut reader)?),
+            MOVED => Self::Moved {
+                from: reader.read_u64()?,
+                from_slot: decode_slot(&mut reader)?,
+                seq: reader.read_u64()?,
+                last: reader.read_u64()?,
+                document: RowDocument::decode_document(&mut reader)?,
+            },
+            kind @ (DELETED | REMOVED) => Self::Deleted {
+                number: reader.read_u64()?,
+                seq: reader.read_u64()?,
+                slot: match reader.read_u8()? {
+                    0 => None,
+                    _ => Some(decode_slot(&mut reader)?),
+                },
+                removal: match kind {
+                    DELETED => None,
+                    _ => Some(DeletionRecord {
+                        at: Timestamp(reader.read_i64()?),
+                        bytes: reader.read_u32()?,
+                    }),
+                },
+            },
+            ERASED => {
+                let (rows, kept) = (reader.read_u64()?, reader.read_u32()?);
+                // A larger count than a window can have was never written.
+                if !(1..=MOST_ROWS).contains(&rows) || u64::from(kept) > rows {
+                    return None;
+                }
+                Self::Erased { rows, kept }
+            }
+            ERASED_MOVE => Self::ErasedMove {
+                from: reader.read_u64()?,
+                from_slot: decode_slot(&mut reader)?,
+                seq: reader.read_u64()?,
+            },
+            ERASED_DUPLICATE => Self::ErasedDuplicate {
+                seq: reader.read_u64()?,
+                slot: decode_slot(&mut reader)?,
+                previous: reader.read_u64()?,
+            },
+            _ => return None,
+        };
+        reader.is_at_end().then_some(row)
+    }
+
+    /// Returns `true` if an encoded row may have several numbers.
+    pub(crate) fn may_stand_for_several(encoded: &[u8]) -> bool {
+        encoded.first() == Some(&ERASED)
+    }
+}
+
+impl RowDocument {
+    fn encode_document(&self, into: &mut Vec<u8>) {
+        let kind = match &self.verdict {
+            RowVerdict::Kept { .. } => KEPT,
+            RowVerdict::Duplicate { .. } => DUPLICATE,
+        };
+        let fingerprint = u8::from(self.fingerprint.is_some()) * HAS_FINGERPRINT;
+        let meta = u8::from(self.meta.is_some()) * HAS_META;
+        let refreshed = u8::from(self.refreshed.is_some()) * IS_REFRESHED;
+        into.push(kind | fingerprint | meta | refreshed);
+        put_string(&self.id, into);
+        into.extend(self.time.0.to_le_bytes());
+        into.extend(self.content.to_le_bytes());
+        into.extend(self.place.at.to_le_bytes());
+        into.extend(self.place.units.to_le_bytes());
+        if let Some(fingerprint) = self.fingerprint {
+            into.extend(fingerprint.to_le_bytes());
+        }
+        if let Some(meta) = &self.meta {
+            put_string(meta, into);
+        }
+        match &self.verdict {
+            RowVerdict::Kept { index } => into.extend(index.to_le_bytes()),
+            RowVerdict::Duplicate {
+                of,
+                seq,
+                slot,
+                similarity,
+                route,
+                previous,
+            } => {
+                put_string(of, into);
+                into.extend(seq.to_le_bytes());
+                encode_slot(*slot, into);
+                into.extend(similarity.to_bits().to_le_bytes());
+                into.push(route_number(*route));
+                into.extend(previous.to_le_bytes());
+            }
+        }
+        if let Some(refreshed) = self.refreshed {
+            into.extend(refreshed.0.to_le_bytes());
+        }
+    }
+
+    fn decode_document(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let flags = reader.read_u8()?;
+        let known = KEPT | DUPLICATE | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
+        if flags & !known != 0 {
+            return None;
+        }
+        Some(Self {
+            id: reader.read_string()?.to_owned(),
+            time: Timestamp(reader.read_i64()?),
+            content: reader.read_u64()?,
+            place: RecordPlace {
+                at: reader.read_u32()?,
+                units: reader.read_u32()?,
+            },
+            fingerprint: if flags & HAS_FINGERPRINT != 0 {
+                Some(reader.read_u128()?)
+            } else {
+                None
+            },
+            meta: if flags & HAS_META != 0 {
+                Some(reader.read_string()?.to_owned())
+            } else {
+                None
+            },
+            verdict: match flags & (KEPT | DUPLICATE) {
+                KEPT => RowVerdict::Kept {
+                    index: reader.read_u32()?,
+                },
+                DUPLICATE => RowVerdict::Duplicate {
+                    of: reader.read_string()?.to_owned(),
+                    seq: reader.read_u64()?,
+                    slot: decode_slot(reader)?,
+                    similarity: f64::from_bits(reader.read_u64()?),
+                    route: *ROUTES.get(usize::from(reader.read_u8()?))?,
+                    previous: reader.read_u64()?,
+                },
+                _ => return None,
+            },
+            refreshed: if flags & IS_REFRESHED != 0 {
+                Some(Timestamp(reader.read_i64()?))
+            } else {
+                None
+            },
+        })
+    }
+}
+
+fn encode_slot(slot: DocumentSlot, into: &mut Vec<u8>) {
+    into.extend(slot.partition.to_le_bytes());
+    into.extend(slot.index.to_le_bytes());
+}
+
+fn decode_slot(reader: &mut ByteReader<'_>) -> Option<DocumentSlot> {
+    Some(DocumentSlot {
+        partition: reader.read_u64()?,
+        index: reader.read_u32()?,
+    })
+}

@@ -1,0 +1,52 @@
+//! A new collection from what can be read of a damaged one.
+
+use std::sync::Arc;
+
+use super::{OfflineCollection, VerifyReport};
+use crate::collection::{Collection, CollectionOptions};
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::files::manifest::CollectionManifest;
+use crate::settings::CollectionSettings;
+use crate::transfer::BulkImport;
+
+/// Creates a new collection from all documents of a damaged one that can still be read, in their order.
+///
+/// The documents are checked and inserted again. Their sequence numbers change, and so do verdicts where a
+/// kept document was lost. A document whose deletion cannot be read exists again, unless a later document has
+/// its id. `settings` replaces a lost manifest; the checksum in each partition shows whether these are the
+/// right ones. Returns the report and the new collection.
+///
+/// # Errors
+/// If the manifest cannot be read and no settings are given, no partition belongs to a collection with the
+/// given settings, or the new disk fails.
+pub fn repair_collection(
+    from: &dyn Disk,
+    settings: Option<&CollectionSettings>,
+    to: Arc<dyn Disk>,
+    options: CollectionOptions,
+) -> Result<(VerifyReport, Collection)> {
+    let manifest = match settings {
+        Some(settings) => CollectionManifest::new(settings)?,
+        None => CollectionManifest::read_file(from)?,
+    };
+    let source = OfflineCollection::open_offline(from, manifest)?;
+    if settings.is_some() && source.partitions == 0 {
+        let what = "no partition belongs to a collection with these settings";
+        return Err(Error::setting_error(what));
+    }
+    let collection = Collection::create_empty(to, &source.manifest.settings, options)?;
+    let mut findings = Vec::new();
+    let mut reject = |_, error: &Error| {
+        findings.push(error.to_string());
+        Ok(())
+    };
+    let mut import = BulkImport::new(&collection, &mut reject).with_replacement();
+    let mut report = VerifyReport::default();
+    source.visit_in_order(&mut report, &mut |number, document| {
+        import.push_document(number, document)
+    })?;
+    import.insert_waiting()?;
+    report.findings.append(&mut findings);
+    Ok((report, collection))
+}

@@ -1,0 +1,106 @@
+//! Copies of a collection: made while it is in use, and restored while it is not.
+
+mod file_copier;
+mod partition_copy;
+mod restore;
+
+use std::sync::Arc;
+
+use self::file_copier::FileCopier;
+pub(crate) use self::partition_copy::FileEnds;
+use self::partition_copy::{CopiedPartition, partition_bytes};
+pub use self::restore::restore_collection;
+use crate::collection::Collection;
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::files::partition;
+use crate::files::partition_list::PartitionList;
+use crate::files::partition_set::PartitionSet;
+
+impl Collection {
+    /// Copies the collection, as it is on disk at one moment, to an empty disk while the collection stays in
+    /// use. The manifest is written last: a copy without it is incomplete and is not a collection. The
+    /// headroom applies to the other disk too.
+    ///
+    /// Writers wait only while the rows of the newest partition are copied, and the texts that were added to
+    /// it since its copy began.
+    ///
+    /// # Errors
+    /// If an operation on either disk fails. If the other disk has no room, the copied files are removed
+    /// before writers go on, because these may need the same room.
+    pub fn copy_to_snapshot(&self, to: &dyn Disk) -> Result<()> {
+        let _files = self.lock_maintenance();
+        let mut copier = FileCopier::new(to, self.options.headroom);
+        let (begun, ends) = {
+            let writer = self.lock_writer();
+            (writer.partitions().clone(), writer.newest_file_ends())
+        };
+        let named = begun.file_names();
+        let newest = self.copy_without_lock(&mut copier, begun, ends);
+        let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
+        let (copied, listed) = self.copy_rest(&mut copier, newest)?;
+        copied.iter().try_for_each(CopiedPartition::sync_files)?;
+        // More partitions than those that expired meanwhile may have to be removed.
+        for expired in named.into_iter().filter(|it| it.number < listed.first) {
+            partition::remove_partition_files(to, expired)?;
+        }
+        listed.write_list(to, self.manifest.seal)?;
+        self.manifest.write_file(to)
+    }
+
+    /// Copies partitions as far as they will not change: the older ones completely, and the newest one up to
+    /// the given ends of its files. Returns the unfinished copy of the newest one.
+    fn copy_without_lock(
+        &self,
+        copier: &mut FileCopier<'_>,
+        mut partitions: PartitionSet,
+        ends: FileEnds,
+    ) -> Result<Option<CopiedPartition>> {
+        for partition in partitions.iter() {
+            copier.reserve_bytes(partition_bytes(partition, &*self.disk)?)?;
+        }
+        let newest = partitions.pop_newest();
+        for partition in partitions.iter() {
+            let partition = Arc::clone(partition);
+            let mut copy = CopiedPartition::begin_copy(copier, &*self.disk, partition)?;
+            copy.copy_rest(copier)?;
+            copy.sync_files()?;
+        }
+        let Some(newest) = newest else {
+            return Ok(None);
+        };
+        let mut copy = CopiedPartition::begin_copy(copier, &*self.disk, newest)?;
+        copy.copy_up_to(copier, ends)?;
+        Ok(Some(copy))
+    }
+
+    /// Copies the rest of the partition that was the newest, and the partitions that began meanwhile, while
+    /// nobody writes. Also returns the list of partitions at that moment.
+    fn copy_rest(
+        &self,
+        copier: &mut FileCopier<'_>,
+        newest: Option<CopiedPartition>,
+    ) -> Result<(Vec<CopiedPartition>, PartitionList)> {
+        let writer = self.lock_writer();
+        self.check_running()?;
+        let last = newest
+            .as_ref()
+            .map_or(0, |newest| newest.file_names().number);
+        let begun = writer.partitions().iter();
+        let begun = begun.filter(|it| it.about.number > last).cloned();
+        let mut copied = Vec::from_iter(newest);
+        let copy = || {
+            for partition in begun {
+                copied.push(CopiedPartition::begin_copy(copier, &*self.disk, partition)?);
+            }
+            copied.iter_mut().try_for_each(|it| it.copy_rest(copier))
+        };
+        if let Err(error) = copy() {
+            // Open files keep their room, so they are closed before they are removed.
+            drop(copied);
+            copier.make_room_after(&error);
+            return Err(error);
+        }
+        Ok((copied, writer.partitions().to_list()))
+    }
+}

@@ -1,0 +1,309 @@
+//! Insertion, refreshing and deletion of documents, under the exclusive lock.
+//!
+//! Each operation first does everything that can fail, and then changes all parts of the state.
+
+use lookalike::stream::{
+    ArrivalTime, DocumentSlot, KeptMatch, PrecheckResult, SketchedDocument, Timestamp,
+};
+use lookalike::text::AnalysisScratch;
+
+use super::id_table::hash_id;
+use super::{CollectionState, PrecheckedDocument};
+use crate::document::{
+    DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict,
+};
+use crate::error::Result;
+use crate::files::records::encode_record;
+use crate::files::rows::{DeletionRecord, PartitionRow, RecordPlace, RowDocument, RowVerdict};
+
+/// A kept document that is about to be moved to the newest partition.
+#[derive(Debug)]
+struct MovingDocument {
+    /// Number of the row that it leaves.
+    from: u64,
+    seq: u64,
+    kept: RowDocument,
+    sketched: SketchedDocument,
+    record: Vec<u8>,
+}
+
+impl CollectionState {
+    /// Checks a document, inserts it and returns the answer.
+    pub(crate) fn admit_document(
+        &mut self,
+        document: &PendingInsert,
+        prechecked: Result<PrecheckedDocument>,
+        now: Timestamp,
+    ) -> Result<InsertAnswer> {
+        let known = self.find_by_id(&document.id, document.id_hash)?;
+        let arrival = self.matcher.resolve_arrival(document.time, now);
+        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
+            return Ok(first);
+        }
+        if arrival.late {
+            let replaced = known.as_ref().and_then(|known| self.document_slot(known));
+            return self.answer_without(replaced, document, &arrival);
+        }
+        self.make_room(document, &arrival)?;
+        // A document that expired with its partition in the meantime is not replaced any more.
+        let known = known.filter(|known| !self.is_dead_row(known.number));
+        let replaced = known.as_ref().and_then(|known| self.document_slot(known));
+        let checked = self.check_without(replaced, prechecked?, &document.sketched, &arrival)?;
+        let found = checked.precheck.found_match();
+        if found.is_none() {
+            self.matcher.check_keepable(&checked.precheck)?;
+        }
+        let moving = self.document_to_move(found)?;
+        // The reads that can fail are done, so a replaced document is deleted only if the new one is stored.
+        if let Some(known) = known {
+            self.delete_document(&known, now);
+        }
+        self.store_document(document, arrival.time, checked, moving)
+    }
+
+    /// Brings the check of a document up to date, as if the document that it replaces did not exist.
+    fn check_without(
+        &mut self,
+        replaced: Option<DocumentSlot>,
+        prechecked: PrecheckedDocument,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+    ) -> Result<PrecheckedDocument> {
+        let PrecheckedDocument { precheck, verdict } = prechecked;
+        let before = precheck.found_match();
+        if let Some(slot) = replaced {
+            self.matcher.hide_document(slot);
+        }
+        let updated = self
+            .matcher
+            .update_precheck(precheck, document, arrival, &self.rows);
+        if let Some(slot) = replaced {
+            self.matcher.unhide_document(slot);
+        }
+        let precheck = updated?;
+        let verdict = match precheck.found_match() == before {
+            true => verdict,
+            false => self.make_verdict(precheck.found_match())?,
+        };
+        Ok(PrecheckedDocument { precheck, verdict })
+    }
+
+    fn store_document(
+        &mut self,
+        document: &PendingInsert,
+        time: Timestamp,
+        checked: PrecheckedDocument,
+        moving: Option<MovingDocument>,
+    ) -> Result<InsertAnswer> {
+        let PrecheckedDocument { precheck, verdict } = checked;
+        let (seq, found) = (self.rows.partitions.next_row(), precheck.found_match());
+        let (place, in_row) = match (found, &verdict) {
+            (Some(found), StoredVerdict::Duplicate(evidence)) => {
+                self.matcher.note_time(time);
+                let in_row = self.join_cluster(found.slot, evidence, seq);
+                (self.rows.append_record(&document.record), in_row)
+            }
+            _ => self.keep_document(document, &precheck, seq, time)?,
+        };
+        self.rows.append_row(&PartitionRow::Document(RowDocument {
+            id: document.id.clone(),
+            time,
+            content: document.content,
+            place,
+            fingerprint: document.fingerprint,
+            meta: document.meta.clone(),
+            verdict: in_row,
+            refreshed: None,
+        }));
+        self.index_document(document.id_hash, seq, time);
+        if let Some(found) = found {
+            self.refresh_window(found, time, moving)?;
+        }
+        Ok(InsertAnswer {
+            id: document.id.clone(),
+            verdict,
+            seq: Some(seq),
+            time,
+            again: false,
+        })
+    }
+
+    /// Adds a kept document to the matcher and to the newest partition; returns the place of its record, and
+    /// the verdict of its row.
+    fn keep_document(
+        &mut self,
+        document: &PendingInsert,
+        precheck: &PrecheckResult,
+        seq: u64,
+        time: Timestamp,
+    ) -> Result<(RecordPlace, RowVerdict)> {
+        let sketched = &document.sketched;
+        let slot = self.matcher.keep_checked(sketched, precheck, seq, time)?;
+        let place = self.rows.append_record(&document.record);
+        self.rows.append_kept(place, seq, 0);
+        self.append_sketches(document.content, sketched);
+        Ok((place, RowVerdict::Kept { index: slot.index }))
+    }
+
+    fn append_sketches(&mut self, content: u64, document: &SketchedDocument) {
+        let preparer = self.matcher.document_preparer();
+        let write = |into: &mut Vec<u8>| preparer.encode_document(document, into);
+        self.rows.pending.push_sketches(content, write);
+    }
+
+    /// Counts the document of the newest row, and makes its id known.
+    fn index_document(&mut self, id_hash: u64, row: u64, time: Timestamp) {
+        self.rows.partitions.count_document(time);
+        self.index.insert_id(id_hash, row, &self.rows.partitions);
+    }
+
+    /// Makes a document the last one in the cluster of a kept document.
+    fn join_cluster(
+        &mut self,
+        slot: DocumentSlot,
+        evidence: &DuplicateEvidence,
+        number: u64,
+    ) -> RowVerdict {
+        let previous = self.last_duplicate(slot);
+        self.rows.partitions.set_last_duplicate(slot, number);
+        RowVerdict::Duplicate {
+            of: evidence.of.clone(),
+            seq: evidence.seq,
+            slot,
+            similarity: evidence.similarity,
+            route: evidence.route,
+            previous,
+        }
+    }
+
+    pub(super) fn is_refreshing(&self) -> bool {
+        let window = self.settings.window;
+        window.is_some_and(|window| window.is_refreshing())
+    }
+
+    /// Returns the refreshed document that a duplicate moves from an older partition to the newest one, if
+    /// any. Without the move, the older partition could not expire.
+    fn document_to_move(&self, found: Option<KeptMatch>) -> Result<Option<MovingDocument>> {
+        let newest = self.rows.partitions.newest_number();
+        let is_older = |it: &KeptMatch| newest != Some(it.slot.partition);
+        let Some(found) = found.filter(|it| self.is_refreshing() && is_older(it)) else {
+            return Ok(None);
+        };
+        let from = self.row_of_document(found.order);
+        let Some((kept, seq)) = self.read_row(from)?.into_document(from) else {
+            return Ok(None);
+        };
+        let (sketched, record) = self.reprepare_document(found.slot, &kept)?;
+        Ok(Some(MovingDocument {
+            from,
+            seq,
+            kept,
+            sketched,
+            record,
+        }))
+    }
+
+    /// Returns the prepared form of a kept document, and its record.
+    fn reprepare_document(
+        &self,
+        slot: DocumentSlot,
+        kept: &RowDocument,
+    ) -> Result<(SketchedDocument, Vec<u8>)> {
+        let preparer = self.matcher.document_preparer();
+        let text = self.rows.visit_kept_text(slot, str::to_owned)?;
+        let record = encode_record(&kept.id, &text);
+        let sketched = match kept.fingerprint {
+            Some(fingerprint) => preparer.fingerprint(fingerprint)?,
+            None => preparer.prepare_text(text, &mut AnalysisScratch::default()),
+        };
+        Ok((sketched, record))
+    }
+
+    /// Restarts the window of a kept document at the time of its duplicate, if windows are refreshed. A moved
+    /// document leaves its partition at once, so that the partition can expire.
+    fn refresh_window(
+        &mut self,
+        found: KeptMatch,
+        time: Timestamp,
+        moving: Option<MovingDocument>,
+    ) -> Result<()> {
+        match moving {
+            Some(moving) => self.move_document(found.slot, time, moving),
+            None => {
+                if self.is_refreshing() {
+                    self.matcher.refresh_document(found.slot, time);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves a kept document from its slot to the newest partition.
+    fn move_document(
+        &mut self,
+        from_slot: DocumentSlot,
+        time: Timestamp,
+        moving: MovingDocument,
+    ) -> Result<()> {
+        let MovingDocument {
+            from,
+            seq,
+            kept,
+            sketched,
+            record,
+        } = moving;
+        let before = self.matcher.kept_document(from_slot);
+        let time = before.map_or(time, |(_, before)| before.max(time));
+        let last = self.last_duplicate(from_slot);
+        self.matcher.remove_document(from_slot);
+        let slot = self.matcher.keep_document(&sketched, seq, time)?;
+        let place = self.rows.append_record(&record);
+        self.rows.append_kept(place, seq, last);
+        self.append_sketches(kept.content, &sketched);
+        let (number, id_hash) = (self.rows.partitions.next_row(), hash_id(&kept.id));
+        self.rows.partitions.note_move(from, kept.bytes_on_disk());
+        self.index.note_move(seq, number);
+        self.rows.append_row(&PartitionRow::Moved {
+            document: RowDocument {
+                time,
+                place,
+                verdict: RowVerdict::Kept { index: slot.index },
+                refreshed: None,
+                ..kept
+            },
+            from,
+            from_slot,
+            seq,
+            last,
+        });
+        self.index_document(id_hash, number, time);
+        Ok(())
+    }
+
+    /// Deletes a document; `now` is the wall clock.
+    pub(crate) fn delete_document(&mut self, known: &KnownDocument, now: Timestamp) {
+        let slot = self.forget_document(known);
+        let bytes = known.document.bytes_on_disk();
+        let removal = DeletionRecord {
+            at: now,
+            bytes: bytes.try_into().unwrap_or(u32::MAX),
+        };
+        self.rows.partitions.note_deletion(known.number, removal);
+        self.rows.append_row(&PartitionRow::Deleted {
+            number: known.number,
+            seq: known.seq,
+            slot,
+            removal: Some(removal),
+        });
+    }
+
+    /// Removes a document from the matcher and the index; returns its slot, if it was kept.
+    pub(super) fn forget_document(&mut self, known: &KnownDocument) -> Option<DocumentSlot> {
+        let slot = self.document_slot(known);
+        if let Some(slot) = slot {
+            self.matcher.remove_document(slot);
+        }
+        self.index.forget_move(known.seq);
+        slot
+    }
+}
