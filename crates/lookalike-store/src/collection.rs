@@ -20,6 +20,7 @@ use crate::group_commit::GroupCommit;
 use crate::ids::hash_id;
 use crate::inventory::{DiskInventory, PartitionList, list_files};
 use crate::partition::{self, FileNames, PartitionFiles, is_of_partition};
+use crate::recipes::{recipe_bytes, remove_stray_recipe};
 use crate::rows::{PartitionRow, RowVerdict};
 use crate::settings::{CollectionManifest, CollectionSettings, MANIFEST};
 use crate::snapshot_copy::{CopiedPartition, FileCopier, FileEnds, check_free, partition_bytes};
@@ -217,7 +218,9 @@ impl Collection {
             )));
         }
         let manifest = CollectionManifest::new(settings)?;
-        check_room(&*disk, options.headroom, FILES_OF_A_COLLECTION)?;
+        let bytes = FILES_OF_A_COLLECTION + recipe_bytes(&settings.recipe);
+        check_room(&*disk, options.headroom, bytes)?;
+        remove_stray_recipe(&*disk, &names)?;
         // The manifest is written last: without it there is no collection.
         PartitionList::from_range(None, None).write_list(&*disk, manifest.seal)?;
         manifest.write_file(&*disk)?;
@@ -590,6 +593,7 @@ impl Collection {
             (writer.partitions().clone(), writer.newest_file_ends())
         };
         let named: Vec<_> = begun.iter().map(|it| it.about.file_names()).collect();
+        copier.reserve_bytes(recipe_bytes(&self.collection_settings().recipe))?;
         let newest = self.copy_without_lock(&mut copier, begun, ends);
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
         let (copied, listed) = self.copy_rest(&mut copier, newest)?;

@@ -38,6 +38,7 @@
 //! | file | content |
 //! |---|---|
 //! | `manifest` | the settings, written once |
+//! | `recipe` | the files that the recipe names, if it names any |
 //! | `partitions` | the list of partitions that must exist, so that a lost one is noticed |
 //! | `….rows` | the rows of a partition, in order, in a redb database; the only source of truth |
 //! | `….texts` | ids and texts of its documents, append-only; valid where a committed row refers to them |
@@ -80,6 +81,7 @@ mod maintain;
 mod overlay_file;
 mod parallel_map;
 mod partition;
+mod recipes;
 mod records;
 mod rows;
 mod settings;
@@ -108,5 +110,6 @@ pub use maintain::{
     repair_collection, restore_collection, verify_collection,
 };
 pub use partition::is_guarded;
+pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 pub use state::CompactionTrigger;

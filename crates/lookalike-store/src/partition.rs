@@ -17,6 +17,7 @@ use crate::bytes::ByteReader;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inventory::PARTITIONS;
+use crate::recipes::RECIPE;
 use crate::records::{self, FIRST_READ, StoredRecord};
 use crate::rows::{EncodedRows, PartitionRow, RecordPlace, UNIT, open_block};
 use crate::settings::NEW;
@@ -195,7 +196,7 @@ pub(crate) fn is_of_partition(name: &str) -> bool {
 
 /// Returns `true` if a file belongs to a collection and is not its manifest.
 pub(crate) fn is_of_collection(name: &str) -> bool {
-    name == PARTITIONS || is_of_partition(name) || name.ends_with(SKETCHES_END)
+    matches!(name, PARTITIONS | RECIPE) || is_of_partition(name) || name.ends_with(SKETCHES_END)
 }
 
 /// An open partition.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::recipes::{RECIPE, check_loaded, read_collection_recipe, write_recipe};
 
 /// Kind of content that a collection holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,14 +105,9 @@ impl CollectionSettings {
     /// Returns the match plan.
     ///
     /// # Errors
-    /// If the settings contradict one another, or the recipe names files, for which a collection has no
-    /// place.
+    /// If the settings contradict one another, or the recipe names files whose contents it does not have.
     pub fn match_plan(&self) -> Result<MatchPlan> {
-        if let Some((what, file)) = self.recipe.file_names().first() {
-            return Err(Error::setting_error(format!(
-                "the recipe names the file '{file}' ({what}): a collection takes recipes without files"
-            )));
-        }
+        check_loaded(&self.recipe)?;
         let by_fingerprint = self.matching.method == MatchMethod::SimHash
             && self.matching.measure == SimilarityMeasure::Sketch;
         if self.holds == CollectionContent::Fingerprints && !by_fingerprint {
@@ -234,9 +230,12 @@ impl CollectionManifest {
         })
     }
 
-    /// Writes the manifest of a collection with a list of partitions. It gets its final name once it is
-    /// complete.
+    /// Writes the manifest of a collection with a list of partitions, and before it the files that the recipe
+    /// names. Each gets its final name once it is complete.
     pub(crate) fn write_file(&self, disk: &dyn Disk) -> Result<()> {
+        if !self.settings.recipe.files.is_empty() {
+            write_recipe(disk, RECIPE, &self.settings.recipe)?;
+        }
         let text = format!("{}\n{}", first_line(VERSION, self.seal), self.body);
         let name = format!("{MANIFEST}{NEW}");
         let write = || {
@@ -270,7 +269,7 @@ impl CollectionManifest {
             return Err(Error::damaged_file(MANIFEST, what));
         }
         Ok(Self {
-            settings: Arc::new(decode_settings(body)?),
+            settings: Arc::new(decode_settings(disk, body)?),
             body: body.to_owned(),
             seal,
             lists_partitions,
@@ -310,10 +309,10 @@ fn encode_settings(settings: &CollectionSettings) -> Result<String> {
     serde_json::to_string_pretty(&written).map_err(|error| Error::setting_error(error.to_string()))
 }
 
-fn decode_settings(body: &str) -> Result<CollectionSettings> {
+fn decode_settings(disk: &dyn Disk, body: &str) -> Result<CollectionSettings> {
     let written: ManifestSettings =
         serde_json::from_str(body).map_err(|error| Error::damaged_file(MANIFEST, error))?;
-    let recipe = Recipe::read_recipe(&written.recipe, &|_, file| file.into())?;
+    let recipe = read_collection_recipe(disk, &written.recipe)?;
     let window = written.window.map(|window| {
         let duration = Duration::from_micros;
         StreamWindow::new(
