@@ -36,6 +36,7 @@ mod error;
 mod json;
 mod limits;
 mod metrics;
+mod recipes;
 mod service;
 mod snapshots;
 

@@ -19,12 +19,14 @@ use crate::limits::answer_turns::AnswerTurns;
 use crate::limits::byte_budget::ByteBudget;
 use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
+use crate::recipes::ServedRecipes;
 use crate::snapshots::SnapshotStore;
 
 /// State shared by all requests.
 pub(crate) struct ServiceState {
     pub(crate) config: ServiceConfig,
     pub(crate) collections: ServedCollections,
+    pub(crate) recipes: ServedRecipes,
     pub(crate) metrics: ServiceMetrics,
     pub(crate) snapshots: Option<SnapshotStore>,
     /// Budget, in bytes, for documents that wait for their answers.
@@ -53,7 +55,13 @@ impl ServiceState {
             ..CollectionOptions::default()
         };
         Ok(Self {
+            // The collections lock the directory, in which the recipes are too.
             collections: ServedCollections::new(&config.data, options)?,
+            recipes: ServedRecipes::open(
+                &config.data,
+                config.limits.headroom,
+                config.limits.queue,
+            )?,
             metrics: ServiceMetrics::new(),
             snapshots: snapshots.transpose()?,
             queue: ByteBudget::new(config.limits.queue),

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::access::AccessRole;
 use crate::api::documents::{CLUSTERS_ON_PAGE, MEMBERS, MEMBERS_ON_PAGE};
 use crate::api::problem::ProblemCode;
+use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS};
 
 /// Returns the OpenAPI document.
@@ -51,7 +52,14 @@ fn describe_operation(call: &ApiCall) -> Value {
         "responses": problem_responses(call),
     });
     if let Some((schema, many)) = call.takes {
-        let mut content = json!({ "application/json": { "schema": schema_reference(schema) } });
+        let media_type = match call.name {
+            "put_recipe" => "multipart/form-data",
+            _ => "application/json",
+        };
+        let mut content = json!({ media_type: { "schema": schema_reference(schema) } });
+        if let Some(example) = body_example(call.name) {
+            content[media_type]["example"] = example;
+        }
         if many {
             content["application/x-ndjson"] = lines_schema(schema_reference(schema));
             good["content"]["application/x-ndjson"] = lines_schema(schema_reference("LineVerdict"));
@@ -72,6 +80,23 @@ fn describe_operation(call: &ApiCall) -> Value {
         operation["description"] = format!("Needs the role {}.", call.role.role_name()).into();
     }
     operation
+}
+
+/// Returns an example of the body of a call, where the schema alone does not show the use.
+fn body_example(call: &str) -> Option<Value> {
+    let recipe = "name = \"mine\"\nversion = 1\nnormalize = [\"nfkc\", \"fold\"]\n\
+                  tokens = \"words\"\nngram = 1\n\n[filter]\nstopwords = \"stopwords.txt\"\n";
+    match call {
+        "put_recipe" => Some(json!({ "recipe": recipe, "file": ["the\nof\n"] })),
+        "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
+        "segment" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
+        "fingerprint" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
+        "compare" => Some(json!({
+            "recipe": "mine",
+            "pairs": [{ "a": "the keeper of the lamp", "b": "keeper of a lamp" }],
+        })),
+        _ => None,
+    }
 }
 
 /// Returns the content of a body with one value per line. OpenAPI 3.1 cannot describe the schema of a line;
@@ -107,17 +132,23 @@ fn problem_responses(call: &ApiCall) -> Value {
     }
     if matches!(
         call.name,
-        "insert" | "query" | "put_collection" | "delete_collection" | "snapshot"
+        "insert"
+            | "query"
+            | "put_collection"
+            | "delete_collection"
+            | "snapshot"
+            | "put_recipe"
+            | "delete_recipe"
     ) {
         may_be("409", "Conflict");
     }
     if matches!(
         call.name,
-        "insert" | "delete_document" | "put_collection" | "snapshot"
+        "insert" | "delete_document" | "put_collection" | "snapshot" | "put_recipe"
     ) {
         may_be("507", "DiskFull");
     }
-    if call.path.contains("{collection}") {
+    if call.path.contains("{collection}") || matches!(call.name, "put_recipe" | "delete_recipe") {
         may_be("503", "Unavailable");
     }
     problems
@@ -169,7 +200,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     let in_path = call.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
-            "collection" => short_name(),
+            "collection" | "recipe" => short_name(),
             _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
@@ -203,7 +234,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     in_path.chain(in_query).collect()
 }
 
-/// Returns the schema of the name of a collection or snapshot.
+/// Returns the schema of the name of a collection, recipe or snapshot.
 fn short_name() -> Value {
     json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" })
 }
@@ -337,6 +368,16 @@ fn all_schemas() -> Value {
         })),
         "SnapshotRequest": strict_object_schema(&["name"], json!({ "name": short_name() })),
         "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
+        "RecipeUpload": recipe_upload_schema(&text),
+        "RecipeList": object_schema(&["recipes"], json!({
+            "recipes": list_schema(object_schema(&["name", "state", "recipe_id", "bytes"], json!({
+                "name": text,
+                "state": { "enum": ["intact", "damaged"] },
+                "recipe_id": { "type": ["string", "null"] },
+                "bytes": { "type": ["integer", "null"], "description": "Size of all its files." },
+            }))),
+        })),
+        "Recipe": recipe_schema(&text, &number),
         "CompareRequest": strict_object_schema(&["pairs"], {
             let mut properties = matching_schema(&text);
             properties["pairs"] = list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text })));
@@ -377,6 +418,63 @@ fn all_schemas() -> Value {
     })
 }
 
+/// Returns the schema of an uploaded recipe, each property of which is a part of the body.
+fn recipe_upload_schema(text: &Value) -> Value {
+    let mut upload = object_schema(
+        &["recipe"],
+        json!({
+            "recipe": text,
+            "file": {
+                "description": "A file that the recipe names, with its name there as the filename; \
+                    one part per file.",
+                "type": "array",
+                "items": { "type": "string", "format": "binary" },
+                "maxItems": MAX_PARTS - 1,
+            },
+        }),
+    );
+    upload["properties"]["recipe"]["description"] = "The recipe as TOML. It gets the name of the \
+        path. If it has a table `files`, each file must have the digest there."
+        .into();
+    upload["description"] = format!(
+        "The parts of the body, at most {MAX_UPLOAD_BYTES} bytes, and at most 2/9 of --max-queue."
+    )
+    .into();
+    upload["additionalProperties"] = false.into();
+    upload
+}
+
+fn recipe_schema(text: &Value, number: &Value) -> Value {
+    let file = object_schema(
+        &["name", "bytes", "digest"],
+        json!({ "name": text, "bytes": number, "digest": text }),
+    );
+    let mut recipe = object_schema(
+        &["name", "recipe_id", "recipe", "files", "collections"],
+        json!({
+            "name": text,
+            "recipe_id": text,
+            "recipe": { "type": "string", "description": "The recipe as TOML, with the digests of its files." },
+            "files": list_schema(file),
+            "collections": {
+                "type": "array", "items": text,
+                "description": "Open collections that use it. While there is one, the name keeps its \
+                    content.",
+            },
+        }),
+    );
+    recipe["example"] = json!({
+        "name": "mine",
+        "recipe_id": "e1f9e3a0d4b5c6f7",
+        "recipe": "name = \"mine\"\n…",
+        "files": [{
+            "name": "stopwords.txt", "bytes": 7, "digest": "0123456789abcdef0123456789abcdef",
+        }],
+        "collections": ["news"],
+    });
+    recipe
+}
+
 fn answer_schema(text: &Value) -> Value {
     object_schema(
         &["id", "verdict", "of", "cluster", "similarity", "seq"],
@@ -413,7 +511,10 @@ fn sent_schema(id: Value) -> Value {
 
 fn matching_schema(text: &Value) -> Value {
     let mut recipe = text.clone();
-    recipe["description"] = "Name of a recipe, or the TOML of a recipe that names no files.".into();
+    recipe["description"] =
+        "Name of a recipe, built in or uploaded, or the TOML of a recipe that names no \
+        files."
+            .into();
     recipe["default"] = "default".into();
     json!({
         "recipe": recipe,

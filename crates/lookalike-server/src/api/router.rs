@@ -16,7 +16,7 @@ use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
-use super::{collections, documents, health, texts};
+use super::{collections, documents, health, recipes, texts};
 use crate::access::{AccessRole, check_host};
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
@@ -82,7 +82,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 20] = calls! {
+pub(crate) static CALLS: [ApiCall; 24] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -117,6 +117,16 @@ pub(crate) static CALLS: [ApiCall; 20] = calls! {
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
         "write a snapshot of a collection, as it is at one moment",
         takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), collections::make_snapshot;
+    "list_recipes" GET "/v1/recipes" Read, "list the uploaded recipes",
+        takes None, with [], gives 200 Some("RecipeList"), recipes::list_recipes;
+    "get_recipe" GET "/v1/recipes/{recipe}" Read,
+        "show an uploaded recipe, its files and the collections that use it",
+        takes None, with [], gives 200 Some("Recipe"), recipes::get_recipe;
+    "put_recipe" PUT "/v1/recipes/{recipe}" Write,
+        "upload a recipe with its files, in place of one that no collection uses",
+        takes Some(("RecipeUpload", ONE)), with [], gives 201 Some("Recipe"), recipes::put_recipe;
+    "delete_recipe" DELETE "/v1/recipes/{recipe}" Write, "delete a recipe that no collection uses",
+        takes None, with [], gives 204 None, recipes::delete_recipe;
     "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",

@@ -34,6 +34,9 @@ const LOCK: &str = "lock";
 /// Name of the file without which a directory is not a collection.
 const MANIFEST: &str = "manifest";
 
+/// Name of the file with the files that the recipe names. It is written before the manifest.
+const RECIPE: &str = "recipe";
+
 /// Name of the file that lists the partitions of a collection. It is written before the manifest.
 const PARTITIONS: &str = "partitions";
 
@@ -153,6 +156,41 @@ impl ServedCollections {
             .collect()
     }
 
+    /// Returns the names of the open collections whose recipe has a name, and the identities of these recipes.
+    pub(crate) fn open_users_of_recipe(&self, recipe: &str) -> Vec<(String, String)> {
+        let states = self.read_states();
+        let users = states.iter().filter_map(|(name, state)| match state {
+            CollectionStatus::Open(open) => {
+                let used = &open.collection.collection_settings().recipe;
+                let is_it = used.name == recipe;
+                is_it.then(|| (name.clone(), used.recipe_id().to_string()))
+            }
+            _ => None,
+        });
+        users.collect()
+    }
+
+    /// Returns the names of the collections whose recipe has a name, and the identities of these recipes. A
+    /// collection that cannot be opened does not count, because it has its own copy of its recipe.
+    ///
+    /// # Errors
+    /// If the recipe of a collection is not known yet, because the collection is still being opened.
+    pub(crate) fn users_of_recipe(
+        &self,
+        recipe: &str,
+    ) -> Result<Vec<(String, String)>, ApiProblem> {
+        let states = self.read_states();
+        let is_opening = |state: &CollectionStatus| matches!(state, CollectionStatus::Opening);
+        if let Some((name, _)) = states.iter().find(|(_, state)| is_opening(state)) {
+            return Err(ApiProblem::new(
+                ProblemCode::NotReady,
+                format!("the collection '{name}', which may use the recipe, is still being opened"),
+            ));
+        }
+        drop(states);
+        Ok(self.open_users_of_recipe(recipe))
+    }
+
     /// Returns an open collection.
     ///
     /// # Errors
@@ -269,7 +307,11 @@ impl ServedCollections {
     /// # Errors
     /// If it contains other files.
     fn check_unused(&self, name: &str) -> Result<(), ApiProblem> {
-        let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
+        let begins = |file: &str| {
+            [MANIFEST, PARTITIONS, RECIPE]
+                .iter()
+                .any(|it| file.starts_with(it))
+        };
         let left = |file: &str| file == LOCK || (begins(file) && is_own_file(file));
         self.check_files(
             name,
@@ -344,7 +386,7 @@ fn list_files(directory: &Path) -> io::Result<Vec<String>> {
 /// Returns `true` if a file name is one that files of a collection have.
 pub(crate) fn is_own_file(file: &str) -> bool {
     let mut ends = BESIDE.iter().chain([&ROWS]);
-    matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
+    matches!(file, LOCK | MANIFEST | PARTITIONS | RECIPE) || ends.any(|end| file.ends_with(end))
 }
 
 /// Removes the files of a collection, and the directory if it is empty then.

@@ -275,7 +275,7 @@ fn describe_import(imported: &ImportCounts) -> String {
 /// Removes a collection that was created for a failed import and is still empty, and its directory if that
 /// was created too. If a file cannot be removed, an empty collection remains.
 fn discard_new_collection(directory: &Path, was_there: bool) {
-    for name in [MANIFEST, "partitions", "lock"] {
+    for name in [MANIFEST, "recipe", "partitions", "lock"] {
         let _ = std::fs::remove_file(directory.join(name));
     }
     if !was_there {
