@@ -11,8 +11,8 @@ use parking_lot::RwLockReadGuard;
 
 use crate::disk::Disk;
 use crate::document::{
-    DocumentCluster, DocumentContent, InsertAnswer, KnownDocument, NewDocument, PendingInsert,
-    StoredDocument, shorten_id,
+    DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer, KnownDocument, NewDocument,
+    PendingInsert, StoredDocument, shorten_id,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::fair_lock::{FairLock, WriteGuard};
@@ -441,6 +441,21 @@ impl Collection {
     pub fn query_document(&self, document: &PendingInsert) -> Result<InsertAnswer> {
         self.read_state()?
             .answer_query(document, (self.options.clock)())
+    }
+
+    /// Answers a query as [`query_document`](Self::query_document) does, and also returns up to `limit` kept
+    /// documents that match now, without the one that has the id of the query: the most similar first, and of
+    /// equally similar ones the earliest first.
+    ///
+    /// # Errors
+    /// As for [`query_document`](Self::query_document).
+    pub fn query_matches(
+        &self,
+        document: &PendingInsert,
+        limit: usize,
+    ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
+        self.read_state()?
+            .answer_with_matches(document, (self.options.clock)(), limit)
     }
 
     /// Returns the document with the given id, if there is one. If the window follows the wall clock, a

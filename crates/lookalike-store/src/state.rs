@@ -567,6 +567,25 @@ impl CollectionState {
         self.answer_without(replaced, document, &arrival)
     }
 
+    /// Answers a document as if it were inserted now, with the kept documents that match it.
+    pub(crate) fn answer_with_matches(
+        &self,
+        document: &PendingInsert,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
+        let answer = self.answer_query(document, now)?;
+        let known = self.find_by_id(&document.id, document.id_hash)?;
+        let own = known.as_ref().and_then(|known| self.document_slot(known));
+        let arrival = self.matcher.resolve_arrival(document.time, now);
+        let online = &document.online;
+        let found = self
+            .matcher
+            .find_matches(online, &arrival, own, limit, self)?;
+        let matches = found.into_iter().map(|it| self.evidence_of(&it));
+        Ok((answer, matches.collect::<Result<_>>()?))
+    }
+
     /// Answers a document that is not inserted, as if the one that it would replace did not exist.
     fn answer_without(
         &self,
@@ -588,16 +607,20 @@ impl CollectionState {
     }
 
     fn verdict_of(&self, found: Option<KeptMatch>) -> Result<StoredVerdict> {
-        let Some(found) = found else {
-            return Ok(StoredVerdict::Kept);
-        };
+        match found {
+            None => Ok(StoredVerdict::Kept),
+            Some(found) => self.evidence_of(&found).map(StoredVerdict::Duplicate),
+        }
+    }
+
+    fn evidence_of(&self, found: &KeptMatch) -> Result<DuplicateEvidence> {
         let of = self.with_record(found.slot, |record| record.id.to_owned())?;
-        Ok(StoredVerdict::Duplicate(DuplicateEvidence {
+        Ok(DuplicateEvidence {
             of,
             seq: found.order,
             similarity: found.similarity.get(),
             route: found.route,
-        }))
+        })
     }
 
     fn store_document(

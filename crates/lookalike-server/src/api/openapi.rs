@@ -1,12 +1,14 @@
 //! The OpenAPI 3.1 description of all calls, made from their table.
 
+use lookalike::Recipe;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::run::SketchKind;
+use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
-use crate::api::documents::{CLUSTERS_ON_PAGE, MEMBERS, MEMBERS_ON_PAGE};
+use crate::api::documents::{CLUSTERS_ON_PAGE, MAX_MATCHES, MEMBERS, MEMBERS_ON_PAGE};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS};
@@ -84,10 +86,13 @@ fn describe_operation(call: &ApiCall) -> Value {
 
 /// Returns an example of the body of a call, where the schema alone does not show the use.
 fn body_example(call: &str) -> Option<Value> {
-    let recipe = "name = \"mine\"\nversion = 1\nnormalize = [\"nfkc\", \"fold\"]\n\
-                  tokens = \"words\"\nngram = 1\n\n[filter]\nstopwords = \"stopwords.txt\"\n";
     match call {
-        "put_recipe" => Some(json!({ "recipe": recipe, "file": ["the\nof\n"] })),
+        "put_recipe" => {
+            let recipe = example_recipe();
+            let contents = recipe.files.iter_contents();
+            let contents = contents.map(|(_, it)| String::from_utf8_lossy(it).into_owned());
+            Some(json!({ "recipe": recipe.to_toml(), "file": contents.collect::<Vec<_>>() }))
+        }
         "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
         "segment" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
         "fingerprint" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
@@ -96,6 +101,19 @@ fn body_example(call: &str) -> Option<Value> {
             "pairs": [{ "a": "the keeper of the lamp", "b": "keeper of a lamp" }],
         })),
         _ => None,
+    }
+}
+
+/// Returns the recipe of the examples: words without those of a list.
+fn example_recipe() -> Recipe {
+    let words = Recipe::built_in("words-1")
+        .expect("it is built in")
+        .to_toml();
+    let toml = format!("{words}\n[filter]\nstopwords = \"stopwords.txt\"\n");
+    let read = Recipe::read_with_files(&toml, &|_| Some(b"the\nof\n"[..].into()));
+    Recipe {
+        name: "mine".to_owned(),
+        ..read.expect("a list of two words is valid")
     }
 }
 
@@ -114,6 +132,9 @@ fn answer_description(call: &ApiCall) -> &'static str {
     match (call.gives, call.takes) {
         ((204, _), _) => "Deleted.",
         (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
+        ((201, _), _) if call.name == "put_recipe" => {
+            "Created now (201); exists with the same content, or replaced another recipe (200)."
+        }
         ((201, _), _) => "Created now (201), or exists with the same content (200).",
         _ => "The result.",
     }
@@ -216,6 +237,11 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 json!({ "type": "string" }),
                 "The `next` of the previous page.",
             ),
+            ("limit", "query") => (
+                json!({ "type": "integer", "minimum": 1, "maximum": MAX_MATCHES }),
+                "Number of `matches` in the answer, of one document: the most similar first, and of \
+                 equally similar ones the earliest first. Without it, there is no such field.",
+            ),
             ("limit", _) => (
                 count(CLUSTERS_ON_PAGE),
                 "Number of clusters per page; multiplied by `members`, at most 100,000.",
@@ -290,6 +316,13 @@ fn all_schemas() -> Value {
     ] {
         asked["properties"][name] = json!({ "type": ["string", "null"], "description": about });
     }
+    asked["properties"]["matches"] = json!({
+        "description": "With `limit`: the kept documents that match, without the one with this id.",
+        "type": "array",
+        "items": object_schema(&["id", "similarity", "seq"], json!({
+            "id": text, "similarity": { "type": "number" }, "seq": number,
+        })),
+    });
     let mut stored = answer.clone();
     for (name, schema) in [
         ("of_gone", &flag),
@@ -463,14 +496,13 @@ fn recipe_schema(text: &Value, number: &Value) -> Value {
             },
         }),
     );
+    let example = StoredRecipe::from_recipe(&example_recipe());
     recipe["example"] = json!({
         "name": "mine",
-        "recipe_id": "e1f9e3a0d4b5c6f7",
-        "recipe": "name = \"mine\"\n…",
-        "files": [{
-            "name": "stopwords.txt", "bytes": 7, "digest": "0123456789abcdef0123456789abcdef",
-        }],
+        "recipe_id": example.recipe_id,
+        "files": example.files,
         "collections": ["news"],
+        "recipe": example.recipe,
     });
     recipe
 }

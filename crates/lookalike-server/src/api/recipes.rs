@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use lookalike_store::StoredRecipe;
-use serde_json::{Value, json};
+use lookalike_store::{StoredRecipe, StoredRecipeFile};
+use serde::Serialize;
+use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::api::problem::ApiProblem;
@@ -33,21 +34,36 @@ pub(crate) async fn list_recipes(api_request: ApiRequest) -> ApiResult {
 
 /// Returns a recipe, its files and the collections that use it.
 pub(crate) async fn get_recipe(api_request: ApiRequest) -> ApiResult {
-    let body = describe_recipe(&api_request.service, &api_request.path_part("recipe"))?;
+    let name = api_request.path_part("recipe");
+    let body = describe_recipe(&api_request.service, &name)?;
     Ok(responses::json_response(StatusCode::OK, &body))
 }
 
-fn describe_recipe(service: &ServiceState, name: &str) -> Result<Value, ApiProblem> {
+/// A recipe as it is returned.
+#[derive(Serialize)]
+struct RecipeJson<'a> {
+    name: &'a str,
+    recipe_id: String,
+    files: Vec<StoredRecipeFile>,
+    collections: Vec<String>,
+    recipe: String,
+}
+
+fn describe_recipe<'a>(
+    service: &ServiceState,
+    name: &'a str,
+) -> Result<RecipeJson<'a>, ApiProblem> {
     let about = service.recipes.describe_recipe(name)?;
     let users = service.collections.open_users_of_recipe(name);
     let users = users.into_iter().filter(|(_, id)| *id == about.recipe_id);
-    Ok(json!({
-        "name": name,
-        "recipe_id": about.recipe_id,
-        "recipe": about.recipe,
-        "files": about.files,
-        "collections": users.map(|(user, _)| user).collect::<Vec<_>>(),
-    }))
+    let collections = users.map(|(user, _)| user).collect();
+    Ok(RecipeJson {
+        name,
+        recipe_id: about.recipe_id,
+        files: about.files,
+        collections,
+        recipe: about.recipe,
+    })
 }
 
 /// Stores an uploaded recipe with its files.

@@ -98,7 +98,7 @@ pub(crate) static CALLS: [ApiCall; 24] = calls! {
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Verdict"), documents::insert_documents;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or one per line",
-        takes Some(("QueryDocument", ONE_OR_MANY)), with [], gives 200 Some("QueryVerdict"),
+        takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit"], gives 200 Some("QueryVerdict"),
         documents::query_documents;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
         takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
