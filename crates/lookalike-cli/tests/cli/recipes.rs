@@ -7,10 +7,13 @@ use crate::service::{Reply, Service, document};
 use crate::serving::{evidence, removed};
 use crate::support::{Place, corpus_jsonl};
 
+/// A part of a body: its name, the name of a file if it is one, and the content.
+type Part<'a> = (&'a str, &'a str, &'a [u8]);
+
 const BOUNDARY: &str = "a-boundary-0123456789";
 
-/// Builds a body; a part is its name, the name of a file if it is one, and the content.
-fn form(parts: &[(&str, &str, &[u8])]) -> Vec<u8> {
+/// Builds a body.
+fn form(parts: &[Part]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, file, content) in parts {
         let file = match file.is_empty() {
@@ -32,7 +35,7 @@ fn form_type() -> String {
     format!("multipart/form-data; boundary={BOUNDARY}")
 }
 
-fn upload(service: &Service, name: &str, parts: &[(&str, &str, &[u8])]) -> Reply {
+fn upload(service: &Service, name: &str, parts: &[Part]) -> Reply {
     let path = format!("/v1/recipes/{name}");
     let kind = form_type();
     let headers = [("Content-Type", kind.as_str())];
@@ -125,7 +128,7 @@ fn upload_made(place: &Place, service: &Service) -> Reply {
         bytes("stop.txt"),
         bytes("idf.tsv"),
     );
-    let parts: [(&str, &str, &[u8]); 4] = [
+    let parts: [Part; 4] = [
         ("recipe", "mine.toml", &toml),
         ("file", "words.txt", &words),
         ("file", "stop.txt", &stop),
@@ -223,7 +226,7 @@ fn uploaded_recipe_gives_the_results_of_the_command() {
 #[test]
 fn recipe_is_protected_while_it_is_used() {
     let place = Place::new();
-    let service = Service::start(&place, "");
+    let mut service = Service::start(&place, "");
     assert_eq!(service.get("/v1/recipes").json(), json!({ "recipes": [] }));
     let first = upload_words(&service, "mine", "the\nof\n");
     assert_eq!(first.status, 201, "{}", first.text());
@@ -240,13 +243,10 @@ fn recipe_is_protected_while_it_is_used() {
     );
 
     for round in 0..2 {
-        let service = match round {
-            0 => &service,
-            _ => {
-                service.signal("-KILL");
-                &Service::start(&place, "")
-            }
-        };
+        if round == 1 {
+            service.kill();
+            service = Service::start(&place, "");
+        }
         let again = service.post(path, &document("y", "ship, harbour, lantern"));
         assert_eq!(again.json()["of"], "x", "{}", again.text());
         let got = service.get("/v1/recipes/mine").json();
@@ -265,8 +265,8 @@ fn recipe_is_protected_while_it_is_used() {
             "name": "mine", "state": "intact", "recipe_id": got["recipe_id"], "bytes": 11,
         });
         assert_eq!(listed, json!({ "recipes": [entry] }));
-        assert_eq!(upload_words(service, "mine", "the\nof\nand\n").status, 200);
-        let refused = upload_words(service, "mine", "the\n");
+        assert_eq!(upload_words(&service, "mine", "the\nof\nand\n").status, 200);
+        let refused = upload_words(&service, "mine", "the\n");
         assert_eq!(refused.problem(), (409, "recipe_conflict".into()));
         assert!(refused.text().contains("the collection 'a' uses 'mine'"));
         let refused = service.delete("/v1/recipes/mine");
@@ -296,14 +296,14 @@ fn wrong_uploads_are_refused() {
     let place = Place::new();
     let service = Service::start(&place, "");
     let toml = WORDS.as_bytes();
-    let stop: (&str, &str, &[u8]) = ("file", "stop.txt", b"the\n");
-    let recipe: (&str, &str, &[u8]) = ("recipe", "", toml);
+    let stop: Part = ("file", "stop.txt", b"the\n");
+    let recipe: Part = ("recipe", "", toml);
     let with_digest = format!("{WORDS}[files]\n\"stop.txt\" = \"{}\"\n", "0".repeat(32));
     let yanyiwu = WORDS.replace("tokens", "token");
     let many: Vec<_> = (0..32).map(|at| format!("f{at}.txt")).collect();
     let mut too_many = vec![recipe];
     too_many.extend(many.iter().map(|name| ("file", name.as_str(), &b"x\n"[..])));
-    let cases: Vec<(&str, Vec<(&str, &str, &[u8])>, u16, &str)> = vec![
+    let cases: Vec<(&str, Vec<Part>, u16, &str)> = vec![
         (
             "Mine",
             vec![recipe, stop],
