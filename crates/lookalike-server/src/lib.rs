@@ -37,6 +37,7 @@ mod json;
 mod limits;
 mod metrics;
 mod process_figures;
+mod recipes;
 mod reload;
 mod service;
 mod snapshots;

@@ -21,6 +21,7 @@ use crate::limits::answer_turns::AnswerTurns;
 use crate::limits::byte_budget::ByteBudget;
 use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
+use crate::recipes::ServedRecipes;
 use crate::reload::ReloadedFiles;
 use crate::snapshots::SnapshotStore;
 
@@ -28,6 +29,7 @@ use crate::snapshots::SnapshotStore;
 pub(crate) struct ServiceState {
     pub(crate) config: ServiceConfig,
     pub(crate) collections: ServedCollections,
+    pub(crate) recipes: ServedRecipes,
     pub(crate) metrics: ServiceMetrics,
     pub(crate) request_log: RequestLog,
     /// Keys and certificate.
@@ -59,7 +61,13 @@ impl ServiceState {
             ..CollectionOptions::default()
         };
         Ok(Self {
+            // The collections lock the directory, in which the recipes are too.
             collections: ServedCollections::new(&config.data, options)?,
+            recipes: ServedRecipes::open(
+                &config.data,
+                config.limits.headroom,
+                config.limits.queue,
+            )?,
             metrics: ServiceMetrics::new(),
             request_log: RequestLog::new(config.request_log),
             reloaded,

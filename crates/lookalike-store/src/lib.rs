@@ -38,6 +38,7 @@
 //! | file | content |
 //! |---|---|
 //! | `manifest` | the settings, written once |
+//! | `recipe` | the files that the recipe names, if it names any |
 //! | `partitions` | the list of partitions that must exist, so that a lost one is noticed |
 //! | `….rows` | the rows of a partition, in order, in a redb database; the only source of truth |
 //! | `….texts` | ids and texts of its documents, append-only; valid where a committed row refers to them |
@@ -75,6 +76,7 @@ mod group_commit;
 mod maintenance;
 mod offline;
 mod parallel_map;
+mod recipes;
 mod settings;
 mod snapshot;
 mod state;
@@ -101,6 +103,7 @@ pub use files::file_names::{
 pub use files::is_guarded;
 pub use maintenance::{MaintenancePace, MaintenanceReport};
 pub use offline::{VerifyReport, read_settings, repair_collection, verify_collection};
+pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 pub use snapshot::restore_collection;
 pub use state::CompactionTrigger;

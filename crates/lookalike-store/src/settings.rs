@@ -6,6 +6,7 @@ use lookalike::stream::StreamWindow;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::recipes::check_loaded;
 
 /// Kind of content that a collection holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,14 +101,9 @@ impl CollectionSettings {
     /// Returns the match plan.
     ///
     /// # Errors
-    /// If the settings contradict one another, or the recipe names files, for which a collection has no
-    /// place.
+    /// If the settings contradict one another, or the recipe names files whose contents it does not have.
     pub fn match_plan(&self) -> Result<MatchPlan> {
-        if let Some((what, file)) = self.recipe.file_names().first() {
-            return Err(Error::setting_error(format!(
-                "the recipe names the file '{file}' ({what}): a collection takes recipes without files"
-            )));
-        }
+        check_loaded(&self.recipe)?;
         let by_fingerprint = self.matching.method == MatchMethod::SimHash
             && self.matching.measure == SimilarityMeasure::Sketch;
         if self.holds == CollectionContent::Fingerprints && !by_fingerprint {

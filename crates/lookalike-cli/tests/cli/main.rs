@@ -29,6 +29,7 @@ mod oracle;
 mod outputs;
 mod plain;
 mod planting;
+mod recipes;
 mod scale;
 mod service;
 mod serving;

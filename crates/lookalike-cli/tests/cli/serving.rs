@@ -778,6 +778,85 @@ fn compare_call_equals_the_command() {
     }
 }
 
+/// A query with `limit` lists the kept documents that a scan finds, the most similar first and of equally similar
+/// ones the earliest first.
+#[test]
+fn query_lists_the_most_similar_documents() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let settings = json!({ "recipe": "words-1", "method": "join", "threshold": 0.5 });
+    service.make("a", settings);
+    // Documents with half of the words of the query match it, and seldom one another.
+    let words: Vec<String> = (0..10).map(|at| format!("word{at}")).collect();
+    let asked = words.join(" ");
+    let mut numbers = Numbers::new(9);
+    let mut subset = |size: usize| {
+        let mut chosen = words.clone();
+        while chosen.len() > size {
+            chosen.remove(numbers.below(chosen.len()));
+        }
+        chosen.join(" ")
+    };
+    let corpus: Vec<_> = (0..300)
+        .map(|at| (format!("d{at}"), subset(4 + at % 3)))
+        .collect();
+    let lines = corpus_jsonl(&corpus);
+    let answers = service.post_lines("/v1/collections/a/documents", lines.as_bytes());
+    let mut expected: Vec<(f64, u64, &str)> = Vec::new();
+    for (answer, (id, text)) in answers.iter().zip(&corpus) {
+        let similarity = text.split(' ').count() as f64 / 10.0;
+        if answer["verdict"] == "kept" && similarity >= 0.5 {
+            expected.push((similarity, answer["seq"].as_u64().unwrap(), id));
+        }
+    }
+    expected.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    assert!(expected.len() > 4 && expected[0].0 > 0.5, "{expected:?}");
+    let query = |id: Option<&str>, limit: usize| {
+        let path = format!("/v1/collections/a/query?limit={limit}");
+        let reply = service.post(&path, &json!({ "id": id, "text": asked }));
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    for limit in [1, 2, expected.len(), 1000] {
+        let found = query(None, limit);
+        assert_eq!(found["verdict"], "duplicate");
+        assert_eq!(found["of"], found["matches"][0]["id"]);
+        let matches = expected
+            .iter()
+            .take(limit)
+            .map(|(similarity, seq, id)| json!({ "id": id, "similarity": similarity, "seq": seq }));
+        assert_eq!(found["matches"], Value::from_iter(matches), "{limit}");
+    }
+    // A query for a stored document does not list that document.
+    service.post("/v1/collections/a/documents", &document("same", &asked));
+    let stored = query(Some("same"), 1000);
+    assert_eq!(stored["matches"].as_array().unwrap().len(), expected.len());
+    let nothing = service.post(
+        "/v1/collections/a/query?limit=5",
+        &json!({ "text": "other" }),
+    );
+    assert_eq!(
+        (&nothing.json()["verdict"], &nothing.json()["matches"]),
+        (&json!("kept"), &json!([]))
+    );
+    let without = service.post("/v1/collections/a/query", &json!({ "text": asked }));
+    assert!(without.json().get("matches").is_none());
+    for (limit, said) in [
+        ("0", "limit` is 0"),
+        ("1001", "limit` is 1001"),
+        ("many", "is 'many'"),
+    ] {
+        let path = format!("/v1/collections/a/query?limit={limit}");
+        let reply = service.post(&path, &json!({ "text": asked }));
+        assert_eq!(reply.problem(), (400, "bad_request".into()));
+        assert!(reply.text().contains(said) && reply.text().contains("from 1 to 1000"));
+    }
+    let lines = [("Content-Type", NDJSON)];
+    let path = "/v1/collections/a/query?limit=5";
+    let reply = service.connect().request("POST", path, &lines, b"{}\n");
+    assert_eq!(reply.problem(), (415, "unsupported_type".into()));
+}
+
 #[test]
 fn service_describes_itself() {
     let place = Place::new();

@@ -65,7 +65,9 @@ pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
     check_name(&name)?;
     let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
     in_background(move || {
-        let settings = read_settings(&body)?;
+        let _unchanged = service.recipes.keep_unchanged();
+        let uploaded = |name: &str| service.recipes.load_recipe(name);
+        let settings = read_settings(&body, &uploaded)?;
         let (open, made) = service.collections.create_collection(&name, &settings)?;
         let status = if made {
             StatusCode::CREATED

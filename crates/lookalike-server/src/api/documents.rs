@@ -18,7 +18,7 @@ use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
 use crate::collections::open_collection::OpenCollection;
 use crate::json::documents::DocumentJson;
-use crate::json::verdicts::{ClusterJson, VerdictJson};
+use crate::json::verdicts::{ClusterJson, MatchesJson, VerdictJson};
 
 /// Longest document, in bytes, that is compared on the request thread, because waking another thread would
 /// take longer.
@@ -36,9 +36,41 @@ pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
     check_documents(api_request, StreamTask::Insert).await
 }
 
-/// Checks documents without inserting them.
+/// Largest number of matches of a query.
+pub(crate) const MAX_MATCHES: usize = 1000;
+
+/// Checks documents without inserting them. With the parameter `limit`, lists the matches of one document.
 pub(crate) async fn query_documents(api_request: ApiRequest) -> ApiResult {
-    check_documents(api_request, StreamTask::Query).await
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &["limit"])?;
+    let is_given = parameters
+        .get_parameter::<String>("limit", "a number")?
+        .is_some();
+    let limit = is_given.then(|| parameters.count_parameter("limit", 1, MAX_MATCHES));
+    match limit.transpose()? {
+        None => check_documents(api_request, StreamTask::Query).await,
+        Some(limit) => list_matches(api_request, limit).await,
+    }
+}
+
+async fn list_matches(mut api_request: ApiRequest, limit: usize) -> ApiResult {
+    drop(api_request.open_collection()?);
+    if responses::body_kind(&api_request.headers)? != BodyKind::Json {
+        let detail = "the parameter `limit` is for one document: give application/json";
+        return Err(ApiProblem::new(ProblemCode::UnsupportedType, detail));
+    }
+    let reader = api_request.read_body(api_request.service.config.limits.document)?;
+    let (service, client) = (&api_request.service, api_request.client);
+    let (document, room) = responses::read_whole_body(reader, &service.queue, client).await?;
+    let open = api_request.open_collection()?;
+    let answer = in_background(move || {
+        let answer = open.query_matches(&document, limit);
+        open.count_query(&answer);
+        drop(room);
+        answer
+    });
+    let (answer, matches) = answer.await.map_err(|refused| refused.problem)?;
+    let body = MatchesJson::new(&answer, &matches);
+    Ok(responses::json_response(StatusCode::OK, &body))
 }
 
 async fn check_documents(api_request: ApiRequest, task: StreamTask) -> ApiResult {

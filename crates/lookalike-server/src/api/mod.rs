@@ -7,6 +7,8 @@ pub(crate) mod documents;
 pub(crate) mod health;
 pub(crate) mod openapi;
 pub(crate) mod problem;
+pub(crate) mod recipe_upload;
+pub(crate) mod recipes;
 pub(crate) mod request_log;
 pub(crate) mod responses;
 pub(crate) mod router;

@@ -1,13 +1,16 @@
 //! The OpenAPI 3.1 description of all calls, made from their table.
 
+use lookalike::Recipe;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::run::SketchKind;
+use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
-use crate::api::documents::{CLUSTERS_ON_PAGE, MEMBERS, MEMBERS_ON_PAGE};
+use crate::api::documents::{CLUSTERS_ON_PAGE, MAX_MATCHES, MEMBERS, MEMBERS_ON_PAGE};
 use crate::api::problem::ProblemCode;
+use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS};
 use crate::collections::MAX_ALIASES;
 
@@ -53,7 +56,14 @@ fn describe_operation(call: &ApiCall) -> Value {
         "responses": problem_responses(call),
     });
     if let Some((schema, many)) = call.takes {
-        let mut content = json!({ "application/json": { "schema": schema_reference(schema) } });
+        let media_type = match call.name {
+            "put_recipe" => "multipart/form-data",
+            _ => "application/json",
+        };
+        let mut content = json!({ media_type: { "schema": schema_reference(schema) } });
+        if let Some(example) = body_example(call.name) {
+            content[media_type]["example"] = example;
+        }
         if many {
             content["application/x-ndjson"] = lines_schema(schema_reference(schema));
             good["content"]["application/x-ndjson"] = lines_schema(schema_reference("LineVerdict"));
@@ -76,6 +86,39 @@ fn describe_operation(call: &ApiCall) -> Value {
     operation
 }
 
+/// Returns an example of the body of a call, where the schema alone does not show the use.
+fn body_example(call: &str) -> Option<Value> {
+    match call {
+        "put_recipe" => {
+            let recipe = example_recipe();
+            let contents = recipe.files.iter_contents();
+            let contents = contents.map(|(_, it)| String::from_utf8_lossy(it).into_owned());
+            Some(json!({ "recipe": recipe.to_toml(), "file": contents.collect::<Vec<_>>() }))
+        }
+        "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
+        "segment" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
+        "fingerprint" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
+        "compare" => Some(json!({
+            "recipe": "mine",
+            "pairs": [{ "a": "the keeper of the lamp", "b": "keeper of a lamp" }],
+        })),
+        _ => None,
+    }
+}
+
+/// Returns the recipe of the examples: words without those of a list.
+fn example_recipe() -> Recipe {
+    let words = Recipe::built_in("words-1")
+        .expect("it is built in")
+        .to_toml();
+    let toml = format!("{words}\n[filter]\nstopwords = \"stopwords.txt\"\n");
+    let read = Recipe::read_with_files(&toml, &|_| Some(b"the\nof\n"[..].into()));
+    Recipe {
+        name: "mine".to_owned(),
+        ..read.expect("a list of two words is valid")
+    }
+}
+
 /// Returns the content of a body with one value per line. OpenAPI 3.1 cannot describe the schema of a line;
 /// version 3.2 has `itemSchema`.
 fn lines_schema(line: Value) -> Value {
@@ -91,6 +134,9 @@ fn answer_description(call: &ApiCall) -> &'static str {
     match (call.gives, call.takes) {
         ((204, _), _) => "Deleted.",
         (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
+        ((201, _), _) if call.name == "put_recipe" => {
+            "Created now (201); exists with the same content, or replaced another recipe (200)."
+        }
         ((201, _), _) => "Created now (201), or exists with the same content (200).",
         _ => "The result.",
     }
@@ -116,16 +162,18 @@ fn problem_responses(call: &ApiCall) -> Value {
             | "snapshot"
             | "put_alias"
             | "change_aliases"
+            | "put_recipe"
+            | "delete_recipe"
     ) {
         may_be("409", "Conflict");
     }
     if matches!(
         call.name,
-        "insert" | "delete_document" | "put_collection" | "snapshot"
+        "insert" | "delete_document" | "put_collection" | "snapshot" | "put_recipe"
     ) {
         may_be("507", "DiskFull");
     }
-    if call.path.contains("{collection}") {
+    if call.path.contains("{collection}") || matches!(call.name, "put_recipe" | "delete_recipe") {
         may_be("503", "Unavailable");
     }
     problems
@@ -177,7 +225,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     let in_path = call.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
-            "collection" | "alias" => short_name(),
+            "collection" | "alias" | "recipe" => short_name(),
             _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
@@ -192,6 +240,11 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             ("after", _) => (
                 json!({ "type": "string" }),
                 "The `next` of the previous page.",
+            ),
+            ("limit", "query") => (
+                json!({ "type": "integer", "minimum": 1, "maximum": MAX_MATCHES }),
+                "Number of `matches` in the answer, of one document: the most similar first, and of \
+                 equally similar ones the earliest first. Without it, there is no such field.",
             ),
             ("limit", _) => (
                 count(CLUSTERS_ON_PAGE),
@@ -211,7 +264,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     in_path.chain(in_query).collect()
 }
 
-/// Returns the schema of the name of a collection or snapshot.
+/// Returns the schema of the name of a collection, recipe or snapshot.
 fn short_name() -> Value {
     json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" })
 }
@@ -273,6 +326,13 @@ fn all_schemas() -> Value {
     ] {
         asked["properties"][name] = json!({ "type": ["string", "null"], "description": about });
     }
+    asked["properties"]["matches"] = json!({
+        "description": "With `limit`: the kept documents that match, without the one with this id.",
+        "type": "array",
+        "items": object_schema(&["id", "similarity", "seq"], json!({
+            "id": text, "similarity": { "type": "number" }, "seq": number,
+        })),
+    });
     let mut stored = answer.clone();
     for (name, schema) in [
         ("of_gone", &flag),
@@ -363,6 +423,16 @@ fn all_schemas() -> Value {
         })),
         "SnapshotRequest": strict_object_schema(&["name"], json!({ "name": short_name() })),
         "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
+        "RecipeUpload": recipe_upload_schema(&text),
+        "RecipeList": object_schema(&["recipes"], json!({
+            "recipes": list_schema(object_schema(&["name", "state", "recipe_id", "bytes"], json!({
+                "name": text,
+                "state": { "enum": ["intact", "damaged"] },
+                "recipe_id": { "type": ["string", "null"] },
+                "bytes": { "type": ["integer", "null"], "description": "Size of all its files." },
+            }))),
+        })),
+        "Recipe": recipe_schema(&text, &number),
         "CompareRequest": strict_object_schema(&["pairs"], {
             let mut properties = matching_schema(&text);
             properties["pairs"] = list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text })));
@@ -403,6 +473,62 @@ fn all_schemas() -> Value {
     })
 }
 
+/// Returns the schema of an uploaded recipe, each property of which is a part of the body.
+fn recipe_upload_schema(text: &Value) -> Value {
+    let mut upload = object_schema(
+        &["recipe"],
+        json!({
+            "recipe": text,
+            "file": {
+                "description": "A file that the recipe names, with its name there as the filename; \
+                    one part per file.",
+                "type": "array",
+                "items": { "type": "string", "format": "binary" },
+                "maxItems": MAX_PARTS - 1,
+            },
+        }),
+    );
+    upload["properties"]["recipe"]["description"] = "The recipe as TOML. It gets the name of the \
+        path. If it has a table `files`, each file must have the digest there."
+        .into();
+    upload["description"] = format!(
+        "The parts of the body, at most {MAX_UPLOAD_BYTES} bytes, and at most 2/9 of --max-queue."
+    )
+    .into();
+    upload["additionalProperties"] = false.into();
+    upload
+}
+
+fn recipe_schema(text: &Value, number: &Value) -> Value {
+    let file = object_schema(
+        &["name", "bytes", "digest"],
+        json!({ "name": text, "bytes": number, "digest": text }),
+    );
+    let mut recipe = object_schema(
+        &["name", "recipe_id", "recipe", "files", "collections"],
+        json!({
+            "name": text,
+            "recipe_id": text,
+            "recipe": { "type": "string", "description": "The recipe as TOML, with the digests of its files." },
+            "files": list_schema(file),
+            "collections": {
+                "type": "array", "items": text,
+                "description": "Open collections that use it. While there is one, the name keeps its \
+                    content.",
+            },
+        }),
+    );
+    let example = StoredRecipe::from_recipe(&example_recipe());
+    recipe["example"] = json!({
+        "name": "mine",
+        "recipe_id": example.recipe_id,
+        "files": example.files,
+        "collections": ["news"],
+        "recipe": example.recipe,
+    });
+    recipe
+}
+
 fn answer_schema(text: &Value) -> Value {
     object_schema(
         &["id", "verdict", "of", "cluster", "similarity", "seq"],
@@ -439,7 +565,10 @@ fn sent_schema(id: Value) -> Value {
 
 fn matching_schema(text: &Value) -> Value {
     let mut recipe = text.clone();
-    recipe["description"] = "Name of a recipe, or the TOML of a recipe that names no files.".into();
+    recipe["description"] =
+        "Name of a recipe, built in or uploaded, or the TOML of a recipe that names no \
+        files."
+            .into();
     recipe["default"] = "default".into();
     json!({
         "recipe": recipe,

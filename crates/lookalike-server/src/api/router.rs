@@ -17,7 +17,7 @@ use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
-use super::{aliases, collections, documents, health, texts};
+use super::{aliases, collections, documents, health, recipes, texts};
 use crate::access::host::check_host;
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
@@ -60,9 +60,11 @@ impl ApiCall {
 }
 
 /// Names of the calls without a collection that a key for some collections permits.
-const FOR_LIMITED_KEYS: [&str; 5] = [
+const FOR_LIMITED_KEYS: [&str; 7] = [
     "list_collections",
     "list_aliases",
+    "list_recipes",
+    "get_recipe",
     "compare",
     "fingerprint",
     "segment",
@@ -110,7 +112,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 24] = calls! {
+pub(crate) static CALLS: [ApiCall; 28] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -126,7 +128,7 @@ pub(crate) static CALLS: [ApiCall; 24] = calls! {
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Verdict"), documents::insert_documents;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or one per line",
-        takes Some(("QueryDocument", ONE_OR_MANY)), with [], gives 200 Some("QueryVerdict"),
+        takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit"], gives 200 Some("QueryVerdict"),
         documents::query_documents;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
         takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
@@ -154,6 +156,16 @@ pub(crate) static CALLS: [ApiCall; 24] = calls! {
         takes Some(("AliasTarget", ONE)), with [], gives 200 Some("Alias"), aliases::put_alias;
     "delete_alias" DELETE "/v1/aliases/{alias}" Admin, "remove an alias; its collection stays",
         takes None, with [], gives 204 None, aliases::delete_alias;
+    "list_recipes" GET "/v1/recipes" Read, "list the uploaded recipes",
+        takes None, with [], gives 200 Some("RecipeList"), recipes::list_recipes;
+    "get_recipe" GET "/v1/recipes/{recipe}" Read,
+        "show an uploaded recipe, its files and the collections that use it",
+        takes None, with [], gives 200 Some("Recipe"), recipes::get_recipe;
+    "put_recipe" PUT "/v1/recipes/{recipe}" Write,
+        "upload a recipe with its files, in place of one that no collection uses",
+        takes Some(("RecipeUpload", ONE)), with [], gives 201 Some("Recipe"), recipes::put_recipe;
+    "delete_recipe" DELETE "/v1/recipes/{recipe}" Write, "delete a recipe that no collection uses",
+        takes None, with [], gives 204 None, recipes::delete_recipe;
     "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",

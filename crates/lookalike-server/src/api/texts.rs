@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses;
 use crate::api::router::{ApiRequest, ApiResult};
+use crate::json::settings::NamedRecipes;
 use crate::json::{JsonFields, JsonObject};
 
 /// Largest number of texts in a request.
@@ -38,14 +39,15 @@ const SHOWN_FEATURES: usize = 20;
 async fn answer_texts(
     api_request: ApiRequest,
     most: u64,
-    work: impl FnOnce(JsonFields) -> Result<Vec<u8>, ApiProblem> + Send + 'static,
+    work: impl FnOnce(JsonFields, NamedRecipes) -> Result<Vec<u8>, ApiProblem> + Send + 'static,
 ) -> ApiResult {
     let service = Arc::clone(&api_request.service);
     let most = most.min(service.config.limits.document);
     let client = api_request.client;
     let (body, room) = responses::read_json_body(api_request, most).await?;
-    responses::long_answer(service, client, move || {
-        let text = work(JsonFields::read_fields(&body)?);
+    responses::long_answer(Arc::clone(&service), client, move || {
+        let uploaded = |name: &str| service.recipes.load_recipe(name);
+        let text = work(JsonFields::read_fields(&body)?, &uploaded);
         drop(room);
         text
     })
@@ -64,9 +66,9 @@ pub(crate) async fn compare_texts(api_request: ApiRequest) -> ApiResult {
     answer_texts(api_request, MAX_SHORT_BODY_BYTES, compare_all).await
 }
 
-fn compare_all(mut fields: JsonFields) -> Result<Vec<u8>, ApiProblem> {
+fn compare_all(mut fields: JsonFields, uploaded: NamedRecipes) -> Result<Vec<u8>, ApiProblem> {
     let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
-    let recipe = fields.take_recipe("default")?;
+    let recipe = fields.take_recipe("default", uploaded)?;
     let matching = fields.take_matching()?;
     fields.refuse_rest()?;
     check_count("pairs", pairs.len(), MAX_PAIRS)?;
@@ -112,9 +114,9 @@ fn compare_pair(
 
 /// Returns a fingerprint or signature for every text.
 pub(crate) async fn fingerprint(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, u64::MAX, |mut fields| {
+    answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
         let texts: Vec<String> = fields.need_field("texts")?;
-        let recipe = fields.take_recipe("default")?;
+        let recipe = fields.take_recipe("default", uploaded)?;
         let sketch = sketch_kind(&mut fields, &recipe)?;
         fields.refuse_rest()?;
         check_count("texts", texts.len(), MAX_TEXTS)?;
@@ -195,9 +197,9 @@ struct TermJson {
 
 /// Returns the tokens of every text, or its terms if `weights` is true.
 pub(crate) async fn segment_texts(api_request: ApiRequest) -> ApiResult {
-    answer_texts(api_request, MAX_SHORT_BODY_BYTES, |mut fields| {
+    answer_texts(api_request, MAX_SHORT_BODY_BYTES, |mut fields, uploaded| {
         let texts: Vec<String> = fields.need_field("texts")?;
-        let recipe = fields.take_recipe("jieba")?;
+        let recipe = fields.take_recipe("jieba", uploaded)?;
         let weights = fields.take_field("weights")?.unwrap_or(false);
         fields.refuse_rest()?;
         check_count("texts", texts.len(), MAX_TEXTS)?;

@@ -152,6 +152,41 @@ impl ServedCollections {
             .collect()
     }
 
+    /// Returns the names of the open collections whose recipe has a name, and the identities of these recipes.
+    pub(crate) fn open_users_of_recipe(&self, recipe: &str) -> Vec<(String, String)> {
+        let states = self.read_states();
+        let users = states.iter().filter_map(|(name, state)| match state {
+            CollectionStatus::Open(open) => {
+                let used = &open.collection.collection_settings().recipe;
+                let is_it = used.name == recipe;
+                is_it.then(|| (name.clone(), used.recipe_id().to_string()))
+            }
+            _ => None,
+        });
+        users.collect()
+    }
+
+    /// Returns the names of the collections whose recipe has a name, and the identities of these recipes. A
+    /// collection that cannot be opened does not count, because it has its own copy of its recipe.
+    ///
+    /// # Errors
+    /// If the recipe of a collection is not known yet, because the collection is still being opened.
+    pub(crate) fn users_of_recipe(
+        &self,
+        recipe: &str,
+    ) -> Result<Vec<(String, String)>, ApiProblem> {
+        let states = self.read_states();
+        let is_opening = |state: &CollectionStatus| matches!(state, CollectionStatus::Opening);
+        if let Some((name, _)) = states.iter().find(|(_, state)| is_opening(state)) {
+            return Err(ApiProblem::new(
+                ProblemCode::NotReady,
+                format!("the collection '{name}', which may use the recipe, is still being opened"),
+            ));
+        }
+        drop(states);
+        Ok(self.open_users_of_recipe(recipe))
+    }
+
     /// Returns the name of a collection: the one that an alias stands for, or the given one.
     pub(crate) fn resolve_name(&self, name: &str) -> String {
         self.aliases

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lookalike::plan::SimilarityMeasure;
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    AdmittedDocuments, Collection, DocumentContent, Error, InsertAnswer, NewDocument,
-    PendingInsert, StoredVerdict,
+    AdmittedDocuments, Collection, DocumentContent, DuplicateEvidence, Error, InsertAnswer,
+    NewDocument, PendingInsert, StoredVerdict,
 };
 use tokio::sync::watch;
 
@@ -338,7 +338,7 @@ impl OpenCollection {
     }
 
     /// Counts the outcome of a query.
-    pub(crate) fn count_query(&self, answer: &DocumentAnswer) {
+    pub(crate) fn count_query<T>(&self, answer: &Result<T, RefusedDocument>) {
         let counter = match answer {
             Ok(_) => &self.counts.queried,
             Err(_) => &self.counts.refused_query,
@@ -352,24 +352,43 @@ impl OpenCollection {
         sent: &[u8],
         scratch: &mut AnalysisScratch,
     ) -> DocumentAnswer {
+        self.query_with(sent, scratch, |document| {
+            self.collection.query_document(document)
+        })
+    }
+
+    /// Checks a document without inserting it, and lists up to `limit` kept documents that match.
+    pub(crate) fn query_matches(
+        &self,
+        sent: &[u8],
+        limit: usize,
+    ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>), RefusedDocument> {
+        let scratch = &mut AnalysisScratch::default();
+        self.query_with(sent, scratch, |document| {
+            self.collection.query_matches(document, limit)
+        })
+    }
+
+    fn query_with<T>(
+        &self,
+        sent: &[u8],
+        scratch: &mut AnalysisScratch,
+        query: impl FnOnce(&PendingInsert) -> lookalike_store::Result<T>,
+    ) -> Result<T, RefusedDocument> {
         let asked = documents::read_query_document(sent, self.fingerprint_bits());
         let answer = self
             .prepare_parsed(asked, sent, scratch)
-            .and_then(|document| self.answer_query(&document));
+            .and_then(|document| {
+                query(&document).map_err(|error| RefusedDocument {
+                    id: Some(document.id().to_owned()),
+                    problem: self.to_problem(error),
+                })
+            });
         answer.map_err(|RefusedDocument { id, mut problem }| {
             // A query without an id has a placeholder, which no answer may show.
             problem.detail = documents::without_name(&problem.detail);
             let id = id.filter(|id| documents::stated_id(id).is_some());
             RefusedDocument { id, problem }
         })
-    }
-
-    fn answer_query(&self, document: &PendingInsert) -> DocumentAnswer {
-        self.collection
-            .query_document(document)
-            .map_err(|error| RefusedDocument {
-                id: Some(document.id().to_owned()),
-                problem: self.to_problem(error),
-            })
     }
 }

@@ -204,6 +204,6 @@ impl JsonFields {
     }
 }
 
-fn bad_settings(what: impl fmt::Display) -> ApiProblem {
+pub(crate) fn bad_settings(what: impl fmt::Display) -> ApiProblem {
     ApiProblem::new(ProblemCode::BadSettings, what.to_string())
 }

@@ -1,6 +1,8 @@
 //! Settings: those of a collection, and recipe and match options of every request.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,15 +20,22 @@ use super::{JsonFields, bad_settings};
 use crate::api::problem::{ApiProblem, shorten_text};
 use crate::error::Error;
 
+/// Look-up of an uploaded recipe by its name.
+pub(crate) type NamedRecipes<'a> = &'a dyn Fn(&str) -> Result<Option<Recipe>, ApiProblem>;
+
 impl JsonFields {
-    /// Takes the field `recipe`, which is a name or the TOML of a recipe. Without it, uses the recipe
-    /// `usual`.
+    /// Takes the field `recipe`, which is the name of a recipe, `uploaded` or built in, or the TOML of one.
+    /// Without it, uses the recipe `usual`.
     ///
     /// # Errors
-    /// If it is not a recipe, or a recipe that names files.
-    pub(crate) fn take_recipe(&mut self, usual: &str) -> Result<Recipe, ApiProblem> {
+    /// If it is not a recipe, or TOML that names files.
+    pub(crate) fn take_recipe(
+        &mut self,
+        usual: &str,
+        uploaded: NamedRecipes,
+    ) -> Result<Recipe, ApiProblem> {
         let named = self.take_field::<String>("recipe")?;
-        resolve_recipe(named.as_deref().unwrap_or(usual))
+        resolve_recipe(named.as_deref().unwrap_or(usual), uploaded)
     }
 
     /// Takes the match options.
@@ -154,12 +163,17 @@ fn compare_fingerprints_alone(asked: &mut MatchOptions) -> Result<(), ApiProblem
     )))
 }
 
-/// Returns a recipe by name, or from its TOML. A recipe that names files is refused before any file is read.
-fn resolve_recipe(text: &str) -> Result<Recipe, ApiProblem> {
+/// Returns a recipe by name, or from its TOML. TOML that names files is refused before any file is read.
+fn resolve_recipe(text: &str, uploaded: NamedRecipes) -> Result<Recipe, ApiProblem> {
     if !text.contains(['=', '\n']) {
+        // An uploaded recipe stays what it is if a later version has a built-in one of its name.
+        if let Some(recipe) = uploaded(text)? {
+            return Ok(recipe);
+        }
         return Recipe::built_in(text).map_err(|_| {
             bad_settings(format!(
-                "there is no recipe named '{}': give one of {}, or the TOML of a recipe itself",
+                "there is no recipe named '{}': give one of {}, the name of an uploaded recipe (GET \
+                 /v1/recipes lists them), or the TOML of a recipe itself",
                 shorten_text(text),
                 Recipe::NAMES.join(", ")
             ))
@@ -168,7 +182,8 @@ fn resolve_recipe(text: &str) -> Result<Recipe, ApiProblem> {
     let asked = RefCell::new(None);
     let refuse = |what: &str, file: &str| {
         asked.replace(Some(format!(
-            "the recipe names the file '{}' ({what}): the service takes recipes without files",
+            "the recipe names the file '{}' ({what}): upload it with its files (PUT \
+             /v1/recipes/NAME) and give its name",
             shorten_text(file)
         )));
         // The returned path is never opened.
@@ -185,8 +200,11 @@ fn resolve_recipe(text: &str) -> Result<Recipe, ApiProblem> {
 ///
 /// # Errors
 /// If a field is unknown, has an invalid value, or contradicts another.
-pub(crate) fn read_settings(bytes: &[u8]) -> Result<CollectionSettings, ApiProblem> {
-    let settings = settings_of_one(bytes)?;
+pub(crate) fn read_settings(
+    bytes: &[u8],
+    uploaded: NamedRecipes,
+) -> Result<CollectionSettings, ApiProblem> {
+    let settings = settings_of_one(JsonFields::read_fields(bytes)?, uploaded)?;
     settings.window.as_ref().map_or(Ok(()), check_skew)?;
     Ok(settings)
 }
@@ -196,15 +214,52 @@ pub(crate) fn read_settings(bytes: &[u8]) -> Result<CollectionSettings, ApiProbl
 /// # Errors
 /// If the JSON is not valid settings.
 pub fn read_stored_settings(json: &[u8]) -> Result<CollectionSettings, Error> {
-    settings_of_one(json).map_err(|problem| Error::new(problem.detail))
+    let read = || {
+        let mut fields = JsonFields::read_fields(json)?;
+        let files = fields.take_field::<BTreeMap<String, String>>(RECIPE_FILES)?;
+        let Some(files) = files else {
+            return settings_of_one(fields, &|_| Ok(None));
+        };
+        let toml: String = fields.need_field("recipe")?;
+        let find = |name: &str| files.get(name).map(|content| content.as_bytes().into());
+        let recipe = Recipe::read_with_files(&toml, &find).map_err(bad_settings)?;
+        settings_with(fields, recipe)
+    };
+    read().map_err(|problem: ApiProblem| Error::new(problem.detail))
 }
 
-/// Returns the settings of a collection as the JSON of an answer.
+/// Name of the field with the contents of the files of a recipe, in settings that are written to a file.
+const RECIPE_FILES: &str = "recipe_files";
+
+/// Settings with everything that they need.
+#[derive(Serialize)]
+struct WholeSettingsJson<'a> {
+    #[serde(flatten)]
+    settings: SettingsJson,
+    /// Contents of the files that the recipe names, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipe_files: Option<BTreeMap<&'a str, Cow<'a, str>>>,
+}
+
+/// Returns the settings of a collection as the JSON of an answer, with the TOML and the files of a recipe that
+/// names files.
 ///
 /// # Errors
 /// If serialisation fails, which is not known to happen.
 pub fn write_settings(settings: &CollectionSettings) -> serde_json::Result<Vec<u8>> {
-    serde_json::to_vec_pretty(&SettingsJson::from(settings))
+    let mut whole = WholeSettingsJson {
+        settings: SettingsJson::from(settings),
+        recipe_files: None,
+    };
+    let recipe = &settings.recipe;
+    if !recipe.files.is_empty() {
+        whole.settings.recipe = recipe.to_toml();
+        // A recipe is read only if its files are UTF-8, so nothing is replaced.
+        let contents = recipe.files.iter_contents();
+        let texts = contents.map(|(name, content)| (name, String::from_utf8_lossy(content)));
+        whole.recipe_files = Some(texts.collect());
+    }
+    serde_json::to_vec_pretty(&whole)
 }
 
 /// Parses the settings of a collection that may exist already. Any skew is accepted, because earlier versions
@@ -212,11 +267,19 @@ pub fn write_settings(settings: &CollectionSettings) -> serde_json::Result<Vec<u
 ///
 /// # Errors
 /// If a field is unknown, has an invalid value, or contradicts another.
-pub(crate) fn settings_of_one(bytes: &[u8]) -> Result<CollectionSettings, ApiProblem> {
-    let mut fields = JsonFields::read_fields(bytes)?;
+pub(crate) fn settings_of_one(
+    mut fields: JsonFields,
+    uploaded: NamedRecipes,
+) -> Result<CollectionSettings, ApiProblem> {
+    let recipe = fields.take_recipe("default", uploaded)?;
+    settings_with(fields, recipe)
+}
+
+/// Parses all settings but the recipe.
+fn settings_with(mut fields: JsonFields, recipe: Recipe) -> Result<CollectionSettings, ApiProblem> {
     let holds = fields.take_field("holds")?.unwrap_or_default();
     let settings = CollectionSettings {
-        recipe: fields.take_recipe("default")?,
+        recipe,
         matching: fields.matching_of(holds)?,
         window: fields.take_window()?,
         holds,
@@ -227,7 +290,7 @@ pub(crate) fn settings_of_one(bytes: &[u8]) -> Result<CollectionSettings, ApiPro
     Ok(settings)
 }
 
-/// Settings as they are returned. Parsing them gives the same settings.
+/// Settings as they are returned. Parsing them gives the same settings, as long as an uploaded recipe is there.
 #[derive(Serialize)]
 pub(crate) struct SettingsJson {
     recipe: String,
@@ -279,9 +342,16 @@ impl From<&CollectionSettings> for SettingsJson {
 
 /// Returns a message that lists the settings in which a request differs from an existing collection.
 pub(crate) fn difference(known: &CollectionSettings, asked: &CollectionSettings) -> String {
-    let fields = |settings| match serde_json::to_value(SettingsJson::from(settings)) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
+    let fields = |settings: &CollectionSettings| {
+        let mut fields = match serde_json::to_value(SettingsJson::from(settings)) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        if known.recipe.name == asked.recipe.name {
+            let recipe_id = settings.recipe.recipe_id().to_string();
+            fields.insert("recipe_id".to_owned(), recipe_id.into());
+        }
+        fields
     };
     let (known, asked) = (fields(known), fields(asked));
     let mut names: Vec<_> = known.keys().chain(asked.keys()).collect();
@@ -299,8 +369,11 @@ pub(crate) fn difference(known: &CollectionSettings, asked: &CollectionSettings)
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the name of a built-in recipe, or the TOML of another one.
+/// Returns the name of a recipe that is built in or names files, or the TOML of another one.
 fn recipe_to_json(recipe: &Recipe) -> String {
+    if !recipe.files.is_empty() {
+        return recipe.name.clone();
+    }
     match Recipe::built_in(&recipe.name) {
         Ok(known) if known == *recipe => recipe.name.clone(),
         _ => recipe.to_toml(),
@@ -329,6 +402,11 @@ fn period_to_json(period: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads settings where no recipe has been uploaded.
+    fn read_settings(bytes: &[u8]) -> Result<CollectionSettings, ApiProblem> {
+        super::read_settings(bytes, &|_| Ok(None))
+    }
 
     fn refused(json: &str) -> String {
         read_settings(json.as_bytes()).unwrap_err().detail
@@ -452,7 +530,7 @@ mod tests {
             "{detail}"
         );
         // An existing collection with such a skew can still be read.
-        let one = settings_of_one(json.as_bytes()).unwrap();
+        let one = read_stored_settings(json.as_bytes()).unwrap();
         assert_eq!(one.window.unwrap().skew(), Duration::from_secs(61));
     }
 
@@ -463,6 +541,43 @@ mod tests {
         assert_ne!(toml, jieba);
         let detail = refused(&serde_json::json!({ "recipe": toml }).to_string());
         assert!(detail.contains("names the file '/etc/passwd'"), "{detail}");
+    }
+
+    /// Settings that are written to a file contain the files of the recipe, and answers only its name.
+    #[test]
+    fn stored_settings_have_the_files_of_the_recipe() {
+        let toml = Recipe::built_in("words-1").unwrap().to_toml();
+        let toml = format!("{toml}\n[filter]\nstopwords = \"mine.txt\"\n");
+        let content: std::sync::Arc<[u8]> = "\u{feff}the\nof\n".as_bytes().into();
+        let mut recipe = Recipe::read_with_files(&toml, &|_| Some(content.clone())).unwrap();
+        recipe.name = "mine".to_owned();
+        let settings = CollectionSettings {
+            recipe,
+            ..CollectionSettings::default()
+        };
+        assert_eq!(SettingsJson::from(&settings).recipe, "mine");
+        let written = write_settings(&settings).unwrap();
+        assert_eq!(read_stored_settings(&written).unwrap(), settings);
+        let written = String::from_utf8(written).unwrap();
+        for (wrong, said) in [
+            (
+                written.replace("recipe_files", "recipe_file"),
+                "names the file 'mine.txt'",
+            ),
+            (
+                written.replace("of\\n", "off\\n"),
+                "it is not the file of the recipe",
+            ),
+        ] {
+            assert_ne!(wrong, written);
+            let error = read_stored_settings(wrong.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
+        // Over HTTP only uploaded recipes have files.
+        assert!(refused(&written).contains("names the file 'mine.txt'"));
+        let uploaded = |name: &str| Ok((name == "mine").then(|| settings.recipe.clone()));
+        let by_name = super::read_settings(br#"{"recipe":"mine"}"#, &uploaded).unwrap();
+        assert_eq!(by_name, settings);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Verdicts, refusals in their place, and clusters.
 
-use lookalike_store::{DocumentCluster, InsertAnswer, StoredVerdict};
+use lookalike_store::{DocumentCluster, DuplicateEvidence, InsertAnswer, StoredVerdict};
 use serde::Serialize;
 
 use super::documents::stated_id;
@@ -35,6 +35,36 @@ impl<'a> From<&'a InsertAnswer> for VerdictJson<'a> {
             cluster: stated_id(answer.cluster_id()),
             similarity: evidence.map(|it| it.similarity),
             seq: answer.seq,
+        }
+    }
+}
+
+/// The verdict on a query, and the kept documents that match.
+#[derive(Serialize)]
+pub(crate) struct MatchesJson<'a> {
+    #[serde(flatten)]
+    verdict: VerdictJson<'a>,
+    /// The most similar first, and of equally similar ones the earliest first.
+    matches: Vec<MatchJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct MatchJson<'a> {
+    id: &'a str,
+    similarity: f64,
+    seq: u64,
+}
+
+impl<'a> MatchesJson<'a> {
+    pub(crate) fn new(answer: &'a InsertAnswer, matches: &'a [DuplicateEvidence]) -> Self {
+        let one = |it: &'a DuplicateEvidence| MatchJson {
+            id: &it.of,
+            similarity: it.similarity,
+            seq: it.seq,
+        };
+        Self {
+            verdict: VerdictJson::from(answer),
+            matches: matches.iter().map(one).collect(),
         }
     }
 }

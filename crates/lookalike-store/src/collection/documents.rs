@@ -2,7 +2,7 @@
 
 use super::{Collection, ROW_OF_A_DELETION};
 use crate::document::{
-    DocumentContent, InsertAnswer, KnownDocument, PendingInsert, StoredDocument,
+    DocumentContent, DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredDocument,
 };
 use crate::error::Result;
 use crate::files::rows::RowVerdict;
@@ -19,6 +19,21 @@ impl Collection {
     pub fn query_document(&self, document: &PendingInsert) -> Result<InsertAnswer> {
         self.read_state()?
             .answer_query(document, (self.options.clock)())
+    }
+
+    /// Answers a query as [`query_document`](Self::query_document) does, and also returns up to `limit` kept
+    /// documents that match now, without the one that has the id of the query: the most similar first, and of
+    /// equally similar ones the earliest first.
+    ///
+    /// # Errors
+    /// As for [`query_document`](Self::query_document).
+    pub fn query_matches(
+        &self,
+        document: &PendingInsert,
+        limit: usize,
+    ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
+        self.read_state()?
+            .answer_with_matches(document, (self.options.clock)(), limit)
     }
 
     /// Returns the document with the given id, if there is one. If the window follows the wall clock, a

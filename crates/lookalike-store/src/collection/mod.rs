@@ -37,6 +37,7 @@ use crate::files::inventory::{DiskInventory, list_files};
 use crate::files::manifest::CollectionManifest;
 use crate::files::partition_list::PartitionList;
 use crate::group_commit::GroupCommit;
+use crate::recipes::{recipe_bytes, remove_stray_recipe};
 use crate::settings::CollectionSettings;
 use crate::state::CollectionState;
 use crate::writer::StoreWriter;
@@ -137,7 +138,9 @@ impl Collection {
             )));
         }
         let manifest = CollectionManifest::new(settings)?;
-        check_room(&*disk, options.headroom, FILES_OF_A_COLLECTION)?;
+        let bytes = FILES_OF_A_COLLECTION + recipe_bytes(&settings.recipe);
+        check_room(&*disk, options.headroom, bytes)?;
+        remove_stray_recipe(&*disk, &names)?;
         // The manifest is written last: without it there is no collection.
         PartitionList::from_range(None, None).write_list(&*disk, manifest.seal)?;
         manifest.write_file(&*disk)?;

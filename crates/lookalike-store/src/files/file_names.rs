@@ -6,6 +6,9 @@ use std::path::Path;
 /// Name of the file without which a directory is not a collection. It is written last.
 pub const MANIFEST_FILE: &str = "manifest";
 
+/// Name of the file with the files that the recipe names, if it names any. It is written before the manifest.
+pub(crate) const RECIPE_FILE: &str = "recipe";
+
 /// Name of the list of partitions. It is written before the manifest.
 pub(crate) const PARTITION_LIST_FILE: &str = "partitions";
 
@@ -31,7 +34,9 @@ pub fn is_data_file(name: &str) -> bool {
 
 /// Returns `true` if a file belongs to a complete collection and is not its manifest.
 pub(crate) fn is_listed_or_data_file(name: &str) -> bool {
-    name == PARTITION_LIST_FILE || is_data_file(name) || name.ends_with(SKETCHES_END)
+    matches!(name, PARTITION_LIST_FILE | RECIPE_FILE)
+        || is_data_file(name)
+        || name.ends_with(SKETCHES_END)
 }
 
 /// Returns `true` if a file name is one that files of a collection have, complete or not.
@@ -44,7 +49,7 @@ pub fn is_collection_file(name: &str) -> bool {
 /// Returns `true` if an interrupted creation of a collection leaves files of this name.
 pub fn is_creation_file(name: &str) -> bool {
     let complete = name.strip_suffix(INCOMPLETE).unwrap_or(name);
-    name == LOCK_FILE || matches!(complete, MANIFEST_FILE | PARTITION_LIST_FILE)
+    name == LOCK_FILE || matches!(complete, MANIFEST_FILE | PARTITION_LIST_FILE | RECIPE_FILE)
 }
 
 /// Removes the files of a collection that never had a document. Returns the first error, after all were
@@ -54,7 +59,7 @@ pub fn is_creation_file(name: &str) -> bool {
 /// If a file is there and cannot be removed.
 pub fn remove_creation_files(directory: &Path) -> io::Result<()> {
     let mut removed = Ok(());
-    for name in [MANIFEST_FILE, PARTITION_LIST_FILE, LOCK_FILE] {
+    for name in [MANIFEST_FILE, RECIPE_FILE, PARTITION_LIST_FILE, LOCK_FILE] {
         match std::fs::remove_file(directory.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => removed = removed.and(other),

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::stream::StreamWindow;
-use lookalike::{Recipe, Threshold};
 use serde::{Deserialize, Serialize};
 
-use super::file_names::{INCOMPLETE, MANIFEST_FILE};
+use super::file_names::{INCOMPLETE, MANIFEST_FILE, RECIPE_FILE};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::recipes::{read_collection_recipe, write_recipe};
 use crate::settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 
 /// The settings as they are written in the manifest.
@@ -117,9 +118,12 @@ impl CollectionManifest {
         })
     }
 
-    /// Writes the manifest of a collection with a list of partitions. It gets its final name once it is
-    /// complete.
+    /// Writes the manifest of a collection with a list of partitions, and before it the files that the recipe
+    /// names. Each gets its final name once it is complete.
     pub(crate) fn write_file(&self, disk: &dyn Disk) -> Result<()> {
+        if !self.settings.recipe.files.is_empty() {
+            write_recipe(disk, RECIPE_FILE, &self.settings.recipe)?;
+        }
         let text = format!("{}\n{}", first_line(VERSION, self.seal), self.body);
         let name = format!("{MANIFEST_FILE}{INCOMPLETE}");
         let write = || {
@@ -154,7 +158,7 @@ impl CollectionManifest {
             return Err(Error::damaged_file(MANIFEST_FILE, what));
         }
         Ok(Self {
-            settings: Arc::new(decode_settings(body)?),
+            settings: Arc::new(decode_settings(disk, body)?),
             body: body.to_owned(),
             seal,
             lists_partitions,
@@ -194,10 +198,10 @@ fn encode_settings(settings: &CollectionSettings) -> Result<String> {
     serde_json::to_string_pretty(&written).map_err(|error| Error::setting_error(error.to_string()))
 }
 
-fn decode_settings(body: &str) -> Result<CollectionSettings> {
+fn decode_settings(disk: &dyn Disk, body: &str) -> Result<CollectionSettings> {
     let written: ManifestSettings =
         serde_json::from_str(body).map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
-    let recipe = Recipe::read_recipe(&written.recipe, &|_, file| file.into())?;
+    let recipe = read_collection_recipe(disk, &written.recipe)?;
     let window = written.window.map(|window| {
         let duration = Duration::from_micros;
         StreamWindow::new(

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::files::partition;
 use crate::files::partition_list::PartitionList;
 use crate::files::partition_set::PartitionSet;
+use crate::recipes::recipe_bytes;
 
 impl Collection {
     /// Copies the collection, as it is on disk at one moment, to an empty disk while the collection stays in
@@ -36,6 +37,7 @@ impl Collection {
             (writer.partitions().clone(), writer.newest_file_ends())
         };
         let named = begun.file_names();
+        copier.reserve_bytes(recipe_bytes(&self.collection_settings().recipe))?;
         let newest = self.copy_without_lock(&mut copier, begun, ends);
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
         let (copied, listed) = self.copy_rest(&mut copier, newest)?;

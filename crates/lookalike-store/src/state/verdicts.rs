@@ -100,18 +100,22 @@ impl CollectionState {
 
     /// Makes the match of a document its verdict.
     pub(super) fn make_verdict(&self, found: Option<KeptMatch>) -> Result<StoredVerdict> {
-        let Some(found) = found else {
-            return Ok(StoredVerdict::Kept);
-        };
+        match found {
+            None => Ok(StoredVerdict::Kept),
+            Some(found) => self.make_evidence(&found).map(StoredVerdict::Duplicate),
+        }
+    }
+
+    fn make_evidence(&self, found: &KeptMatch) -> Result<DuplicateEvidence> {
         let of = self
             .rows
             .visit_record(found.slot, |record| record.id.to_owned())?;
-        Ok(StoredVerdict::Duplicate(DuplicateEvidence {
+        Ok(DuplicateEvidence {
             of,
             seq: found.order,
             similarity: found.similarity.get(),
             route: found.route,
-        }))
+        })
     }
 
     /// Answers a document as if it were inserted now.
@@ -127,6 +131,24 @@ impl CollectionState {
         }
         let replaced = known.as_ref().and_then(|known| self.document_slot(known));
         self.answer_without(replaced, document, &arrival)
+    }
+
+    /// Answers a document as if it were inserted now, with the kept documents that match it.
+    pub(crate) fn answer_with_matches(
+        &self,
+        document: &PendingInsert,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
+        let answer = self.answer_query(document, now)?;
+        let known = self.find_by_id(&document.id, document.id_hash)?;
+        let own = known.as_ref().and_then(|known| self.document_slot(known));
+        let arrival = self.matcher.resolve_arrival(document.time, now);
+        let found =
+            self.matcher
+                .find_matches(&document.sketched, &arrival, own, limit, &self.rows)?;
+        let matches = found.into_iter().map(|it| self.make_evidence(&it));
+        Ok((answer, matches.collect::<Result<_>>()?))
     }
 
     /// Returns the first answer of a document that exists already, and the number of its row.

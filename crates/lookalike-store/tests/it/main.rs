@@ -16,6 +16,7 @@ mod group_commit;
 mod lost;
 mod machine;
 mod power;
+mod recipes;
 mod repair;
 mod snapshots;
 mod support;

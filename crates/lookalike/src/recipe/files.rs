@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -78,7 +77,16 @@ impl RecipeFiles {
             .iter()
             .map(|(name, content)| (name.as_str(), &**content))
     }
+
+    /// Returns the name and the digest of every file, ordered by name.
+    pub fn iter_digests(&self) -> impl Iterator<Item = (&str, &str)> {
+        let digests = self.digests.iter();
+        digests.map(|(name, digest)| (name.as_str(), digest.as_str()))
+    }
 }
+
+/// A file as it was read: its content, and the place that messages name.
+pub(super) type ReadFile = (Arc<[u8]>, String);
 
 impl Recipe {
     /// Returns the names of the recipe's files, each with the key that contains it.
@@ -94,6 +102,12 @@ impl Recipe {
             .chain(table.map(|name| ("simhash.table", name)))
             .chain(self.yanyiwu.iter().flat_map(YanyiwuRecipe::named_files))
             .collect()
+    }
+
+    /// Returns `true` if the recipe has the contents of all files that it names, as [`Recipe::read_recipe`] and
+    /// [`Recipe::read_with_files`] read them. Only then can texts be analysed with it.
+    pub fn has_loaded_files(&self) -> bool {
+        self.file_names().is_empty() || self.files.loaded.is_some()
     }
 
     /// Returns the parsed contents of the recipe's files.
@@ -126,14 +140,20 @@ impl Recipe {
         }
     }
 
-    pub(super) fn load_files(&mut self, locate: &dyn Fn(&str, &str) -> PathBuf) -> Result<()> {
+    /// Reads the named files with `read`, which returns a file or the reason why there is none.
+    pub(super) fn load_files(
+        &mut self,
+        read: &dyn Fn(&str, &str) -> Result<ReadFile, String>,
+    ) -> Result<()> {
         let named: Vec<_> = self
             .file_names()
             .into_iter()
             .map(|(key, name)| (key, name.to_owned()))
             .collect();
         for (key, name) in &named {
-            let content = self.read_named_file(key, name, &locate(key, name))?;
+            let file =
+                read(key, name).map_err(|reason| self.recipe_error(format!("{key}: {reason}")))?;
+            let content = self.check_named_file(key, name, file)?;
             self.files.contents.insert(name.clone(), content);
         }
         if !named.is_empty() {
@@ -142,25 +162,21 @@ impl Recipe {
         Ok(())
     }
 
-    fn read_named_file(
+    fn check_named_file(
         &mut self,
         key: &str,
         name: &str,
-        path: &std::path::Path,
+        (content, place): ReadFile,
     ) -> Result<Arc<[u8]>> {
-        let content = std::fs::read(path).map_err(|cause| {
-            self.recipe_error(format!("{key}: cannot read {}: {cause}", path.display()))
-        })?;
         let digest = format!("{:032x}", hash::hash_bytes(DIGEST_DOMAIN, &content));
         match self.files.digests.get(name) {
             Some(said) if *said != digest => Err(self.recipe_error(format!(
-                "{key}: {} has the digest {digest}, but [files] says {said}: it is not the file of \
-                 the recipe",
-                path.display()
+                "{key}: {place} has the digest {digest}, but [files] says {said}: it is not the \
+                 file of the recipe"
             ))),
             _ => {
                 self.files.digests.insert(name.to_owned(), digest);
-                Ok(content.into())
+                Ok(content)
             }
         }
     }

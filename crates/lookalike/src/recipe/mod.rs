@@ -12,12 +12,14 @@ mod files;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::hash;
 
+use files::ReadFile;
 pub use files::RecipeFiles;
 pub(crate) use files::{LoadedFiles, UserWord};
 
@@ -943,8 +945,46 @@ impl Recipe {
         text: &str,
         locate: &dyn Fn(&str, &str) -> std::path::PathBuf,
     ) -> Result<Self> {
+        Self::read_by(text, &|key, name| {
+            let path = locate(key, name);
+            let place = path.display().to_string();
+            match std::fs::read(&path) {
+                Ok(content) => Ok((content.into(), place)),
+                Err(cause) => Err(format!("cannot read {place}: {cause}")),
+            }
+        })
+    }
+
+    /// Reads a TOML document like [`read_recipe`](Self::read_recipe), with the contents of its files from
+    /// memory. `find` returns the content of the file with a name.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use lookalike::Recipe;
+    ///
+    /// let toml = Recipe::built_in("words-1")?
+    ///     .to_toml()
+    ///     .replace("[simhash]", "[filter]\nstopwords = \"mine.txt\"\n\n[simhash]");
+    /// let mine: Arc<[u8]> = Arc::from(&b"the\nof\n"[..]);
+    /// let recipe = Recipe::read_with_files(&toml, &|name| (name == "mine.txt").then(|| mine.clone()))?;
+    /// assert!(recipe.has_loaded_files());
+    /// assert_ne!(recipe.recipe_id(), Recipe::built_in("words-1")?.recipe_id());
+    /// # Ok::<_, lookalike::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`read_recipe`](Self::read_recipe), and if `find` does not have a file that the recipe names.
+    pub fn read_with_files(text: &str, find: &dyn Fn(&str) -> Option<Arc<[u8]>>) -> Result<Self> {
+        Self::read_by(text, &|_, name| match find(name) {
+            Some(content) => Ok((content, format!("'{name}'"))),
+            None => Err(format!("the file '{name}' is missing")),
+        })
+    }
+
+    fn read_by(text: &str, read: &dyn Fn(&str, &str) -> Result<ReadFile, String>) -> Result<Self> {
         let mut recipe = Self::parse_toml(text)?.without_stray_files()?;
-        recipe.load_files(locate)?;
+        recipe.load_files(read)?;
         Ok(recipe)
     }
 
@@ -1162,6 +1202,33 @@ mod tests {
             .parse()
             .unwrap();
         assert_eq!(unseeded, Recipe::built_in("datasketch-legacy").unwrap());
+    }
+
+    /// A recipe is the same whether its files are read from a directory or from memory, and a wrong or missing
+    /// file is named.
+    #[test]
+    fn files_are_read_from_memory_as_from_a_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mine.txt"), "一\n").unwrap();
+        let toml = Recipe::built_in("words-1").unwrap().to_toml();
+        let toml = format!("{toml}\n[filter]\nstopwords = \"mine.txt\"\n");
+        let read = |toml: &str, content: &'static str| {
+            let content: Arc<[u8]> = content.as_bytes().into();
+            Recipe::read_with_files(toml, &|name| (name == "mine.txt").then(|| content.clone()))
+        };
+        let from_directory = Recipe::read_in_directory(&toml, folder.path()).unwrap();
+        let from_memory = read(&toml, "一\n").unwrap();
+        assert_eq!(from_memory, from_directory);
+        assert_eq!(from_memory.recipe_id(), from_directory.recipe_id());
+        let digests: Vec<_> = from_memory.files.iter_digests().collect();
+        assert_eq!((digests.len(), digests[0].0), (1, "mine.txt"));
+        let wrong = read(&from_memory.to_toml(), "二\n").unwrap_err();
+        let said = format!("but [files] says {}", digests[0].1);
+        assert!(wrong.to_string().contains(&said), "{wrong}");
+        let missing = toml.replace("mine.txt", "other.txt");
+        let missing = read(&missing, "一\n").unwrap_err().to_string();
+        let said = "filter.stopwords: the file 'other.txt' is missing";
+        assert!(missing.contains(said), "{missing}");
     }
 
     #[test]

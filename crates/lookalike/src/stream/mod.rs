@@ -67,7 +67,7 @@ use crate::plan::MatchPlan;
 use crate::recipe::Recipe;
 use crate::similarity::StepBudget;
 use crate::similarity::{PairPredicate, Route, SketchRef};
-use crate::text::AnalysisScratch;
+use crate::text::{AnalysisScratch, TextState};
 use crate::types::{Distance, DocId, Similarity};
 use buckets::StreamBuckets;
 use keys::StreamKeys;
@@ -436,6 +436,39 @@ impl StreamMatcher {
             .found_match())
     }
 
+    /// Returns up to `limit` kept documents that match, without the one at `without`: the most similar first, and
+    /// of equally similar ones the earliest first. The first is that of [`check_without`](Self::check_without).
+    ///
+    /// Every candidate is verified, so the cost does not depend on `limit`.
+    ///
+    /// # Errors
+    /// Fails as [`find_match`](Self::find_match) does.
+    pub fn find_matches(
+        &self,
+        document: &SketchedDocument,
+        arrival: &ArrivalTime,
+        without: Option<DocumentSlot>,
+        limit: usize,
+        texts: &dyn StreamTexts,
+    ) -> Result<Vec<KeptMatch>> {
+        if document.text_state() == TextState::Empty {
+            return Ok(Vec::new());
+        }
+        let probed = self.keys.probe_keys(document);
+        let mut candidates = self.candidates(document, arrival, &probed)?;
+        candidates.retain(|candidate| Some(candidate.slot) != without);
+        let mut matches = Vec::new();
+        self.verify_within_limit(document, candidates, texts, 0, &mut |found| {
+            matches.push(found)
+        })?;
+        matches.sort_unstable_by(|one, other| {
+            let by_similarity = other.similarity.get().total_cmp(&one.similarity.get());
+            by_similarity.then(one.order.cmp(&other.order))
+        });
+        matches.truncate(limit);
+        Ok(matches)
+    }
+
     /// Verifies candidates within the step limit. Returns the best match, and the steps taken, to which those
     /// of the check before are added.
     fn best_match(
@@ -445,25 +478,41 @@ impl StreamMatcher {
         texts: &dyn StreamTexts,
         steps_before: u64,
     ) -> Result<(Option<KeptMatch>, u64)> {
-        let mut budget = StepBudget::new(match self.plan.sequence_measure() {
-            Some(_) => self.step_limit.saturating_sub(steps_before),
-            None => u64::MAX,
-        });
-        let best = self.find_best(document, candidates, texts, &mut budget);
-        let steps = budget.taken();
-        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
-        Ok((best?, steps_before.saturating_add(steps)))
+        let mut best: Option<KeptMatch> = None;
+        let mut visit = |found| best = better_match(best, Some(found));
+        let steps =
+            self.verify_within_limit(document, candidates, texts, steps_before, &mut visit)?;
+        Ok((best, steps_before.saturating_add(steps)))
     }
 
-    fn find_best(
+    /// Verifies candidates within the step limit, of which a check before took `steps_before`. Calls `visit`
+    /// with every match, and returns the steps taken.
+    fn verify_within_limit(
         &self,
         document: &SketchedDocument,
         candidates: Vec<CandidateDocument>,
         texts: &dyn StreamTexts,
-        budget: &mut StepBudget,
-    ) -> Result<Option<KeptMatch>> {
+        steps_before: u64,
+        visit: &mut dyn FnMut(KeptMatch),
+    ) -> Result<u64> {
+        let mut budget = StepBudget::new(match self.plan.sequence_measure() {
+            Some(_) => self.step_limit.saturating_sub(steps_before),
+            None => u64::MAX,
+        });
+        let verified = self.verify_candidates(document, candidates, texts, (&mut budget, visit));
+        let steps = budget.taken();
+        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
+        verified.map(|()| steps)
+    }
+
+    fn verify_candidates(
+        &self,
+        document: &SketchedDocument,
+        candidates: Vec<CandidateDocument>,
+        texts: &dyn StreamTexts,
+        (budget, visit): (&mut StepBudget, &mut dyn FnMut(KeptMatch)),
+    ) -> Result<()> {
         let new = self.inputs.inputs_of_new(document);
-        let mut best: Option<KeptMatch> = None;
         for candidate in candidates {
             let (section, at) = self.partitions.locate_number(candidate.number);
             let in_kept = section.sketch_at(at);
@@ -480,15 +529,16 @@ impl StreamMatcher {
                 (in_kept, &kept),
                 budget,
             )?;
-            let found = similarity.map(|similarity| KeptMatch {
-                slot: candidate.slot,
-                order: candidate.order,
-                similarity,
-                route: candidate.route,
-            });
-            best = better_match(best, found);
+            if let Some(similarity) = similarity {
+                visit(KeptMatch {
+                    slot: candidate.slot,
+                    order: candidate.order,
+                    similarity,
+                    route: candidate.route,
+                });
+            }
         }
-        Ok(best)
+        Ok(())
     }
 
     fn pair_predicate(&self) -> PairPredicate<'_> {

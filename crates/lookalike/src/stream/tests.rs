@@ -419,6 +419,21 @@ impl Model {
         (time, self.newest.max(time).min(now + self.skew))
     }
 
+    /// Returns the orders and similarities of all kept documents that match, the most similar first and then
+    /// the earliest.
+    fn all_matches(&self, text: &str, stated: Option<i64>, now: i64) -> Vec<(u64, f64)> {
+        let (time, clock) = self.arrival(stated, now);
+        let tokens = self.analyzer.list_tokens(text);
+        let reached = self.kept.iter().filter(|kept| {
+            (kept.time - time).abs() <= self.width && kept.time >= clock - self.width
+        });
+        let mut matches: Vec<_> = reached
+            .filter_map(|kept| Some((kept.order, self.similarity(kept, text, &tokens)?)))
+            .collect();
+        matches.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        matches
+    }
+
     fn best(&self, text: &str, stated: Option<i64>, now: i64) -> Option<(usize, f64)> {
         let (time, clock) = self.arrival(stated, now);
         let tokens = self.analyzer.list_tokens(text);
@@ -567,6 +582,13 @@ proptest! {
                     let expected = model.best(&texts[text], Some(stated), now);
                     let expected = expected.map(|(at, share)| (model.kept[at].order, share));
                     prop_assert_eq!(found.map(|(order, share, _)| (order, share)), expected);
+                    let expected = model.all_matches(&texts[text], Some(stated), now);
+                    for limit in [0, 1, 2, 3, 100] {
+                        let found = stream.matcher.find_matches(&document, &arrival, None, limit, &stream.kept);
+                        let found = found.unwrap().into_iter();
+                        let found: Vec<_> = found.map(|it| (it.order, it.similarity.get())).collect();
+                        prop_assert_eq!(&found[..], &expected[..limit.min(expected.len())]);
+                    }
                 }
                 Step::Delete { place } => {
                     if place < model.kept.len() {
