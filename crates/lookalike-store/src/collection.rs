@@ -11,8 +11,8 @@ use parking_lot::RwLockReadGuard;
 
 use crate::disk::Disk;
 use crate::document::{
-    DocumentCluster, DocumentContent, InsertAnswer, KnownDocument, NewDocument, PendingInsert,
-    StoredDocument, shorten_id,
+    ClusterPreference, DocumentCluster, DocumentContent, InsertAnswer, KnownDocument, NewDocument,
+    PendingInsert, PreferredDocument, StoredDocument, shorten_id,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::fair_lock::{FairLock, WriteGuard};
@@ -553,6 +553,43 @@ impl Collection {
         Ok(page)
     }
 
+    /// Returns the document that a preference puts first in the cluster whose representative has the given
+    /// id, the earliest of equally preferred ones. It compares the representative and the newest duplicates, up
+    /// to the limits of the preference. Returns `None` if there is no such cluster. Verdicts do not depend on
+    /// it.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn find_preferred(
+        &self,
+        id: &str,
+        preference: &ClusterPreference<'_>,
+    ) -> Result<Option<PreferredDocument>> {
+        let state = self.read_state()?;
+        let now = (self.options.clock)();
+        let known = self.find_in_window(&state, id)?;
+        let Some((known, slot)) =
+            known.and_then(|known| state.document_slot(&known).map(|slot| (known, slot)))
+        else {
+            return Ok(None);
+        };
+        let mut best = PreferenceSearch::new(known);
+        let mut next = state.last_repeat_of(slot);
+        while next >= state.first_live_row() && next != 0 {
+            if best.is_exhausted(preference) {
+                return Ok(Some(best.finish_search(false)));
+            }
+            let Some((previous, found)) = read_member(&state, next)? else {
+                break;
+            };
+            if let Some(member) = found.filter(|member| !state.is_past_window(member, now)) {
+                best.offer_member(member, preference);
+            }
+            next = previous;
+        }
+        Ok(Some(best.finish_search(true)))
+    }
+
     /// Returns statistics of the collection.
     ///
     /// # Errors
@@ -791,6 +828,50 @@ impl Collection {
     }
 }
 
+/// A search for the preferred document of a cluster.
+struct PreferenceSearch {
+    best: KnownDocument,
+    considered: usize,
+    bytes: usize,
+}
+
+impl PreferenceSearch {
+    /// Begins with the representative.
+    fn new(kept: KnownDocument) -> Self {
+        Self {
+            bytes: kept.document.meta.as_ref().map_or(0, String::len),
+            best: kept,
+            considered: 1,
+        }
+    }
+
+    /// Returns `true` if no further document may be compared.
+    fn is_exhausted(&self, preference: &ClusterPreference<'_>) -> bool {
+        self.considered > preference.most_members || self.bytes > preference.most_bytes
+    }
+
+    /// Compares a duplicate with the best document so far. Of equally preferred ones the earlier wins.
+    fn offer_member(&mut self, member: KnownDocument, preference: &ClusterPreference<'_>) {
+        let meta = member.document.meta.as_deref();
+        self.considered += 1;
+        self.bytes += meta.map_or(0, str::len);
+        let by_meta = (preference.compare)(meta, self.best.document.meta.as_deref());
+        if by_meta.then(member.seq.cmp(&self.best.seq)).is_lt() {
+            self.best = member;
+        }
+    }
+
+    fn finish_search(self, is_complete: bool) -> PreferredDocument {
+        PreferredDocument {
+            answer: self.best.to_answer(false),
+            meta: self.best.document.meta,
+            considered: self.considered,
+            considered_bytes: self.bytes,
+            is_complete,
+        }
+    }
+}
+
 /// A page of clusters, and where the next page begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterPage {
@@ -911,6 +992,8 @@ fn whole_partitions(disk: &dyn Disk, manifest: &CollectionManifest) -> Result<Ve
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
     use crate::disk::DiskFolder;
 
@@ -944,6 +1027,75 @@ mod tests {
         assert!(insert(prepare("some text", None)).unwrap().again);
         for other in [prepare("other text", None), prepare("some text", Some("m"))] {
             assert_eq!(insert(other).unwrap_err().kind(), ErrorKind::Conflict);
+        }
+    }
+
+    /// The earliest of equally preferred documents wins, and limits leave out the oldest duplicates.
+    #[test]
+    fn preferred_documents_are_bounded_and_stable() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let collection =
+            Collection::create_empty(disk, &CollectionSettings::default(), options).unwrap();
+        for (id, meta) in [
+            ("a", Some("2")),
+            ("b", Some("9")),
+            ("c", Some("5")),
+            ("d", Some("5")),
+            ("e", None),
+        ] {
+            let document = NewDocument {
+                id: id.to_owned(),
+                content: DocumentContent::Text("one and the same text".to_owned()),
+                time: None,
+                meta: meta.map(str::to_owned),
+            };
+            let prepared = collection.prepare_document(document, &mut AnalysisScratch::default());
+            collection
+                .insert_documents(&[prepared.unwrap()])
+                .remove(0)
+                .unwrap();
+        }
+        let find = |most_members, most_bytes| {
+            let preference = ClusterPreference {
+                compare: &|a, b| b.cmp(&a),
+                most_members,
+                most_bytes,
+            };
+            let found = collection
+                .find_preferred("a", &preference)
+                .unwrap()
+                .unwrap();
+            (found.answer.id, found.considered, found.is_complete)
+        };
+        assert_eq!(find(100, 100), ("b".to_owned(), 5, true));
+        assert_eq!(find(4, 100), ("b".to_owned(), 5, true));
+        // The newest first: e, d, c.
+        assert_eq!(find(3, 100), ("c".to_owned(), 4, false));
+        assert_eq!(find(2, 100), ("d".to_owned(), 3, false));
+        assert_eq!(find(0, 100), ("a".to_owned(), 1, false));
+        assert_eq!(find(100, 1), ("d".to_owned(), 3, false));
+        assert_eq!(find(100, 0), ("a".to_owned(), 1, false));
+        let none = ClusterPreference {
+            compare: &|_, _| Ordering::Equal,
+            most_members: 9,
+            most_bytes: 9,
+        };
+        assert_eq!(
+            collection
+                .find_preferred("a", &none)
+                .unwrap()
+                .unwrap()
+                .answer
+                .id,
+            "a"
+        );
+        for id in ["b", "missing"] {
+            assert_eq!(collection.find_preferred(id, &none).unwrap(), None);
         }
     }
 }
