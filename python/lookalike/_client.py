@@ -144,18 +144,32 @@ class Collection:
         return self._client.call("DELETE", f"{self._path}/documents/{_quoted(id)}")
 
     def clusters(
-        self, *, after: Optional[str] = None, limit: Optional[int] = None, members: Optional[int] = None
+        self,
+        *,
+        after: Optional[str] = None,
+        limit: Optional[int] = None,
+        members: Optional[int] = None,
+        prefer: Optional[str] = None,
     ) -> Any:
-        """Returns a page of clusters; its ``next``, if present, is the ``after`` of the next page."""
-        query = {"after": after, "limit": limit, "members": members}
+        """Returns a page of clusters; its ``next``, if present, is the ``after`` of the next page.
+
+        With ``prefer``, ``"max:FIELD"`` or ``"min:FIELD"``, each has ``preferred``: the document with the
+        largest or smallest value of that field of ``meta``, of the representative and the 100 newest members."""
+        query = {"after": after, "limit": limit, "members": members, "prefer": prefer}
         return self._client.call("GET", _with_query(f"{self._path}/clusters", query))
 
     def cluster(
-        self, id: str, *, after: Optional[int] = None, members: Optional[int] = None
+        self,
+        id: str,
+        *,
+        after: Optional[int] = None,
+        members: Optional[int] = None,
+        prefer: Optional[str] = None,
     ) -> Any:
         """Returns a cluster by the id of its representative, with a page of its members, the newest first;
-        its ``next``, if present, is the ``after`` of the next page."""
-        query = {"after": after, "members": members}
+        its ``next``, if present, is the ``after`` of the next page. ``prefer`` is that of :meth:`clusters`,
+        of the representative and the 10,000 newest members."""
+        query = {"after": after, "members": members, "prefer": prefer}
         return self._client.call("GET", _with_query(f"{self._path}/clusters/{_quoted(id)}", query))
 
     def stats(self) -> Any:

@@ -56,6 +56,9 @@ def test_collection_life_cycle(service):
     assert news.stats()["kept"] == 2
     assert news.settings()["threshold"] == 0.75
     assert json.dumps(news.clusters())
+    best = news.clusters(prefer="max:quality")["clusters"][0]["preferred"]
+    assert best["document"]["id"] == "a" and best["value"] is None
+    assert news.cluster("a", prefer="min:quality")["preferred"]["complete"] is True
     news.check_and_insert({"id": "c", "text": "The ferry leaves at seven, nobody misses it!"})
     newest = news.cluster("a", members=1)
     assert [one["id"] for one in newest["members"]] == ["c"]

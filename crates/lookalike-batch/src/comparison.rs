@@ -2,7 +2,8 @@
 
 use lookalike::Recipe;
 use lookalike::compare::{AnalysisSteps, Comparison, ComparisonFigure, FeatureVote};
-use lookalike::sketch::TieBreaker;
+use lookalike::recipe::CompatScheme;
+use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
 use lookalike::text::LongSentence;
 use serde_json::{Value, json};
 
@@ -63,6 +64,22 @@ impl FingerprintShape {
     }
 }
 
+/// Values of the blocks of a fingerprint as the Java class's `subByDistance` lists them.
+pub struct JavaBlocks {
+    /// Value of every block, the lowest block first.
+    pub values: Vec<u128>,
+    /// Number of values, from the first on, that the class itself lists. It stops behind the highest 1.
+    pub reachable: usize,
+}
+
+impl JavaBlocks {
+    /// Returns the values as strings of decimal digits, because numbers of JSON are often read with 53 bits.
+    fn to_json(&self) -> Value {
+        let values: Vec<_> = self.values.iter().map(u128::to_string).collect();
+        json!({ "values": values, "listed_by_class": self.reachable })
+    }
+}
+
 /// Everything that is shown of a comparison.
 pub struct ComparisonCase<'a> {
     /// The recipe of both.
@@ -101,6 +118,20 @@ impl ComparisonCase<'_> {
         Some((self.compared.a.fingerprint?, self.compared.b.fingerprint?))
     }
 
+    /// Returns the values of the blocks of both fingerprints that the Java class's `subByDistance` lists. They
+    /// exist for the recipe `java-classic`, if both texts have a fingerprint.
+    pub fn java_blocks(&self) -> Option<[JavaBlocks; 2]> {
+        if self.recipe.scheme != Some(CompatScheme::JavaClassic) {
+            return None;
+        }
+        let (a, b) = self.fingerprints()?;
+        let shape = self.fingerprint_shape();
+        Some([a, b].map(|fingerprint| JavaBlocks {
+            values: java_block_values(fingerprint, shape.bits, shape.distance),
+            reachable: count_reachable_blocks(fingerprint, shape.bits, shape.distance),
+        }))
+    }
+
     /// Returns the rule by which sums become bits, in words.
     pub fn rule_of_sums(&self) -> &'static str {
         match self.compared.a.tie.or(self.compared.b.tie) {
@@ -119,7 +150,7 @@ impl ComparisonCase<'_> {
             .iter()
             .map(|figure| (figure_key(figure.name), figure_as_json(figure)))
             .collect();
-        json!({
+        let mut told = json!({
             "recipe": self.recipe.name,
             "recipe_id": self.recipe.recipe_id().to_string(),
             "a": self.side_as_json(&self.a, &self.compared.a),
@@ -132,7 +163,11 @@ impl ComparisonCase<'_> {
             "similarity": verdict.similarity,
             "why": verdict.why,
             "differences": diff_passages(&self.a.text, &self.b.text),
-        })
+        });
+        if let Some([a, b]) = self.java_blocks() {
+            told["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });
+        }
+        told
     }
 
     fn side_as_json(&self, side: &ComparedSide, steps: &AnalysisSteps) -> Value {

@@ -5,9 +5,12 @@ pub mod comparison;
 mod fingerprint_notation;
 pub mod index;
 pub mod match_options;
+pub mod rank_value;
 pub mod recipes;
 pub mod run;
+pub mod shingle_sets;
 pub mod text_diff;
 pub mod units;
+pub mod weighted_hashes;
 
 pub use fingerprint_notation::{FingerprintNotation, NO_FINGERPRINT};

@@ -1,5 +1,7 @@
 //! Documents as they are inserted, and the answers to them.
 
+use std::cmp::Ordering;
+
 use lookalike::similarity::Route;
 use lookalike::stream::{self, DocumentPreparer, Timestamp};
 use lookalike::text::AnalysisScratch;
@@ -250,4 +252,29 @@ pub struct DocumentCluster {
     pub members: Vec<InsertAnswer>,
     /// `true` if there are more.
     pub more: bool,
+}
+
+/// A preference among the documents of a cluster, and how much of the cluster is read for it.
+pub struct ClusterPreference<'a> {
+    /// Compares the metadata of two documents: `Less` if the first document is preferred.
+    pub compare: &'a dyn Fn(Option<&str>, Option<&str>) -> Ordering,
+    /// Largest number of duplicates that are compared with the representative, the newest ones.
+    pub most_members: usize,
+    /// Largest number of bytes of their metadata.
+    pub most_bytes: usize,
+}
+
+/// The preferred document of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreferredDocument {
+    /// The answer to it.
+    pub answer: InsertAnswer,
+    /// Its metadata.
+    pub meta: Option<String>,
+    /// Number of documents that were compared, the representative included.
+    pub considered: usize,
+    /// Bytes of the metadata that was compared.
+    pub considered_bytes: usize,
+    /// `true` if these are all documents of the cluster.
+    pub is_complete: bool,
 }

@@ -93,8 +93,9 @@ pub use collection::{
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
-    DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer, LONGEST_ID, LONGEST_META,
-    LONGEST_TEXT, NewDocument, PendingInsert, StoredDocument, StoredVerdict,
+    ClusterPreference, DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer,
+    LONGEST_ID, LONGEST_META, LONGEST_TEXT, NewDocument, PendingInsert, PreferredDocument,
+    StoredDocument, StoredVerdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use files::file_names::{

@@ -261,6 +261,8 @@ pub(super) fn write_index<C: FingerprintCode>(
     file: u64,
     codes: &[C],
 ) -> Result<(FileChecksum, u64)> {
+    let rows: u64 = kept.iter().map(|entry| entry.rows).sum();
+    HammingPlan::check_count(&manifest.plan, rows + codes.len() as u64)?;
     let others: u64 = kept.iter().map(|entry| entry.bytes).sum();
     let request = PlanRequest {
         count: codes.len() as u64,

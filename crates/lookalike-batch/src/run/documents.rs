@@ -1,6 +1,5 @@
 //! The properties of a run's documents that stay in memory, apart from their sketches.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use lookalike::{DocId, DocumentSketches};
@@ -10,6 +9,7 @@ use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, sho
 use super::ids::DocumentIds;
 use super::settings::{KeepOrder, RunSettings};
 use super::summary::MixedValues;
+use crate::rank_value::RankValue;
 
 /// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
 /// if the settings need it.
@@ -31,61 +31,6 @@ pub(super) struct ReadDocuments {
     pub(super) bad: Vec<BadRow>,
     /// Bytes of the rows, good and bad.
     pub(super) bytes: u64,
-}
-
-/// The value by which documents are ordered.
-#[derive(Debug, Clone, PartialEq)]
-enum RankValue {
-    /// Compared exactly, without rounding.
-    Integer(i64),
-    /// A number that is not an integer of 64 bits; never NaN.
-    Number(f64),
-    Text(Box<str>),
-    Missing,
-}
-
-impl RankValue {
-    /// Converts a number given by its digits. NaN counts as a missing value.
-    fn from_number(literal: &str, value: f64) -> Self {
-        match literal.parse() {
-            Ok(integer) => Self::Integer(integer),
-            Err(_) if value.is_nan() => Self::Missing,
-            Err(_) => Self::Number(value),
-        }
-    }
-
-    /// Compares two values; numbers come before texts.
-    fn compare_rank(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
-            (Self::Integer(a), Self::Number(b)) => compare_exactly(*a, *b),
-            (Self::Number(a), Self::Integer(b)) => compare_exactly(*b, *a).reverse(),
-            (Self::Number(a), Self::Number(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
-            (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Self::Integer(_) | Self::Number(_), Self::Text(_)) => Ordering::Less,
-            (Self::Text(_), Self::Integer(_) | Self::Number(_)) => Ordering::Greater,
-            (Self::Missing, _) | (_, Self::Missing) => Ordering::Equal,
-        }
-    }
-
-    fn is_missing(&self) -> bool {
-        *self == Self::Missing
-    }
-}
-
-/// Compares an integer with a double exactly, without rounding the integer. The double must not be NaN.
-fn compare_exactly(integer: i64, number: f64) -> Ordering {
-    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    if number >= BEYOND {
-        return Ordering::Less;
-    }
-    if number < -BEYOND {
-        return Ordering::Greater;
-    }
-    let whole = number.trunc();
-    let rest = number - whole;
-    let by_rest = || 0.0_f64.partial_cmp(&rest).unwrap_or(Ordering::Equal);
-    integer.cmp(&(whole as i64)).then_with(by_rest)
 }
 
 /// The extra fields that a run reads from every row, with their indices in `names`.
@@ -217,7 +162,8 @@ impl ReadDocuments {
             self.ids.push_id(id);
         }
         if let Some(at) = extra.rank {
-            self.ranks.push(rank_value(row.extra[at], extra.rank_is_id));
+            self.ranks
+                .push(RankValue::from_field(row.extra[at], extra.rank_is_id));
         }
         if extra.longest {
             let length = row.text.chars().count();
@@ -301,12 +247,7 @@ impl ReadDocuments {
                     &self.ranks[a.index() - given],
                     &self.ranks[b.index() - given],
                 );
-                let by_value = if descending {
-                    b.compare_rank(a)
-                } else {
-                    a.compare_rank(b)
-                };
-                a.is_missing().cmp(&b.is_missing()).then(by_value)
+                a.compare_preferred(b, descending)
             }
         };
         match keep {
@@ -316,24 +257,6 @@ impl ReadDocuments {
             KeepOrder::Min(_) => rest.sort_by(by_value(false)),
         }
         Some(order)
-    }
-}
-
-fn rank_value(value: FieldValue<'_>, always_text: bool) -> RankValue {
-    match value {
-        FieldValue::Missing | FieldValue::Null => RankValue::Missing,
-        FieldValue::Number { literal, .. } if always_text => {
-            RankValue::Text(shortest_digits(literal).into())
-        }
-        FieldValue::Number { literal, value } => RankValue::from_number(literal, value),
-        FieldValue::Text(text) if always_text => RankValue::Text(text.into()),
-        FieldValue::Text(text) if text.trim().is_empty() => RankValue::Missing,
-        // A CSV cell is text even if it contains a number.
-        FieldValue::Text(text) => match text.trim().parse() {
-            Ok(number) => RankValue::from_number(text.trim(), number),
-            Err(_) => RankValue::Text(text.into()),
-        },
-        FieldValue::Bool(truth) => RankValue::Integer(i64::from(truth)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `lookalike fingerprint`.
 
+mod by_hand;
+
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -17,6 +19,30 @@ use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
 use crate::output::format_count;
 
+/// Options about inputs, which documents on the command line do not have.
+const OTHER_OPTIONS: [&str; 20] = [
+    "inputs",
+    "output",
+    "digits",
+    "rejected",
+    "method",
+    "sentences",
+    "recipe",
+    "set",
+    "format",
+    "no_header",
+    "encoding",
+    "lossy",
+    "document_per_file",
+    "text",
+    "features",
+    "id",
+    "id_row",
+    "max_row",
+    "strict",
+    "threads",
+];
+
 /// Print one fingerprint or signature for every document
 ///
 /// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint has the
@@ -31,11 +57,51 @@ Examples:
   lookalike fingerprint posts.csv --text title,body --digits decimal -o fingerprints.parquet
   lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst
   lookalike fingerprint articles.jsonl --recipe 1e0ng --digits decimal
-  lookalike fingerprint tokens.jsonl --recipe datasketch-affine32 --features tokens")]
+  lookalike fingerprint tokens.jsonl --recipe datasketch-affine32 --features tokens
+  lookalike fingerprint --hashes 'CSDN=100101:4 blog=101011:5'
+  lookalike fingerprint --shingles 'S1=a d' --shingles 'S2=b d e' --permutation 'b e a d'")]
 pub(crate) struct FingerprintArgs {
     /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
-    #[arg(value_name = "IN", required = true)]
+    #[arg(value_name = "IN", required_unless_present_any = ["hashes", "shingles"])]
     pub(crate) inputs: Vec<PathBuf>,
+
+    /// Show SimHash by hand instead of reading inputs: one document as features with hashes and weights,
+    /// TOKEN=BITS:WEIGHT, separated by spaces; may be repeated
+    ///
+    /// Prints the votes, their sums and the fingerprint, with --json as one JSON object. The hashes of a
+    /// document have 1 to 128 binary digits, all the same number. A bit of the fingerprint is 1 if the sum of
+    /// its votes is above 0.
+    #[arg(
+        long,
+        value_name = "DOCUMENT",
+        conflicts_with_all = OTHER_OPTIONS,
+        help_heading = "By hand"
+    )]
+    pub(crate) hashes: Vec<String>,
+
+    /// Show MinHash by hand instead of reading inputs: one document as NAME=SHINGLE SHINGLE …; may be repeated
+    ///
+    /// Prints, for every --permutation, the table of shingles and documents with the minimum of every
+    /// document, and for every pair of documents the share of equal minima beside the Jaccard index; with
+    /// --json as one JSON object.
+    #[arg(
+        long,
+        value_name = "DOCUMENT",
+        requires = "permutation",
+        conflicts_with_all = OTHER_OPTIONS,
+        conflicts_with = "hashes",
+        help_heading = "By hand"
+    )]
+    pub(crate) shingles: Vec<String>,
+
+    /// Order of all shingles of --shingles, separated by spaces: one permutation; may be repeated
+    #[arg(
+        long,
+        value_name = "ORDER",
+        requires = "shingles",
+        help_heading = "By hand"
+    )]
+    pub(crate) permutation: Vec<String>,
 
     /// Table to write (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV on
     /// standard output
@@ -112,6 +178,12 @@ impl SketchMethod {
 }
 
 pub(crate) fn run_fingerprint(args: &FingerprintArgs) -> Result<CommandOutcome> {
+    if !args.hashes.is_empty() {
+        return by_hand::show_weighted_hashes(&args.hashes, args.running.json);
+    }
+    if !args.shingles.is_empty() {
+        return by_hand::show_permutations(&args.shingles, &args.permutation, args.running.json);
+    }
     let named = ("the table", args.output.as_deref());
     let recipe = Some(&*args.recipe);
     let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;

@@ -139,6 +139,87 @@ fn fingerprints_are_compared_without_texts() {
 }
 
 #[test]
+fn given_hashes_and_weights_show_every_step() {
+    let place = Place::new();
+    let shown = place.ok("compare --hashes CSDN=100101:4%20blog=101011:5 \
+         CSDN=100101:4%20blog=101011:3%20new=010011:1.5");
+    for line in [
+        "  CSDN       4  100101     4  -4  -4   4  -4   4\n",
+        "  new      1.5  010011   -1.5 1.5 -1.5 -1.5 1.5 1.5\n",
+        "Sums of the votes, from the highest bit; above 0 gives 1\n",
+        "  A       9    -9     1    -1     1     9\n",
+        "  B     5.5  -5.5  -2.5  -0.5   0.5   8.5\n",
+        "  A   1 01 0 11  2b\n  B   1 00 0 11  23\n",
+        "They match: they differ in 1 bit, at most the distance 3.\n",
+    ] {
+        assert!(shown.text().contains(line), "no {line} in {}", shown.text());
+    }
+    let json = place.ok("compare --json --hashes a=10011100:5 a=10011100:1 --distance 2");
+    let said: Value = serde_json::from_slice(&json.out).unwrap();
+    assert_eq!(
+        (&said["distance"], &said["match"]),
+        (&0.into(), &true.into())
+    );
+    assert_eq!(said["a"]["features"][0]["votes"][0], 5.0);
+    assert_eq!(said["b"]["bits"], "10011100");
+    for (line, said) in [
+        ("--hashes a=10:1 a=1:1", &["A have 2 bits", "B 1"][..]),
+        ("--hashes a=10:1 a=11:1", &["'a'", "10 in A", "11 in B"]),
+        ("--hashes a=10:1 b", &["B:", "'b'", "TOKEN=BITS:WEIGHT"]),
+        (
+            "--hashes a=10:1 a=10:1 --distance 2",
+            &["--distance is 2", "2 bits"],
+        ),
+        (
+            "--hashes a=10:1 a=10:1 --recipe words-1",
+            &["--hashes", "--recipe"],
+        ),
+        (
+            "--hashes a=10:1 a=10:1 --fingerprints",
+            &["--hashes", "--fingerprints"],
+        ),
+    ] {
+        place.refused(&format!("compare {line}"), said);
+    }
+}
+
+#[test]
+fn java_recipe_shows_the_values_of_its_blocks() {
+    let place = Place::new();
+    place.write("a.txt", "This is a test string for testing");
+    place.write("b.txt", "This is a test string for testing abcdef");
+    let line = "compare a.txt b.txt --recipe java-classic --method simhash";
+    let json = place.ok(&format!("{line} --json"));
+    let said: Value = serde_json::from_slice(&json.out).unwrap();
+    let blocks = &said["sub_by_distance"];
+    assert_eq!(
+        blocks["a"]["values"],
+        serde_json::json!(["4387", "14887", "2417", "45057"])
+    );
+    assert_eq!(blocks["a"]["listed_by_class"], 4);
+    let shown = place.ok(line);
+    let heading = "Values of subByDistance(3): 4 blocks from the lowest bits on";
+    assert!(shown.text().contains(heading), "{}", shown.text());
+    assert!(
+        shown.text().contains("  A    4387 14887  2417 45057\n"),
+        "{}",
+        shown.text()
+    );
+    let five = place.ok(&format!("{line} --distance 4 --json"));
+    let said: Value = serde_json::from_slice(&five.out).unwrap();
+    assert_eq!(
+        said["sub_by_distance"]["b"]["values"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    );
+    // Under other recipes, fingerprints are cut from the highest bit on.
+    let (_, said) = compared(CATS, "--method simhash");
+    assert!(said["sub_by_distance"].is_null());
+}
+
+#[test]
 fn votes_list_the_heaviest_features() {
     let long: Vec<_> = (0..3000).map(|word| format!("w{word}")).collect();
     let (_, said) = compared([&long.join(" "), "x"], "--recipe words-1");

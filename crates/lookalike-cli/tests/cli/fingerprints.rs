@@ -216,3 +216,83 @@ fn fingerprint_summaries_and_refusals() {
     let empty = place.run_with("fingerprint -", b"");
     assert_eq!((empty.code, empty.text()), (Some(0), "id\tfingerprint\n"));
 }
+
+#[test]
+fn hashes_on_the_command_line_show_every_step() {
+    let place = Place::new();
+    let shown = place.ok("fingerprint --hashes CSDN=100101:4%20blog=101011:5 --hashes x=01:2");
+    assert_eq!(
+        shown.text(),
+        "Features of 1: weight, hash, votes from the highest bit\n  \
+         CSDN       4  100101     4  -4  -4   4  -4   4\n  \
+         blog       5  101011     5  -5   5  -5   5   5\n\n\
+         Features of 2: weight, hash, votes from the highest bit\n  \
+         x       2  01    -2   2\n\n\
+         Sums of the votes, from the highest bit; above 0 gives 1\n  \
+         1       9    -9     1    -1     1     9\n  \
+         2      -2     2\n\n\
+         Fingerprints\n  1   101011  2b\n  2   01  1\n"
+    );
+    let json = place.ok("fingerprint --json --hashes a=10011100:5%20b=01110101:4");
+    let said: serde_json::Value = serde_json::from_slice(&json.out).unwrap();
+    let document = &said["documents"][0];
+    assert_eq!(
+        document["sums"].to_string(),
+        "[1.0,-1.0,-1.0,9.0,1.0,9.0,-9.0,-1.0]"
+    );
+    assert_eq!(
+        (&document["bits"], &document["fingerprint"]),
+        (&"10011100".into(), &"9c".into())
+    );
+    place.refused(
+        "fingerprint --hashes a=10:1 --hashes a=12:1",
+        &["--hashes, document 2", "'12' of 'a'"],
+    );
+    place.refused("fingerprint --hashes a=10:1 in.jsonl", &["--hashes", "IN"]);
+    place.refused(
+        "fingerprint --hashes a=10:1 -o out.tsv",
+        &["--hashes", "--output"],
+    );
+    place.refused(
+        "fingerprint --hashes a=10:1 --set ngram=2",
+        &["--hashes", "--set"],
+    );
+}
+
+#[test]
+fn permutations_show_the_minima_of_sets() {
+    let place = Place::new();
+    let sets =
+        "--shingles S1=a%20d --shingles S2=c --shingles S3=b%20d%20e --shingles S4=a%20c%20d";
+    let shown = place.ok(&format!(
+        "fingerprint {sets} --permutation b%20e%20a%20d%20c"
+    ));
+    for line in [
+        "           S1  S2  S3  S4\n  b        0   0   1   0\n",
+        "  minimum  a   c   b   a\n",
+        "  S1 S4  1 of 1  1.0000  0.6667\n",
+    ] {
+        assert!(shown.text().contains(line), "no {line} in {}", shown.text());
+    }
+    let json = place.ok(&format!(
+        "fingerprint {sets} --json --permutation b%20e%20a%20d%20c --permutation d%20c%20b%20a%20e"
+    ));
+    let said: serde_json::Value = serde_json::from_slice(&json.out).unwrap();
+    assert_eq!(
+        said["permutations"][1]["minima"].to_string(),
+        r#"["d","c","d","d"]"#
+    );
+    assert_eq!(said["pairs"][1]["equal_minima"], 1);
+    assert_eq!(said["pairs"][1]["estimate"], 0.5);
+    assert_eq!(said["pairs"][1]["jaccard"], 0.25);
+    place.refused(&format!("fingerprint {sets}"), &["--permutation"]);
+    place.refused("fingerprint --permutation a", &["--shingles"]);
+    place.refused(
+        &format!("fingerprint {sets} --permutation b%20e%20a%20d"),
+        &["lacks the shingle 'c'", "all 5 shingles"],
+    );
+    place.refused(
+        "fingerprint --shingles a --permutation a",
+        &["'a'", "NAME=SHINGLE"],
+    );
+}

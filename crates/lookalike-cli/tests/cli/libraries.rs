@@ -116,7 +116,14 @@ fn bare_fingerprints_in_every_width_and_plan() {
         place.write("codes.tsv", lines(&table));
         let expected = scan(&table, &table, distance);
         let halves = format!("{},{}", bits / 2, bits - bits / 2);
-        for plan in ["auto", "blocks", "permuted", "scan", &halves] {
+        for plan in [
+            "auto",
+            "blocks",
+            "permuted",
+            "scan",
+            "neighbourhoods",
+            &halves,
+        ] {
             let build = format!(
                 "index build lib codes.tsv --fingerprints --bits {bits} --distance {distance} \
                  --plan {plan} --force"
@@ -1163,6 +1170,34 @@ fn many_equal_fingerprints_and_queries() {
     assert_eq!(all.text().lines().count(), 1 + 20 * equal.lines().count());
     let last = format!("20\t{}\t0\n", equal.lines().count());
     assert!(all.text().ends_with(&last));
+}
+
+#[test]
+fn neighbourhoods_are_stored_for_small_indexes_only() {
+    let place = Place::new();
+    let table = planted(&mut Numbers::new(21), 10_001, 64);
+    place.write("most.tsv", lines(&table[..9_999]));
+    place.write("two.tsv", lines(&table[9_999..]));
+    place.write("one.tsv", lines(&table[9_999..10_000]));
+    place.write("all.tsv", lines(&table));
+    let build = "--fingerprints --plan neighbourhoods --distance 1";
+    let said = ["neighbourhoods", "at most 10000", "10001"];
+    place.refused(&format!("index build lib all.tsv {build}"), &said);
+    assert!(!place.has("lib"));
+    place.ok(&format!("index build lib most.tsv {build}"));
+    place.refused("index add lib two.tsv --fingerprints", &said);
+    assert_eq!(info(&place, "lib")["fingerprints"], 9_999);
+    place.ok("index add lib one.tsv --fingerprints");
+    place.ok("index verify lib");
+    let found = place.ok("search lib one.tsv --fingerprints");
+    assert_eq!(
+        rows(found.text()),
+        scan(&table[9_999..10_000].to_vec(), &table[..10_000].to_vec(), 1)
+    );
+    let shown = place.ok("index plan --count 10000 --plan neighbourhoods");
+    let chosen = "neighbourhoods (direct keys of 20 bits, packed)  <- this one";
+    assert!(shown.text().contains(chosen), "{}", shown.text());
+    place.refused("index plan --count 10001 --plan neighbourhoods", &said);
 }
 
 #[test]

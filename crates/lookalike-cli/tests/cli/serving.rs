@@ -464,6 +464,116 @@ fn clusters_are_listed_by_pages() {
     }
 }
 
+/// The preferred document is the best by a field of `meta`, whatever the verdicts are.
+#[test]
+fn clusters_show_the_preferred_version() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let path = "/v1/collections/a";
+    let mut numbers = Numbers::new(6);
+    let (first, second) = (numbers.text(20), numbers.text(20));
+    let insert = |id: &str, text: &str, meta: Value| {
+        let sent = json!({ "id": id, "text": text, "meta": meta });
+        service.post(&format!("{path}/documents"), &sent);
+    };
+    for (id, meta) in [
+        ("kept", json!({ "quality": 2, "name": "b" })),
+        ("low", json!({ "quality": -1.5, "name": "c" })),
+        (
+            "best",
+            json!({ "quality": 9_007_199_254_740_993_u64, "at": { "quality": 1 } }),
+        ),
+        (
+            "rounded",
+            json!({ "quality": 9_007_199_254_740_992_u64, "name": "" }),
+        ),
+        ("same", json!({ "quality": "9007199254740993" })),
+        ("none", json!([{ "quality": 1e300 }])),
+    ] {
+        insert(id, &first, meta);
+    }
+    for id in ["plain-1", "plain-2"] {
+        insert(id, &second, json!({ "quality": null }));
+    }
+    let before = service.get(&format!("{path}/clusters")).json();
+    let preferred = |query: &str| {
+        let page = service.get(&format!("{path}/clusters?{query}")).json();
+        let ids: Vec<_> = page["clusters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| {
+                it["preferred"]["document"]["id"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        ids.join(" ")
+    };
+    for (query, ids) in [
+        ("prefer=max:quality", "best plain-1"),
+        ("prefer=min:quality", "low plain-1"),
+        ("prefer=max:name", "low plain-1"),
+        ("prefer=min:name", "kept plain-1"),
+        ("prefer=max:nothing&members=1", "kept plain-1"),
+        ("prefer=max:at", "kept plain-1"),
+        ("prefer=max:at.quality", "kept plain-1"),
+    ] {
+        assert_eq!(preferred(query), ids, "{query}");
+    }
+    let one = service.get(&format!(
+        "{path}/clusters/kept?prefer=max:quality&members=1"
+    ));
+    let one = one.json();
+    assert_eq!(one["kept"]["id"], "kept");
+    let best = &one["preferred"];
+    assert_eq!(best["document"]["verdict"], "duplicate");
+    assert_eq!(best["document"]["of"], "kept");
+    assert_eq!(best["value"], json!(9_007_199_254_740_993_u64));
+    assert_eq!(
+        (&best["considered"], &best["complete"]),
+        (&json!(6), &json!(true))
+    );
+    let plain = service.get(&format!("{path}/clusters/plain-1?prefer=max:quality"));
+    assert_eq!(plain.json()["preferred"]["value"], Value::Null);
+    // The representative stays what it was, and nothing is preferred unless it is asked for.
+    assert_eq!(service.get(&format!("{path}/clusters")).json(), before);
+    assert!(before["clusters"][0].get("preferred").is_none());
+    // A page compares the 100 newest members.
+    for number in 0..100 {
+        insert(&format!("more-{number}"), &first, json!({ "quality": 3 }));
+    }
+    let page = service
+        .get(&format!("{path}/clusters?prefer=max:quality"))
+        .json();
+    let found = &page["clusters"][0]["preferred"];
+    assert_eq!(found["document"]["id"], "more-0");
+    assert_eq!(
+        (&found["considered"], &found["complete"]),
+        (&json!(101), &json!(false))
+    );
+    let one = service.get(&format!("{path}/clusters/kept?prefer=max:quality"));
+    assert_eq!(one.json()["preferred"]["document"]["id"], "best");
+    service.delete(&format!("{path}/documents/best"));
+    let one = service.get(&format!("{path}/clusters/kept?prefer=max:quality"));
+    assert_eq!(one.json()["preferred"]["document"]["id"], "same");
+    let long = format!("prefer=max:{}", "f".repeat(257));
+    for query in [
+        "prefer=quality",
+        "prefer=max:",
+        "prefer=first",
+        "prefer=",
+        &long,
+    ] {
+        for place in ["clusters", "clusters/kept"] {
+            let refused = service.get(&format!("{path}/{place}?{query}"));
+            assert_eq!(refused.problem(), (400, "bad_request".into()), "{query}");
+        }
+    }
+}
+
 #[test]
 fn expired_documents_are_not_found() {
     let place = Place::new();

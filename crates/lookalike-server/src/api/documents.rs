@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
-use lookalike_store::Error;
+use lookalike_store::{ClusterPreference, DocumentCluster, Error, PreferredDocument};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
@@ -18,6 +18,7 @@ use crate::api::router::{ApiRequest, ApiResult};
 use crate::api::stream::{DocumentStream, StreamTask, check_room};
 use crate::collections::open_collection::OpenCollection;
 use crate::json::documents::DocumentJson;
+use crate::json::preference::ClusterPreferenceRule;
 use crate::json::verdicts::{ClusterJson, MatchesJson, VerdictJson};
 
 /// Longest document, in bytes, that is compared on the request thread, because waking another thread would
@@ -30,6 +31,13 @@ pub(crate) const CLUSTERS_ON_PAGE: (usize, usize) = (100, 1000);
 /// Members listed per cluster, default and maximum: on a page of clusters, and for a single cluster.
 pub(crate) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
 pub(crate) const MEMBERS: (usize, usize) = (1000, 100_000);
+
+/// Newest members per cluster that are compared for `prefer`: on a page of clusters, and for a single cluster.
+pub(crate) const COMPARED_ON_PAGE: usize = 100;
+pub(crate) const COMPARED: usize = 10_000;
+
+/// Bytes of `meta` that are compared for one answer with `prefer`, of the representatives excepted.
+const COMPARED_BYTES: usize = 16 << 20;
 
 /// Checks and inserts documents.
 pub(crate) async fn insert_documents(api_request: ApiRequest) -> ApiResult {
@@ -213,12 +221,13 @@ impl FromStr for PageCursor {
 /// Returns a page of clusters.
 pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     let open = api_request.open_collection()?;
-    let known = ["after", "limit", "members"];
+    let known = ["after", "limit", "members", "prefer"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let after: Option<PageCursor> =
         parameters.get_parameter("after", "the `next` of the page before")?;
     let count = parameters.count_parameter("limit", CLUSTERS_ON_PAGE.0, CLUSTERS_ON_PAGE.1)?;
     let members = parameters.count_parameter("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
+    let prefer = preference_parameter(&parameters)?;
     if count * members > MEMBERS.1 {
         let detail = format!(
             "{count} clusters with {members} members each can exceed the limit of {} members per \
@@ -232,8 +241,10 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
         let page = open.collection.list_clusters(after, count, members);
         let page = page.map_err(|it| open.to_problem(it))?;
         let next = page.next.filter(|_| page.clusters.len() == count);
+        let preferred =
+            find_all_preferred(&open, &page.clusters, prefer.as_ref(), COMPARED_ON_PAGE)?;
         let page = ClusterPageJson {
-            clusters: page.clusters.iter().map(ClusterJson::from).collect(),
+            clusters: clusters_as_json(&page.clusters, prefer.as_ref(), &preferred),
             next: next.map(|slot| format!("{}-{}", slot.partition, slot.index)),
         };
         Ok(responses::json_text(&page))
@@ -241,21 +252,79 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     .await
 }
 
+/// Reads the parameter `prefer`.
+fn preference_parameter(
+    parameters: &QueryParameters<'_>,
+) -> Result<Option<ClusterPreferenceRule>, ApiProblem> {
+    parameters.get_parameter("prefer", &ClusterPreferenceRule::describe_form())
+}
+
+/// Returns the preferred document of every cluster; an empty list if there is no preference. All clusters
+/// share one budget of bytes.
+fn find_all_preferred(
+    open: &OpenCollection,
+    clusters: &[DocumentCluster],
+    prefer: Option<&ClusterPreferenceRule>,
+    most_members: usize,
+) -> Result<Vec<Option<PreferredDocument>>, ApiProblem> {
+    let Some(rule) = prefer else {
+        return Ok(Vec::new());
+    };
+    let mut left = COMPARED_BYTES;
+    let mut all = Vec::with_capacity(clusters.len());
+    for cluster in clusters {
+        let preference = ClusterPreference {
+            compare: &|a, b| rule.compare_metas(a, b),
+            most_members,
+            most_bytes: left,
+        };
+        let found = open
+            .collection
+            .find_preferred(&cluster.kept.id, &preference);
+        let found = found.map_err(|it| open.to_problem(it))?;
+        let used = found.as_ref().map_or(0, |it| it.considered_bytes);
+        left = left.saturating_sub(used);
+        all.push(found);
+    }
+    Ok(all)
+}
+
+fn clusters_as_json<'a>(
+    clusters: &'a [DocumentCluster],
+    prefer: Option<&ClusterPreferenceRule>,
+    preferred: &'a [Option<PreferredDocument>],
+) -> Vec<ClusterJson<'a>> {
+    let all = clusters.iter().map(ClusterJson::from);
+    match prefer {
+        None => all.collect(),
+        Some(rule) => all
+            .zip(preferred)
+            .map(|(cluster, found)| cluster.with_preferred(rule, found.as_ref()))
+            .collect(),
+    }
+}
+
 /// Returns one cluster.
 pub(crate) async fn get_cluster(api_request: ApiRequest) -> ApiResult {
     let open = api_request.open_collection()?;
     let id = api_request.path_part("id");
-    let parameters =
-        QueryParameters::parse_query(api_request.query.as_deref(), &["after", "members"])?;
+    let known = ["after", "members", "prefer"];
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
     let after: Option<u64> =
         parameters.get_parameter("after", "the `next` of the answer before")?;
     let members = parameters.count_parameter("members", MEMBERS.0, MEMBERS.1)?;
+    let prefer = preference_parameter(&parameters)?;
     responses::long_answer(api_request.service, api_request.client, move || match open
         .collection
         .find_cluster(&id, after, members)
         .map_err(|it| open.to_problem(it))?
     {
-        Some(cluster) => Ok(responses::json_text(&ClusterJson::from(&cluster))),
+        Some(cluster) => {
+            let clusters = [cluster];
+            let preferred = find_all_preferred(&open, &clusters, prefer.as_ref(), COMPARED)?;
+            let told = clusters_as_json(&clusters, prefer.as_ref(), &preferred);
+            Ok(responses::json_text(&told[0]))
+        }
         None => {
             let shown = shorten_text(&id);
             let detail =

@@ -8,7 +8,9 @@ use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
-use crate::api::documents::{CLUSTERS_ON_PAGE, MAX_MATCHES, MEMBERS, MEMBERS_ON_PAGE};
+use crate::api::documents::{
+    CLUSTERS_ON_PAGE, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS, MEMBERS_ON_PAGE,
+};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS};
@@ -232,6 +234,9 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     });
     let count = |(usual, most): (usize, usize)| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
     let in_query = call.parameters.iter().map(|name| {
+        if *name == "prefer" {
+            return preference_parameter(call);
+        }
         let (schema, about) = match (*name, call.name) {
             ("after", "get_cluster") => (
                 json!({ "type": "integer", "minimum": 0 }),
@@ -262,6 +267,25 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
         json!({ "name": name, "in": "query", "description": about, "schema": schema })
     });
     in_path.chain(in_query).collect()
+}
+
+/// Returns the parameter that asks for the preferred document of clusters.
+fn preference_parameter(call: &ApiCall) -> Value {
+    let compared = match call.name {
+        "list_clusters" => COMPARED_ON_PAGE,
+        _ => COMPARED,
+    };
+    json!({
+        "name": "prefer",
+        "in": "query",
+        "schema": { "type": "string", "pattern": "^(max|min):.+$" },
+        "description": format!(
+            "`max:FIELD` or `min:FIELD`: each cluster then has `preferred`, the document with the largest or \
+             smallest value of this top-level field of `meta`, of the representative and the {compared} newest \
+             members. Values are ordered as by `--keep max:`; documents without the field come last, and of \
+             equal ones the earliest is preferred. Verdicts do not depend on it."
+        ),
+    })
 }
 
 /// Returns the schema of the name of a collection, recipe or snapshot.
@@ -402,7 +426,27 @@ fn all_schemas() -> Value {
             "more": flag,
             "next": { "type": ["integer", "null"], "description": "Value of `after` for the next \
                 members." },
+            "preferred": schema_reference("PreferredDocument"),
         })),
+        "PreferredDocument": {
+            "type": "object",
+            "required": ["document", "value", "considered", "complete"],
+            "description": "The document of the cluster that `prefer` asks for; only with `prefer`, and not if \
+                the cluster has gone meanwhile.",
+            "properties": {
+                "document": schema_reference("Verdict"),
+                "value": { "description": "Value of the field in its `meta`; null if it has none." },
+                "considered": {
+                    "type": "integer", "minimum": 1,
+                    "description": "Number of documents that were compared.",
+                },
+                "complete": {
+                    "type": "boolean",
+                    "description": "Whether these are all documents of the cluster. An answer compares at most \
+                        16 MiB of `meta`.",
+                },
+            },
+        },
         "ClusterPage": object_schema(&["clusters", "next"], json!({
             "clusters": list_schema(schema_reference("Cluster")),
             "next": { "type": ["string", "null"] },

@@ -137,10 +137,10 @@ pub(crate) static CALLS: [ApiCall; 28] = calls! {
         takes None, with [], gives 204 None, documents::delete_document;
     "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
         "list the clusters with more than one document",
-        takes None, with ["after", "limit", "members"], gives 200 Some("ClusterPage"), documents::list_clusters;
+        takes None, with ["after", "limit", "members", "prefer"], gives 200 Some("ClusterPage"), documents::list_clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
-        takes None, with ["after", "members"], gives 200 Some("Cluster"), documents::get_cluster;
+        takes None, with ["after", "members", "prefer"], gives 200 Some("Cluster"), documents::get_cluster;
     "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
         collection",
         takes None, with [], gives 200 Some("CollectionStats"), collections::collection_stats;

@@ -1,9 +1,13 @@
 //! Verdicts, refusals in their place, and clusters.
 
-use lookalike_store::{DocumentCluster, DuplicateEvidence, InsertAnswer, StoredVerdict};
+use lookalike_store::{
+    DocumentCluster, DuplicateEvidence, InsertAnswer, PreferredDocument, StoredVerdict,
+};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::documents::stated_id;
+use super::preference::ClusterPreferenceRule;
 use crate::api::problem::ProblemJson;
 
 /// The verdict on a document. For a query without an id, `id` is null, and so is
@@ -88,6 +92,36 @@ pub(crate) struct ClusterJson<'a> {
     more: bool,
     /// Value of `after` for the next page; null at the end.
     next: Option<u64>,
+    /// Only if the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preferred: Option<PreferredJson<'a>>,
+}
+
+/// The preferred document of a cluster.
+#[derive(Serialize)]
+struct PreferredJson<'a> {
+    document: VerdictJson<'a>,
+    /// Value of the field as it stands in the document's `meta`; null if it has none.
+    value: Option<Box<RawValue>>,
+    considered: usize,
+    complete: bool,
+}
+
+impl<'a> ClusterJson<'a> {
+    /// Adds the preferred document of the cluster.
+    pub(crate) fn with_preferred(
+        self,
+        rule: &ClusterPreferenceRule,
+        preferred: Option<&'a PreferredDocument>,
+    ) -> Self {
+        let preferred = preferred.map(|it| PreferredJson {
+            document: VerdictJson::from(&it.answer),
+            value: rule.find_value(it.meta.as_deref()).map(ToOwned::to_owned),
+            considered: it.considered,
+            complete: it.is_complete,
+        });
+        Self { preferred, ..self }
+    }
 }
 
 impl<'a> From<&'a DocumentCluster> for ClusterJson<'a> {
@@ -102,6 +136,7 @@ impl<'a> From<&'a DocumentCluster> for ClusterJson<'a> {
                 .last()
                 .filter(|_| cluster.more)
                 .and_then(|last| last.seq),
+            preferred: None,
         }
     }
 }

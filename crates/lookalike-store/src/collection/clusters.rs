@@ -93,7 +93,11 @@ impl Collection {
         Ok(page)
     }
 
-    fn cluster_reader<'a>(&self, state: &'a CollectionState, most: usize) -> ClusterReader<'a> {
+    pub(super) fn cluster_reader<'a>(
+        &self,
+        state: &'a CollectionState,
+        most: usize,
+    ) -> ClusterReader<'a> {
         ClusterReader {
             state,
             now: (self.options.clock)(),
@@ -104,7 +108,7 @@ impl Collection {
 
 /// Reads clusters as they are at one moment. Leaves out documents that are past the window, if the window
 /// follows the wall clock.
-struct ClusterReader<'a> {
+pub(super) struct ClusterReader<'a> {
     state: &'a CollectionState,
     now: Timestamp,
     /// Largest number of members that are returned.
@@ -127,7 +131,7 @@ impl ClusterReader<'_> {
         from: Option<u64>,
     ) -> Result<Option<DocumentCluster>> {
         let slot = self.state.document_slot(kept);
-        let Some(slot) = slot.filter(|_| !self.state.is_past_window(kept, self.now)) else {
+        let Some(slot) = slot.filter(|_| !self.is_past_window(kept)) else {
             return Ok(None);
         };
         let mut members = Vec::new();
@@ -136,7 +140,7 @@ impl ClusterReader<'_> {
             let Some((previous, found)) = self.read_member(next)? else {
                 break;
             };
-            let found = found.filter(|member| !self.state.is_past_window(member, self.now));
+            let found = found.filter(|member| !self.is_past_window(member));
             members.extend(found.map(|member| member.to_answer(false)));
             next = previous;
         }
@@ -149,8 +153,13 @@ impl ClusterReader<'_> {
         }))
     }
 
+    /// Returns `true` if the window follows the wall clock and a document is past it.
+    pub(super) fn is_past_window(&self, known: &KnownDocument) -> bool {
+        self.state.is_past_window(known, self.now)
+    }
+
     /// Returns `true` for the number of a row that exists; 0 stands for none.
-    fn is_in_window(&self, number: u64) -> bool {
+    pub(super) fn is_in_window(&self, number: u64) -> bool {
         number != 0 && number >= self.state.first_live_row()
     }
 
@@ -190,7 +199,7 @@ impl ClusterReader<'_> {
 
     /// Reads a cluster member from a row. Returns the number of the previous member, and the member itself
     /// unless its document is dead. Returns `None` at the end of the list.
-    fn read_member(&self, number: u64) -> Result<Option<(u64, Option<KnownDocument>)>> {
+    pub(super) fn read_member(&self, number: u64) -> Result<Option<(u64, Option<KnownDocument>)>> {
         let row = self.state.read_row(number)?;
         if let PartitionRow::ErasedDuplicate { previous, .. } = row {
             return Ok(Some((previous, None)));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`insertion`] | insert, admit, wait until durable |
 //! | [`documents`] | query, find, delete |
-//! | [`clusters`] | clusters |
+//! | [`clusters`], [`preference`] | clusters |
 //! | [`snapshot`](crate::snapshot) | copies |
 //! | [`maintenance`](crate::maintenance) | expiry and compaction |
 //!
@@ -16,6 +16,7 @@ mod clusters;
 mod documents;
 mod insertion;
 mod options;
+mod preference;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

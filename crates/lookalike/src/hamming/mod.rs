@@ -18,8 +18,8 @@ mod segment;
 
 pub use fingerprint_code::FingerprintCode;
 pub use plan::{
-    BucketLayout, CostPrediction, HammingPlan, MOST_DISTANCE, PlanRequest, PlanShape,
-    TablePermutation,
+    BucketLayout, CostPrediction, HammingPlan, MOST_DISTANCE, MOST_NEIGHBOURHOODS, PlanRequest,
+    PlanShape, TablePermutation,
 };
 pub use scan::pairwise_distances;
 pub use segment::{CodeSource, HammingSegment, SearchLimits, SegmentMatch};

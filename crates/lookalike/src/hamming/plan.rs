@@ -15,6 +15,10 @@
 //!
 //! A scan is the plan with one table that sees every pair.
 //!
+//! [`PlanShape::Neighbourhoods`] is the opposite trade, for small indexes only: the neighbourhood of every
+//! stored fingerprint is stored too, so that a look-up visits one bucket. See
+//! [`MOST_NEIGHBOURHOODS`].
+//!
 //! Costs are predicted for evenly distributed fingerprints from the measured cost of a cache line.
 //! A prediction is a lower bound, because real fingerprints are skewed.
 
@@ -69,6 +73,9 @@ pub enum PlanShape {
         /// Number of blocks per table.
         chosen: u32,
     },
+    /// A scan, and a table in which every fingerprint is stored under all keys within the distance of its
+    /// own. The key is the upper bits of the fingerprint.
+    Neighbourhoods,
 }
 
 /// Arrangement of the words of a bucket in memory.
@@ -145,6 +152,19 @@ pub struct TablePermutation {
 
 /// Largest number of bits of a bucket number.
 pub(crate) const MOST_KEY_BITS: u32 = 26;
+
+/// Largest number of fingerprints whose neighbourhoods are stored. At 64 bits and distance 3, a fingerprint
+/// has 43,745 neighbours; the 20 upper bits of these have 1,351 values, which take 5 kB.
+pub const MOST_NEIGHBOURHOODS: u64 = 10_000;
+
+/// Largest number of bits of the keys under which neighbourhoods are stored.
+const NEIGHBOURHOOD_KEY_BITS: u32 = 20;
+
+/// Default size limit of stored neighbourhoods in bytes. Keys are shortened until they fit.
+const NEIGHBOURHOOD_BYTES: f64 = (256u64 << 20) as f64;
+
+/// Name of the plan with stored neighbourhoods.
+const NEIGHBOURHOODS: &str = "neighbourhoods";
 
 /// Largest number of buckets of one table that a look-up may visit.
 const MOST_PROBES: f64 = 20_000.0;
@@ -241,8 +261,9 @@ impl HammingPlan {
     }
 
     /// Returns the plan of a name or of a [shape](PlanShape). The names are `auto`, `scan`, `blocks`
-    /// (distance + 1 equal blocks; `4x16` is the same for 64 bits and distance 3) and `permuted`
-    /// (all choices of two blocks out of distance + 2).
+    /// (distance + 1 equal blocks; `4x16` is the same for 64 bits and distance 3), `permuted`
+    /// (all choices of two blocks out of distance + 2) and `neighbourhoods` (stored neighbourhoods, for
+    /// at most [`MOST_NEIGHBOURHOODS`] fingerprints).
     ///
     /// A shape is written as it is displayed: the widths of the blocks from the lowest bit on, and after
     /// a semicolon the number of bits in which each block may differ or the number of blocks that must
@@ -267,10 +288,11 @@ impl HammingPlan {
                 )));
             }
             "permuted" => combination_shape(bits, distance, distance + 2),
+            NEIGHBOURHOODS => return Self::with_neighbourhoods(request),
             _ => PlanShape::parse_shape(name, distance).ok_or_else(|| {
                 Error::setting_error(format!(
-                    "there is no plan `{name}`: give auto, blocks, 4x16, permuted or scan, or \
-                     widths of blocks such as `22,21,21`, followed by the bits that may differ in \
+                    "there is no plan `{name}`: give auto, blocks, 4x16, permuted, neighbourhoods or \
+                     scan, or widths of blocks such as `22,21,21`, followed by the bits that may differ in \
                      each, as in `22,21,21; 1,0,0` or `13,13,13,13,12; any 2 equal`"
                 ))
             })?,
@@ -290,6 +312,42 @@ impl HammingPlan {
         } else {
             packed
         })
+    }
+
+    /// Checks that an index may hold this many fingerprints by the plan of a name.
+    ///
+    /// # Errors
+    /// Returns an error if the plan stores neighbourhoods and there are more than
+    /// [`MOST_NEIGHBOURHOODS`] fingerprints.
+    pub fn check_count(name: &str, count: u64) -> Result<()> {
+        if name != NEIGHBOURHOODS || count <= MOST_NEIGHBOURHOODS {
+            return Ok(());
+        }
+        Err(Error::setting_error(format!(
+            "the plan {NEIGHBOURHOODS} is for at most {MOST_NEIGHBOURHOODS} fingerprints, and there are \
+             {count}: use the plan auto, which finds the same ones"
+        )))
+    }
+
+    /// Creates the plan with stored neighbourhoods, with the longest keys that fit the memory.
+    fn with_neighbourhoods(request: &PlanRequest) -> Result<Self> {
+        Self::check_count(NEIGHBOURHOODS, request.count)?;
+        let most = request
+            .memory
+            .map_or(NEIGHBOURHOOD_BYTES, |memory| memory as f64);
+        let plan = |key_bits| {
+            let (bits, distance) = (request.bits, request.distance);
+            let shape = PlanShape::Neighbourhoods;
+            Self::new(bits, distance, shape, BucketLayout::Packed, key_bits)
+        };
+        let longest = NEIGHBOURHOOD_KEY_BITS.min(request.bits);
+        for key_bits in (1..=longest).rev() {
+            let plan = plan(key_bits)?;
+            if plan.predict_cost(request.count).bytes <= most {
+                return Ok(plan);
+            }
+        }
+        plan(0)
     }
 
     /// Creates a plan with the number of buckets that suits the request.
@@ -328,6 +386,14 @@ impl HammingPlan {
             )));
         }
         let tables = match &shape {
+            PlanShape::Neighbourhoods if layout == BucketLayout::Lines => {
+                return Err(Error::setting_error(
+                    "stored neighbourhoods have packed buckets, not lines",
+                ));
+            }
+            PlanShape::Neighbourhoods => {
+                vec![PlanTable::block_table(0, 0, MOST_DISTANCE, key_bits)]
+            }
             PlanShape::Blocks { widths, radii } => block_starts(widths)
                 .zip(widths.iter().zip(radii))
                 .map(|(start, (&width, &radius))| {
@@ -387,7 +453,7 @@ impl HammingPlan {
             PlanShape::Blocks { widths, radii } if radii.iter().all(|&radius| radius == 0) => {
                 (widths, 1)
             }
-            PlanShape::Blocks { .. } => return Vec::new(),
+            PlanShape::Blocks { .. } | PlanShape::Neighbourhoods => return Vec::new(),
         };
         let blocks = widths.len() as u32;
         block_subsets(blocks, chosen)
@@ -408,9 +474,44 @@ impl HammingPlan {
         &self.tables
     }
 
+    /// Returns the key under which neighbourhoods are stored, if the plan stores them.
+    pub(crate) fn neighbourhood_key(&self) -> Option<BlockKey> {
+        let key = || BlockKey::direct_key(&[(0, self.bits)], self.key_bits);
+        (self.shape == PlanShape::Neighbourhoods).then(key)
+    }
+
+    /// Returns the number of tables in memory and in a file.
+    pub(crate) fn stored_tables(&self) -> usize {
+        self.tables.len() + usize::from(self.neighbourhood_key().is_some())
+    }
+
+    /// Predicts the cost of a look-up by stored neighbourhoods.
+    fn predict_neighbourhood_cost(&self, key: BlockKey, count: f64) -> CostPrediction {
+        let (buckets, stored) = (
+            key.bucket_count() as f64,
+            ball_volume(key.bucket_bits(), self.distance.get()),
+        );
+        let candidates = count * stored / buckets;
+        // The scan has a word, a row and a rest of every fingerprint.
+        let fingerprints = count * (8.0 + self.rest_bytes() as f64);
+        let table = 4.0 * (count * stored + buckets + 1.0);
+        CostPrediction {
+            probes: 1.0,
+            candidates,
+            survivors: candidates,
+            bytes: fingerprints + table,
+            nanoseconds: 40.0
+                + 2.0 * line_nanoseconds(table)
+                + candidates * line_nanoseconds(fingerprints),
+        }
+    }
+
     /// Predicts the cost of a look-up among `count` evenly distributed fingerprints.
     pub fn predict_cost(&self, count: u64) -> CostPrediction {
         let count = count as f64;
+        if let Some(key) = self.neighbourhood_key() {
+            return self.predict_neighbourhood_cost(key, count);
+        }
         let mut total = CostPrediction {
             probes: 0.0,
             candidates: 0.0,
@@ -498,7 +599,9 @@ impl PlanShape {
 
     /// Checks that no pair within `distance` is missed, and that all parts are in range.
     fn check_shape(&self, bits: u32, distance: u32) -> Result<()> {
-        let (Self::Blocks { widths, .. } | Self::Combinations { widths, .. }) = self;
+        let (Self::Blocks { widths, .. } | Self::Combinations { widths, .. }) = self else {
+            return Ok(());
+        };
         let sum: u64 = widths.iter().map(|&width| u64::from(width)).sum();
         if widths.is_empty() || widths.len() > 64 || sum > u64::from(bits) {
             return Err(Error::setting_error(format!(
@@ -517,6 +620,7 @@ impl PlanShape {
                     && binomial(blocks, *chosen) <= 1 << 10
                     && chosen.saturating_add(distance) <= blocks
             }
+            Self::Neighbourhoods => true,
         };
         if complete {
             Ok(())
@@ -706,6 +810,7 @@ impl fmt::Display for PlanShape {
             Self::Combinations { widths, chosen } => {
                 write!(formatter, "{}; any {chosen} equal", list(widths))
             }
+            Self::Neighbourhoods => formatter.write_str(NEIGHBOURHOODS),
         }
     }
 }
@@ -859,6 +964,42 @@ mod tests {
         assert_eq!(four.permutations()[3].order, [3, 0, 1, 2]);
         assert_eq!(four.permutations()[3].leading_bits, 16);
         assert!(named("32,32").unwrap().permutations().is_empty());
+    }
+
+    #[test]
+    fn neighbourhoods_are_for_small_indexes() {
+        let named = |count, distance| {
+            HammingPlan::from_name("neighbourhoods", &request(count, 64, distance))
+        };
+        let plan = named(10_000, 3).unwrap();
+        assert_eq!(plan.plan_shape().to_string(), "neighbourhoods");
+        assert_eq!(
+            plan.to_string(),
+            "neighbourhoods (direct keys of 20 bits, packed)"
+        );
+        let cost = plan.predict_cost(10_000);
+        assert_eq!((cost.probes, cost.candidates.round()), (1.0, 13.0));
+        let error = named(10_001, 3).unwrap_err().to_string();
+        assert!(
+            error.contains("at most 10000 fingerprints, and there are 10001"),
+            "{error}"
+        );
+        assert!(HammingPlan::check_count("neighbourhoods", 10_001).is_err());
+        assert!(HammingPlan::check_count("auto", 10_001).is_ok());
+        // Keys are shortened until the neighbourhoods fit.
+        for (distance, memory) in [(16, None), (8, None), (3, Some(1_000_000)), (3, Some(1))] {
+            let request = PlanRequest {
+                memory,
+                ..request(10_000, 64, distance)
+            };
+            let plan = HammingPlan::from_name("neighbourhoods", &request).unwrap();
+            let most = memory.map_or(NEIGHBOURHOOD_BYTES, |memory| memory as f64);
+            let bytes = plan.predict_cost(10_000).bytes;
+            assert!(bytes <= most || plan.key_bits() == 0, "{plan}: {bytes}");
+        }
+        // They are never chosen unless they are named.
+        let all = HammingPlan::all_plans(&request(10, 64, 3)).unwrap();
+        assert!(all.iter().all(|plan| plan.neighbourhood_key().is_none()));
     }
 
     #[test]

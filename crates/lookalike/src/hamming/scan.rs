@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::fingerprint_code::{FingerprintCode, low_bits_mask};
+use super::plan::MOST_NEIGHBOURHOODS;
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 use crate::types::Distance;
@@ -135,7 +136,7 @@ pub struct StoredNeighbourhoodIndex<C> {
 
 impl<C: FingerprintCode> StoredNeighbourhoodIndex<C> {
     /// Largest number of fingerprints that can be stored.
-    pub const LIMIT: usize = 10_000;
+    pub const LIMIT: usize = MOST_NEIGHBOURHOODS as usize;
 
     /// Builds the map from fingerprints of `bits` bits.
     ///

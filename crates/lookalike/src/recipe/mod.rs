@@ -39,6 +39,9 @@ pub enum NormalizationStep {
     ZeroWidth,
     /// Traditional to simplified Chinese, character by character.
     Simplified,
+    /// Common variants of Chinese characters that `simplified` leaves, character by character: 著 becomes 着,
+    /// 牠 becomes 它, 妳 becomes 你, 邨 becomes 村. No built-in recipe has this step.
+    Variants,
     /// Removes punctuation and symbols; between two words they still separate.
     Punctuation,
     /// Collapses a run of white space to one space, and removes it at both ends.

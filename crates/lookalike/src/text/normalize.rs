@@ -4,7 +4,7 @@
 //!    and ignorable characters are dropped. With `nfkc`, a text that contains a Greek iota subscript is
 //!    composed canonically before this step.
 //! 2. If the recipe has `nfkc`, the whole text is composed canonically.
-//! 3. Traditional characters become simplified ones.
+//! 3. Traditional characters become simplified ones, then variants become common forms.
 //! 4. The result is cut into tokens by the role of every character.
 //!
 //! This module defines the meaning of fingerprints. It is used for texts whose characters depend on their
@@ -110,8 +110,13 @@ pub(super) fn finish_characters(recipe: &Recipe, characters: &mut Vec<char>) {
         unicode::compose::normalize_nfc(characters);
     }
     if recipe.has_step(NormalizationStep::Simplified) {
-        for point in characters {
+        for point in &mut *characters {
             *point = unicode::simplified(*point).unwrap_or(*point);
+        }
+    }
+    if recipe.has_step(NormalizationStep::Variants) {
+        for point in characters {
+            *point = unicode::common_variant(*point).unwrap_or(*point);
         }
     }
 }

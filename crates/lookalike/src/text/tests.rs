@@ -126,12 +126,13 @@ fn features(recipe: &Recipe, values: &[u64]) -> Vec<u64> {
     values.windows(recipe.ngram as usize).map(window).collect()
 }
 
-const STEPS: [NormalizationStep; 8] = [
+const STEPS: [NormalizationStep; 9] = [
     NormalizationStep::Nfkc,
     NormalizationStep::Fold,
     NormalizationStep::Width,
     NormalizationStep::ZeroWidth,
     NormalizationStep::Simplified,
+    NormalizationStep::Variants,
     NormalizationStep::Punctuation,
     NormalizationStep::Whitespace,
     NormalizationStep::NoWhitespace,
@@ -169,7 +170,7 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
         recipes.push(named(format!("{name} as they are"), Vec::new()));
         recipes.push(named(format!("{name}, all steps"), STEPS.to_vec()));
         for left_out in STEPS {
-            let rest = STEPS[..7]
+            let rest = STEPS[..8]
                 .iter()
                 .copied()
                 .filter(|&step| step != left_out)
@@ -181,6 +182,7 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
             NormalizationStep::Width,
             NormalizationStep::ZeroWidth,
             NormalizationStep::Simplified,
+            NormalizationStep::Variants,
         ] {
             recipes.push(named(
                 format!("{name} with {alone:?}"),
@@ -786,6 +788,38 @@ fn chinese_and_latin_need_no_separator() {
     );
     assert_eq!(key("第1章"), key("第 1 章"));
     assert_ne!(key("Rust 2000"), key("Rust2000"));
+}
+
+#[test]
+fn variants_are_equal_only_with_their_step() {
+    let mut recipe = Recipe::default();
+    let key = |recipe: &Recipe, text: &str| {
+        let mut scratch = AnalysisScratch::default();
+        TextAnalyzer::new(recipe)
+            .analyze_text(text, &mut scratch)
+            .key
+    };
+    let pairs = [
+        ("牠看著妳", "它看着你"),
+        ("甚麼瞭解", "什么了解"),
+        ("邨裏的靑磚", "村里的青砖"),
+        ("答覆", "答复"),
+    ];
+    for (a, b) in pairs {
+        assert_ne!(key(&recipe, a), key(&recipe, b), "{a}");
+    }
+    recipe.normalize.push(NormalizationStep::Variants);
+    for (a, b) in pairs {
+        assert_eq!(key(&recipe, a), key(&recipe, b), "{a}");
+    }
+    assert_ne!(key(&recipe, "她"), key(&recipe, "他"));
+    assert_ne!(key(&recipe, "您"), key(&recipe, "你"));
+    assert_ne!(recipe.recipe_id(), Recipe::default().recipe_id());
+    let built_in = Recipe::NAMES
+        .iter()
+        .map(|name| Recipe::built_in(name).unwrap());
+    let mut built_in = built_in.map(|recipe| recipe.has_step(NormalizationStep::Variants));
+    assert!(!built_in.any(|has_step| has_step));
 }
 
 #[test]

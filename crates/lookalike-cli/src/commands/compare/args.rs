@@ -9,6 +9,32 @@ use crate::commands::shared::inputs::{ReadingArgs, without_features};
 use crate::commands::shared::matching::MatchRuleArgs;
 use crate::commands::shared::running::parse_threads;
 
+/// Options about texts, which neither fingerprints nor hashes of features have.
+const TEXT_OPTIONS: [&str; 22] = [
+    "literal",
+    "html",
+    "top",
+    "method",
+    "threshold",
+    "candidates",
+    "sentences",
+    "recipe",
+    "set",
+    "verify",
+    "unit",
+    "format",
+    "no_header",
+    "encoding",
+    "lossy",
+    "document_per_file",
+    "text",
+    "id",
+    "id_row",
+    "max_row",
+    "scratch",
+    "threads",
+];
+
 /// Compare two texts and show every step and every similarity
 ///
 /// Prints the normalised texts, the tokens, the heaviest features with their hashes and signed votes, the
@@ -21,7 +47,8 @@ Examples:
   lookalike compare --literal 'the cat sat on the mat' 'the cat sat on a mat'
   lookalike compare essay.txt source.txt --html essay.html
   lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json
-  lookalike compare --fingerprints --digits binary 10101 00110")]
+  lookalike compare --fingerprints --digits binary 10101 00110
+  lookalike compare --hashes 'CSDN=100101:4 blog=101011:5' 'CSDN=100101:4 blog=101011:3'")]
 pub(crate) struct CompareArgs {
     /// First text: a file with one document, or FILE#ID or FILE:ROW for a document of a file
     #[arg(value_name = "A")]
@@ -39,13 +66,22 @@ pub(crate) struct CompareArgs {
     #[arg(
         long,
         help_heading = "Input",
-        conflicts_with_all = [
-            "literal", "html", "top", "method", "threshold", "candidates", "sentences", "recipe", "set",
-            "verify", "unit", "format", "no_header", "encoding", "lossy", "document_per_file", "text",
-            "id", "id_row", "max_row", "scratch", "threads"
-        ]
+        conflicts_with_all = TEXT_OPTIONS
     )]
     pub(crate) fingerprints: bool,
+
+    /// Take A and B as features with hashes and weights, TOKEN=BITS:WEIGHT, separated by spaces; shows the
+    /// votes, their sums, the fingerprints and their distance
+    ///
+    /// The hashes have 1 to 128 binary digits, all the same number. A bit of the fingerprint is 1 if the sum
+    /// of its votes is above 0.
+    #[arg(
+        long,
+        help_heading = "Input",
+        conflicts_with_all = TEXT_OPTIONS,
+        conflicts_with = "fingerprints"
+    )]
+    pub(crate) hashes: bool,
 
     /// Notation of the fingerprints
     ///

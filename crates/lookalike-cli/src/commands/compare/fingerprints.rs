@@ -1,54 +1,90 @@
-//! Two fingerprints compared, without texts.
+//! Two fingerprints compared, without texts: as given, or from given hashes and weights.
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::MatchSettings;
 use lookalike_batch::comparison::FingerprintShape;
-use serde_json::json;
+use lookalike_batch::weighted_hashes::WeightedHashes;
+use serde_json::{Value, json};
 
 use super::{CompareArgs, text_report};
 use crate::CommandOutcome;
 use crate::commands::shared::fingerprints::{NotationArg, notation_from_arg};
+use crate::commands::shared::weighted_hashes::render_votes;
 use crate::output::{OutputPrinter, TextTone, format_plural};
 
 pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome> {
-    let bits = common_bits(args)?;
-    let usual = MatchSettings::default().distance.min(bits - 1);
-    let shape = FingerprintShape {
-        bits,
-        distance: args.rule.distance.unwrap_or(usual),
-    };
-    if shape.distance >= bits {
-        bail!(
-            "--distance is {}: give less than the {bits} bits of the fingerprints",
-            shape.distance
-        );
-    }
+    let shape = shape_of_bits(args, common_bits(args)?)?;
     let digits = notation_from_arg(args.digits);
     let read = |text: &str| {
         let read = digits
-            .parse_fingerprint(text, bits)
+            .parse_fingerprint(text, shape.bits)
             .map_err(|reason| anyhow!(reason))?;
         read.ok_or_else(|| anyhow!("'-' is a text without a fingerprint: give two fingerprints"))
     };
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
-    let distance = (a ^ b).count_ones();
-    let matches = distance <= shape.distance;
+    let both = (read(&args.a)?, read(&args.b)?);
     let printer = OutputPrinter::new(false);
     if args.json {
         let side = |print| json!({ "bits": shape.bit_digits(print), "fingerprint": shape.format_hex(print) });
-        let told = json!({
-            "a": side(a),
-            "b": side(b),
-            "distance": distance,
-            "blocks": shape.blocks_as_json((a, b)),
-            "match": matches,
-        });
+        let told = verdict_as_json(shape, both, [side(both.0), side(both.1)]);
         printer.write_data(&format!("{told}\n"))?;
-        return Ok(CommandOutcome::Done);
+    } else {
+        printer.write_data(&render_fingerprints(shape, both, &printer))?;
     }
-    let (heading, rows) = text_report::fingerprints(shape, (a, b));
+    Ok(CommandOutcome::Done)
+}
+
+/// Compares two documents whose features have given hashes and weights.
+pub(super) fn compare_weighted_hashes(args: &CompareArgs) -> Result<CommandOutcome> {
+    let read = |letter: &str, text: &str| {
+        WeightedHashes::parse_document(text).map_err(|reason| anyhow!("{letter}: {reason}"))
+    };
+    let (a, b) = (read("A", &args.a)?, read("B", &args.b)?);
+    a.check_comparable(&b).map_err(|reason| anyhow!(reason))?;
+    let shape = shape_of_bits(args, a.bits)?;
+    let both = (a.fingerprint, b.fingerprint);
+    let printer = OutputPrinter::new(false);
+    if args.json {
+        let told = verdict_as_json(shape, both, [a.to_json(), b.to_json()]);
+        printer.write_data(&format!("{told}\n"))?;
+    } else {
+        let text = render_votes(&[("A", &a), ("B", &b)], &printer);
+        let verdict = render_fingerprints(shape, both, &printer);
+        printer.write_data(&format!("{text}\n{verdict}"))?;
+    }
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the format of fingerprints with this number of bits, and the distance of the verdict.
+fn shape_of_bits(args: &CompareArgs, bits: u32) -> Result<FingerprintShape> {
+    let usual = MatchSettings::default().distance.min(bits - 1);
+    let distance = args.rule.distance.unwrap_or(usual);
+    if distance >= bits {
+        bail!("--distance is {distance}: give less than the {bits} bits of the fingerprints");
+    }
+    Ok(FingerprintShape { bits, distance })
+}
+
+fn verdict_as_json(shape: FingerprintShape, both: (u128, u128), [a, b]: [Value; 2]) -> Value {
+    let distance = (both.0 ^ both.1).count_ones();
+    json!({
+        "a": a,
+        "b": b,
+        "distance": distance,
+        "blocks": shape.blocks_as_json(both),
+        "match": distance <= shape.distance,
+    })
+}
+
+/// Returns both fingerprints block by block, and the verdict.
+fn render_fingerprints(
+    shape: FingerprintShape,
+    both: (u128, u128),
+    printer: &OutputPrinter,
+) -> String {
+    let (heading, rows) = text_report::fingerprints(shape, both);
+    let distance = (both.0 ^ both.1).count_ones();
     let differing = format_plural(distance.into(), "bit", "bits");
-    let (said, than) = match matches {
+    let (said, than) = match distance <= shape.distance {
         true => ("They match", "at most"),
         false => ("They do not match", "more than"),
     };
@@ -61,8 +97,7 @@ pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome>
             .paint_for_output(TextTone::Heading, &text)
             .to_string()
     });
-    printer.write_data(&format!("{heading}\n{rows}\n{verdict}\n"))?;
-    Ok(CommandOutcome::Done)
+    format!("{heading}\n{rows}\n{verdict}\n")
 }
 
 /// Returns the number of bits for the digits of both fingerprints. Decimal ones have 64 bits, or 128 if one

@@ -29,6 +29,9 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     if args.fingerprints {
         return fingerprints::compare_fingerprints(args);
     }
+    if args.hashes {
+        return fingerprints::compare_weighted_hashes(args);
+    }
     let (recipe, chosen, _) = recipe_and_plan(&args.rule, &args.reading)?;
     let options = read_options(&args.reading)?;
     if options.fields.features.is_some() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lookalike::compare::{AnalysisSteps, FeatureVote, FigureKind};
+use lookalike::compare::{AnalysisSteps, FigureKind};
 use lookalike::text::TextState;
 use lookalike_batch::comparison::{
     ComparisonCase, FingerprintShape, count_differing, format_number,
@@ -12,17 +12,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
 use crate::commands::recipe::describe_feature;
+use crate::commands::shared::weighted_hashes::{format_votes, push_sums};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
 use crate::text_diff::mark_passages;
 
 /// Tokens shown of a text.
 const TOKENS: usize = 40;
-
-/// Numbers per line.
-const IN_A_LINE: usize = 16;
-
-/// Number of bits up to which votes are written as numbers; beyond it only their signs are.
-const BITS_AS_NUMBERS: u32 = 16;
 
 pub(super) fn render_report(case: &ComparisonCase<'_>, printer: &OutputPrinter) -> String {
     let mut sheet = TextReport {
@@ -38,6 +33,7 @@ pub(super) fn render_report(case: &ComparisonCase<'_>, printer: &OutputPrinter) 
     }
     sheet.push_sums();
     sheet.push_bits();
+    sheet.push_java_blocks();
     sheet.push_slots();
     sheet.push_smallest_hashes();
     sheet.push_sentences();
@@ -128,29 +124,9 @@ impl TextReport<'_> {
                 "  {text}{padding}  {:>6}  {}  {}",
                 format_number(feature.weight),
                 self.case.fingerprint_shape().format_hex(feature.hash),
-                self.format_votes(feature)
+                format_votes(feature, self.case.fingerprint_shape().bits)
             );
         }
-    }
-
-    fn format_votes(&self, feature: &FeatureVote) -> String {
-        let bits = self.case.fingerprint_shape().bits;
-        let votes = feature.signed_votes(bits);
-        if bits <= BITS_AS_NUMBERS {
-            let votes: Vec<_> = votes
-                .iter()
-                .map(|vote| format!("{:>4}", format_number(*vote)))
-                .collect();
-            return votes.concat();
-        }
-        votes
-            .iter()
-            .map(|vote| match vote.total_cmp(&0.0) {
-                std::cmp::Ordering::Greater => '+',
-                std::cmp::Ordering::Less if *vote < 0.0 => '-',
-                _ => '.',
-            })
-            .collect()
     }
 
     fn push_sums(&mut self) {
@@ -160,14 +136,7 @@ impl TextReport<'_> {
         let rule = self.case.rule_of_sums();
         self.push_heading(&format!("Sums of the votes, from the highest bit; {rule}"));
         for (letter, _, steps) in self.case.labelled_sides() {
-            for (at, line) in steps.sums.chunks(IN_A_LINE).enumerate() {
-                let sums: Vec<_> = line
-                    .iter()
-                    .map(|sum| format!("{:>6}", format_number(*sum)))
-                    .collect();
-                let label = if at == 0 { letter } else { "" };
-                let _ = writeln!(self.text, "  {label:<3}{}", sums.concat());
-            }
+            push_sums(&mut self.text, letter, &steps.sums);
             let is_tied = steps.sums.contains(&0.0);
             if let Some(feature) = steps.deciding_feature().filter(|_| is_tied) {
                 let hash = self.case.fingerprint_shape().format_hex(feature.hash);
@@ -182,6 +151,45 @@ impl TextReport<'_> {
             let (heading, rows) = fingerprints(self.case.fingerprint_shape(), both);
             self.push_heading(&heading);
             self.text.push_str(&rows);
+        }
+    }
+
+    fn push_java_blocks(&mut self) {
+        let Some([a, b]) = self.case.java_blocks() else {
+            return;
+        };
+        let count = format_plural(a.values.len() as u64, "block", "blocks");
+        self.push_heading(&format!(
+            "Values of subByDistance({}): {count} from the lowest bits on, each with its bits in \
+             reverse; = marks equal ones",
+            self.case.distance
+        ));
+        let numbers = [&a, &b].map(|it| it.values.iter().map(u128::to_string));
+        let [in_a, in_b] = numbers.map(Iterator::collect::<Vec<_>>);
+        let wide = in_a.iter().chain(&in_b).map(String::len).max().unwrap_or(0);
+        let row = |cells: &[String]| {
+            let cells = cells.iter().map(|cell| format!(" {cell:>wide$}"));
+            cells.collect::<String>()
+        };
+        let equal = in_a.iter().zip(&in_b).map(|(a, b)| a == b);
+        let marks: Vec<_> = equal
+            .map(|equal| if equal { "=" } else { "" }.to_owned())
+            .collect();
+        let _ = writeln!(self.text, "  A  {}", row(&in_a));
+        let _ = writeln!(self.text, "  B  {}", row(&in_b));
+        let marks = format!("     {}", row(&marks));
+        if !marks.trim().is_empty() {
+            let _ = writeln!(self.text, "{}", marks.trim_end());
+        }
+        for (letter, blocks) in [("A", &a), ("B", &b)] {
+            let (all, reachable) = (blocks.values.len(), blocks.reachable);
+            if reachable < all {
+                let _ = writeln!(
+                    self.text,
+                    "     the class stops behind the highest 1 and lists {reachable} of the {all} of \
+                     {letter}"
+                );
+            }
         }
     }
 

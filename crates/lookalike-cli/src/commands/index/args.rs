@@ -85,8 +85,9 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) bits: Option<u32>,
 
     /// Plan for the search: auto, blocks (distance + 1 equal blocks), 4x16, permuted (sorted tables for
-    /// choices of blocks) or scan; or a plan as "index plan" shows it, such as "22,21,21; 1,0,0". All plans
-    /// find the same fingerprints
+    /// choices of blocks), neighbourhoods (all near values are stored too, for at most 10,000 fingerprints) or
+    /// scan; or a plan as "index plan" shows it, such as "22,21,21; 1,0,0". All plans find the same
+    /// fingerprints
     #[arg(
         long,
         value_name = "PLAN",

@@ -53,8 +53,8 @@ pub(crate) struct IndexPlanArgs {
     )]
     pub(crate) memory: Option<u64>,
 
-    /// Plan to show first: auto, blocks, 4x16, permuted or scan, or a plan as it is shown, such as "22,21,21;
-    /// 1,0,0"
+    /// Plan to show first: auto, blocks, 4x16, permuted, neighbourhoods or scan, or a plan as it is shown, such
+    /// as "22,21,21; 1,0,0"
     #[arg(
         long,
         value_name = "PLAN",

@@ -12,3 +12,4 @@ pub(crate) mod plan_report;
 pub(crate) mod recipes;
 pub(crate) mod running;
 pub(crate) mod summary;
+pub(crate) mod weighted_hashes;

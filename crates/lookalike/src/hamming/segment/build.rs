@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::columns::ColumnMut;
 use super::fingerprint_layout::FingerprintLayout;
+use super::neighbourhoods::build_neighbourhoods;
 use super::{HammingSegment, LISTED, TableColumns};
 use crate::arch::{Arch, CacheLine, Cpu, Kernel, LINE};
 use crate::error::{Error, ErrorKind, Result};
@@ -71,7 +72,7 @@ pub(super) fn build_segment<C: FingerprintCode>(
     for table in 1..plan.plan_tables().len() {
         tables.push(build_other(plan, &code_layout, table, codes)?);
     }
-    Ok(HammingSegment {
+    let mut segment = HammingSegment {
         plan: plan.clone(),
         code_layout,
         rows,
@@ -82,7 +83,12 @@ pub(super) fn build_segment<C: FingerprintCode>(
         lists: first.lists,
         cpu: Cpu::detect_best(),
         codes: std::marker::PhantomData,
-    })
+    };
+    if let Some(key) = plan.neighbourhood_key() {
+        let table = build_neighbourhoods(&segment, &key)?;
+        segment.tables.push(table);
+    }
+    Ok(segment)
 }
 
 /// Checks that the places of all row lists fit beside the [`LISTED`] flag. They may not, although the

@@ -153,6 +153,7 @@ impl HeaderWriter {
                 self.write_list(widths);
                 self.write_u32(*chosen);
             }
+            PlanShape::Neighbourhoods => self.write_u32(2),
         }
     }
 }
@@ -210,6 +211,7 @@ impl HeaderReader<'_> {
                 widths: self.read_list()?,
                 chosen: self.read_u32()?,
             },
+            2 => PlanShape::Neighbourhoods,
             other => return Err(format!("a plan of the unknown kind {other}")),
         };
         let distance = Distance::new(distance, bits).map_err(|error| error.to_string())?;
@@ -249,7 +251,7 @@ fn parse_segment<C: FingerprintCode>(
         ));
     }
     let (rows, distinct) = (reader.read_length()?, reader.read_length()?);
-    let tables = plan.plan_tables().len();
+    let tables = plan.stored_tables();
     if reader.read_u32()? as usize != 3 * tables + 3 {
         return Err("the index has another number of sections than its plan".to_owned());
     }
@@ -320,7 +322,8 @@ impl<C: FingerprintCode> HammingSegment<C> {
             && self.distinct <= self.rows
             && self.ids.len() == self.distinct
             && self.rests.len() == self.distinct * self.code_layout.rest_bytes()
-            && (0..self.tables.len()).all(|table| self.table_is_consistent(table))
+            && (0..self.plan.plan_tables().len()).all(|table| self.table_is_consistent(table))
+            && self.neighbourhoods_are_consistent()
             && self.ids_are_consistent()
     }
 

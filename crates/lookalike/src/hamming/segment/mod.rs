@@ -9,7 +9,8 @@
 //! Only the first table stores the rest of a fingerprint and its row; equal fingerprints are one
 //! entry there, with a list of rows. A near word of another table is looked up in the first table,
 //! because it contains the bits that decide the bucket there. A fingerprint of 64 bits, with
-//! distance 3, takes 15–19 bytes, row included.
+//! distance 3, takes 15–19 bytes, row included. Stored neighbourhoods are a table of another kind; its
+//! buckets hold positions in the first table.
 //!
 //! **Cost.** A look-up reads a random cache line per visited bucket (31 buckets at 64 bits and
 //! distance 3). Queries are processed in groups, so that these lines are prefetched. Building takes
@@ -23,6 +24,7 @@ mod build;
 mod columns;
 mod file;
 mod fingerprint_layout;
+mod neighbourhoods;
 mod search;
 #[cfg(test)]
 mod tests;

@@ -65,6 +65,9 @@ impl<C: FingerprintCode> HammingSegment<C> {
                 .distance
                 .is_none_or(|distance| distance <= self.plan.distance())
         );
+        if let Some(key) = self.plan.neighbourhood_key() {
+            return self.search_neighbourhoods(&key, queries, search, visit);
+        }
         self.cpu.run(SearchKernel {
             segment: self,
             queries,

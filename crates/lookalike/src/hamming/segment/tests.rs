@@ -133,6 +133,8 @@ fn check_all(bits: u32, distance: u32, count: usize) {
                     .filter(few),
             );
         }
+        let stored = request(codes.len(), bits, distance);
+        plans.push(HammingPlan::from_name("neighbourhoods", &stored).unwrap());
         for plan in plans {
             if bits <= 64 {
                 check::<u64>(&plan, name, &codes);
@@ -201,11 +203,44 @@ fn answers(segment: &HammingSegment<u64>, queries: &[u64]) -> Vec<(usize, Segmen
     found
 }
 
+/// Returns all plans at 64 bits and distance 3, and last the one with stored neighbourhoods.
+fn with_neighbourhoods(count: usize) -> Vec<HammingPlan> {
+    // Few bytes allow only short keys, so the files are small.
+    let request = PlanRequest {
+        memory: Some(100_000),
+        ..request(count, 64, 3)
+    };
+    let mut plans = HammingPlan::all_plans(&request).unwrap();
+    plans.push(HammingPlan::from_name("neighbourhoods", &request).unwrap());
+    plans
+}
+
+#[test]
+fn neighbourhoods_stop_at_the_limits() {
+    let plan = HammingPlan::from_name("neighbourhoods", &request(10, 64, 3)).unwrap();
+    let codes: Vec<u64> = (0..10_001).map(mix_bits).collect();
+    let error = HammingSegment::build_index(&plan, &codes[..]).unwrap_err();
+    assert!(error.to_string().contains("10001 fingerprints"), "{error}");
+    let same = vec![7u64; 10_000];
+    let segment = HammingSegment::build_index(&plan, &same[..]).unwrap();
+    let limits = SearchLimits {
+        distance: None,
+        limit: 9,
+    };
+    let mut found = 0;
+    assert_eq!(
+        segment.search_queries(&[0, 7, 1 << 40], &limits, |_, _| found += 1),
+        [0, 1]
+    );
+    assert_eq!(found, 18);
+    assert_eq!(segment.distinct_count(), 1);
+}
+
 #[test]
 fn files_round_trip_at_any_number_of_threads() {
     for (name, codes) in corpora(64, 3, 300) {
         let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
-        for plan in HammingPlan::all_plans(&request(codes.len(), 64, 3)).unwrap() {
+        for plan in with_neighbourhoods(codes.len()) {
             let files: Vec<_> = [1, 2, 8]
                 .iter()
                 .map(|&threads| {
@@ -229,11 +264,7 @@ fn files_round_trip_at_any_number_of_threads() {
 fn damaged_files_are_refused() {
     for (_, codes) in corpora(64, 3, 60) {
         let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
-        for plan in HammingPlan::all_plans(&request(1000, 64, 3))
-            .unwrap()
-            .iter()
-            .step_by(3)
-        {
+        for plan in with_neighbourhoods(1000).iter().rev().step_by(3) {
             let file = written(&HammingSegment::build_index(plan, &codes[..]).unwrap());
             for length in [0, 1, 7, 8, 20, 24, 100, file.len() / 2, file.len() - 1] {
                 assert!(opened(&file[..length.min(file.len() - 1)]).is_err());

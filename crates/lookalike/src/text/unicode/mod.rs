@@ -46,9 +46,11 @@
 
 pub(crate) mod compose;
 mod generated;
+mod variants;
 
 pub(crate) use compose::is_composing;
 pub use generated::UNICODE_VERSION;
+pub(crate) use variants::{common_variant, variant_forms};
 
 use generated::{CLASSES, COMPATIBILITY, FOLD, POOL, SIMPLIFIED};
 
@@ -118,6 +120,7 @@ pub(crate) fn visit_changing(visit: impl FnMut(char)) {
         .chain(compose::composing_characters())
         .chain(mapped.filter_map(|&(from, ..)| char::from_u32(from)))
         .chain(SIMPLIFIED.iter().map(|&(from, _)| from))
+        .chain(variant_forms().map(|(from, _)| from))
         .for_each(visit);
 }
 

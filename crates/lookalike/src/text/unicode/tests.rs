@@ -384,3 +384,23 @@ proptest! {
         prop_assert_eq!(&own_nfc(&normalized), &normalized);
     }
 }
+
+/// Variants and their common forms are characters of scripts without spaces that no other step changes.
+#[test]
+fn variants_have_one_common_form() {
+    let forms: Vec<_> = variant_forms().collect();
+    assert!(forms.is_sorted_by(|a, b| a.0 < b.0));
+    for (variant, common) in forms {
+        for point in [variant, common] {
+            assert_eq!(character_class(point), CharacterClass::Character, "{point}");
+            assert_eq!(
+                (compatibility(point), fold_case(point)),
+                (None, None),
+                "{point}"
+            );
+            assert_eq!(simplified(point), None, "{point}");
+        }
+        assert_eq!(common_variant(variant), Some(common));
+        assert_eq!(common_variant(common), None, "{variant} {common}");
+    }
+}

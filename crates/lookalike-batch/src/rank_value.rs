@@ -1,0 +1,145 @@
+//! Values by which documents are preferred to others: `--keep max:FIELD` of a run, and `prefer` of the
+//! clusters of a collection.
+
+use std::cmp::Ordering;
+
+use lookalike_io::source::{FieldValue, shortest_digits};
+
+/// The value by which documents are ordered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RankValue {
+    /// Compared exactly, without rounding.
+    Integer(i64),
+    /// A number that is not an integer of 64 bits; never NaN.
+    Number(f64),
+    /// Compared byte by byte.
+    Text(Box<str>),
+    /// No value, an empty text, or NaN.
+    Missing,
+}
+
+impl RankValue {
+    /// Converts the value of a field. A text that is a number counts as one, because a CSV cell is text even
+    /// if it contains a number, unless the value is `always_text`.
+    pub fn from_field(value: FieldValue<'_>, always_text: bool) -> Self {
+        match value {
+            FieldValue::Missing | FieldValue::Null => Self::Missing,
+            FieldValue::Number { literal, .. } if always_text => {
+                Self::Text(shortest_digits(literal).into())
+            }
+            FieldValue::Number { literal, value } => Self::from_number(literal, value),
+            FieldValue::Text(text) if always_text => Self::Text(text.into()),
+            FieldValue::Text(text) if text.trim().is_empty() => Self::Missing,
+            FieldValue::Text(text) => match text.trim().parse() {
+                Ok(number) => Self::from_number(text.trim(), number),
+                Err(_) => Self::Text(text.into()),
+            },
+            FieldValue::Bool(truth) => Self::Integer(i64::from(truth)),
+        }
+    }
+
+    /// Converts a JSON value as it stands in a document. Lists and objects count as missing.
+    pub fn from_json(literal: &str) -> Self {
+        let text: String;
+        let field = match literal.as_bytes().first() {
+            Some(b'"') => {
+                text = serde_json::from_str(literal).unwrap_or_default();
+                FieldValue::Text(&text)
+            }
+            Some(b't') => FieldValue::Bool(true),
+            Some(b'f') => FieldValue::Bool(false),
+            Some(b'-' | b'0'..=b'9') => FieldValue::Number {
+                value: literal.parse().unwrap_or(f64::NAN),
+                literal,
+            },
+            _ => FieldValue::Missing,
+        };
+        Self::from_field(field, false)
+    }
+
+    /// Converts a number given by its digits. NaN counts as a missing value.
+    fn from_number(literal: &str, value: f64) -> Self {
+        match literal.parse() {
+            Ok(integer) => Self::Integer(integer),
+            Err(_) if value.is_nan() => Self::Missing,
+            Err(_) => Self::Number(value),
+        }
+    }
+
+    /// Compares two values as preferences: `Less` if this one is preferred. The largest value is preferred if
+    /// `descending`, else the smallest. Missing values come last.
+    pub fn compare_preferred(&self, other: &Self, descending: bool) -> Ordering {
+        let by_value = match descending {
+            true => other.compare_rank(self),
+            false => self.compare_rank(other),
+        };
+        self.is_missing().cmp(&other.is_missing()).then(by_value)
+    }
+
+    /// Compares two values; numbers come before texts.
+    fn compare_rank(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
+            (Self::Integer(a), Self::Number(b)) => compare_exactly(*a, *b),
+            (Self::Number(a), Self::Integer(b)) => compare_exactly(*b, *a).reverse(),
+            (Self::Number(a), Self::Number(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+            (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Self::Integer(_) | Self::Number(_), Self::Text(_)) => Ordering::Less,
+            (Self::Text(_), Self::Integer(_) | Self::Number(_)) => Ordering::Greater,
+            (Self::Missing, _) | (_, Self::Missing) => Ordering::Equal,
+        }
+    }
+
+    fn is_missing(&self) -> bool {
+        *self == Self::Missing
+    }
+}
+
+/// Compares an integer with a double exactly, without rounding the integer. The double must not be NaN.
+fn compare_exactly(integer: i64, number: f64) -> Ordering {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if number >= BEYOND {
+        return Ordering::Less;
+    }
+    if number < -BEYOND {
+        return Ordering::Greater;
+    }
+    let whole = number.trunc();
+    let rest = number - whole;
+    let by_rest = || 0.0_f64.partial_cmp(&rest).unwrap_or(Ordering::Equal);
+    integer.cmp(&(whole as i64)).then_with(by_rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preferred_values_come_first_and_missing_ones_last() {
+        let text = |text| RankValue::from_field(FieldValue::Text(text), false);
+        let number = |literal: &'static str| {
+            let value = literal.parse().unwrap();
+            RankValue::from_field(FieldValue::Number { literal, value }, false)
+        };
+        let ascending = [
+            number("-1e300"),
+            number("2"),
+            number("2.5"),
+            number("9007199254740992"),
+            number("9007199254740993"),
+            text("10000000000000000"),
+            text("a"),
+            text("b"),
+        ];
+        for (at, a) in ascending.iter().enumerate() {
+            for (other, b) in ascending.iter().enumerate() {
+                assert_eq!(a.compare_preferred(b, false), at.cmp(&other), "{a:?} {b:?}");
+                assert_eq!(a.compare_preferred(b, true), other.cmp(&at), "{a:?} {b:?}");
+            }
+            for missing in [RankValue::Missing, text(" "), text("NaN")] {
+                assert_eq!(a.compare_preferred(&missing, true), Ordering::Less);
+                assert_eq!(missing.compare_preferred(a, false), Ordering::Greater);
+            }
+        }
+    }
+}
