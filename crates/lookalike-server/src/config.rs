@@ -8,6 +8,7 @@ use crate::access::AccessKeys;
 use crate::api::request_log::RequestLogSettings;
 use crate::limits::byte_budget::ByteBudget;
 use crate::snapshots::SnapshotPlace;
+use crate::snapshots::schedule::SnapshotSchedule;
 
 /// Configuration of a service.
 pub struct ServiceConfig {
@@ -17,6 +18,8 @@ pub struct ServiceConfig {
     pub listen: SocketAddr,
     /// Place of the snapshots; `None` if the service makes none.
     pub snapshots: Option<SnapshotPlace>,
+    /// When snapshots are made without a request; needs a place.
+    pub snapshot_schedule: Option<SnapshotSchedule>,
     /// Number of threads that prepare documents, from 1.
     pub threads: usize,
     /// The accepted keys.

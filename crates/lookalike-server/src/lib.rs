@@ -48,4 +48,5 @@ pub use config::{ClientLimits, ServiceConfig};
 pub use error::{Error, Result};
 pub use json::settings::{read_stored_settings, write_settings};
 pub use service::run_service;
+pub use snapshots::schedule::SnapshotSchedule;
 pub use snapshots::{SnapshotPlace, with_snapshot};

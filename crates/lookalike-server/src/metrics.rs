@@ -29,6 +29,8 @@ pub(crate) struct ServiceMetrics {
     /// Connections closed at once because their address had too many.
     pub(crate) refused_connections: AtomicU64,
     pub(crate) connections: AtomicU64,
+    /// Scheduled snapshots that could not be made.
+    failed_snapshots: AtomicU64,
 }
 
 #[derive(Default)]
@@ -63,6 +65,7 @@ impl ServiceMetrics {
             malformed: AtomicU64::new(0),
             refused_connections: AtomicU64::new(0),
             connections: AtomicU64::new(0),
+            failed_snapshots: AtomicU64::new(0),
         }
     }
 
@@ -75,6 +78,11 @@ impl ServiceMetrics {
     /// Counts a request that matched no call.
     pub(crate) fn observe_unmatched(&self, status: u16, took: Duration) {
         self.unmatched.observe_request(status, took);
+    }
+
+    /// Counts a scheduled snapshot that could not be made.
+    pub(crate) fn count_failed_snapshot(&self) {
+        self.failed_snapshots.fetch_add(1, Relaxed);
     }
 
     /// Returns the counters of all calls with their names.
@@ -113,6 +121,12 @@ impl ServiceMetrics {
                 "counter",
                 "Connections that were closed at once because their address had the maximum number.",
                 count(&self.refused_connections),
+            ),
+            (
+                "lookalike_failed_snapshots_total",
+                "counter",
+                "Scheduled snapshots that could not be made.",
+                count(&self.failed_snapshots),
             ),
             (
                 "lookalike_connections",
@@ -209,6 +223,8 @@ pub(crate) struct ServiceFigures<'a> {
     pub(crate) held: u64,
     /// All collections.
     pub(crate) collections: &'a [(String, CollectionStatus)],
+    /// Times of the newest snapshot of each collection, as far as is known.
+    pub(crate) snapshots: BTreeMap<String, SystemTime>,
     /// The only collection to be shown, if one is named.
     pub(crate) only: Option<&'a str>,
 }
@@ -224,6 +240,7 @@ const ALL_COLLECTIONS: &str = "*";
 struct CollectionFigures<'a> {
     states: Vec<&'a (String, CollectionStatus)>,
     open: Vec<OpenFigures<'a>>,
+    snapshots: &'a BTreeMap<String, SystemTime>,
     is_summed: bool,
 }
 
@@ -300,7 +317,7 @@ const RESULTS: [ResultCount; 7] = [
 ];
 
 impl<'a> CollectionFigures<'a> {
-    fn new(figures: &ServiceFigures<'a>) -> Self {
+    fn new(figures: &'a ServiceFigures<'a>) -> Self {
         let is_shown = |name: &str| figures.only.is_none_or(|only| only == name);
         let states = figures.collections.iter();
         let states: Vec<_> = states.filter(|(name, _)| is_shown(name)).collect();
@@ -313,6 +330,7 @@ impl<'a> CollectionFigures<'a> {
         });
         Self {
             open: open.collect(),
+            snapshots: &figures.snapshots,
             is_summed: states.len() > MANY_COLLECTIONS,
             states,
         }
@@ -333,6 +351,18 @@ impl<'a> CollectionFigures<'a> {
                 if let Some(value) = value(it) {
                     page.push_sample(&name, &format!("collection=\"{}\"", it.open.name), value);
                 }
+            }
+        }
+        let name = "lookalike_snapshot_age_seconds";
+        page.push_family(
+            name,
+            "gauge",
+            "Age of the newest snapshot of the collection, if it has one.",
+        );
+        for it in &self.open {
+            if let Some(time) = self.snapshots.get(&it.open.name) {
+                let age = time.elapsed().unwrap_or_default().as_secs();
+                page.push_sample(name, &format!("collection=\"{}\"", it.open.name), age);
             }
         }
         for (figure, kind, help, value) in OF_FEW {

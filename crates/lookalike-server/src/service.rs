@@ -23,7 +23,7 @@ use crate::limits::request_rate::RequestRate;
 use crate::metrics::ServiceMetrics;
 use crate::recipes::ServedRecipes;
 use crate::reload::ReloadedFiles;
-use crate::snapshots::SnapshotStore;
+use crate::snapshots::{SnapshotStore, schedule};
 
 /// State shared by all requests.
 pub(crate) struct ServiceState {
@@ -132,8 +132,13 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     }
     maintenance::start_thread(&service)
         .map_err(with_context("cannot start the maintenance thread"))?;
+    if let Some(schedule) = service.config.snapshot_schedule {
+        schedule::start_thread(&service, schedule)
+            .map_err(with_context("cannot start the thread for snapshots"))?;
+    }
     let opening = Arc::clone(&service);
     tokio::task::spawn_blocking(move || {
+        list_snapshots_once(&opening);
         opening.collections.open_all();
         tracing::info!("ready");
     });
@@ -154,6 +159,13 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let router = router::build_router(&service);
     connections::accept_until_stopped(listener, router, &service, stopped, enough).await;
     Ok(())
+}
+
+/// Lists the snapshots, so that the metrics have the age of the newest ones.
+fn list_snapshots_once(service: &ServiceState) {
+    if let Some(Err(error)) = service.snapshots.as_ref().map(|it| it.list_snapshots(None)) {
+        tracing::warn!(%error, "the snapshots cannot be listed");
+    }
 }
 
 /// The signals that stop the service.

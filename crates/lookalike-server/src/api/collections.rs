@@ -1,4 +1,4 @@
-//! Calls on collections: list, create, show, delete, snapshot.
+//! Calls on collections: list, create, show, delete.
 
 use std::sync::Arc;
 
@@ -7,14 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::access::AccessScope;
-use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::check_name;
 use crate::collections::open_collection::OpenCollection;
-use crate::json::JsonFields;
 use crate::json::settings::{SettingsJson, read_settings};
-use crate::snapshots::{SnapshotRefusal, SnapshotStore};
 
 /// Largest body, in bytes, of settings.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -33,7 +30,7 @@ pub(crate) async fn list_collections(api_request: ApiRequest) -> ApiResult {
 }
 
 #[derive(Serialize)]
-struct CollectionJson<'a> {
+pub(crate) struct CollectionJson<'a> {
     name: &'a str,
     recipe_id: String,
     settings: SettingsJson,
@@ -117,48 +114,4 @@ pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
         Ok(responses::json_response(StatusCode::OK, &body))
     })
     .await
-}
-
-/// Copies a collection to a new snapshot.
-pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
-    let (service, collection) = (Arc::clone(&api_request.service), api_request.collection());
-    api_request.open_collection()?;
-    if service.snapshots.is_none() {
-        let detail = "the service has no directory for snapshots: start it with --snapshots PLACE";
-        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
-    }
-    let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
-    in_background(move || {
-        let mut fields = JsonFields::read_fields(&body)?;
-        let name: String = fields.need_field("name")?;
-        fields.refuse_rest()?;
-        check_name(&name)?;
-        let open = service.collections.open_collection(&collection)?;
-        if let Some(snapshots) = &service.snapshots {
-            copy_collection(&open, snapshots, &name)?;
-        }
-        let body = json!({ "collection": open.name, "name": name });
-        Ok(responses::json_response(StatusCode::CREATED, &body))
-    })
-    .await
-}
-
-fn copy_collection(
-    open: &OpenCollection,
-    snapshots: &SnapshotStore,
-    name: &str,
-) -> Result<(), ApiProblem> {
-    let copied = snapshots.make_snapshot(&open.name, name, |disk| {
-        open.collection.copy_to_snapshot(disk)
-    });
-    copied.map_err(|refusal| match refusal {
-        SnapshotRefusal::Exists => ApiProblem::new(
-            ProblemCode::SnapshotConflict,
-            format!("the snapshot '{name}' exists already: use another name"),
-        ),
-        SnapshotRefusal::Failed(error) => {
-            ApiProblem::new(ProblemCode::Disk, format!("the snapshot '{name}': {error}"))
-        }
-        SnapshotRefusal::NotCopied(error) => open.to_problem(error),
-    })
 }

@@ -1,5 +1,6 @@
 //! Calls about the service: health, metrics, API description.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use axum::body::Body;
@@ -12,6 +13,7 @@ use crate::api::router::{ApiRequest, ApiResult, CALLS};
 use crate::api::{openapi as document, responses};
 use crate::collections::CollectionStatus;
 use crate::metrics::ServiceFigures;
+use crate::snapshots::SnapshotStore;
 
 /// Reports that the process runs.
 pub(crate) async fn report_live(_: ApiRequest) -> ApiResult {
@@ -94,6 +96,10 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
             queued: service.queue.used_bytes(),
             held: service.held.used_bytes(),
             collections: &collections,
+            snapshots: service
+                .snapshots
+                .as_ref()
+                .map_or_else(BTreeMap::new, SnapshotStore::newest_times),
             only: only.as_deref(),
         });
         Ok(text_response(

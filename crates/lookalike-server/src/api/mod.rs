@@ -12,5 +12,6 @@ pub(crate) mod recipes;
 pub(crate) mod request_log;
 pub(crate) mod responses;
 pub(crate) mod router;
+pub(crate) mod snapshots;
 pub(crate) mod stream;
 pub(crate) mod texts;

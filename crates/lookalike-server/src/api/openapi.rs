@@ -162,6 +162,8 @@ fn problem_responses(call: &ApiCall) -> Value {
             | "put_collection"
             | "delete_collection"
             | "snapshot"
+            | "restore"
+            | "delete_snapshot"
             | "put_alias"
             | "change_aliases"
             | "put_recipe"
@@ -227,7 +229,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
     let in_path = call.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
-            "collection" | "alias" | "recipe" => short_name(),
+            "collection" | "alias" | "recipe" | "snapshot" => short_name(),
             _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
@@ -242,6 +244,7 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 json!({ "type": "integer", "minimum": 0 }),
                 "The `next` of the previous answer: only the members after it are listed.",
             ),
+            ("collection", _) => (short_name(), "Only the snapshots of this collection."),
             ("after", _) => (
                 json!({ "type": "string" }),
                 "The `next` of the previous page.",
@@ -322,6 +325,17 @@ fn list_schema(of: Value) -> Value {
 }
 
 fn all_schemas() -> Value {
+    let mut schemas = document_schemas();
+    let more = administration_schemas();
+    let more = more.as_object().into_iter().flatten();
+    for (name, schema) in more {
+        schemas[name] = schema.clone();
+    }
+    schemas
+}
+
+/// Returns the schemas of everything but aliases and snapshots.
+fn document_schemas() -> Value {
     // Names of collections for callers who may read; only their number for others.
     let names_or_count = json!({
         "oneOf": [list_schema(json!({ "type": "string" })), { "type": "integer", "minimum": 0 }],
@@ -333,12 +347,6 @@ fn all_schemas() -> Value {
     let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
     let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
-    let aliases = json!({
-        "type": "object",
-        "description": "The collection of each alias.",
-        "additionalProperties": short_name(),
-        "maxProperties": MAX_ALIASES,
-    });
     let answer = answer_schema(&text);
     let mut asked = answer.clone();
     for (name, about) in [
@@ -391,13 +399,6 @@ fn all_schemas() -> Value {
                     "enum": ["opening", "open", "full", "damaged", "unreadable", "stopped", "failed", "deleting"],
                 },
             }))),
-        })),
-        "AliasList": object_schema(&["aliases"], json!({ "aliases": aliases })),
-        "AliasTarget": strict_object_schema(&["collection"], json!({ "collection": short_name() })),
-        "Alias": object_schema(&["alias", "collection"], json!({ "alias": text, "collection": text })),
-        "AliasChanges": strict_object_schema(&[], json!({
-            "set": aliases,
-            "remove": list_schema(short_name()),
         })),
         "Document": strict_object_schema(&["id"], sent_schema(json!({ "oneOf": [id, whole] }))),
         "QueryDocument": strict_object_schema(&[], sent_schema(json!({
@@ -465,18 +466,6 @@ fn all_schemas() -> Value {
             "memory": { "type": "object", "additionalProperties": number },
             "stopped": { "type": ["string", "null"] },
         })),
-        "SnapshotRequest": strict_object_schema(&["name"], json!({ "name": short_name() })),
-        "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
-        "RecipeUpload": recipe_upload_schema(&text),
-        "RecipeList": object_schema(&["recipes"], json!({
-            "recipes": list_schema(object_schema(&["name", "state", "recipe_id", "bytes"], json!({
-                "name": text,
-                "state": { "enum": ["intact", "damaged"] },
-                "recipe_id": { "type": ["string", "null"] },
-                "bytes": { "type": ["integer", "null"], "description": "Size of all its files." },
-            }))),
-        })),
-        "Recipe": recipe_schema(&text, &number),
         "CompareRequest": strict_object_schema(&["pairs"], {
             let mut properties = matching_schema(&text);
             properties["pairs"] = list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text })));
@@ -571,6 +560,54 @@ fn recipe_schema(text: &Value, number: &Value) -> Value {
         "recipe": example.recipe,
     });
     recipe
+}
+
+/// Returns the schemas of aliases and snapshots.
+fn administration_schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let number = json!({ "type": "integer", "minimum": 0 });
+    let aliases = json!({
+        "type": "object",
+        "description": "The collection of each alias.",
+        "additionalProperties": short_name(),
+        "maxProperties": MAX_ALIASES,
+    });
+    json!({
+        "AliasList": object_schema(&["aliases"], json!({ "aliases": aliases })),
+        "AliasTarget": strict_object_schema(&["collection"], json!({ "collection": short_name() })),
+        "Alias": object_schema(&["alias", "collection"], json!({ "alias": text, "collection": text })),
+        "AliasChanges": strict_object_schema(&[], json!({
+            "set": aliases,
+            "remove": list_schema(short_name()),
+        })),
+        "SnapshotRequest": strict_object_schema(&["name"], json!({ "name": short_name() })),
+        "Snapshot": object_schema(&["collection", "name"], json!({ "collection": text, "name": text })),
+        "RecipeUpload": recipe_upload_schema(&text),
+        "RecipeList": object_schema(&["recipes"], json!({
+            "recipes": list_schema(object_schema(&["name", "state", "recipe_id", "bytes"], json!({
+                "name": text,
+                "state": { "enum": ["intact", "damaged"] },
+                "recipe_id": { "type": ["string", "null"] },
+                "bytes": { "type": ["integer", "null"], "description": "Size of all its files." },
+            }))),
+        })),
+        "Recipe": recipe_schema(&text, &number),
+        "SnapshotList": object_schema(&["snapshots"], json!({
+            "snapshots": list_schema(object_schema(&["collection", "name", "bytes", "time"], json!({
+                "collection": text,
+                "name": text,
+                "bytes": number,
+                "time": { "type": "string", "format": "date-time" },
+            }))),
+        })),
+        "RestoreRequest": strict_object_schema(&["snapshot"], json!({
+            "snapshot": short_name(),
+            "from": {
+                "type": "string",
+                "description": "The collection of the snapshot. Default: the one in the path.",
+            },
+        })),
+    })
 }
 
 fn answer_schema(text: &Value) -> Value {

@@ -34,6 +34,7 @@ problem_codes! {
     Forbidden forbidden 403 "The key does not allow this",
     NoSuchPlace no_such_place 404 "There is no call at this path",
     NoCollection no_collection 404 "There is no such collection",
+    NoSnapshot no_snapshot 404 "There is no such snapshot",
     NoAlias no_alias 404 "There is no such alias",
     NoRecipe no_recipe 404 "There is no such recipe",
     NoDocument no_document 404 "There is no such document",

@@ -17,7 +17,7 @@ use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
-use super::{aliases, collections, documents, health, recipes, texts};
+use super::{aliases, collections, documents, health, recipes, snapshots, texts};
 use crate::access::host::check_host;
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
@@ -60,7 +60,8 @@ impl ApiCall {
 }
 
 /// Names of the calls without a collection that a key for some collections permits.
-const FOR_LIMITED_KEYS: [&str; 7] = [
+const FOR_LIMITED_KEYS: [&str; 8] = [
+    "list_snapshots",
     "list_collections",
     "list_aliases",
     "list_recipes",
@@ -112,7 +113,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 28] = calls! {
+pub(crate) static CALLS: [ApiCall; 31] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -146,7 +147,14 @@ pub(crate) static CALLS: [ApiCall; 28] = calls! {
         takes None, with [], gives 200 Some("CollectionStats"), collections::collection_stats;
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
         "write a snapshot of a collection, as it is at one moment",
-        takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), collections::make_snapshot;
+        takes Some(("SnapshotRequest", ONE)), with [], gives 201 Some("Snapshot"), snapshots::make_snapshot;
+    "restore" POST "/v1/collections/{collection}/restore" Admin,
+        "create a collection from a snapshot, of this or another collection",
+        takes Some(("RestoreRequest", ONE)), with [], gives 201 Some("Collection"), snapshots::restore_snapshot;
+    "list_snapshots" GET "/v1/snapshots" Read, "list the snapshots",
+        takes None, with ["collection"], gives 200 Some("SnapshotList"), snapshots::list_snapshots;
+    "delete_snapshot" DELETE "/v1/snapshots/{collection}/{snapshot}" Admin, "delete a snapshot",
+        takes None, with [], gives 204 None, snapshots::delete_snapshot;
     "list_aliases" GET "/v1/aliases" Read, "list the aliases of collections",
         takes None, with [], gives 200 Some("AliasList"), aliases::list_aliases;
     "change_aliases" POST "/v1/aliases" Admin, "set and remove several aliases in one step",

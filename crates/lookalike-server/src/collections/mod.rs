@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, DiskFolder, MANIFEST_FILE,
-    is_collection_file, is_creation_file, is_data_file, make_directory,
+    Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder, MANIFEST_FILE,
+    is_collection_file, is_creation_file, is_data_file, make_directory, verify_collection,
 };
 
 use self::aliases::CollectionAliases;
@@ -37,6 +37,9 @@ const LOCK: &str = "lock";
 
 /// Name prefix of the directories of deleted collections.
 const DELETED: &str = ".deleted-";
+
+/// Name prefix of the directories of collections that are being restored.
+const RESTORING: &str = ".restoring-";
 
 /// Interval between checks whether a collection that is to be deleted is still in use.
 const DELETION_CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -93,7 +96,7 @@ impl ServedCollections {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if name.starts_with(DELETED) {
+            if name.starts_with(DELETED) || name.starts_with(RESTORING) {
                 remove_own(&entry.path()).map_err(with_context(&at))?;
             } else if check_name(&name).is_ok()
                 && let Some(state) = CollectionStatus::of_directory(&entry.path())
@@ -336,6 +339,104 @@ impl ServedCollections {
             .insert(name.to_owned(), CollectionStatus::Open(Arc::clone(&open)));
         tracing::info!(collection = name, "made");
         Ok((open, true))
+    }
+
+    /// Creates a collection from a copy. `copy` copies it to an empty disk. The copy is verified before it
+    /// becomes a collection, and an interrupted one is removed when the service starts again.
+    ///
+    /// # Errors
+    /// If there is a collection or an alias of this name, any error of `copy`, the copy is damaged, or a disk
+    /// operation fails.
+    pub(crate) fn restore_collection(
+        &self,
+        name: &str,
+        copy: impl FnOnce(&dyn Disk) -> Result<(), ApiProblem>,
+    ) -> Result<Arc<OpenCollection>, ApiProblem> {
+        self.reserve_name(name)?;
+        let restored = self.copy_and_open(name, copy);
+        let mut states = self.write_states();
+        match restored {
+            Ok(collection) => {
+                let open = Arc::new(OpenCollection::new(name, collection));
+                states.insert(name.to_owned(), CollectionStatus::Open(Arc::clone(&open)));
+                tracing::info!(collection = name, "restored");
+                Ok(open)
+            }
+            Err(problem) => {
+                // If the copy is complete but cannot be opened, its directory stays.
+                match self.directory.join(name).join(MANIFEST_FILE).exists() {
+                    true => {
+                        let failed = CollectionStatus::Failed(problem.detail.clone());
+                        states.insert(name.to_owned(), failed)
+                    }
+                    false => states.remove(name),
+                };
+                Err(problem)
+            }
+        }
+    }
+
+    /// Reserves the name of a new collection.
+    fn reserve_name(&self, name: &str) -> Result<(), ApiProblem> {
+        check_name(name)?;
+        let _changing = self.lock_changes();
+        self.refuse_alias(name)?;
+        match self.read_states().get(name) {
+            None => {}
+            Some(CollectionStatus::Open(_)) => {
+                let detail = format!(
+                    "the collection '{name}' exists: restore under another name, or delete it first"
+                );
+                return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
+            }
+            Some(other) => return Err(other.status_problem(name)),
+        }
+        self.check_unused(name)?;
+        self.write_states()
+            .insert(name.to_owned(), CollectionStatus::Opening);
+        Ok(())
+    }
+
+    fn copy_and_open(
+        &self,
+        name: &str,
+        copy: impl FnOnce(&dyn Disk) -> Result<(), ApiProblem>,
+    ) -> Result<Collection, ApiProblem> {
+        let unfinished = self.directory.join(format!("{RESTORING}{name}"));
+        let failed = |error: &io::Error| unusable_directory(name, error);
+        if unfinished.exists() {
+            remove_own(&unfinished).map_err(|error| failed(&error))?;
+        }
+        let copied = || {
+            let disk = DiskFolder::open(&unfinished).map_err(|error| failed(&error))?;
+            copy(&disk)?;
+            let report = verify_collection(&disk)?;
+            match report.findings.first() {
+                None => Ok(()),
+                Some(finding) => {
+                    let detail = format!("the snapshot is damaged: {finding}");
+                    Err(ApiProblem::new(ProblemCode::Damaged, detail))
+                }
+            }
+        };
+        let renamed = copied().and_then(|()| {
+            let target = self.directory.join(name);
+            // What an interrupted creation has left is in the way.
+            if target.exists() {
+                remove_own(&target).map_err(|error| failed(&error))?;
+            }
+            fs::rename(&unfinished, target).map_err(|error| failed(&error))?;
+            let directory = File::open(&self.directory);
+            directory
+                .and_then(|directory| directory.sync_all())
+                .map_err(|error| failed(&error))
+        });
+        if renamed.is_err() {
+            let _ = remove_own(&unfinished);
+        }
+        renamed?;
+        let disk = Arc::new(self.open_folder(name)?);
+        Ok(Collection::open_existing(disk, self.options.clone())?)
     }
 
     /// Deletes a collection with everything in it, once no request uses it any more.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use lookalike_store::{Disk, DiskFile};
 use object_store::path::Path as Key;
@@ -46,6 +47,26 @@ impl ObjectBucket {
             prefix: self.object_key(name),
             ..self.clone()
         }
+    }
+
+    /// Returns the names of the prefixes below this one.
+    pub(crate) fn folder_names(&self) -> io::Result<Vec<String>> {
+        let listed = self.wait_for(self.store.list_with_delimiter(Some(&self.prefix)))?;
+        let names = listed.common_prefixes.iter();
+        Ok(names
+            .filter_map(|prefix| prefix.parts().next_back())
+            .map(|part| part.as_ref().to_owned())
+            .collect())
+    }
+
+    /// Returns the size of all objects directly below the prefix, and the time of the object `name`, if it
+    /// exists.
+    pub(crate) fn describe_objects(&self, name: &str) -> io::Result<(u64, Option<SystemTime>)> {
+        let listed = self.wait_for(self.store.list_with_delimiter(Some(&self.prefix)))?;
+        let key = self.object_key(name);
+        let found = listed.objects.iter().find(|it| it.location == key);
+        let bytes = listed.objects.iter().map(|it| it.size).sum();
+        Ok((bytes, found.map(|it| it.last_modified.into())))
     }
 
     fn object_key(&self, name: &str) -> Key {

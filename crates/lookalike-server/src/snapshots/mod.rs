@@ -8,18 +8,22 @@ mod bucket;
 #[cfg(not(feature = "object-store"))]
 #[path = "no_bucket.rs"]
 mod bucket;
+pub(crate) mod schedule;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use lookalike_store::{Disk, DiskFolder, MANIFEST_FILE, ReadFolder, is_collection_file};
 use tokio::runtime::{Handle, Runtime};
 
 use self::bucket::ObjectBucket;
+use crate::collections::check_name;
 use crate::error::{Error, Result, with_context};
 
 /// Place of the snapshots.
@@ -59,11 +63,13 @@ impl fmt::Display for SnapshotPlace {
     }
 }
 
-/// Reason why a snapshot could not be created.
+/// Reason why a snapshot could not be created, deleted or restored.
 #[derive(Debug)]
 pub(crate) enum SnapshotRefusal {
-    /// Something with this name exists or is being created.
+    /// Something with this name exists.
     Exists,
+    /// The snapshot is being created, deleted or restored.
+    InUse,
     /// A disk operation or the object store failed.
     Failed(io::Error),
     /// The collection could not be copied.
@@ -76,11 +82,26 @@ impl From<io::Error> for SnapshotRefusal {
     }
 }
 
-/// Creates snapshots.
+/// The snapshots of a service.
 pub(crate) struct SnapshotStore {
     below: SnapshotRoot,
-    /// Collections and names of the snapshots that are being created.
-    making: Mutex<BTreeSet<(String, String)>>,
+    /// Collections and names of the snapshots that are being created, deleted or restored.
+    held: Mutex<BTreeSet<(String, String)>>,
+    /// Time of the newest snapshot of each collection, as far as is known.
+    newest: Mutex<BTreeMap<String, SystemTime>>,
+    /// The same of the scheduled snapshots; `None` for a collection that has none.
+    scheduled: Mutex<BTreeMap<String, Option<SystemTime>>>,
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SnapshotInfo {
+    pub(crate) collection: String,
+    pub(crate) name: String,
+    /// Size of its files.
+    pub(crate) bytes: u64,
+    /// Time at which it was complete.
+    pub(crate) time: SystemTime,
 }
 
 enum SnapshotRoot {
@@ -88,6 +109,60 @@ enum SnapshotRoot {
     Folder(PathBuf),
     /// A prefix of an object store.
     Bucket(ObjectBucket),
+}
+
+impl SnapshotRoot {
+    /// Returns the names of the folders in a folder; none if it does not exist.
+    fn folder_names(&self, path: &[&str]) -> io::Result<Vec<String>> {
+        match self {
+            Self::Folder(folder) => {
+                list_folders(&path.iter().fold(folder.clone(), |at, it| at.join(it)))
+            }
+            Self::Bucket(bucket) => below_path(bucket, path).folder_names(),
+        }
+    }
+
+    /// Returns the size of the files in a folder, and the time of its manifest, if it has one.
+    fn describe_files(&self, path: &[&str]) -> io::Result<(u64, Option<SystemTime>)> {
+        match self {
+            Self::Folder(folder) => {
+                describe_folder(&path.iter().fold(folder.clone(), |at, it| at.join(it)))
+            }
+            Self::Bucket(bucket) => below_path(bucket, path).describe_objects(MANIFEST_FILE),
+        }
+    }
+}
+
+fn below_path(bucket: &ObjectBucket, path: &[&str]) -> ObjectBucket {
+    path.iter()
+        .fold(bucket.clone(), |at, it| at.below_prefix(it))
+}
+
+fn list_folders(path: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(names)
+}
+
+fn describe_folder(path: &Path) -> io::Result<(u64, Option<SystemTime>)> {
+    let manifest = match fs::metadata(path.join(MANIFEST_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, None)),
+        manifest => manifest?,
+    };
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok((bytes, Some(manifest.modified()?)))
 }
 
 impl SnapshotStore {
@@ -102,8 +177,150 @@ impl SnapshotStore {
         };
         Ok(Self {
             below,
-            making: Mutex::default(),
+            held: Mutex::default(),
+            newest: Mutex::default(),
+            scheduled: Mutex::default(),
         })
+    }
+
+    /// Returns the complete snapshots, by collection and name; those of one collection if it is given.
+    ///
+    /// # Errors
+    /// If the place cannot be read.
+    pub(crate) fn list_snapshots(&self, only: Option<&str>) -> io::Result<Vec<SnapshotInfo>> {
+        let mut found = Vec::new();
+        let collections = match only {
+            Some(only) => vec![only.to_owned()],
+            None => self.below.folder_names(&[])?,
+        };
+        for collection in collections {
+            for name in self.below.folder_names(&[&collection])? {
+                found.extend(self.describe_snapshot(&collection, &name)?);
+            }
+        }
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        for snapshot in &found {
+            let known = newest
+                .entry(snapshot.collection.clone())
+                .or_insert(snapshot.time);
+            *known = snapshot.time.max(*known);
+        }
+        found.sort_by(|a, b| (&a.collection, &a.name).cmp(&(&b.collection, &b.name)));
+        Ok(found)
+    }
+
+    /// Returns the time of the newest snapshot of each collection, as far as it was listed or created.
+    pub(crate) fn newest_times(&self) -> BTreeMap<String, SystemTime> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.clone()
+    }
+
+    /// Returns the time of the newest scheduled snapshot of a collection, if it has one. `find` finds it at
+    /// the first call.
+    pub(crate) fn newest_scheduled<E>(
+        &self,
+        collection: &str,
+        find: impl FnOnce() -> Result<Option<SystemTime>, E>,
+    ) -> Result<Option<SystemTime>, E> {
+        let scheduled = || {
+            self.scheduled
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(&known) = scheduled().get(collection) {
+            return Ok(known);
+        }
+        let found = find()?;
+        scheduled().insert(collection.to_owned(), found);
+        Ok(found)
+    }
+
+    /// Records a scheduled snapshot.
+    pub(crate) fn set_newest_scheduled(&self, collection: &str, time: SystemTime) {
+        let mut scheduled = self
+            .scheduled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        scheduled.insert(collection.to_owned(), Some(time));
+    }
+
+    /// Returns a snapshot, if it is complete.
+    fn describe_snapshot(&self, collection: &str, name: &str) -> io::Result<Option<SnapshotInfo>> {
+        if check_name(collection).is_err() || check_name(name).is_err() {
+            return Ok(None);
+        }
+        let (bytes, time) = self.below.describe_files(&[collection, name])?;
+        Ok(time.map(|time| SnapshotInfo {
+            collection: collection.to_owned(),
+            name: name.to_owned(),
+            bytes,
+            time,
+        }))
+    }
+
+    /// Removes a snapshot; returns `false` if there is none of this name. Files that are not those of a
+    /// snapshot stay.
+    ///
+    /// # Errors
+    /// If it is being created or restored, or a file cannot be removed.
+    pub(crate) fn delete_snapshot(
+        &self,
+        collection: &str,
+        name: &str,
+    ) -> Result<bool, SnapshotRefusal> {
+        let _held = self.hold_name(collection, name)?;
+        if self.describe_snapshot(collection, name)?.is_none() {
+            return Ok(false);
+        }
+        // Without its manifest it is not a snapshot any more, should the rest be interrupted.
+        let remove = |disk: &dyn Disk| {
+            disk.remove_file(MANIFEST_FILE)?;
+            disk.sync_names()?;
+            let names = disk.file_names()?.into_iter();
+            names
+                .filter(|name| is_collection_file(name))
+                .try_for_each(|name| disk.remove_file(&name))
+        };
+        match &self.below {
+            SnapshotRoot::Folder(folder) => {
+                let path = folder.join(collection).join(name);
+                let disk = DiskFolder::open(&path)?;
+                remove(&disk)?;
+                drop(disk);
+                // A directory with other files stays.
+                let _ = std::fs::remove_dir(&path);
+                let _ = std::fs::remove_dir(folder.join(collection));
+            }
+            SnapshotRoot::Bucket(bucket) => {
+                remove(&bucket.below_prefix(collection).below_prefix(name))?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Calls `read` with the disk of a snapshot, which is not deleted meanwhile. Returns `None` if there is no
+    /// snapshot of this name.
+    ///
+    /// # Errors
+    /// If it is being created, deleted or restored by another call, or cannot be read.
+    pub(crate) fn read_snapshot<T>(
+        &self,
+        collection: &str,
+        name: &str,
+        read: impl FnOnce(&dyn Disk) -> T,
+    ) -> Result<Option<T>, SnapshotRefusal> {
+        let _held = self.hold_name(collection, name)?;
+        if self.describe_snapshot(collection, name)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(match &self.below {
+            SnapshotRoot::Folder(folder) => {
+                read(&ReadFolder::open(&folder.join(collection).join(name))?)
+            }
+            SnapshotRoot::Bucket(bucket) => {
+                read(&bucket.below_prefix(collection).below_prefix(name))
+            }
+        }))
     }
 
     /// Creates a snapshot of a collection. `copy` copies the collection to an empty disk. The remains of an
@@ -119,22 +336,26 @@ impl SnapshotStore {
         let disk = self.empty_disk(collection, name)?;
         let copied = copy(&*disk);
         drop(disk);
-        if copied.is_err() {
-            self.discard_partial(collection, name);
+        match copied {
+            Ok(()) => {
+                let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+                newest.insert(collection.to_owned(), SystemTime::now());
+            }
+            Err(_) => self.discard_partial(collection, name),
         }
         copied.map_err(SnapshotRefusal::NotCopied)
     }
 
-    /// Reserves a name, so that nobody else creates a snapshot of that name meanwhile.
+    /// Reserves a name, so that nobody else creates, deletes or restores the snapshot meanwhile.
     fn hold_name(&self, collection: &str, name: &str) -> Result<HeldName<'_>, SnapshotRefusal> {
         let name = (collection.to_owned(), name.to_owned());
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        match making.insert(name.clone()) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        match held.insert(name.clone()) {
             true => Ok(HeldName {
-                making: &self.making,
+                held: &self.held,
                 name,
             }),
-            false => Err(SnapshotRefusal::Exists),
+            false => Err(SnapshotRefusal::InUse),
         }
     }
 
@@ -184,14 +405,14 @@ impl SnapshotStore {
 
 /// A reserved name of a snapshot.
 struct HeldName<'a> {
-    making: &'a Mutex<BTreeSet<(String, String)>>,
+    held: &'a Mutex<BTreeSet<(String, String)>>,
     name: (String, String),
 }
 
 impl Drop for HeldName<'_> {
     fn drop(&mut self) {
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        making.remove(&self.name);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.remove(&self.name);
     }
 }
 
@@ -247,7 +468,12 @@ mod tests {
                 assert!(disk.file_names().unwrap().is_empty());
                 write(disk, "2.rows");
                 let again = snapshots.make_snapshot("a", "b", |_| panic!("two are made"));
-                assert!(matches!(again, Err(SnapshotRefusal::Exists)), "{again:?}");
+                assert!(matches!(again, Err(SnapshotRefusal::InUse)), "{again:?}");
+                let deleted = snapshots.delete_snapshot("a", "b");
+                assert!(
+                    matches!(deleted, Err(SnapshotRefusal::InUse)),
+                    "{deleted:?}"
+                );
                 snapshots.make_snapshot("a", "c", |_| Ok(())).unwrap();
                 write(disk, MANIFEST_FILE);
                 Ok(())

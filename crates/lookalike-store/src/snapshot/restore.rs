@@ -8,13 +8,13 @@ use crate::files::inventory::list_files;
 use crate::files::manifest::CollectionManifest;
 
 /// Copies a collection that is not open, for example a [snapshot](crate::Collection::copy_to_snapshot), to a
-/// disk without one. The manifest is written last: a copy without it is incomplete and is not a
+/// disk without one, on which `headroom` bytes stay free. The manifest is written last: a copy without it is incomplete and is not a
 /// collection. Checks nothing but the manifest; [`verify_collection`](crate::verify_collection) checks the
 /// rest.
 ///
 /// # Errors
 /// If there is no collection to copy, the destination has one already, or an operation on either disk fails.
-pub fn restore_collection(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
+pub fn restore_collection(from: &dyn Disk, to: &dyn Disk, headroom: u64) -> Result<()> {
     CollectionManifest::read_file(from)?;
     let is_own = |name: &String| *name == MANIFEST_FILE || is_listed_or_data_file(name);
     if let Some(name) = list_files(to)?.into_iter().find(is_own) {
@@ -25,7 +25,7 @@ pub fn restore_collection(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
         from.open_file(name)
             .map_err(|error| Error::disk_error("cannot open", name, &error))
     };
-    let mut copier = FileCopier::new(to, 0);
+    let mut copier = FileCopier::new(to, headroom);
     let names = list_files(from)?.into_iter();
     let names: Vec<_> = names.filter(|name| is_listed_or_data_file(name)).collect();
     for name in &names {

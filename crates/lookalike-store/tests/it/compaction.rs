@@ -415,7 +415,7 @@ fn compacted_collection_can_be_copied() {
     run_compacting(&script, &collection, &hand, 11, |_, _| ());
     let (copy, restored) = (Simulated::new(), Simulated::new());
     collection.copy_to_snapshot(&copy).unwrap();
-    lookalike_store::restore_collection(&copy, &restored).unwrap();
+    lookalike_store::restore_collection(&copy, &restored, 0).unwrap();
     for disk in [copy, restored] {
         assert!(verify_collection(&disk.copy()).unwrap().findings.is_empty());
         let copied = Collection::open_existing(Arc::new(disk), hand.options()).unwrap();

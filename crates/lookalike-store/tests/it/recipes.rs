@@ -192,7 +192,7 @@ fn collection_keeps_the_files_of_its_recipe() {
     is_duplicate(insert_similar(&collection, "b"));
     let (snapshot, restored) = (Simulated::new(), Simulated::new());
     collection.copy_to_snapshot(&snapshot).unwrap();
-    restore_collection(&snapshot, &restored).unwrap();
+    restore_collection(&snapshot, &restored, 0).unwrap();
     drop(collection);
     for disk in [&disk, &restored] {
         assert_eq!(read_settings(disk).unwrap().recipe, recipe);

@@ -186,7 +186,7 @@ fn snapshot_keeps_the_disk_headroom() {
     assert!(verify_collection(&copy.copy()).unwrap().findings.is_empty());
     let new = Simulated::new();
     new.set_free(bytes_of(&disk) - 1);
-    let refused = restore_collection(&copy, &new).unwrap_err();
+    let refused = restore_collection(&copy, &new, 0).unwrap_err();
     assert_eq!((refused.kind(), new.operations()), (ErrorKind::Full, 0));
 }
 
@@ -359,7 +359,7 @@ fn restore_writes_the_manifest_last() {
         disk: Simulated::new(),
         changes: Mutex::default(),
     };
-    restore_collection(&copy, &noted).unwrap();
+    restore_collection(&copy, &noted, 0).unwrap();
     let changes = noted.changes.into_inner().unwrap();
     let last: Vec<_> = changes.iter().rev().take(4).rev().collect();
     assert_eq!(last, ["create", "sync", "manifest.new to manifest", "sync"]);

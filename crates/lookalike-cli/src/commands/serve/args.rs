@@ -72,6 +72,31 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) snapshots: Option<SnapshotPlace>,
 
+    /// Time between two automatic snapshots of each collection: a number with the unit s, m, h or d; needs
+    /// --snapshots
+    ///
+    /// They are named auto- and the time in UTC. Without this option, snapshots are made on request alone.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOOKALIKE_SNAPSHOT_EVERY",
+        hide_env = true
+    )]
+    pub(crate) snapshot_every: Option<PeriodArg>,
+
+    /// Number of automatic snapshots of a collection that stay; older ones are deleted once a newer one is
+    /// complete
+    ///
+    /// Default: 7. Snapshots that were made on request are never deleted automatically.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        env = "LOOKALIKE_SNAPSHOT_KEEP",
+        hide_env = true
+    )]
+    pub(crate) snapshot_keep: Option<usize>,
+
     /// Number of threads that prepare documents. Default: one per core
     #[arg(
         long,
@@ -354,6 +379,8 @@ impl ServeArgs {
             data: self.data.or(other.data),
             listen: self.listen.or(other.listen),
             snapshots: self.snapshots.or(other.snapshots),
+            snapshot_every: self.snapshot_every.or(other.snapshot_every),
+            snapshot_keep: self.snapshot_keep.or(other.snapshot_keep),
             threads: self.threads.or(other.threads),
             keys: self.keys.or(other.keys),
             allow_unauthenticated: self.allow_unauthenticated.or(other.allow_unauthenticated),

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use lookalike_server::{
-    AccessKeys, ClientLimits, RequestLogSettings, ServiceConfig, SnapshotPlace, run_service,
+    AccessKeys, ClientLimits, RequestLogSettings, ServiceConfig, SnapshotPlace, SnapshotSchedule,
+    run_service,
 };
 use lookalike_store::VerificationLimits;
 use rustix::fs::Mode;
@@ -86,6 +87,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         data,
         listen,
         snapshots: args.snapshots.clone(),
+        snapshot_schedule: snapshot_schedule(args)?,
         threads: thread_count(args.threads),
         keys,
         key_file: args.keys.clone(),
@@ -93,6 +95,29 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         request_log: request_log_settings(args),
         limits: client_limits(args)?,
     })
+}
+
+/// Returns when snapshots are made automatically.
+///
+/// # Errors
+/// If there is no place for them, or the interval is below a second.
+fn snapshot_schedule(args: &ServeArgs) -> Result<Option<SnapshotSchedule>> {
+    let Some(PeriodArg(every)) = args.snapshot_every else {
+        if args.snapshot_keep.is_some() {
+            bail!("--snapshot-keep has no effect without --snapshot-every: give both");
+        }
+        return Ok(None);
+    };
+    if args.snapshots.is_none() {
+        bail!("--snapshot-every needs a place for the snapshots: give --snapshots PLACE");
+    }
+    if every < Duration::from_secs(1) {
+        bail!("--snapshot-every is below a second: give a duration, such as 6h");
+    }
+    Ok(Some(SnapshotSchedule {
+        every,
+        keep: args.snapshot_keep.unwrap_or(7),
+    }))
 }
 
 /// Checks that clients without a key are served only on purpose.
@@ -242,7 +267,9 @@ mod tests {
     fn installed_configuration_states_the_defaults() {
         let text = include_str!("../../../../../deploy/serve.toml");
         let is_option = |line: &&str| line.starts_with("# ") && line.contains(" = ");
-        let options = text.lines().filter(is_option);
+        // Automatic snapshots are off by default.
+        let has_default = |line: &&str| is_option(line) && !line.contains("snapshot-");
+        let options = text.lines().filter(has_default);
         let options: Vec<_> = options.map(|line| line.replacen("# ", "", 1)).collect();
         assert!(options.len() > 12, "{options:?}");
         let stated: ServeArgs = toml::from_str(&options.join("\n")).unwrap();

@@ -65,7 +65,7 @@ fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
         // The directory is created only if the source is a snapshot.
         store::read_settings(snapshot).map_err(cannot())?;
         let disk = open_fresh(&args.directory)?;
-        store::restore_collection(snapshot, &disk).map_err(cannot())?;
+        store::restore_collection(snapshot, &disk, 0).map_err(cannot())?;
         anyhow::Ok(disk)
     })?;
     verify_disk(&disk, &args.directory, &args.telling)
