@@ -1,6 +1,8 @@
 //! Documents as they are inserted, and the answers to them.
 
 use std::cmp::Ordering;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
 use lookalike::similarity::Route;
 use lookalike::stream::{self, DocumentPreparer, Timestamp};
@@ -11,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::files::records;
 use crate::files::rows::{self, RowVerdict};
 use crate::settings::CollectionContent;
-use crate::state::hash_id;
 
 /// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
@@ -120,6 +121,13 @@ impl PendingInsert {
         let meta = self.meta.as_ref().map_or(0, String::len);
         size_of::<Self>() + self.id.len() + meta + text + self.record.len()
     }
+}
+
+/// Returns the hash of an id. It is keyed with a secret of the process, so that nobody can choose ids with
+/// colliding hashes, and it is never written to disk.
+pub(crate) fn hash_id(id: &str) -> u64 {
+    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    SECRET.hash_one(id)
 }
 
 /// Returns as much of an id as a message shows.

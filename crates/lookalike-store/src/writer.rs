@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::files::partition::{self, PartitionFiles};
+use crate::files::partition::{self, FileEnds, PartitionFiles};
 use crate::files::partition_set::PartitionSet;
 use crate::files::sketches::SketchFile;
-use crate::snapshot::FileEnds;
 use crate::state::{PendingBatch, PendingWork};
 
 /// The only writer of a collection.

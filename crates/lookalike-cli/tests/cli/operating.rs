@@ -371,3 +371,179 @@ fn metrics_of_many_collections_are_short() {
         assert!(one.contains(line), "{line}{one}");
     }
 }
+
+fn snapshots_of(service: &Service, collection: &str) -> Vec<String> {
+    let path = format!("/v1/snapshots?collection={collection}");
+    let listed = service.get(&path).json();
+    let listed = listed["snapshots"].as_array().unwrap().iter();
+    listed
+        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn snapshot_is_restored_while_documents_arrive() {
+    let place = Place::new();
+    let service = Service::start(&place, "--snapshots copies");
+    service.make("a", json!({ "method": "exact" }));
+    let insert = |collection: &str, at: usize| {
+        let path = format!("/v1/collections/{collection}/documents");
+        let reply = service.post(&path, &document(&format!("d{at}"), &format!("text {at}")));
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    (0..200).for_each(|at| assert_eq!(insert("a", at)["verdict"], "kept"));
+    let made = service.post("/v1/collections/a/snapshot", &json!({ "name": "one" }));
+    assert_eq!(made.status, 201);
+    let listed = service.get("/v1/snapshots").json();
+    let one = &listed["snapshots"][0];
+    assert_eq!(
+        (&one["collection"], &one["name"]),
+        (&json!("a"), &json!("one"))
+    );
+    assert!(one["bytes"].as_u64().unwrap() > 1000, "{one}");
+    assert!(one["time"].as_str().unwrap().ends_with('Z'), "{one}");
+    let restore =
+        |to: &str, body: Value| service.post(&format!("/v1/collections/{to}/restore"), &body);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (200..400).for_each(|at| drop(insert("a", at))));
+        let restored = restore("b", json!({ "snapshot": "one", "from": "a" }));
+        assert_eq!(restored.status, 201, "{}", restored.text());
+        assert_eq!(restored.json()["settings"]["method"], "exact");
+        writer.join().unwrap();
+    });
+    let rows =
+        |name: &str| service.get(&format!("/v1/collections/{name}/stats")).json()["rows"].clone();
+    assert_eq!((rows("a"), rows("b")), (json!(400), json!(200)));
+    // A known document gets its first answer, and the restored collection goes on.
+    assert_eq!(insert("b", 7)["seq"], 8);
+    assert_eq!(insert("b", 400)["seq"], 201);
+    for (to, body, expected) in [
+        (
+            "a",
+            json!({ "snapshot": "one" }),
+            (409, "collection_conflict"),
+        ),
+        (
+            "c",
+            json!({ "snapshot": "two", "from": "a" }),
+            (404, "no_snapshot"),
+        ),
+        ("c", json!({ "snapshot": "one" }), (404, "no_snapshot")),
+        (
+            "c",
+            json!({ "snapshot": "../a", "from": "a" }),
+            (422, "bad_name"),
+        ),
+        (
+            "c",
+            json!({ "snapshot": "one", "from": ".." }),
+            (422, "bad_name"),
+        ),
+        ("c", json!({ "from": "a" }), (400, "bad_json")),
+    ] {
+        let refused = restore(to, body.clone());
+        assert_eq!(
+            refused.problem(),
+            (expected.0, expected.1.to_owned()),
+            "{body}"
+        );
+    }
+    // A damaged snapshot does not become a collection.
+    let folder = place.path("copies/a/one");
+    let texts = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|it| it.unwrap().path());
+    let texts: Vec<_> = texts
+        .filter(|it| it.extension().is_some_and(|it| it == "texts"))
+        .collect();
+    let mut bytes = std::fs::read(&texts[0]).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&texts[0], bytes).unwrap();
+    let damaged = restore("c", json!({ "snapshot": "one", "from": "a" }));
+    assert_eq!(damaged.problem(), (500, "damaged".into()));
+    assert_eq!(service.get("/v1/collections/c").status, 404);
+    assert!(!place.has("data/c") && !place.has("data/.restoring-c"));
+    assert_eq!(service.delete("/v1/snapshots/a/one").status, 204);
+    assert_eq!(
+        service.delete("/v1/snapshots/a/one").problem(),
+        (404, "no_snapshot".into())
+    );
+    assert!(snapshots_of(&service, "a").is_empty() && !place.has("copies/a"));
+    drop(service);
+    let service = Service::start(&place, "");
+    let stats = service.get("/v1/collections/b/stats").json();
+    assert_eq!(stats["rows"], 201);
+    let refused = service.get("/v1/snapshots");
+    assert_eq!(refused.problem(), (400, "bad_request".into()));
+}
+
+/// A copy that was interrupted is not a collection, and it is removed at the next start.
+#[test]
+fn interrupted_restore_leaves_nothing() {
+    let place = Place::new();
+    let service = Service::start(&place, "--snapshots copies");
+    service.make("a", json!({}));
+    assert_eq!(
+        service
+            .post("/v1/collections/a/snapshot", &json!({ "name": "one" }))
+            .status,
+        201
+    );
+    service.kill();
+    std::fs::create_dir(place.path("data/.restoring-b")).unwrap();
+    for name in ["lock", "partitions", "manifest.new"] {
+        place.write(&format!("data/.restoring-b/{name}"), "half");
+    }
+    let service = Service::start(&place, "--snapshots copies");
+    assert!(!place.has("data/.restoring-b"));
+    assert_eq!(service.get("/v1/collections/b").status, 404);
+    let restored = service.post(
+        "/v1/collections/b/restore",
+        &json!({ "snapshot": "one", "from": "a" }),
+    );
+    assert_eq!(restored.status, 201);
+}
+
+#[test]
+fn snapshots_are_made_on_a_schedule() {
+    let place = Place::new();
+    let options = "--snapshots copies --snapshot-every 1s --snapshot-keep 2";
+    let service = Service::start(&place, options);
+    service.make("a", json!({}));
+    assert_eq!(
+        service
+            .post("/v1/collections/a/snapshot", &json!({ "name": "auto" }))
+            .status,
+        201
+    );
+    let automatic = || -> Vec<String> {
+        let names = snapshots_of(&service, "a").into_iter();
+        names.filter(|name| name.starts_with("auto-")).collect()
+    };
+    wait_until("a snapshot is made", || !automatic().is_empty());
+    let first = automatic().remove(0);
+    wait_until("the first is deleted", || !automatic().contains(&first));
+    // The newest two stay, and a third while it replaces one of them.
+    assert!((2..=3).contains(&automatic().len()), "{:?}", automatic());
+    assert!(snapshots_of(&service, "a").contains(&"auto".to_owned()));
+    let metrics = service.get("/metrics").text();
+    let age = "lookalike_snapshot_age_seconds{collection=\"a\"} ";
+    let age = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(age))
+        .unwrap();
+    assert!(age.parse::<u64>().unwrap() < 20, "{age}");
+    drop(service);
+    for (options, said) in [
+        ("--snapshot-every 1h", "--snapshots PLACE"),
+        ("--snapshot-keep 3", "without --snapshot-every"),
+        ("--snapshots copies --snapshot-every 0s", "below a second"),
+    ] {
+        place.refused(
+            &format!("serve --data other --listen 127.0.0.1:0 {options}"),
+            &[said],
+        );
+    }
+}

@@ -1,12 +1,13 @@
 //! Single documents: queries, look-ups and deletions.
 
-use super::{Collection, ROW_OF_A_DELETION};
+use super::{Collection, DELETION_ROW_BYTES};
 use crate::document::{
     DocumentContent, DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredDocument,
+    hash_id,
 };
 use crate::error::Result;
 use crate::files::rows::RowVerdict;
-use crate::state::{CollectionState, hash_id};
+use crate::state::CollectionState;
 
 impl Collection {
     /// Answers a document as [`insert_documents`](Self::insert_documents) would, but does not insert it.
@@ -57,7 +58,7 @@ impl Collection {
     /// If a file is damaged, the disk has no room, or a write failed, now or earlier.
     pub fn delete_document(&self, id: &str) -> Result<bool> {
         self.check_running()
-            .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
+            .and_then(|()| self.check_room(DELETION_ROW_BYTES))?;
         let (found, last) = {
             let mut state = self.write_state()?;
             let (known, now) = (state.find_by_id(id, hash_id(id))?, (self.options.clock)());

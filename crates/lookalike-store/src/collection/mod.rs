@@ -90,10 +90,10 @@ impl fmt::Debug for Collection {
 }
 
 /// Approximate bytes of the files of a new collection.
-const FILES_OF_A_COLLECTION: u64 = 4 << 10;
+const NEW_COLLECTION_BYTES: u64 = 4 << 10;
 
 /// Largest size, in bytes, of the row of a deletion.
-const ROW_OF_A_DELETION: u64 = 64;
+const DELETION_ROW_BYTES: u64 = 64;
 
 /// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +139,7 @@ impl Collection {
             )));
         }
         let manifest = CollectionManifest::new(settings)?;
-        let bytes = FILES_OF_A_COLLECTION + recipe_bytes(&settings.recipe);
+        let bytes = NEW_COLLECTION_BYTES + recipe_bytes(&settings.recipe);
         check_room(&*disk, options.headroom, bytes)?;
         remove_stray_recipe(&*disk, &names)?;
         // The manifest is written last: without it there is no collection.
@@ -265,7 +265,7 @@ impl Collection {
     /// # Errors
     /// If the disk cannot report its free space.
     pub fn disk_full_error(&self) -> Result<Option<Error>> {
-        match self.check_room(ROW_OF_A_DELETION) {
+        match self.check_room(DELETION_ROW_BYTES) {
             Ok(()) => Ok(None),
             Err(error) if error.kind() == ErrorKind::Full => Ok(Some(error)),
             Err(error) => Err(error),

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use self::overlay_file::OverlayFile;
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::file_names::LOCK_FILE;
 
 /// A directory of files.
 pub trait Disk: Debug + Send + Sync {
@@ -145,6 +144,9 @@ pub struct DiskFolder {
     /// Held until this is dropped.
     _lock: File,
 }
+
+/// Name of the file that the process locks which has the directory open.
+pub(crate) const LOCK_FILE: &str = "lock";
 
 impl DiskFolder {
     /// Opens a directory, and creates it if necessary.

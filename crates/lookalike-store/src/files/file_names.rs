@@ -1,7 +1,10 @@
-//! Names of the files of a collection. No other file of the project spells them.
+//! Names of the files of a collection. No other file of the project spells them, except that of the lock, which
+//! belongs to the disk.
 
 use std::io;
 use std::path::Path;
+
+use crate::disk::LOCK_FILE;
 
 /// Name of the file without which a directory is not a collection. It is written last.
 pub const MANIFEST_FILE: &str = "manifest";
@@ -11,9 +14,6 @@ pub(crate) const RECIPE_FILE: &str = "recipe";
 
 /// Name of the list of partitions. It is written before the manifest.
 pub(crate) const PARTITION_LIST_FILE: &str = "partitions";
-
-/// Name of the file that the process locks which has the directory open.
-pub(crate) const LOCK_FILE: &str = "lock";
 
 /// Ending of the name of an incomplete file.
 pub(crate) const INCOMPLETE: &str = ".new";

@@ -35,6 +35,13 @@ pub(crate) struct PartitionFiles {
     failed_read: Mutex<Option<FailedRead>>,
 }
 
+/// Ends of the append-only files of a partition, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FileEnds {
+    pub(crate) texts: u64,
+    pub(crate) sketches: u64,
+}
+
 /// A read that the disk refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailedRead {

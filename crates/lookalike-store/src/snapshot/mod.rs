@@ -7,13 +7,12 @@ mod restore;
 use std::sync::Arc;
 
 use self::file_copier::FileCopier;
-pub(crate) use self::partition_copy::FileEnds;
 use self::partition_copy::{CopiedPartition, partition_bytes};
 pub use self::restore::restore_collection;
 use crate::collection::Collection;
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::files::partition;
+use crate::files::partition::{self, FileEnds};
 use crate::files::partition_list::PartitionList;
 use crate::files::partition_set::PartitionSet;
 use crate::recipes::recipe_bytes;

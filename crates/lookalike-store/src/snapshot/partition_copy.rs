@@ -6,14 +6,7 @@ use super::file_copier::{CopyInProgress, FileCopier};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::files::file_names::FileNames;
-use crate::files::partition::PartitionFiles;
-
-/// Ends of the append-only files of a partition, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FileEnds {
-    pub(crate) texts: u64,
-    pub(crate) sketches: u64,
-}
+use crate::files::partition::{FileEnds, PartitionFiles};
 
 /// An unfinished copy of a partition. The partition can expire meanwhile.
 pub(crate) struct CopiedPartition {

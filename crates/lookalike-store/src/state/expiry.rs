@@ -33,7 +33,7 @@ impl CollectionState {
     ) -> Result<()> {
         let partitions = &self.rows.partitions;
         if partitions.is_full() && !self.matcher.has_expired(arrival) {
-            let what = format!("the window has {} rows, the limit", partitions.most_rows);
+            let what = format!("the window has {} rows, the limit", partitions.max_rows);
             return Err(Error::new(ErrorKind::Full, what));
         }
         // Twice the size, because a document may be moved as well as stored.

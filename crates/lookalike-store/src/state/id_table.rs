@@ -7,24 +7,14 @@
 //!
 //! Cost: 9 to 10 bytes per row; one or two cache lines per look-up.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
-
-/// Returns the hash of an id. It is keyed with a secret of the process, so that nobody can choose ids with
-/// colliding hashes, and it is never written to disk.
-pub(crate) fn hash_id(id: &str) -> u64 {
-    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    SECRET.hash_one(id)
-}
-
 /// Hash table from ids to row numbers; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct IdTable {
     shards: Vec<IdShard>,
     /// Insertions since the last sweep step.
-    since: u32,
+    insertions: u32,
     /// Next shard to be swept.
-    hand: usize,
+    next_swept: usize,
 }
 
 #[derive(Debug, Default)]
@@ -32,8 +22,8 @@ struct IdShard {
     /// Hash and row number, or 0 if empty. The last entries are beyond the positions that hashes name.
     entries: Vec<u64>,
     /// Number of positions that hashes name.
-    places: usize,
-    taken: usize,
+    positions: usize,
+    entry_count: usize,
     /// Lower half of the smallest row number, if there are entries.
     oldest: u32,
 }
@@ -43,14 +33,14 @@ struct IdShard {
 const SHARD_BITS: u32 = 12;
 
 /// Insertions between two steps of the incremental sweep, which passes all shards in 2²² insertions.
-const STEP: u32 = 1024;
+const SWEEP_INTERVAL: u32 = 1024;
 
 impl Default for IdTable {
     fn default() -> Self {
         Self {
             shards: (0..1 << SHARD_BITS).map(|_| IdShard::default()).collect(),
-            since: 0,
-            hand: 0,
+            insertions: 0,
+            next_swept: 0,
         }
     }
 }
@@ -62,8 +52,8 @@ fn split_hash(hash: u64) -> (usize, u32) {
 
 /// Restores a row number from its lower half; `None` if it is before `low`.
 fn restore_number(entry: u64, low: u64) -> Option<u64> {
-    let precheck = (entry as u32).wrapping_sub(low as u32);
-    (precheck <= u32::MAX >> 1).then(|| low + u64::from(precheck))
+    let distance = (entry as u32).wrapping_sub(low as u32);
+    (distance <= u32::MAX >> 1).then(|| low + u64::from(distance))
 }
 
 fn entry_tag(entry: u64) -> u32 {
@@ -75,7 +65,7 @@ impl IdTable {
     pub(crate) fn prefetch_id(&self, hash: u64) {
         let (shard, wanted) = split_hash(hash);
         let shard = &self.shards[shard];
-        if let Some(entry) = shard.entries.get(shard.home_place(wanted)) {
+        if let Some(entry) = shard.entries.get(shard.home_position(wanted)) {
             lookalike::prefetch(entry);
         }
     }
@@ -85,10 +75,10 @@ impl IdTable {
     pub(crate) fn visit_candidates(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {
         let (shard, wanted) = split_hash(hash);
         let shard = &self.shards[shard];
-        if shard.taken == 0 {
+        if shard.entry_count == 0 {
             return;
         }
-        for &entry in &shard.entries[shard.home_place(wanted)..] {
+        for &entry in &shard.entries[shard.home_position(wanted)..] {
             if entry == 0 || entry_tag(entry) > wanted {
                 return;
             }
@@ -100,35 +90,35 @@ impl IdTable {
         }
     }
 
-    /// Adds a row whose number is greater than all before. `gone` returns `true` for dead rows.
+    /// Adds a row whose number is greater than all before. `is_dead` returns `true` for dead rows.
     pub(crate) fn insert_id(
         &mut self,
         hash: u64,
         number: u64,
         low: u64,
-        gone: impl Fn(u64) -> bool,
+        is_dead: impl Fn(u64) -> bool,
     ) {
         let (at, tag) = split_hash(hash);
         let shard = &mut self.shards[at];
         if !shard.has_room() {
-            shard.rebuild_shard(low, &gone);
+            shard.rebuild_shard(low, &is_dead);
         }
-        if shard.taken == 0 {
+        if shard.entry_count == 0 {
             shard.oldest = number as u32;
         }
         shard.insert_entry(u64::from(tag) << 32 | u64::from(number as u32));
-        self.since += 1;
-        if self.since >= STEP {
-            self.since = 0;
-            self.sweep_shard(low, gone);
+        self.insertions += 1;
+        if self.insertions >= SWEEP_INTERVAL {
+            self.insertions = 0;
+            self.sweep_shard(low, is_dead);
         }
     }
 
-    fn sweep_shard(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
-        let shard = &mut self.shards[self.hand];
-        self.hand = (self.hand + 1) % (1 << SHARD_BITS);
-        if shard.taken > 0 && restore_number(shard.oldest.into(), low).is_none() {
-            shard.rebuild_shard(low, gone);
+    fn sweep_shard(&mut self, low: u64, is_dead: impl Fn(u64) -> bool) {
+        let shard = &mut self.shards[self.next_swept];
+        self.next_swept = (self.next_swept + 1) % (1 << SHARD_BITS);
+        if shard.entry_count > 0 && restore_number(shard.oldest.into(), low).is_none() {
+            shard.rebuild_shard(low, is_dead);
         }
     }
 
@@ -140,55 +130,55 @@ impl IdTable {
 }
 
 /// Smallest number of positions of a shard with entries.
-const LEAST: usize = 8;
+const MIN_POSITIONS: usize = 8;
 
 /// Positions reserved after the last one that hashes name, for displaced entries.
-const SPARE: usize = 4;
+const SPARE_POSITIONS: usize = 4;
 
 impl IdShard {
-    fn home_place(&self, tag: u32) -> usize {
-        ((u64::from(tag) * self.places as u64) >> 32) as usize
+    fn home_position(&self, tag: u32) -> usize {
+        ((u64::from(tag) * self.positions as u64) >> 32) as usize
     }
 
     fn has_room(&self) -> bool {
-        10 * self.taken < 9 * self.places
+        10 * self.entry_count < 9 * self.positions
     }
 
     /// Inserts an entry. Entries with the same hash stay before it; those with greater hashes move back.
     fn insert_entry(&mut self, entry: u64) {
-        let mut at = self.home_place(entry_tag(entry));
+        let mut at = self.home_position(entry_tag(entry));
         while self.entries[at] != 0 && entry_tag(self.entries[at]) <= entry_tag(entry) {
             at += 1;
-            self.make_place(at);
+            self.ensure_position(at);
         }
         let mut pushed = entry;
         while pushed != 0 {
-            self.make_place(at);
+            self.ensure_position(at);
             pushed = std::mem::replace(&mut self.entries[at], pushed);
             at += 1;
         }
-        self.taken += 1;
+        self.entry_count += 1;
     }
 
     /// Makes sure that a position exists, if necessary after those that hashes name.
-    fn make_place(&mut self, at: usize) {
+    fn ensure_position(&mut self, at: usize) {
         if at >= self.entries.len() {
-            self.entries.reserve_exact(SPARE);
+            self.entries.reserve_exact(SPARE_POSITIONS);
             self.entries.resize(at + 1, 0);
         }
     }
 
     /// Drops dead entries. The new size has room for an eighth more than the rest.
-    fn rebuild_shard(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
+    fn rebuild_shard(&mut self, low: u64, is_dead: impl Fn(u64) -> bool) {
         let before = std::mem::take(&mut self.entries);
         let alive = before.into_iter().filter(|&entry| {
-            entry != 0 && restore_number(entry, low).is_some_and(|number| !gone(number))
+            entry != 0 && restore_number(entry, low).is_some_and(|number| !is_dead(number))
         });
         let alive: Vec<u64> = alive.collect();
-        self.places = (alive.len() + alive.len() / 8) * 10 / 9 + LEAST;
-        self.entries = Vec::with_capacity(self.places + SPARE);
-        self.entries.resize(self.places, 0);
-        self.taken = 0;
+        self.positions = (alive.len() + alive.len() / 8) * 10 / 9 + MIN_POSITIONS;
+        self.entries = Vec::with_capacity(self.positions + SPARE_POSITIONS);
+        self.entries.resize(self.positions, 0);
+        self.entry_count = 0;
         let oldest = alive
             .iter()
             .filter_map(|&entry| restore_number(entry, low))
@@ -197,12 +187,12 @@ impl IdShard {
         // The entries are ordered by hash, so each one goes after the one before.
         let mut next = 0;
         for &entry in &alive {
-            let at = next.max(self.home_place(entry_tag(entry)));
-            self.make_place(at);
+            let at = next.max(self.home_position(entry_tag(entry)));
+            self.ensure_position(at);
             self.entries[at] = entry;
             next = at + 1;
         }
-        self.taken = alive.len();
+        self.entry_count = alive.len();
     }
 }
 
@@ -231,7 +221,7 @@ mod tests {
         ] {
             let mut ids = IdTable::default();
             let mut list: Vec<(u64, u64)> = Vec::new();
-            let gone = |number: u64| number.is_multiple_of(7);
+            let is_dead = |number: u64| number.is_multiple_of(7);
             let mut low = start;
             for step in 0..30_000u64 {
                 let number = start + step;
@@ -241,7 +231,7 @@ mod tests {
                     _ => mix(mix(step) % 9000),
                 };
                 let hash = hash & u64::MAX >> 12 | (mix(hash) % shards) << 52;
-                ids.insert_id(hash, number, low, gone);
+                ids.insert_id(hash, number, low, is_dead);
                 list.push((hash, number));
                 if step % 500 == 499 {
                     low = number - 12_000.min(step);
@@ -249,12 +239,14 @@ mod tests {
                 if step % 37 == 0 {
                     let expected: Vec<u64> = list
                         .iter()
-                        .filter(|&&(other, number)| other == hash && number >= low && !gone(number))
+                        .filter(|&&(other, number)| {
+                            other == hash && number >= low && !is_dead(number)
+                        })
                         .map(|&(_, number)| number)
                         .collect();
                     let mut found = found(&ids, hash, low);
                     // Dead rows may or may not be found.
-                    found.retain(|&number| !gone(number));
+                    found.retain(|&number| !is_dead(number));
                     let right = list
                         .iter()
                         .filter(|(other, _)| split_hash(*other) == split_hash(hash));
@@ -279,7 +271,7 @@ mod tests {
         let each = (ids.memory_bytes() - empty) as f64 / 2e6;
         assert!((8.0..10.5).contains(&each), "{each}");
         // The incremental sweep removes them.
-        for number in 2_000_000..2_000_000 + (u64::from(STEP) << SHARD_BITS) {
+        for number in 2_000_000..2_000_000 + (u64::from(SWEEP_INTERVAL) << SHARD_BITS) {
             ids.insert_id(0, number, number, |_| false);
         }
         assert!(

@@ -7,10 +7,9 @@ use lookalike::stream::{
 };
 use lookalike::text::AnalysisScratch;
 
-use super::id_table::hash_id;
 use super::{CollectionState, PrecheckedDocument};
 use crate::document::{
-    DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict,
+    DuplicateEvidence, InsertAnswer, KnownDocument, PendingInsert, StoredVerdict, hash_id,
 };
 use crate::error::Result;
 use crate::files::records::encode_record;

@@ -13,8 +13,8 @@ use lookalike::plan::{self, MatchMethod};
 use lookalike::stream::{DocumentPreparer, StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 
-use super::{CollectionState, PrecheckedDocument, hash_id};
-use crate::document::{DocumentContent, InsertAnswer, NewDocument, PendingInsert};
+use super::{CollectionState, PrecheckedDocument};
+use crate::document::{DocumentContent, InsertAnswer, NewDocument, PendingInsert, hash_id};
 use crate::error::{ErrorKind, Result};
 use crate::files::rows::PartitionRow;
 use crate::settings::{CollectionSettings, OnConflict};

@@ -42,7 +42,6 @@ pub(crate) use self::chunked_vec::ChunkedVec;
 pub(crate) use self::compaction::CompactionStart;
 pub use self::compaction::CompactionTrigger;
 use self::document_index::DocumentIndex;
-pub(crate) use self::id_table::hash_id;
 pub(crate) use self::partition_state::NOWHERE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
 use self::stored_rows::StoredRows;
@@ -230,7 +229,7 @@ mod tests {
             ..CollectionSettings::default()
         });
         let mut state = CollectionState::new(settings.clone(), 0).unwrap();
-        state.rows.partitions.most_rows = 3;
+        state.rows.partitions.max_rows = 3;
         let mut admit = |id: &str, seconds: i64| {
             let text = format!("{id} is all that this says");
             let document =

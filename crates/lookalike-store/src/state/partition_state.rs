@@ -4,7 +4,7 @@ use lookalike::stream::Timestamp;
 
 use super::chunked_vec::ChunkedVec;
 use super::row_bitmap::RowBitmap;
-use crate::files::rows::{BYTES_OF_A_DELETION, RecordPlace};
+use crate::files::rows::{DELETION_BYTES, RecordPlace};
 
 /// A partition in memory. It takes 8 bytes per kept document in addition to the matcher.
 ///
@@ -98,7 +98,7 @@ impl PartitionState {
 
     /// Counts the row of a deletion in this partition, which is dead from its beginning.
     pub(super) fn count_dead_deletion(&mut self) {
-        self.dead_space.bytes += BYTES_OF_A_DELETION;
+        self.dead_space.bytes += DELETION_BYTES;
     }
 
     /// Notes rows of which compaction left nothing.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
 use super::partition_state::{DeadSpace, PartitionState};
-use crate::files::rows::{DeletionRecord, MOST_ROWS};
+use crate::files::rows::{DeletionRecord, MAX_WINDOW_ROWS};
 
 /// Partitions by number. Their numbers ascend; each one's rows end where those of the next one begin, and
 /// those of the newest one end before `next_row`.
@@ -15,7 +15,7 @@ pub(crate) struct PartitionTable {
     /// Number of the next row.
     next_row: u64,
     /// Largest number of rows in the window.
-    pub(super) most_rows: u64,
+    pub(super) max_rows: u64,
 }
 
 impl Default for PartitionTable {
@@ -23,7 +23,7 @@ impl Default for PartitionTable {
         Self {
             partitions: VecDeque::new(),
             next_row: 1,
-            most_rows: MOST_ROWS,
+            max_rows: MAX_WINDOW_ROWS,
         }
     }
 }
@@ -46,7 +46,7 @@ impl PartitionTable {
 
     /// Returns `true` if the window has as many rows as it can.
     pub(super) fn is_full(&self) -> bool {
-        self.next_row - self.first_row() >= self.most_rows
+        self.next_row - self.first_row() >= self.max_rows
     }
 
     /// Counts rows that were added to the newest partition; returns the number of the first.
@@ -233,7 +233,7 @@ impl PartitionTable {
     fn restore_row(&self, lower_half: u32) -> u64 {
         let first = self.first_row();
         let distance = u64::from(lower_half.wrapping_sub(first as u32));
-        match distance < MOST_ROWS {
+        match distance < MAX_WINDOW_ROWS {
             true => first + distance,
             false => 0,
         }

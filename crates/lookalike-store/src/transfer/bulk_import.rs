@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use lookalike::text::AnalysisScratch;
 
 use crate::collection::Collection;
-use crate::document::{InsertAnswer, NewDocument, PendingInsert, shorten_id};
+use crate::document::{InsertAnswer, NewDocument, PendingInsert, hash_id, shorten_id};
 use crate::error::{Error, ErrorKind, Result};
-use crate::state::hash_id;
 
 /// Result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -46,8 +46,8 @@ impl EncodedRows {
     /// Returns the rows as blocks, each with the number of its first row; the first number is `first`.
     pub(crate) fn iter_blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
         let (mut number, mut counts) = (first, self.counts.iter().peekable());
-        (0..self.len()).step_by(ROWS_OF_A_BLOCK).map(move |start| {
-            let end = (start + ROWS_OF_A_BLOCK).min(self.len());
+        (0..self.len()).step_by(BLOCK_ROWS).map(move |start| {
+            let end = (start + BLOCK_ROWS).min(self.len());
             let rows = (start..end).map(|at| self.row_bytes(at));
             let block = (number, seal_block(number, rows));
             number = number.saturating_add((end - start) as u64);
@@ -61,7 +61,7 @@ impl EncodedRows {
 
 /// Rows of a block. A point look-up reads and verifies a whole block; 64 rows of short documents are about 6
 /// kB.
-const ROWS_OF_A_BLOCK: usize = 64;
+const BLOCK_ROWS: usize = 64;
 
 fn seal_block<'a>(first: u64, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut block = Vec::new();

@@ -4,7 +4,7 @@ use lookalike::byte_reader::{ByteReader, put_string};
 use lookalike::similarity::Route;
 use lookalike::stream::{DocumentSlot, Timestamp};
 
-use super::{DeletionRecord, MOST_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
+use super::{DeletionRecord, MAX_WINDOW_ROWS, PartitionRow, RecordPlace, RowDocument, RowVerdict};
 
 const DOCUMENT: u8 = 1;
 const MOVED: u8 = 2;
@@ -136,7 +136,7 @@ impl PartitionRow {
             ERASED => {
                 let (rows, kept) = (reader.read_u64()?, reader.read_u32()?);
                 // A larger count than a window can have was never written.
-                if !(1..=MOST_ROWS).contains(&rows) || u64::from(kept) > rows {
+                if !(1..=MAX_WINDOW_ROWS).contains(&rows) || u64::from(kept) > rows {
                     return None;
                 }
                 Self::Erased { rows, kept }

@@ -119,7 +119,7 @@ pub(crate) struct RecordPlace {
 pub(crate) const UNIT: u64 = 8;
 
 /// Largest number of rows in a window: tables keep only the lower half of each number.
-pub(crate) const MOST_ROWS: u64 = 1 << 31;
+pub(crate) const MAX_WINDOW_ROWS: u64 = 1 << 31;
 
 impl RecordPlace {
     /// Returns the place after it, in units.
@@ -186,10 +186,10 @@ pub(crate) fn count_rows(rows: &[PartitionRow]) -> u64 {
 }
 
 /// Approximate bytes of a row without its strings.
-const BYTES_OF_A_ROW: usize = 80;
+const ROW_BYTES: usize = 80;
 
 /// Approximate bytes of the row of a deletion.
-pub(crate) const BYTES_OF_A_DELETION: u64 = 48;
+pub(crate) const DELETION_BYTES: u64 = 48;
 
 impl RowDocument {
     pub(crate) fn is_kept(&self) -> bool {
@@ -203,7 +203,7 @@ impl RowDocument {
             RowVerdict::Kept { .. } => 0,
             RowVerdict::Duplicate { of, .. } => of.len(),
         };
-        let row = BYTES_OF_A_ROW + self.id.len() + meta + of;
+        let row = ROW_BYTES + self.id.len() + meta + of;
         row as u64 + u64::from(self.place.units) * UNIT
     }
 }

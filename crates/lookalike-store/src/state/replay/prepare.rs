@@ -12,11 +12,11 @@ use rayon::prelude::*;
 
 use super::{KeptDocument, ReadyIds, ReadyRows, ReplayStep, StepSender, send_step};
 use crate::disk::Disk;
+use crate::document::hash_id;
 use crate::error::{Error, Result};
 use crate::files::partition::PartitionFiles;
 use crate::files::rows::{PartitionRow, RowDocument, count_rows, number_rows};
 use crate::files::sketches::{SketchEntries, SketchEntry, SketchFile, SketchFileReader};
-use crate::state::hash_id;
 
 /// Where the sketches of a partition's kept documents come from.
 enum SketchSource {
