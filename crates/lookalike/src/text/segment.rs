@@ -4,13 +4,14 @@
 //! The work is done by the crate `jieba-rs`, which is pinned with its embedded dictionary because both
 //! determine fingerprints. This module passes runs of normalised text to it, many at a time, so that a
 //! document needs few calls, and it implements jieba's modes. The dictionary is loaded once for all threads,
-//! when the first recipe needs it: about 100 ms and 20 MB. A user's dictionary copies it.
+//! when the first recipe needs it: about 100 ms and 20 MB. A user's dictionary copies it, once for
+//! all segmenters that have the same words.
 //!
 //! Cost: that of `jieba-rs`, some tens of MB/s. Joining the runs copies the text.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use jieba_rs::{Jieba, Token};
 
@@ -47,16 +48,55 @@ fn embedded_dictionary() -> &'static Arc<Jieba> {
     EMBEDDED.get_or_init(|| Arc::new(Jieba::new()))
 }
 
+/// Hash domain of lists of words.
+const WORDS_DOMAIN: u64 = 6;
+
+/// A dictionary with a user's words, as long as a segmenter has it, and the hash of these words.
+type ExtendedDictionary = (u128, Weak<Jieba>);
+
+/// Returns the embedded dictionary with a user's words.
+///
+/// Segmenters with the same words share it, because each takes tens of megabytes and, with many words, seconds.
+/// One is built at a time.
+fn extend_dictionary(words: &[UserWord]) -> Arc<Jieba> {
+    static EXTENDED: Mutex<Vec<ExtendedDictionary>> = Mutex::new(Vec::new());
+    if words.is_empty() {
+        return embedded_dictionary().clone();
+    }
+    let key = hash_words(words);
+    // Entries are added whole, so a poisoned lock is still consistent.
+    let mut extended = EXTENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    extended.retain(|(_, jieba)| jieba.strong_count() > 0);
+    let known = extended.iter().find(|(known, _)| *known == key);
+    if let Some(jieba) = known.and_then(|(_, jieba)| jieba.upgrade()) {
+        return jieba;
+    }
+    let mut own = Jieba::clone(embedded_dictionary());
+    for word in words {
+        own.add_word(&word.word, word.frequency, word.part.as_deref());
+    }
+    let own = Arc::new(own);
+    extended.push((key, Arc::downgrade(&own)));
+    own
+}
+
+fn hash_words(words: &[UserWord]) -> u128 {
+    let mut bytes = Vec::new();
+    for word in words {
+        for field in [&*word.word, word.part.as_deref().unwrap_or_default()] {
+            bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(field.as_bytes());
+        }
+        let frequency = word.frequency.map_or(u64::MAX, |it| it as u64);
+        bytes.extend_from_slice(&frequency.to_le_bytes());
+    }
+    hash::hash_bytes(WORDS_DOMAIN, &bytes)
+}
+
 impl WordSegmenter {
     /// Creates a segmenter with the embedded dictionary and a user's words.
     pub(super) fn new(mode: SegmentationMode, hmm: bool, words: &[UserWord]) -> Self {
-        let mut jieba = embedded_dictionary().clone();
-        if !words.is_empty() {
-            let own = Arc::make_mut(&mut jieba);
-            for word in words {
-                own.add_word(&word.word, word.frequency, word.part.as_deref());
-            }
-        }
+        let jieba = extend_dictionary(words);
         let mixed = match mode {
             SegmentationMode::Full => {
                 MixedWords::new(MIXED.into_iter().chain(words.iter().map(|it| &*it.word)))
@@ -267,5 +307,36 @@ fn part_of_word(word: &str) -> &'static str {
         "eng"
     } else {
         "x"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user_word(word: &str, frequency: Option<usize>) -> UserWord {
+        UserWord {
+            word: word.to_owned(),
+            frequency,
+            part: None,
+        }
+    }
+
+    #[test]
+    fn segmenters_with_the_same_words_share_a_dictionary() {
+        let make = |mode, words: &[UserWord]| WordSegmenter::new(mode, true, words).jieba;
+        let words = [user_word("青溪", Some(7)), user_word("渡船", None)];
+        let one = make(SegmentationMode::Precise, &words);
+        assert!(Arc::ptr_eq(&one, &make(SegmentationMode::Search, &words)));
+        for other in [
+            vec![user_word("青溪", Some(8)), user_word("渡船", None)],
+            vec![user_word("青溪", Some(7))],
+            Vec::new(),
+        ] {
+            assert!(!Arc::ptr_eq(&one, &make(SegmentationMode::Precise, &other)));
+        }
+        let weak = Arc::downgrade(&one);
+        drop(one);
+        assert!(weak.upgrade().is_none());
     }
 }
