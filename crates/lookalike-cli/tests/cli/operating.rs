@@ -470,7 +470,14 @@ fn snapshot_is_restored_while_documents_arrive() {
         service.delete("/v1/snapshots/a/one").problem(),
         (404, "no_snapshot".into())
     );
-    assert!(snapshots_of(&service, "a").is_empty() && !place.has("copies/a"));
+    assert!(snapshots_of(&service, "a").is_empty());
+    assert!(
+        !place.has("copies/a"),
+        "{:?}",
+        std::fs::read_dir(place.path("copies/a"))
+            .unwrap()
+            .collect::<Vec<_>>()
+    );
     drop(service);
     let service = Service::start(&place, "");
     let stats = service.get("/v1/collections/b/stats").json();
