@@ -1186,13 +1186,13 @@ fn neighbourhoods_are_stored_for_small_indexes_only() {
     assert!(!place.has("lib"));
     place.ok(&format!("index build lib most.tsv {build}"));
     place.refused("index add lib two.tsv --fingerprints", &said);
-    assert_eq!(info(&place, "lib")["rows"], 9_999);
+    assert_eq!(info(&place, "lib")["fingerprints"], 9_999);
     place.ok("index add lib one.tsv --fingerprints");
     place.ok("index verify lib");
     let found = place.ok("search lib one.tsv --fingerprints");
     assert_eq!(
         rows(found.text()),
-        scan(&table[9_999..10_000], &table[..10_000], 1)
+        scan(&table[9_999..10_000].to_vec(), &table[..10_000].to_vec(), 1)
     );
     let shown = place.ok("index plan --count 10000 --plan neighbourhoods");
     let chosen = "neighbourhoods (direct keys of 20 bits, packed)  <- this one";
