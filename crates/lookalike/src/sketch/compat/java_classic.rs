@@ -72,7 +72,7 @@ mod tests {
         let each = (bits / (distance + 1)) as usize;
         let digits: String = format!("{fingerprint:b}").chars().rev().collect();
         let length = digits.len() * usize::from(fingerprint > 0);
-        let blocks = digits[..length].as_bytes().chunks_exact(each);
+        let blocks = digits.as_bytes()[..length].chunks_exact(each);
         let blocks = blocks.map(|block| std::str::from_utf8(block).unwrap());
         blocks
             .map(|block| u128::from_str_radix(block, 2).unwrap())
