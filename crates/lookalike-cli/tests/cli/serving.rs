@@ -559,6 +559,8 @@ fn clusters_show_the_preferred_version() {
     service.delete(&format!("{path}/documents/best"));
     let one = service.get(&format!("{path}/clusters/kept?prefer=max:quality"));
     assert_eq!(one.json()["preferred"]["document"]["id"], "same");
+    let wide = service.get(&format!("{path}/clusters?prefer=max:quality&limit=101"));
+    assert_eq!(wide.problem(), (400, "bad_request".into()));
     let long = format!("prefer=max:{}", "f".repeat(257));
     for query in [
         "prefer=quality",

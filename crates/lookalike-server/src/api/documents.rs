@@ -36,6 +36,9 @@ pub(crate) const MEMBERS: (usize, usize) = (1000, 100_000);
 pub(crate) const COMPARED_ON_PAGE: usize = 100;
 pub(crate) const COMPARED: usize = 10_000;
 
+/// Clusters on a page with `prefer`, because each can have a `meta` of 64 KiB.
+pub(crate) const CLUSTERS_WITH_PREFERRED: usize = 100;
+
 /// Bytes of `meta` that are compared for one answer with `prefer`, of the representatives excepted.
 const COMPARED_BYTES: usize = 16 << 20;
 
@@ -228,6 +231,13 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     let count = parameters.count_parameter("limit", CLUSTERS_ON_PAGE.0, CLUSTERS_ON_PAGE.1)?;
     let members = parameters.count_parameter("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
     let prefer = preference_parameter(&parameters)?;
+    if prefer.is_some() && count > CLUSTERS_WITH_PREFERRED {
+        let detail = format!(
+            "a page with `prefer` has at most {CLUSTERS_WITH_PREFERRED} clusters, and `limit` is {count}: \
+             give a smaller `limit`"
+        );
+        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    }
     if count * members > MEMBERS.1 {
         let detail = format!(
             "{count} clusters with {members} members each can exceed the limit of {} members per \

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::access::AccessRole;
 use crate::api::documents::{
-    CLUSTERS_ON_PAGE, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS, MEMBERS_ON_PAGE,
+    CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS,
+    MEMBERS_ON_PAGE,
 };
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
@@ -274,9 +275,12 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
 
 /// Returns the parameter that asks for the preferred document of clusters.
 fn preference_parameter(call: &ApiCall) -> Value {
-    let compared = match call.name {
-        "list_clusters" => COMPARED_ON_PAGE,
-        _ => COMPARED,
+    let (compared, page) = match call.name {
+        "list_clusters" => (
+            COMPARED_ON_PAGE,
+            format!(" `limit` is then at most {CLUSTERS_WITH_PREFERRED}."),
+        ),
+        _ => (COMPARED, String::new()),
     };
     json!({
         "name": "prefer",
@@ -286,7 +290,7 @@ fn preference_parameter(call: &ApiCall) -> Value {
             "`max:FIELD` or `min:FIELD`: each cluster then has `preferred`, the document with the largest or \
              smallest value of this top-level field of `meta`, of the representative and the {compared} newest \
              members. Values are ordered as by `--keep max:`; documents without the field come last, and of \
-             equal ones the earliest is preferred. Verdicts do not depend on it."
+             equal ones the earliest is preferred. Verdicts do not depend on it.{page}"
         ),
     })
 }

@@ -19,7 +19,9 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use lookalike_store::{Disk, DiskFolder, MANIFEST_FILE, ReadFolder, is_collection_file};
+use lookalike_store::{
+    Disk, DiskFolder, MANIFEST_FILE, ReadFolder, is_collection_file, remove_creation_files,
+};
 use tokio::runtime::{Handle, Runtime};
 
 use self::bucket::ObjectBucket;
@@ -287,7 +289,8 @@ impl SnapshotStore {
                 let disk = DiskFolder::open(&path)?;
                 remove(&disk)?;
                 drop(disk);
-                // A directory with other files stays.
+                // Only the lock file is left. A directory with other files stays.
+                remove_creation_files(&path)?;
                 let _ = std::fs::remove_dir(&path);
                 let _ = std::fs::remove_dir(folder.join(collection));
             }
