@@ -3,6 +3,7 @@
 //! `main` parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
 //! refused or failed. A reader that closes standard output early is success.
 
+#[allow(unsafe_code)]
 mod allocator;
 mod commands;
 mod output;

@@ -32,6 +32,8 @@ pub struct ServiceConfig {
     pub trusted_proxies: Vec<IpAddr>,
     /// Files of the certificate and its key, which are read again on SIGHUP.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// URL of the collector of traces; `None` if requests are not traced.
+    pub traces: Option<String>,
     /// Which requests are logged.
     pub request_log: RequestLogSettings,
     /// Limits on what clients may use.

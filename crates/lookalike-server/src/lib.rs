@@ -41,6 +41,7 @@ mod recipes;
 mod reload;
 mod service;
 mod snapshots;
+mod traces;
 
 pub use access::AccessKeys;
 pub use api::request_log::RequestLogSettings;

@@ -24,6 +24,7 @@ use crate::metrics::ServiceMetrics;
 use crate::recipes::ServedRecipes;
 use crate::reload::ReloadedFiles;
 use crate::snapshots::{SnapshotStore, schedule};
+use crate::traces::SpanExport;
 
 /// State shared by all requests.
 pub(crate) struct ServiceState {
@@ -32,6 +33,7 @@ pub(crate) struct ServiceState {
     pub(crate) recipes: ServedRecipes,
     pub(crate) metrics: ServiceMetrics,
     pub(crate) request_log: RequestLog,
+    pub(crate) traces: Option<SpanExport>,
     /// Keys and certificate.
     pub(crate) reloaded: Arc<ReloadedFiles>,
     pub(crate) snapshots: Option<SnapshotStore>,
@@ -70,6 +72,11 @@ impl ServiceState {
             )?,
             metrics: ServiceMetrics::new(),
             request_log: RequestLog::new(config.request_log),
+            traces: config
+                .traces
+                .as_deref()
+                .map(SpanExport::open_endpoint)
+                .transpose()?,
             reloaded,
             snapshots: snapshots.transpose()?,
             queue: ByteBudget::new(config.limits.queue),
@@ -158,6 +165,9 @@ async fn serve_until_stopped(mut config: ServiceConfig) -> Result<()> {
     let enough = async { enough.await.unwrap_or("the wait for signals ended") };
     let router = router::build_router(&service);
     connections::accept_until_stopped(listener, router, &service, stopped, enough).await;
+    if let Some(traces) = &service.traces {
+        traces.finish_export();
+    }
     Ok(())
 }
 

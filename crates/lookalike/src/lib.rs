@@ -119,6 +119,7 @@
 //! translations: two texts are similar if they share words. Its hashes resist chance collisions, but not an
 //! adversary who constructs collisions. A run has at most 2³² − 1 documents.
 
+#[allow(unsafe_code)]
 mod arch;
 pub mod byte_reader;
 pub mod bytes;

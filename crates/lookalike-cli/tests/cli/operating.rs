@@ -554,3 +554,82 @@ fn snapshots_are_made_on_a_schedule() {
         );
     }
 }
+
+/// A collector of traces, which keeps what it is sent.
+#[cfg(feature = "traces")]
+fn start_collector() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<Vec<u8>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, (sender, received)) =
+        (listener.local_addr().unwrap(), std::sync::mpsc::channel());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+            loop {
+                let read = stream.read(&mut buffer).unwrap();
+                bytes.extend_from_slice(&buffer[..read]);
+                let head = bytes.windows(4).position(|it| it == b"\r\n\r\n");
+                let Some(head) = head else { continue };
+                let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+                let length = text
+                    .lines()
+                    .find_map(|it| it.strip_prefix("content-length: "));
+                if read == 0 || bytes.len() >= head + 4 + length.unwrap().parse::<usize>().unwrap()
+                {
+                    break;
+                }
+            }
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            if sender.send(bytes).is_err() {
+                return;
+            }
+        }
+    });
+    (address, received)
+}
+
+#[cfg(feature = "traces")]
+#[test]
+fn requests_are_traced() {
+    let (address, received) = start_collector();
+    let place = Place::new();
+    let service = Service::start(&place, &format!("--traces http://{address}/v1/traces"));
+    service.make("posts", json!({}));
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01");
+    let headers = [("traceparent", parent.as_str()), ("X-Request-Id", "mine-7")];
+    let path = "/v1/collections/posts/stats";
+    let reply = service.connect().request("GET", path, &headers, b"");
+    assert_eq!(reply.status, 200);
+    // The last spans are sent before the service ends.
+    assert_eq!(service.stop().0, Some(0));
+    let sent: Vec<u8> = received.try_iter().flatten().collect();
+    let id: Vec<u8> = (0..16)
+        .map(|at| u8::from_str_radix(&trace[2 * at..2 * at + 2], 16).unwrap())
+        .collect();
+    let contains = |part: &[u8]| sent.windows(part.len()).any(|it| it == part);
+    for part in [
+        "POST /v1/traces",
+        "get_stats",
+        "put_collection",
+        "mine-7",
+        "posts",
+    ] {
+        assert!(contains(part.as_bytes()), "{part}");
+    }
+    assert!(contains(&id) && !contains(b"livez") && !contains(b"ready"));
+    place.refused(
+        "serve --data other --listen 127.0.0.1:0 --traces nowhere",
+        &["--traces nowhere: give a URL"],
+    );
+}
+
+#[cfg(not(feature = "traces"))]
+#[test]
+fn traces_need_their_feature() {
+    Place::new().refused(
+        "serve --data other --listen 127.0.0.1:0 --traces http://localhost:4318/v1/traces",
+        &["built without traces", "--features traces"],
+    );
+}

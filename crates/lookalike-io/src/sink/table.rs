@@ -319,10 +319,12 @@ impl TableRows {
             Some(InputFormat::Csv { delimiter, quoting }) => {
                 lines(LineKind::Delimited { delimiter, quoting })
             }
-            _ => lines(LineKind::Delimited {
-                delimiter: b'\t',
-                quoting: false,
-            }),
+            None | Some(InputFormat::Json | InputFormat::Text | InputFormat::TextFile) => {
+                lines(LineKind::Delimited {
+                    delimiter: b'\t',
+                    quoting: false,
+                })
+            }
         };
         Self {
             names: columns

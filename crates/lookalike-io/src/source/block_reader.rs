@@ -296,7 +296,11 @@ impl ReadProgress {
                 open.lines += memchr::memchr_iter(b'\n', &bytes[..end]).count() as u64;
                 Ok(end)
             }
-            _ => Ok(0),
+            InputFormat::Csv { .. }
+            | InputFormat::Text
+            | InputFormat::TextFile
+            | InputFormat::Parquet
+            | InputFormat::Memory => Ok(0),
         }
     }
 

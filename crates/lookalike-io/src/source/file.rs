@@ -214,7 +214,13 @@ impl InputFile {
                 delimiter,
                 quoting: true,
             } => RowEnds::OutsideQuotes(delimiter),
-            _ => RowEnds::LineFeed,
+            InputFormat::Csv { quoting: false, .. }
+            | InputFormat::Jsonl
+            | InputFormat::Json
+            | InputFormat::Text
+            | InputFormat::TextFile
+            | InputFormat::Parquet
+            | InputFormat::Memory => RowEnds::LineFeed,
         }
     }
 
@@ -223,7 +229,12 @@ impl InputFile {
         let stream = self.plain_stream()?;
         Ok(match self.format {
             InputFormat::Json => stream.into_list_rows(),
-            _ => stream,
+            InputFormat::Jsonl
+            | InputFormat::Csv { .. }
+            | InputFormat::Text
+            | InputFormat::TextFile
+            | InputFormat::Parquet
+            | InputFormat::Memory => stream,
         })
     }
 

@@ -72,6 +72,8 @@ pub(crate) struct RequestRecord {
     pub(crate) key: Option<String>,
     /// Collection that the path names.
     pub(crate) collection: Option<String>,
+    /// Header `traceparent`: the trace that the request belongs to.
+    pub(crate) trace_parent: Option<String>,
 }
 
 impl RequestRecord {
@@ -82,6 +84,7 @@ impl RequestRecord {
             client: client.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
             key: None,
             collection: None,
+            trace_parent: None,
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::collections::open_collection::OpenCollection;
 use crate::connections::PeerAddress;
 use crate::limits::byte_budget::ClientId;
 use crate::service::ServiceState;
+use crate::traces::AnsweredRequest;
 
 /// A call of the HTTP interface.
 pub(crate) struct ApiCall {
@@ -211,6 +212,16 @@ impl TimedRequest {
         self.service
             .request_log
             .log_answer(&self.record, call, status, took);
+        if let Some(traces) = &self.service.traces
+            && !is_probe_call(call)
+        {
+            traces.record_request(&AnsweredRequest {
+                record: &self.record,
+                call,
+                status,
+                took,
+            });
+        }
     }
 }
 
@@ -377,6 +388,7 @@ async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) ->
         client: address,
         key: caller.key_name().map(str::to_owned),
         collection: collection.map(str::to_owned),
+        trace_parent: trace_parent(&parts.headers),
     };
     let timed = TimedRequest {
         service,
@@ -403,6 +415,12 @@ async fn path_parameters(parts: &mut Parts) -> Result<Vec<(String, String)>, Api
     let path = path.map_err(|error| ApiProblem::new(ProblemCode::BadRequest, error.to_string()))?;
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     Ok(path.iter().map(owned).collect())
+}
+
+/// Returns the header `traceparent`, which is short.
+fn trace_parent(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get("traceparent")?.to_str().ok()?;
+    (value.len() <= 128).then(|| value.to_owned())
 }
 
 fn find_parameter<'a>(path: &'a [(String, String)], name: &str) -> Option<&'a str> {

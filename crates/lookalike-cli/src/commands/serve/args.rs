@@ -369,6 +369,20 @@ pub(crate) struct ServeArgs {
         help_heading = "Log"
     )]
     pub(crate) slow_request: Option<PeriodArg>,
+
+    /// Address of a collector to which a trace of every request but health probes is sent (OpenTelemetry, OTLP
+    /// over HTTP), such as http://localhost:4318/v1/traces
+    ///
+    /// Requests continue the trace of their header `traceparent`. The environment variable OTEL_TRACES_SAMPLER
+    /// limits which new traces are sent. Only a program built with `--features traces` supports it.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LOOKALIKE_TRACES",
+        hide_env = true,
+        help_heading = "Log"
+    )]
+    pub(crate) traces: Option<String>,
 }
 
 impl ServeArgs {
@@ -405,6 +419,7 @@ impl ServeArgs {
             log_format: self.log_format.or(other.log_format),
             log_requests: self.log_requests.or(other.log_requests),
             slow_request: self.slow_request.or(other.slow_request),
+            traces: self.traces.or(other.traces),
         }
     }
 }

@@ -92,6 +92,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
         keys,
         key_file: args.keys.clone(),
         tls,
+        traces: args.traces.clone(),
         request_log: request_log_settings(args),
         limits: client_limits(args)?,
     })
@@ -268,7 +269,9 @@ mod tests {
         let text = include_str!("../../../../../deploy/serve.toml");
         let is_option = |line: &&str| line.starts_with("# ") && line.contains(" = ");
         // Automatic snapshots are off by default.
-        let has_default = |line: &&str| is_option(line) && !line.contains("snapshot-");
+        let has_default = |line: &&str| {
+            is_option(line) && !line.contains("snapshot-") && !line.contains("traces")
+        };
         let options = text.lines().filter(has_default);
         let options: Vec<_> = options.map(|line| line.replacen("# ", "", 1)).collect();
         assert!(options.len() > 12, "{options:?}");
