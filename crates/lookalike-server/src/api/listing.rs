@@ -12,6 +12,7 @@ use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::open_collection::OpenCollection;
 use crate::json::documents::{DocumentJson, read_ids};
 use crate::json::meta_filter::MetaFilter;
+use crate::limits::byte_budget::HeldBytes;
 
 /// Documents on a page: default and maximum.
 pub(crate) const DOCUMENTS_ON_PAGE: (usize, usize) = (100, 1000);
@@ -140,13 +141,19 @@ pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
     .await
 }
 
+/// Reads a body with ids, as far as the client can have budget for it. Also returns that budget.
+async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes), ApiProblem> {
+    let share = api_request.service.config.limits.client_share();
+    let (body, room) = responses::read_json_body(api_request, MAX_IDS_BYTES.min(share)).await?;
+    Ok((read_ids(&body, MAX_IDS)?, room))
+}
+
 /// Returns documents by their ids, in the order of the request; null for an id that no document has.
 pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.open_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
     let named = api_request.collection();
-    let (body, room) = responses::read_json_body(api_request, MAX_IDS_BYTES).await?;
-    let ids = read_ids(&body, MAX_IDS)?;
+    let (ids, room) = read_id_body(api_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
     let open = service.collections.open_collection(&named)?;
     responses::long_answer(service, client, move || {
@@ -203,8 +210,7 @@ pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.open_collection()?);
     let service = Arc::clone(&api_request.service);
     let named = api_request.collection();
-    let (body, room) = responses::read_json_body(api_request, MAX_IDS_BYTES).await?;
-    let ids = read_ids(&body, MAX_IDS)?;
+    let (ids, room) = read_id_body(api_request).await?;
     let open = service.collections.open_collection(&named)?;
     in_background(move || {
         let answer = delete_all(&open, &ids);
