@@ -78,6 +78,20 @@ class Client:
             for line in answer:
                 yield json.loads(line)
 
+    def stream(self, path: str) -> Iterator[dict[str, Any]]:
+        """Yields the objects of an answer with one per line, as they arrive.
+
+        An answer that breaks off raises ``http.client.IncompleteRead``."""
+        with self._bytes("GET", path, None, None) as answer:
+            begun: list[bytes] = []
+            # Reading by lines would take a broken answer for a complete one.
+            while piece := answer.read(1 << 16):
+                *ends, rest = piece.split(b"\n")
+                for end in ends:
+                    yield json.loads(b"".join([*begun, end]))
+                    begun = []
+                begun.append(rest)
+
     def _bytes(self, method: str, path: str, body: Optional[bytes], kind: Optional[str]) -> Any:
         request = urllib.request.Request(self.url + path, data=body, method=method)
         if body is not None and kind:
@@ -142,6 +156,43 @@ class Collection:
     def delete(self, id: str) -> Any:
         """Removes a document."""
         return self._client.call("DELETE", f"{self._path}/documents/{_quoted(id)}")
+
+    def documents(
+        self,
+        *,
+        after: Optional[int] = None,
+        limit: Optional[int] = None,
+        text: bool = False,
+        verdict: Optional[str] = None,
+        meta: Optional[Mapping[str, Any]] = None,
+    ) -> Any:
+        """Returns a page of documents in the order of ``seq``; its ``next``, if present, is the ``after`` of the
+        next page.
+
+        With ``verdict``, ``"kept"`` or ``"duplicate"``, only these; with ``meta``, only documents whose ``meta`` has
+        these values (strings, numbers, True, False or None) in its top-level fields."""
+        query: dict[str, Any] = {"after": after, "limit": limit, "verdict": verdict}
+        query["text"] = "true" if text else None
+        for field, value in (meta or {}).items():
+            query[f"meta.{field}"] = json.dumps(value)
+        return self._client.call("GET", _with_query(f"{self._path}/documents", query))
+
+    def get_many(self, ids: Iterable[str]) -> list[Any]:
+        """Returns up to 1,000 documents by their ids, in their order; None for an id that no document has."""
+        answer = self._client.call("POST", f"{self._path}/documents/get", {"ids": list(ids)})
+        return list(answer["documents"])
+
+    def delete_many(self, ids: Iterable[str]) -> list[Any]:
+        """Removes up to 1,000 documents by their ids. Returns a result for each: its ``deleted`` is False if no
+        document has the id."""
+        answer = self._client.call("POST", f"{self._path}/documents/delete", {"ids": list(ids)})
+        return list(answer["results"])
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Yields all documents that exist now, as ``lookalike store export`` writes them.
+
+        An export that breaks off raises ``http.client.IncompleteRead``."""
+        return self._client.stream(f"{self._path}/export")
 
     def clusters(
         self,

@@ -75,6 +75,26 @@ def test_collection_life_cycle(service):
     assert gone.value.status == 404
 
 
+def test_many_documents_are_listed_exported_and_deleted(service):
+    many = service.create("many")
+    rows = [{"id": str(at), "text": f"text {at} alone", "meta": {"odd": at % 2, "名": f"{at % 3}"}} for at in range(30)]
+    many.check_and_insert(rows)
+    page = many.documents(limit=20)
+    ids = [one["id"] for one in page["documents"]]
+    rest = many.documents(after=page["next"], text=True)
+    ids += [one["id"] for one in rest["documents"]]
+    assert ids == [row["id"] for row in rows] and rest["next"] is None
+    assert "text" not in page["documents"][0] and rest["documents"][0]["text"] == "text 20 alone"
+    found = many.documents(verdict="kept", meta={"odd": 1, "名": "2"})["documents"]
+    assert [one["id"] for one in found] == ["5", "11", "17", "23", "29"]
+    assert many.documents(meta={"odd": "1"})["documents"] == []
+    assert [one and one["id"] for one in many.get_many(["7", "none", "3"])] == ["7", None, "3"]
+    assert [one["deleted"] for one in many.delete_many(["7", "none"])] == [True, False]
+    exported = list(many.export())
+    assert [one["id"] for one in exported] == [id for id in ids if id != "7"]
+    many.drop()
+
+
 def test_verdicts_equal_dedup(service, documents):
     collection = service.create("same", threshold=0.6)
     rows = [{"id": one["id"], "text": one["text"]} for one in documents]

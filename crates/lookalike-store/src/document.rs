@@ -45,6 +45,16 @@ pub enum DocumentContent {
     Fingerprint(u128),
 }
 
+impl DocumentContent {
+    /// Returns the bytes of the text; 0 for a fingerprint.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Fingerprint(_) => 0,
+        }
+    }
+}
+
 /// A document prepared for its check; see
 /// [`Collection::prepare_document`](crate::Collection::prepare_document).
 #[derive(Clone, Debug)]
@@ -224,6 +234,19 @@ pub struct StoredDocument {
     pub answer: InsertAnswer,
     /// Its content.
     pub content: DocumentContent,
+    /// Its metadata.
+    pub meta: Option<String>,
+    /// `true` if the kept document that it duplicates no longer exists: deleted, replaced or past the window.
+    pub of_is_gone: bool,
+}
+
+/// A stored document in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedDocument {
+    /// The answer to it.
+    pub answer: InsertAnswer,
+    /// Its content; `None` for a text that was not requested.
+    pub content: Option<DocumentContent>,
     /// Its metadata.
     pub meta: Option<String>,
     /// `true` if the kept document that it duplicates no longer exists: deleted, replaced or past the window.

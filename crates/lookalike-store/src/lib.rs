@@ -88,14 +88,14 @@ mod transfer;
 mod writer;
 
 pub use collection::{
-    AdmittedDocuments, ClusterPage, Collection, CollectionOptions, CollectionStats,
-    VerificationLimits, WallClock,
+    AdmittedDocuments, ClusterPage, Collection, CollectionOptions, CollectionStats, DocumentPage,
+    DocumentSelection, VerificationLimits, WallClock,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{
     ClusterPreference, DocumentCluster, DocumentContent, DuplicateEvidence, InsertAnswer,
-    LONGEST_ID, LONGEST_META, LONGEST_TEXT, NewDocument, PendingInsert, PreferredDocument,
-    StoredDocument, StoredVerdict,
+    LONGEST_ID, LONGEST_META, LONGEST_TEXT, ListedDocument, NewDocument, PendingInsert,
+    PreferredDocument, StoredDocument, StoredVerdict,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use files::file_names::{
@@ -108,4 +108,6 @@ pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};
 pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
 pub use snapshot::restore_collection;
 pub use state::CompactionTrigger;
-pub use transfer::{ImportCounts, RejectDocument, export_documents, import_documents};
+pub use transfer::{
+    DocumentExport, ImportCounts, RejectDocument, export_documents, import_documents,
+};

@@ -22,6 +22,7 @@ mod hostile;
 mod interface;
 mod killed;
 mod libraries;
+mod listing;
 mod matching;
 mod measures;
 mod operating;

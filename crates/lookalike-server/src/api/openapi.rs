@@ -12,9 +12,10 @@ use crate::api::documents::{
     CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS,
     MEMBERS_ON_PAGE,
 };
+use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
-use crate::api::router::{ApiCall, CALLS};
+use crate::api::router::{ApiCall, CALLS, NamedPart};
 use crate::collections::MAX_ALIASES;
 
 /// Returns the OpenAPI document.
@@ -23,6 +24,10 @@ pub(crate) fn openapi_document() -> Value {
     for call in &CALLS {
         let path = paths.entry(call.path).or_insert_with(|| json!({}));
         path[call.method.as_str().to_ascii_lowercase()] = describe_operation(call);
+        for (named_path, named) in call.named_paths() {
+            let path = paths.entry(named_path).or_insert_with(|| json!({}));
+            path[call.method.as_str().to_ascii_lowercase()] = describe_named(call, named);
+        }
     }
     json!({
         "openapi": "3.1.0",
@@ -50,7 +55,11 @@ fn describe_operation(call: &ApiCall) -> Value {
     let (status, schema) = call.gives;
     let mut good = json!({ "description": answer_description(call) });
     if let Some(schema) = schema {
-        good["content"] = json!({ "application/json": { "schema": schema_reference(schema) } });
+        let schema = schema_reference(schema);
+        good["content"] = match call.name {
+            "export" => json!({ "application/x-ndjson": lines_schema(schema) }),
+            _ => json!({ "application/json": { "schema": schema } }),
+        };
     }
     let mut parameters = parameters(call);
     let mut operation = json!({
@@ -89,6 +98,17 @@ fn describe_operation(call: &ApiCall) -> Value {
     operation
 }
 
+/// Returns the operation of a call at the path of another one, where its last part has a fixed value.
+fn describe_named(call: &ApiCall, (name, value): NamedPart) -> Value {
+    let mut operation = describe_operation(call);
+    operation["operationId"] = format!("{}_named_{value}", call.name).into();
+    operation["summary"] = format!("{} (the {name} `{value}`)", call.about).into();
+    if let Some(parameters) = operation["parameters"].as_array_mut() {
+        parameters.retain(|parameter| parameter["name"] != name);
+    }
+    operation
+}
+
 /// Returns an example of the body of a call, where the schema alone does not show the use.
 fn body_example(call: &str) -> Option<Value> {
     match call {
@@ -98,6 +118,7 @@ fn body_example(call: &str) -> Option<Value> {
             let contents = contents.map(|(_, it)| String::from_utf8_lossy(it).into_owned());
             Some(json!({ "recipe": recipe.to_toml(), "file": contents.collect::<Vec<_>>() }))
         }
+        "get_documents" | "delete_documents" => Some(json!({ "ids": ["1", "2"] })),
         "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
         "segment" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
         "fingerprint" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
@@ -136,6 +157,10 @@ fn lines_schema(line: Value) -> Value {
 fn answer_description(call: &ApiCall) -> &'static str {
     match (call.gives, call.takes) {
         ((204, _), _) => "Deleted.",
+        _ if call.name == "export" => {
+            "The documents that exist when the export begins, in the order of `seq`; those deleted or replaced \
+             meanwhile are left out. Needs HTTP/1.1: an answer that ends without the last chunk is incomplete."
+        }
         (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
         ((201, _), _) if call.name == "put_recipe" => {
             "Created now (201); exists with the same content, or replaced another recipe (200)."
@@ -174,7 +199,12 @@ fn problem_responses(call: &ApiCall) -> Value {
     }
     if matches!(
         call.name,
-        "insert" | "delete_document" | "put_collection" | "snapshot" | "put_recipe"
+        "insert"
+            | "delete_document"
+            | "delete_documents"
+            | "put_collection"
+            | "snapshot"
+            | "put_recipe"
     ) {
         may_be("507", "DiskFull");
     }
@@ -235,6 +265,9 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
     });
+    if call.name == "list_documents" {
+        return in_path.chain(listing_parameters()).collect();
+    }
     let count = |(usual, most): (usize, usize)| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
     let in_query = call.parameters.iter().map(|name| {
         if *name == "prefer" {
@@ -271,6 +304,50 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
         json!({ "name": name, "in": "query", "description": about, "schema": schema })
     });
     in_path.chain(in_query).collect()
+}
+
+/// Returns the parameters of a list of documents.
+fn listing_parameters() -> impl Iterator<Item = Value> {
+    let (usual, most) = DOCUMENTS_ON_PAGE;
+    let parameters = [
+        (
+            "after",
+            json!({ "type": "integer", "minimum": 0 }),
+            "The `next` of the previous page, or any `seq`: only documents with a larger `seq` are listed."
+                .to_owned(),
+        ),
+        (
+            "limit",
+            json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual }),
+            "Number of documents per page. A page can have fewer, even none, and still a `next`: it ends after \
+             16 MiB, and after 16,384 examined documents."
+                .to_owned(),
+        ),
+        (
+            "text",
+            json!({ "type": "boolean", "default": false }),
+            "True if the documents have their `text`.".to_owned(),
+        ),
+        (
+            "verdict",
+            json!({ "enum": ["kept", "duplicate"] }),
+            "Only documents with this verdict.".to_owned(),
+        ),
+        (
+            "meta.FIELD",
+            json!({ "type": "string" }),
+            format!(
+                "Only documents with this value of the top-level field FIELD of `meta`, for example \
+                 `meta.source=news`; of several, at most {MAX_CONDITIONS}, all must hold. A value that is a JSON \
+                 number, `true`, `false`, `null` or string in quotes is compared as such, numbers by their value; \
+                 any other is a string. `null` also stands for a missing field. Names and values are \
+                 percent-encoded, and `+` is a blank."
+            ),
+        ),
+    ];
+    parameters.into_iter().map(|(name, schema, about)| {
+        json!({ "name": name, "in": "query", "description": about, "schema": schema })
+    })
 }
 
 /// Returns the parameter that asks for the preferred document of clusters.
@@ -330,10 +407,10 @@ fn list_schema(of: Value) -> Value {
 
 fn all_schemas() -> Value {
     let mut schemas = document_schemas();
-    let more = administration_schemas();
-    let more = more.as_object().into_iter().flatten();
-    for (name, schema) in more {
-        schemas[name] = schema.clone();
+    for more in [listing_schemas(), administration_schemas()] {
+        for (name, schema) in more.as_object().into_iter().flatten() {
+            schemas[name] = schema.clone();
+        }
     }
     schemas
 }
@@ -506,6 +583,58 @@ fn document_schemas() -> Value {
             "opening": names_or_count,
             "stopped": names_or_count,
             "failed": names_or_count,
+        })),
+    })
+}
+
+/// Returns the schemas of calls on many documents.
+fn listing_schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let id = json!({ "type": ["string", "integer"] });
+    let mut deletion = object_schema(
+        &["id"],
+        json!({
+            "id": text,
+            "deleted": { "type": "boolean", "description": "False if no document has the id." },
+            "problem": schema_reference("Problem"),
+        }),
+    );
+    deletion["description"] =
+        "The result for one id: `deleted`, or the `problem` that prevented it.".into();
+    json!({
+        "DocumentPage": object_schema(&["documents", "next"], json!({
+            "documents": list_schema(schema_reference("StoredDocument")),
+            "next": {
+                "type": ["integer", "null"], "minimum": 0,
+                "description": "Value of `after` for the next page; null at the end. It stays valid whatever is \
+                    inserted, deleted or compacted.",
+            },
+        })),
+        "DocumentIds": strict_object_schema(&["ids"], json!({
+            "ids": { "type": "array", "items": id, "maxItems": MAX_IDS },
+        })),
+        "StoredDocuments": object_schema(&["documents"], json!({
+            "documents": {
+                "type": "array",
+                "description": "In the order of the ids; null for an id that no document has.",
+                "items": { "oneOf": [schema_reference("StoredDocument"), { "type": "null" }] },
+            },
+        })),
+        "DeletionResults": object_schema(&["results"], json!({
+            "results": {
+                "type": "array", "items": deletion,
+                "description": "In the order of the ids. All deletions are on disk.",
+            },
+        })),
+        "ExportedDocument": object_schema(&["id", "time_us", "seq"], json!({
+            "id": text,
+            "time_us": { "type": "integer", "description": "Microseconds since 1970." },
+            "text": text,
+            "fingerprint": { "type": "string", "description": "32 hexadecimal digits." },
+            "meta": { "type": "string", "description": "The JSON of the document's `meta`, in a string." },
+            "seq": { "type": "integer", "minimum": 1 },
+            "of": text,
+            "similarity": { "type": "number" },
         })),
     })
 }

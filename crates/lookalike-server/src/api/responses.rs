@@ -215,6 +215,55 @@ fn without_mark(mut body: Bytes) -> Bytes {
     body
 }
 
+/// End of the names of parameters that stand for all names with the part before it.
+const ANY_FIELD: &str = "FIELD";
+
+/// Returns `true` for the name of a parameter that is among `known`. A known name such as `meta.FIELD` stands for
+/// every name that begins with `meta.`.
+fn is_known_parameter(name: &str, known: &[&str]) -> bool {
+    known
+        .iter()
+        .any(|known| match known.strip_suffix(ANY_FIELD) {
+            None => name == *known,
+            Some(prefix) => name
+                .strip_prefix(prefix)
+                .is_some_and(|field| !field.is_empty()),
+        })
+}
+
+/// Decodes a name or a value of a query: `%` and two digits are a byte, and `+` is a blank, as forms send it.
+///
+/// # Errors
+/// If an escape is malformed, or the bytes are not UTF-8.
+fn decode_query_text(text: &str) -> Result<String, ApiProblem> {
+    let malformed = || {
+        let shown = shorten_text(text);
+        let detail = format!(
+            "the query has '{shown}', which is not percent-encoded UTF-8: write `%` as `%25` and other bytes as `%` \
+             and two hexadecimal digits"
+        );
+        ApiProblem::new(ProblemCode::BadRequest, detail)
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    let push_plain = |bytes: &mut Vec<u8>, part: &str| {
+        bytes.extend(
+            part.bytes()
+                .map(|byte| if byte == b'+' { b' ' } else { byte }),
+        );
+    };
+    push_plain(&mut bytes, parts.next().unwrap_or_default());
+    for part in parts {
+        let digits = part
+            .get(..2)
+            .filter(|it| it.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.ok_or_else(malformed)?);
+        push_plain(&mut bytes, &part[2..]);
+    }
+    String::from_utf8(bytes).map_err(|_| malformed())
+}
+
 /// Query parameters. Unknown ones are refused.
 pub(crate) struct QueryParameters<'a>(Vec<(&'a str, &'a str)>);
 
@@ -229,7 +278,7 @@ impl<'a> QueryParameters<'a> {
         for part in parts.filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let twice = parameters.iter().any(|(earlier, _)| *earlier == name);
-            if twice || !known.contains(&name) {
+            if twice || !is_known_parameter(name, known) {
                 let shown = shorten_text(name);
                 let what = if twice {
                     "given twice"
@@ -261,6 +310,30 @@ impl<'a> QueryParameters<'a> {
             let detail = format!("the parameter `{name}` is '{shown}': give {wanted}");
             ApiProblem::new(ProblemCode::BadRequest, detail)
         })
+    }
+
+    /// Returns the parameters whose names begin with a prefix: the rest of each name, and the value, both decoded.
+    ///
+    /// # Errors
+    /// If one cannot be decoded, or has the name of another one.
+    pub(crate) fn prefixed_parameters(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(String, String)>, ApiProblem> {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (name, value) in &self.0 {
+            let Some(rest) = name.strip_prefix(prefix) else {
+                continue;
+            };
+            let rest = decode_query_text(rest)?;
+            if found.iter().any(|(earlier, _)| *earlier == rest) {
+                let shown = shorten_text(&rest);
+                let detail = format!("the parameter `{prefix}{shown}` is given twice");
+                return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+            }
+            found.push((rest, decode_query_text(value)?));
+        }
+        Ok(found)
     }
 
     /// Returns a parameter that is a number from 1 to `most`, or `usual` if it is not given.
@@ -315,6 +388,35 @@ mod tests {
             assert_eq!(queue.used_bytes(), body.bytes.len() as u64);
         }
         Ok((body, growths))
+    }
+
+    #[test]
+    fn prefixed_parameters_are_decoded() {
+        let known = ["after", "meta.FIELD"];
+        let read = |query| {
+            let parameters = QueryParameters::parse_query(Some(query), &known)?;
+            parameters.prefixed_parameters("meta.")
+        };
+        let found = read("meta.a=1&after=7&meta.%E6%BA%90=a%2Bb+c%3D&meta.x=").unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, value)| (&name[..], &value[..]))
+            .collect();
+        assert_eq!(found, [("a", "1"), ("源", "a+b c="), ("x", "")]);
+        for (query, said) in [
+            ("meta.=1", "unknown to this call"),
+            ("meta=1", "unknown to this call"),
+            ("metas.a=1", "unknown to this call"),
+            ("meta.a=1&meta.a=2", "given twice"),
+            ("meta.a=1&meta.%61=2", "given twice"),
+            ("meta.a=%4", "%25"),
+            ("meta.a=%G0", "%25"),
+            ("meta.a=%é", "%25"),
+            ("meta.%ff=1", "%25"),
+        ] {
+            let refused = read(query).unwrap_err().detail;
+            assert!(refused.contains(said), "{query}: {refused}");
+        }
     }
 
     #[test]

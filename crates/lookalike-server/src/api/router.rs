@@ -17,7 +17,7 @@ use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
-use super::{aliases, collections, documents, health, recipes, snapshots, texts};
+use super::{aliases, collections, documents, export, health, listing, recipes, snapshots, texts};
 use crate::access::host::check_host;
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
@@ -49,6 +49,26 @@ pub(crate) struct ApiCall {
 }
 
 impl ApiCall {
+    /// Returns the paths of other calls that are also a path of this call, and the value that its last part has in
+    /// them. For example, `documents/get` is also the path of the document with the id `get`.
+    pub(crate) fn named_paths(&self) -> Vec<(&'static str, NamedPart)> {
+        let last = self.path.rsplit_once('/');
+        let last = last
+            .and_then(|(before, last)| Some((before, last.strip_prefix('{')?.strip_suffix('}')?)));
+        let Some((before, name)) = last else {
+            return Vec::new();
+        };
+        let paths = CALLS.iter().filter_map(|other| {
+            let value = other.path.strip_prefix(before)?.strip_prefix('/')?;
+            let is_value = !value.is_empty() && !value.contains(['/', '{']);
+            is_value.then_some((other.path, (name, value)))
+        });
+        let mut paths: Vec<_> = paths.collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
     /// Returns what the call touches. Calls without a collection concern the whole service, unless they answer
     /// each caller with what it may see.
     fn access_scope<'a>(&self, collection: &'a [&'a str]) -> AccessScope<'a> {
@@ -71,6 +91,9 @@ const FOR_LIMITED_KEYS: [&str; 8] = [
     "fingerprint",
     "segment",
 ];
+
+/// A variable part of a path, and its value.
+pub(crate) type NamedPart = (&'static str, &'static str);
 
 type AnswerFuture = Pin<Box<dyn Future<Output = ApiResult> + Send>>;
 
@@ -114,7 +137,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 31] = calls! {
+pub(crate) static CALLS: [ApiCall; 35] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -128,6 +151,17 @@ pub(crate) static CALLS: [ApiCall; 31] = calls! {
     "insert" POST "/v1/collections/{collection}/documents" Write,
         "check documents and insert them: one, or one per line",
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Verdict"), documents::insert_documents;
+    "list_documents" GET "/v1/collections/{collection}/documents" Read,
+        "list the documents in the order of their sequence numbers",
+        takes None, with ["after", "limit", "text", "verdict", "meta.FIELD"], gives 200 Some("DocumentPage"),
+        listing::list_documents;
+    "get_documents" POST "/v1/collections/{collection}/documents/get" Read, "show several documents",
+        takes Some(("DocumentIds", ONE)), with [], gives 200 Some("StoredDocuments"), listing::get_documents;
+    "delete_documents" POST "/v1/collections/{collection}/documents/delete" Write, "delete several documents",
+        takes Some(("DocumentIds", ONE)), with [], gives 200 Some("DeletionResults"), listing::delete_documents;
+    "export" GET "/v1/collections/{collection}/export" Read,
+        "send all documents, one per line, as `lookalike store export` writes them",
+        takes None, with [], gives 200 Some("ExportedDocument"), export::export_documents;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or one per line",
         takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit"], gives 200 Some("QueryVerdict"),
@@ -238,6 +272,7 @@ pub(crate) struct ApiRequest {
     path: Vec<(String, String)>,
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
+    pub(crate) version: Version,
     body: Body,
 }
 
@@ -280,9 +315,17 @@ pub(crate) fn build_router(service: &Arc<ServiceState>) -> Router {
     for (at, call) in CALLS.iter().enumerate() {
         // The table has only methods that the router knows, so the default is never used.
         let filter = MethodFilter::try_from(call.method.clone()).unwrap_or(MethodFilter::GET);
-        let service = Arc::clone(service);
-        let answer = move |request: Request| async move { answer_call(at, service, request).await };
-        router = router.route(call.path, on(filter, answer));
+        let mut add_route = |path: &str, named: Option<NamedPart>| {
+            let service = Arc::clone(service);
+            let answer = move |request: Request| async move {
+                answer_call(at, named, service, request).await
+            };
+            router = std::mem::take(&mut router).route(path, on(filter, answer));
+        };
+        add_route(call.path, None);
+        for (path, named) in call.named_paths() {
+            add_route(path, Some(named));
+        }
     }
     router
         .fallback(|request: Request| async move {
@@ -369,12 +412,18 @@ fn length_of_head(request: &Request) -> usize {
     line + headers.sum::<usize>()
 }
 
-async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) -> Response<Body> {
+/// Answers a request to the call at a place of the table. `named` is a variable part that the path has by its name.
+async fn answer_call(
+    at: usize,
+    named: Option<NamedPart>,
+    service: Arc<ServiceState>,
+    request: Request,
+) -> Response<Body> {
     let started = Instant::now();
     let (mut parts, body) = request.into_parts();
     let caller = service.reloaded.keys().identify_caller(&parts.headers);
     let address = client_address(&service, &parts);
-    let path = path_parameters(&mut parts).await;
+    let path = path_parameters(&mut parts, named).await;
     let collection = path
         .as_ref()
         .ok()
@@ -410,11 +459,14 @@ async fn answer_call(at: usize, service: Arc<ServiceState>, request: Request) ->
 }
 
 /// Returns the names and values of the variable parts of a path.
-async fn path_parameters(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiProblem> {
+async fn path_parameters(
+    parts: &mut Parts,
+    named: Option<NamedPart>,
+) -> Result<Vec<(String, String)>, ApiProblem> {
     let path: Result<RawPathParams, RawPathParamsRejection> = parts.extract().await;
     let path = path.map_err(|error| ApiProblem::new(ProblemCode::BadRequest, error.to_string()))?;
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    Ok(path.iter().map(owned).collect())
+    Ok(path.iter().chain(named).map(owned).collect())
 }
 
 /// Returns the header `traceparent`, which is short.
@@ -463,6 +515,7 @@ fn admit_request(
         path,
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers,
+        version: parts.version,
         body,
     })
 }

@@ -131,11 +131,16 @@ impl OpenCollection {
     /// # Errors
     /// [`ProblemCode::Deleting`] if the collection is being deleted.
     pub(crate) fn check_not_deleting(&self) -> Result<(), ApiProblem> {
-        if !*self.closing.borrow() {
-            return Ok(());
+        match *self.closing.borrow() {
+            false => Ok(()),
+            true => Err(self.deleting_problem()),
         }
+    }
+
+    /// Returns the problem of a request that ends because the collection is being deleted.
+    pub(crate) fn deleting_problem(&self) -> ApiProblem {
         let detail = format!("the collection '{}' is being deleted", self.name);
-        Err(ApiProblem::new(ProblemCode::Deleting, detail))
+        ApiProblem::new(ProblemCode::Deleting, detail)
     }
 
     /// Returns `true` if the collection accepts no more writes because a write failed.

@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 use lookalike::stream::Timestamp;
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::run::parse_time;
-use lookalike_store::{DocumentContent, LONGEST_ID, NewDocument, StoredDocument};
+use lookalike_store::{
+    DocumentContent, InsertAnswer, LONGEST_ID, ListedDocument, NewDocument, StoredDocument,
+};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -307,28 +309,87 @@ pub(crate) struct DocumentJson<'a> {
 
 impl<'a> DocumentJson<'a> {
     pub(crate) fn new(stored: &'a StoredDocument, bits: u32) -> Self {
-        let (text, fingerprint) = match &stored.content {
-            DocumentContent::Text(text) => (Some(text.as_str()), None),
-            DocumentContent::Fingerprint(code) => {
+        let meta = stored.meta.as_deref();
+        Self {
+            of_gone: stored.of_is_gone,
+            ..Self::from_parts(&stored.answer, Some(&stored.content), meta, bits)
+        }
+    }
+
+    /// Converts a document of a list, which may be without its text.
+    pub(crate) fn from_listed(listed: &'a ListedDocument, bits: u32) -> Self {
+        let meta = listed.meta.as_deref();
+        Self {
+            of_gone: listed.of_is_gone,
+            ..Self::from_parts(&listed.answer, listed.content.as_ref(), meta, bits)
+        }
+    }
+
+    fn from_parts(
+        answer: &'a InsertAnswer,
+        content: Option<&'a DocumentContent>,
+        meta: Option<&str>,
+        bits: u32,
+    ) -> Self {
+        let (text, fingerprint) = match content {
+            None => (None, None),
+            Some(DocumentContent::Text(text)) => (Some(text.as_str()), None),
+            Some(DocumentContent::Fingerprint(code)) => {
                 let mut digits = String::new();
                 FingerprintNotation::Hex.append_fingerprint(*code, bits, &mut digits);
                 (None, Some(digits))
             }
         };
         // An imported document can have a `meta` that is not JSON; it is returned as a string.
-        let meta = stored.meta.as_ref().and_then(|meta| {
-            let raw = RawValue::from_string(meta.clone());
+        let meta = meta.and_then(|meta| {
+            let raw = RawValue::from_string(meta.to_owned());
             raw.or_else(|_| serde_json::value::to_raw_value(meta)).ok()
         });
         Self {
-            verdict: VerdictJson::from(&stored.answer),
-            of_gone: stored.of_is_gone,
-            time: time_to_json(stored.answer.time),
+            verdict: VerdictJson::from(answer),
+            of_gone: false,
+            time: time_to_json(answer.time),
             text,
             fingerprint,
             meta,
         }
     }
+}
+
+/// Ids of documents, as a request for several of them has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IdListJson {
+    ids: Vec<IdJson>,
+}
+
+/// An id: a string or an integer, as [`deserialize_id`] takes it.
+#[derive(Deserialize)]
+struct IdJson(#[serde(deserialize_with = "deserialize_id")] Option<String>);
+
+/// Parses an object with the field `ids`, of at most `most` ids.
+///
+/// # Errors
+/// If it is not such an object, an id is null, or there are too many.
+pub(crate) fn read_ids(bytes: &[u8], most: usize) -> Result<Vec<String>, ApiProblem> {
+    let sent: JsonObject<IdListJson> =
+        serde_json::from_slice(bytes).map_err(|error| bad_json_problem(&error))?;
+    let ids = sent.0.ids;
+    if ids.len() > most {
+        let detail = format!(
+            "the request has {} ids, more than the limit of {most}: send several requests",
+            ids.len()
+        );
+        return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
+    }
+    let named = |(at, id): (usize, IdJson)| {
+        id.0.ok_or_else(|| {
+            let detail =
+                format!("entry {at} of `ids` is null: give an id, a string or a whole number");
+            ApiProblem::new(ProblemCode::BadJson, detail)
+        })
+    };
+    ids.into_iter().enumerate().map(named).collect()
 }
 
 #[cfg(test)]
@@ -394,6 +455,30 @@ mod tests {
             "]".repeat(100_000)
         );
         assert!(read_document(deep.as_bytes(), 64).is_err());
+    }
+
+    #[test]
+    fn id_lists_are_read_strictly() {
+        let read = |json: &str| read_ids(json.as_bytes(), 3).map_err(|it| it.detail);
+        assert_eq!(read(r#"{"ids":["a",7,"a"]}"#).unwrap(), ["a", "7", "a"]);
+        assert!(read(r#"{"ids":[]}"#).unwrap().is_empty());
+        for (json, said) in [
+            (
+                r#"{"ids":["a","b","c","d"]}"#,
+                "4 ids, more than the limit of 3",
+            ),
+            (r#"{"ids":["a",null]}"#, "entry 1 of `ids` is null"),
+            (r#"{"ids":[true]}"#, "an id, a string or a whole number"),
+            (r#"{"ids":[1.5]}"#, "give it as a string"),
+            (r#"{"ids":"a"}"#, "expected a sequence"),
+            (r#"{"ids":[],"id":"a"}"#, "unknown field `id`"),
+            (r#"{"ids":[],"ids":[]}"#, "duplicate field `ids`"),
+            (r#"["a"]"#, "expected an object"),
+            ("{}", "missing field `ids`"),
+        ] {
+            let refused = read(json).unwrap_err();
+            assert!(refused.contains(said), "{json}: {refused}");
+        }
     }
 
     #[test]

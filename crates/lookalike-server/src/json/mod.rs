@@ -3,6 +3,7 @@
 //! Unknown and duplicate fields are refused by name.
 
 pub(crate) mod documents;
+pub(crate) mod meta_filter;
 pub(crate) mod preference;
 pub(crate) mod settings;
 pub(crate) mod verdicts;

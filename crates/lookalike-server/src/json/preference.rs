@@ -1,14 +1,13 @@
 //! The parameter `prefer` of clusters: the best version by a field of `meta`.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::str::FromStr;
 
 use lookalike_batch::rank_value::RankValue;
 use lookalike_batch::run::{KeepOrder, parse_keep};
-use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use super::meta_filter::MetaFields;
 
 /// Longest name of a field in bytes.
 const LONGEST_FIELD: usize = 256;
@@ -51,11 +50,7 @@ impl ClusterPreferenceRule {
 
     /// Returns the value of the field, as it stands in the metadata; `None` if it is missing or null.
     pub(crate) fn find_value<'m>(&self, meta: Option<&'m str>) -> Option<&'m RawValue> {
-        #[derive(Deserialize)]
-        struct MetaFields<'m>(#[serde(borrow)] HashMap<Cow<'m, str>, &'m RawValue>);
-        let MetaFields(fields) = serde_json::from_str(meta?).ok()?;
-        let value = fields.get(self.field.as_str()).copied();
-        value.filter(|value| value.get() != "null")
+        MetaFields::parse_meta(meta)?.find_value(&self.field)
     }
 
     /// Returns the value by which a document is ranked. Lists and objects count as missing.

@@ -1,7 +1,9 @@
 //! Response bodies whose bytes count towards a budget until the client takes them.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
@@ -31,11 +33,38 @@ impl HeldAnswer {
 pub(crate) struct AnswerStream {
     more: mpsc::UnboundedReceiver<HeldAnswer>,
     now: Option<HeldAnswer>,
+    /// Set before the end by the producer of an answer that must be complete.
+    completed: Option<Arc<AtomicBool>>,
 }
 
 impl AnswerStream {
     pub(crate) fn new(more: mpsc::UnboundedReceiver<HeldAnswer>) -> Self {
-        Self { more, now: None }
+        Self {
+            more,
+            now: None,
+            completed: None,
+        }
+    }
+
+    /// Creates a body that breaks off, so that the client notices it, unless `completed` is set when the answers
+    /// end.
+    pub(crate) fn new_whole(
+        more: mpsc::UnboundedReceiver<HeldAnswer>,
+        completed: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            completed: Some(completed),
+            ..Self::new(more)
+        }
+    }
+
+    /// Returns an error if the answers ended before they were complete.
+    fn check_completed(&self) -> io::Result<()> {
+        let completed = self.completed.as_ref();
+        match completed.is_none_or(|it| it.load(Ordering::Acquire)) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Returns the next piece of the current answer.
@@ -53,18 +82,20 @@ impl AnswerStream {
 pub(crate) fn single_answer_body(held: HeldAnswer) -> Body {
     let (sender, more) = mpsc::unbounded_channel();
     drop(sender);
-    let now = Some(held);
-    Body::new(AnswerStream { more, now })
+    Body::new(AnswerStream {
+        now: Some(held),
+        ..AnswerStream::new(more)
+    })
 }
 
 impl hyper::body::Body for AnswerStream {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         loop {
             if let Some(piece) = this.next_piece() {
@@ -72,7 +103,7 @@ impl hyper::body::Body for AnswerStream {
             }
             match ready!(this.more.poll_recv(context)) {
                 Some(held) => this.now = Some(held),
-                None => return Poll::Ready(None),
+                None => return Poll::Ready(this.check_completed().err().map(Err)),
             }
         }
     }

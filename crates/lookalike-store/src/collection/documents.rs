@@ -9,6 +9,9 @@ use crate::error::Result;
 use crate::files::rows::RowVerdict;
 use crate::state::CollectionState;
 
+/// Documents that are deleted under one lock.
+const DELETIONS_IN_A_TURN: usize = 16;
+
 impl Collection {
     /// Answers a document as [`insert_documents`](Self::insert_documents) would, but does not insert it.
     /// A document that exists with the same content gets its first answer. A document with other content
@@ -57,23 +60,40 @@ impl Collection {
     /// # Errors
     /// If a file is damaged, the disk has no room, or a write failed, now or earlier.
     pub fn delete_document(&self, id: &str) -> Result<bool> {
-        self.check_running()
-            .and_then(|()| self.check_room(DELETION_ROW_BYTES))?;
-        let (found, last) = {
+        self.delete_documents(&[id])?.remove(0)
+    }
+
+    /// Deletes documents as [`delete_document`](Self::delete_document) does, all with one wait for the disk.
+    /// Returns for each id `true` if the document existed, or the error that prevented its deletion.
+    ///
+    /// # Errors
+    /// For a single document: a file is damaged. For all documents: the disk has no room, or a write failed, now
+    /// or earlier.
+    pub fn delete_documents(&self, ids: &[&str]) -> Result<Vec<Result<bool>>> {
+        let bytes = DELETION_ROW_BYTES.saturating_mul(ids.len() as u64);
+        self.check_running().and_then(|()| self.check_room(bytes))?;
+        let (mut answers, mut last) = (Vec::with_capacity(ids.len()), 0);
+        for portion in ids.chunks(DELETIONS_IN_A_TURN) {
+            // The lock is released between two portions, so that others get a turn.
             let mut state = self.write_state()?;
-            let (known, now) = (state.find_by_id(id, hash_id(id))?, (self.options.clock)());
-            // A document that is past the window by the wall clock counts as not found, but is still deleted
-            // from the disk.
-            let found = known
-                .as_ref()
-                .is_some_and(|known| !state.is_past_window(known, now));
-            if let Some(known) = &known {
-                state.delete_document(known, now);
-            }
-            (found, state.last_row())
-        };
+            let deleted = portion.iter().map(|id| self.delete_in(&mut state, id));
+            answers.extend(deleted);
+            last = state.last_row();
+        }
         self.wait_for_row(last)?;
-        Ok(found)
+        Ok(answers)
+    }
+
+    /// Deletes a document in memory. A document that is past the window by the wall clock counts as not found,
+    /// but is still deleted from the disk.
+    fn delete_in(&self, state: &mut CollectionState, id: &str) -> Result<bool> {
+        let (known, now) = (state.find_by_id(id, hash_id(id))?, (self.options.clock)());
+        let Some(known) = known else {
+            return Ok(false);
+        };
+        let is_past = state.is_past_window(&known, now);
+        state.delete_document(&known, now);
+        Ok(!is_past)
     }
 
     /// Returns the document with the given id, unless the window follows the wall clock and has passed it.
@@ -92,10 +112,6 @@ pub(crate) fn read_stored_document(
     state: &CollectionState,
     known: &KnownDocument,
 ) -> Result<StoredDocument> {
-    let of_is_gone = match known.document.verdict {
-        RowVerdict::Kept { .. } => false,
-        RowVerdict::Duplicate { seq, slot, .. } => !state.is_still_kept(seq, slot),
-    };
     let content = match known.document.fingerprint {
         Some(fingerprint) => DocumentContent::Fingerprint(fingerprint),
         None => DocumentContent::Text(state.document_text(known)?),
@@ -104,6 +120,14 @@ pub(crate) fn read_stored_document(
         answer: known.to_answer(false),
         content,
         meta: known.document.meta.clone(),
-        of_is_gone,
+        of_is_gone: is_representative_gone(state, known),
     })
+}
+
+/// Returns `true` if a document is a duplicate of one that no longer exists.
+pub(super) fn is_representative_gone(state: &CollectionState, known: &KnownDocument) -> bool {
+    match known.document.verdict {
+        RowVerdict::Kept { .. } => false,
+        RowVerdict::Duplicate { seq, slot, .. } => !state.is_still_kept(seq, slot),
+    }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`insertion`] | insert, admit, wait until durable |
 //! | [`documents`] | query, find, delete |
+//! | [`listing`] | list documents |
 //! | [`clusters`], [`preference`] | clusters |
 //! | [`snapshot`](crate::snapshot) | copies |
 //! | [`maintenance`](crate::maintenance) | expiry and compaction |
@@ -15,6 +16,7 @@
 mod clusters;
 mod documents;
 mod insertion;
+mod listing;
 mod options;
 mod preference;
 
@@ -28,6 +30,8 @@ use parking_lot::RwLockReadGuard;
 pub use self::clusters::ClusterPage;
 pub(crate) use self::documents::read_stored_document;
 pub use self::insertion::AdmittedDocuments;
+pub(crate) use self::listing::DocumentWalk;
+pub use self::listing::{DocumentPage, DocumentSelection};
 pub use self::options::{CollectionOptions, VerificationLimits, WallClock};
 use crate::disk::{Disk, check_free_bytes};
 use crate::document::{NewDocument, PendingInsert};

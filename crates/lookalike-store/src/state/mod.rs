@@ -163,9 +163,24 @@ impl CollectionState {
         self.index.row_of_document(seq)
     }
 
-    /// Returns the sequence numbers of documents whose original partitions have expired, ascending.
-    pub(crate) fn moved_before_window(&self) -> Vec<u64> {
-        self.index.moved_before(self.first_live_row())
+    /// Returns the sequence numbers after `after` that live documents can have, ascending. Those before the first
+    /// row belong to documents that were moved.
+    pub(crate) fn seqs_after(&self, after: u64) -> impl Iterator<Item = u64> {
+        let (next, first_row) = (after.saturating_add(1), self.first_live_row());
+        let moved = self.index.moved_seqs(next..first_row.max(next));
+        moved.chain(next.max(first_row)..=self.last_row())
+    }
+
+    /// Returns `true` if the document with a sequence number is dead.
+    pub(crate) fn is_dead_document(&self, seq: u64) -> bool {
+        self.is_dead_row(self.row_of_document(seq))
+    }
+
+    /// Returns the document with a sequence number, if there is one.
+    pub(crate) fn find_by_seq(&self, seq: u64) -> Result<Option<KnownDocument>> {
+        // The row to which a document moved has a number that is not a sequence number.
+        let known = self.find_by_row(self.row_of_document(seq))?;
+        Ok(known.filter(|known| known.seq == seq))
     }
 
     /// Returns the slots of kept documents after `after`, in order.

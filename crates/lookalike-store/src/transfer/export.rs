@@ -1,46 +1,82 @@
 //! Writes the documents of a collection as lines.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use super::export_line::ExportLine;
-use crate::collection::{Collection, read_stored_document};
+use crate::collection::{Collection, DocumentWalk, read_stored_document};
 use crate::error::{Error, Result};
 
-/// Writes every document of a collection as one JSON object per line, in the order of sequence numbers, with
-/// the fields `id`, `time_us`, `text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
-/// `similarity`. If windows are refreshed, the time of a document may be that of its last duplicate. Returns
-/// the number of documents.
+/// Writes every document of a collection as [`DocumentExport`] does. Returns the number of documents.
 ///
 /// # Errors
 /// If a file is damaged, or writing to `out` fails.
 pub fn export_documents(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
-    let (low, last, moved) = {
-        let state = collection.read_state()?;
-        (
-            state.first_live_row(),
-            state.last_row(),
-            state.moved_before_window(),
-        )
-    };
-    let mut count = 0;
-    for seq in moved.into_iter().chain(low..=last) {
-        let state = collection.read_state()?;
-        let number = state.row_of_document(seq);
-        if state.is_dead_row(number) {
-            continue;
-        }
-        // A moved document is exported at its sequence number, not at the row to which it was moved.
-        let Some(known) = state.find_by_row(number)?.filter(|known| known.seq == seq) else {
-            continue;
-        };
-        let stored = read_stored_document(&state, &known)?;
-        drop(state);
-        let line = ExportLine::from(stored);
-        let written = serde_json::to_writer(&mut *out, &line).map_err(io::Error::from);
-        written
-            .and_then(|()| out.write_all(b"\n"))
+    let mut export = DocumentExport::begin(collection)?;
+    let mut lines = Vec::new();
+    loop {
+        let goes_on = export.append_lines(collection, &mut lines)?;
+        out.write_all(&lines)
             .map_err(|error| Error::disk_error("cannot write", "export", &error))?;
-        count += 1;
+        lines.clear();
+        if !goes_on {
+            return Ok(export.count);
+        }
     }
-    Ok(count)
+}
+
+/// An export, portion by portion: one JSON object per line and document, in the order of sequence numbers, with
+/// the fields `id`, `time_us`, `text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
+/// `similarity`. If windows are refreshed, the time of a document may be that of its last duplicate.
+///
+/// It has the documents that exist when it begins. Of these, documents that are deleted or replaced or expire
+/// before their turn are left out. It holds no lock between two portions.
+#[derive(Debug)]
+pub struct DocumentExport {
+    walk: DocumentWalk,
+    count: u64,
+}
+
+impl DocumentExport {
+    /// Begins an export of the documents that a collection has now.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn begin(collection: &Collection) -> Result<Self> {
+        let last = collection.read_state()?.last_row();
+        Ok(Self {
+            walk: DocumentWalk::new(0, last),
+            count: 0,
+        })
+    }
+
+    /// Appends the lines of the next documents: about 256 KiB of texts and metadata and one document, or fewer.
+    /// There may be none although others follow, if many documents were deleted. Returns `false` at the end.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn append_lines(&mut self, collection: &Collection, lines: &mut Vec<u8>) -> Result<bool> {
+        let mut portion = Vec::new();
+        let goes_on = self.walk.visit_turn(collection, &mut |state, known| {
+            let stored = read_stored_document(state, &known)?;
+            let bytes = stored.content.text_bytes();
+            portion.push(stored);
+            Ok(ControlFlow::Continue(bytes))
+        })?;
+        // Texts are converted to JSON without the lock.
+        self.count += portion.len() as u64;
+        for stored in portion {
+            let written = serde_json::to_writer(&mut *lines, &ExportLine::from(stored));
+            written.map_err(|error| {
+                Error::disk_error("cannot write", "export", &io::Error::from(error))
+            })?;
+            lines.push(b'\n');
+        }
+        Ok(goes_on)
+    }
+
+    /// Returns the number of documents so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
 }

@@ -7,5 +7,5 @@ mod import;
 
 pub(crate) use self::bulk_import::BulkImport;
 pub use self::bulk_import::{ImportCounts, RejectDocument};
-pub use self::export::export_documents;
+pub use self::export::{DocumentExport, export_documents};
 pub use self::import::import_documents;

@@ -423,7 +423,7 @@ fn compacted_collection_can_be_copied() {
     }
 }
 
-fn by_wall(width: u64) -> CollectionSettings {
+pub(crate) fn by_wall(width: u64) -> CollectionSettings {
     let made = settings(Some((width, false)));
     CollectionSettings {
         window: made.window.map(|window| window.with_wall_clock(true)),

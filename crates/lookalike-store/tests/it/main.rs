@@ -13,6 +13,7 @@ mod formats;
 #[path = "../../src/group_commit.rs"]
 mod group;
 mod group_commit;
+mod listing;
 mod lost;
 mod machine;
 mod power;

@@ -158,7 +158,7 @@ pub(crate) fn queue_full() -> ApiProblem {
 }
 
 /// Returns the problem of a client that disconnected or takes no answers. Nobody reads it.
-fn client_gone() -> ApiProblem {
+pub(crate) fn client_gone() -> ApiProblem {
     ApiProblem::new(ProblemCode::TooSlow, "the client does not read its answers")
 }
 

@@ -1,0 +1,173 @@
+//! Exports: all documents of a collection, one per line, while it is used.
+//!
+//! A portion of lines is made under one short lock, with a turn for long answers, once there is budget for it; then
+//! the export waits, without a thread or a lock, until the client has taken earlier portions. An export that fails
+//! ends without the end mark of the chunked encoding, so that no client takes it for a complete one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, Version, header};
+use lookalike_store::DocumentExport;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::api::responses::in_background;
+use crate::api::router::{ApiRequest, ApiResult, GoesOn, TimedRequest};
+use crate::api::stream::{client_gone, queue_full};
+use crate::collections::open_collection::OpenCollection;
+use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
+use crate::limits::byte_budget::{ByteBudget, ClientId, HeldBytes};
+use crate::limits::response_budget::{AnswerStream, HeldAnswer};
+
+/// Bytes for which an export takes budget before it makes a portion.
+const PORTION_BYTES: usize = 256 << 10;
+
+/// Budget, in bytes, for portions of one export that its client has not taken.
+const UNREAD_BYTES: usize = 4 * PORTION_BYTES;
+
+/// Streams all documents of a collection, as `lookalike store export` writes them.
+pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
+    refuse_unframed(api_request.version)?;
+    let open = api_request.open_collection()?;
+    let (sender, answers) = mpsc::unbounded_channel();
+    let sink = ExportSink {
+        open: Arc::clone(&open),
+        sender,
+        room: ByteBudget::new(UNREAD_BYTES),
+        held: Arc::clone(&api_request.service.held),
+        turns: Arc::clone(&api_request.service.turns),
+        client: api_request.client,
+        patience: api_request.service.config.limits.body_timeout,
+    };
+    let begun = in_background(move || {
+        DocumentExport::begin(&open.collection).map_err(|error| open.to_problem(error))
+    });
+    // The first portion comes before the answer, so that a damaged collection is answered with a problem.
+    let (export, goes_on) = sink.send_portion(begun.await?).await?;
+    let completed = Arc::new(AtomicBool::new(!goes_on));
+    let body = AnswerStream::new_whole(answers, Arc::clone(&completed));
+    let mut response = Response::new(Body::new(body));
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    if goes_on {
+        response.extensions_mut().insert(GoesOn);
+        tokio::spawn(send_rest(sink, export, completed, api_request.timed));
+    }
+    Ok(response)
+}
+
+/// Refuses HTTP/1.0, in which an answer that breaks off looks like a complete one.
+fn refuse_unframed(version: Version) -> Result<(), ApiProblem> {
+    if version >= Version::HTTP_11 {
+        return Ok(());
+    }
+    let detail = "an export needs HTTP/1.1, because an answer in HTTP/1.0 does not show whether it is complete: \
+                  let the client or the proxy use HTTP/1.1";
+    Err(ApiProblem::new(ProblemCode::BadRequest, detail))
+}
+
+/// Sends the rest of an export, and notes whether it is complete.
+async fn send_rest(
+    sink: ExportSink,
+    mut export: DocumentExport,
+    completed: Arc<AtomicBool>,
+    timed: TimedRequest,
+) {
+    let status = loop {
+        match sink.send_portion(export).await {
+            Ok((rest, true)) => export = rest,
+            Ok((_, false)) => {
+                completed.store(true, Ordering::Release);
+                break StatusCode::OK;
+            }
+            Err(problem) => {
+                let collection = &sink.open.name;
+                tracing::warn!(collection, error = problem.detail, "an export broke off");
+                break problem.code.http_status();
+            }
+        }
+    };
+    timed.count_request(status.as_u16());
+    // The response body ends after this, when `sink` is dropped.
+}
+
+/// Source and destination of the lines of an export.
+struct ExportSink {
+    open: Arc<OpenCollection>,
+    sender: mpsc::UnboundedSender<HeldAnswer>,
+    /// Budget for untaken lines of this export; `held` is that of the whole service.
+    room: Arc<ByteBudget>,
+    held: Arc<ByteBudget>,
+    turns: Arc<AnswerTurns>,
+    client: ClientId,
+    patience: Duration,
+}
+
+/// Permission to make a portion: its budgets, and the turn.
+struct PortionPermit {
+    own: HeldBytes,
+    held: HeldBytes,
+    turn: AnswerTurn,
+}
+
+impl ExportSink {
+    /// Makes the next portion and queues it for the client. Returns `true` if the export goes on.
+    ///
+    /// # Errors
+    /// If the client has disconnected, the collection is being deleted, there is no budget for a long document in
+    /// time, or a file is damaged.
+    async fn send_portion(
+        &self,
+        mut export: DocumentExport,
+    ) -> Result<(DocumentExport, bool), ApiProblem> {
+        let PortionPermit { own, held, turn } = self.wait_for_permit().await?;
+        let open = Arc::clone(&self.open);
+        // The turn is kept until the bytes are counted, even if the client disconnects.
+        let made = in_background(move || {
+            let mut lines = Vec::new();
+            let goes_on = export.append_lines(&open.collection, &mut lines);
+            let goes_on = goes_on.map_err(|error| open.to_problem(error));
+            (goes_on.map(|goes_on| (export, goes_on)), lines, turn)
+        });
+        let (made, lines, _turn) = made.await;
+        let made = made?;
+        if !lines.is_empty() {
+            let held = self.fit_budget(held, lines.len()).await?;
+            let answer = HeldAnswer::new(lines.into(), (Some(own), held));
+            self.sender.send(answer).map_err(|_| client_gone())?;
+        }
+        Ok(made)
+    }
+
+    async fn wait_for_permit(&self) -> Result<PortionPermit, ApiProblem> {
+        let permit = async {
+            let bytes = PORTION_BYTES.min(self.held.total_bytes());
+            PortionPermit {
+                own: self.room.take_bytes(self.client, PORTION_BYTES).await,
+                held: self.held.take_bytes(self.client, bytes).await,
+                turn: self.turns.take(self.client).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.open.wait_until_closing() => Err(self.open.deleting_problem()),
+            () = self.sender.closed() => Err(client_gone()),
+            permit = permit => Ok(permit),
+        }
+    }
+
+    /// Returns budget for as many bytes as a portion has.
+    async fn fit_budget(&self, mut held: HeldBytes, bytes: usize) -> Result<HeldBytes, ApiProblem> {
+        let bytes = bytes.min(self.held.total_bytes());
+        if let Some(more) = bytes.checked_sub(held.byte_count()) {
+            let more = self.held.take_bytes(self.client, more);
+            let more = timeout(self.patience, more).await;
+            held.merge_bytes(more.map_err(|_| queue_full())?);
+        }
+        Ok(held.split_bytes(bytes))
+    }
+}

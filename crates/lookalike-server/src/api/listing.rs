@@ -1,0 +1,240 @@
+//! Calls on many documents: a list in order, and several by their ids.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use lookalike_store::{DocumentPage, DocumentSelection, InsertAnswer, StoredVerdict};
+use serde::Serialize;
+
+use crate::api::problem::{ApiProblem, ProblemCode, ProblemJson};
+use crate::api::responses::{self, QueryParameters, in_background};
+use crate::api::router::{ApiRequest, ApiResult};
+use crate::collections::open_collection::OpenCollection;
+use crate::json::documents::{DocumentJson, read_ids};
+use crate::json::meta_filter::MetaFilter;
+use crate::limits::byte_budget::HeldBytes;
+
+/// Documents on a page: default and maximum.
+pub(crate) const DOCUMENTS_ON_PAGE: (usize, usize) = (100, 1000);
+
+/// Conditions on `meta` in one request.
+pub(crate) const MAX_CONDITIONS: usize = 16;
+
+/// Ids in one request.
+pub(crate) const MAX_IDS: usize = 1000;
+
+/// Largest body with ids: as many of the longest ones, each byte escaped.
+const MAX_IDS_BYTES: u64 = 4 << 20;
+
+/// Bytes of an answer with documents by their ids; one document alone may have more.
+const MAX_GOT_BYTES: usize = 64 << 20;
+
+/// Verdict of the documents that are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListedVerdict {
+    Kept,
+    Duplicate,
+}
+
+impl std::str::FromStr for ListedVerdict {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "kept" => Ok(Self::Kept),
+            "duplicate" => Ok(Self::Duplicate),
+            _ => Err(()),
+        }
+    }
+}
+
+impl ListedVerdict {
+    fn accepts_verdict(self, verdict: &StoredVerdict) -> bool {
+        match verdict {
+            StoredVerdict::Kept => self == Self::Kept,
+            StoredVerdict::Duplicate(_) => self == Self::Duplicate,
+        }
+    }
+}
+
+/// The documents that a page lists, as a request asks for them.
+struct PageQuery {
+    after: u64,
+    count: usize,
+    has_texts: bool,
+    verdict: Option<ListedVerdict>,
+    filter: MetaFilter,
+}
+
+impl PageQuery {
+    fn parse_parameters(parameters: &QueryParameters<'_>) -> Result<Self, ApiProblem> {
+        let after = "the `next` of the page before, or a sequence number (`seq`)";
+        Ok(Self {
+            after: parameters.get_parameter("after", after)?.unwrap_or(0),
+            count: parameters.count_parameter("limit", DOCUMENTS_ON_PAGE.0, DOCUMENTS_ON_PAGE.1)?,
+            has_texts: parameters
+                .get_parameter("text", "true or false")?
+                .unwrap_or(false),
+            verdict: parameters.get_parameter("verdict", "kept or duplicate")?,
+            filter: parse_filter(parameters)?,
+        })
+    }
+
+    fn accepts_document(&self, answer: &InsertAnswer, meta: Option<&str>) -> bool {
+        self.verdict
+            .is_none_or(|verdict| verdict.accepts_verdict(&answer.verdict))
+            && self.filter.accepts_meta(meta)
+    }
+
+    fn read_page(&self, open: &OpenCollection) -> Result<DocumentPage, ApiProblem> {
+        let selection = DocumentSelection {
+            count: self.count,
+            has_texts: self.has_texts,
+            accepts: &|answer, meta| self.accepts_document(answer, meta),
+        };
+        let page = open.collection.list_documents(self.after, &selection);
+        page.map_err(|error| open.to_problem(error))
+    }
+}
+
+/// Reads the parameters `meta.FIELD=VALUE`.
+fn parse_filter(parameters: &QueryParameters<'_>) -> Result<MetaFilter, ApiProblem> {
+    let mut filter = MetaFilter::default();
+    let conditions = parameters.prefixed_parameters("meta.")?;
+    if conditions.len() > MAX_CONDITIONS {
+        let detail = format!(
+            "the request has {} conditions on `meta`, more than the limit of {MAX_CONDITIONS}",
+            conditions.len()
+        );
+        return Err(ApiProblem::new(ProblemCode::BadRequest, detail));
+    }
+    for (field, value) in conditions {
+        filter.add_condition(&field, &value);
+    }
+    Ok(filter)
+}
+
+#[derive(Serialize)]
+struct DocumentPageJson<'a> {
+    documents: Vec<DocumentJson<'a>>,
+    /// Value of `after` for the next page; null at the end.
+    next: Option<u64>,
+}
+
+/// Returns a page of documents, in the order of their sequence numbers.
+pub(crate) async fn list_documents(api_request: ApiRequest) -> ApiResult {
+    let open = api_request.open_collection()?;
+    let known = ["after", "limit", "text", "verdict", "meta.FIELD"];
+    let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
+    let asked = PageQuery::parse_parameters(&parameters)?;
+    responses::long_answer(api_request.service, api_request.client, move || {
+        let page = asked.read_page(&open)?;
+        let bits = open.fingerprint_bits();
+        let documents = page.documents.iter();
+        Ok(responses::json_text(&DocumentPageJson {
+            documents: documents
+                .map(|listed| DocumentJson::from_listed(listed, bits))
+                .collect(),
+            next: page.next,
+        }))
+    })
+    .await
+}
+
+/// Reads a body with ids, as far as the client can have budget for it. Also returns that budget.
+async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes), ApiProblem> {
+    let share = api_request.service.config.limits.client_share();
+    let (body, room) = responses::read_json_body(api_request, MAX_IDS_BYTES.min(share)).await?;
+    Ok((read_ids(&body, MAX_IDS)?, room))
+}
+
+/// Returns documents by their ids, in the order of the request; null for an id that no document has.
+pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
+    drop(api_request.open_collection()?);
+    let (service, client) = (Arc::clone(&api_request.service), api_request.client);
+    let named = api_request.collection();
+    let (ids, room) = read_id_body(api_request).await?;
+    // A body that arrives slowly must not keep the collection from being deleted.
+    let open = service.collections.open_collection(&named)?;
+    responses::long_answer(service, client, move || {
+        let text = documents_as_json(&open, &ids);
+        drop(room);
+        text
+    })
+    .await
+}
+
+fn documents_as_json(open: &OpenCollection, ids: &[String]) -> Result<Vec<u8>, ApiProblem> {
+    let mut text = b"{\"documents\":[".to_vec();
+    for (at, id) in ids.iter().enumerate() {
+        let found = open.collection.find_document(id);
+        let found = found.map_err(|error| open.to_problem(error))?;
+        let bits = open.fingerprint_bits();
+        let document = found.as_ref().map(|stored| DocumentJson::new(stored, bits));
+        if at > 0 {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut text, &document).expect("strings and numbers serialise");
+        if at > 0 && text.len() > MAX_GOT_BYTES {
+            let detail = format!(
+                "the first {} of {} documents make an answer of more than {MAX_GOT_BYTES} bytes, the limit: \
+                 ask for fewer in one request",
+                at + 1,
+                ids.len()
+            );
+            return Err(ApiProblem::new(ProblemCode::TooLarge, detail));
+        }
+    }
+    text.extend_from_slice(b"]}");
+    Ok(text)
+}
+
+#[derive(Serialize)]
+struct DeletionListJson<'a> {
+    results: Vec<DeletionJson<'a>>,
+}
+
+/// The result for one id of a deletion.
+#[derive(Serialize)]
+struct DeletionJson<'a> {
+    id: &'a str,
+    /// `false` if no document has the id; missing if there is a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<ProblemJson<'a>>,
+}
+
+/// Deletes documents by their ids, and answers once all deletions are on disk.
+pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
+    drop(api_request.open_collection()?);
+    let service = Arc::clone(&api_request.service);
+    let named = api_request.collection();
+    let (ids, room) = read_id_body(api_request).await?;
+    let open = service.collections.open_collection(&named)?;
+    in_background(move || {
+        let answer = delete_all(&open, &ids);
+        drop(room);
+        answer
+    })
+    .await
+}
+
+fn delete_all(open: &OpenCollection, ids: &[String]) -> ApiResult {
+    let names: Vec<_> = ids.iter().map(String::as_str).collect();
+    let deleted = open.collection.delete_documents(&names);
+    let deleted = deleted.map_err(|error| open.to_problem(error))?;
+    let answers = deleted.into_iter();
+    let answers: Vec<_> = answers
+        .map(|one| one.map_err(|error| open.to_problem(error)))
+        .collect();
+    let results = names.iter().zip(&answers).map(|(id, answer)| DeletionJson {
+        id,
+        deleted: answer.as_ref().ok().copied(),
+        problem: answer.as_ref().err().map(ApiProblem::to_json),
+    });
+    let body = DeletionListJson {
+        results: results.collect(),
+    };
+    Ok(responses::json_response(StatusCode::OK, &body))
+}

@@ -1,0 +1,194 @@
+//! Documents in the order of their sequence numbers: pages, and the walk that an export makes too.
+//!
+//! A document keeps its sequence number for ever, also if it is moved or its partition is compacted. So a list can
+//! continue after any number, and documents that are inserted meanwhile are at its end.
+
+use std::ops::ControlFlow;
+
+use lookalike::stream::Timestamp;
+
+use super::Collection;
+use super::documents::is_representative_gone;
+use crate::document::{DocumentContent, InsertAnswer, KnownDocument, ListedDocument};
+use crate::error::Result;
+use crate::state::CollectionState;
+
+/// Work under one lock, before writers get a turn, in steps: a few milliseconds. A step is a number without a live
+/// document.
+const TURN_STEPS: u64 = 1 << 16;
+
+/// Steps of reading a row.
+const ROW_STEPS: u64 = 256;
+
+/// Bytes of metadata and texts that take one step.
+const STEP_BYTES: u64 = 4;
+
+/// Turns for one page: it examines at most 16,384 documents, or 4 million numbers without one.
+const PAGE_TURNS: usize = 64;
+
+/// Bytes of ids, metadata and texts after which a page ends.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// Documents that a page shall list.
+pub struct DocumentSelection<'a> {
+    /// Largest number of documents of the page, at least 1.
+    pub count: usize,
+    /// `true` if texts are read.
+    pub has_texts: bool,
+    /// Returns `true` for a document that is listed, by the answer to it and its metadata.
+    pub accepts: &'a dyn Fn(&InsertAnswer, Option<&str>) -> bool,
+}
+
+/// A page of documents, and where the next page begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DocumentPage {
+    /// The documents of this page.
+    pub documents: Vec<ListedDocument>,
+    /// Last sequence number that was examined, to be passed as `after`; `None` at the end of the collection.
+    pub next: Option<u64>,
+}
+
+impl Collection {
+    /// Returns the documents with sequence numbers after `after` that a selection accepts, in their order, kept ones
+    /// and duplicates. `after` is the [`next`](DocumentPage::next) of the previous page, or any sequence number; 0
+    /// begins with the first document. A page ends early after 16 MiB, or if many documents were examined: it can be
+    /// short, even empty, and still have a `next`.
+    ///
+    /// If the window follows the wall clock, documents that are past it by now are left out.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn list_documents(
+        &self,
+        after: u64,
+        selection: &DocumentSelection<'_>,
+    ) -> Result<DocumentPage> {
+        let mut walk = DocumentWalk::new(after, u64::MAX);
+        let mut builder = PageBuilder {
+            selection,
+            now: (self.options.clock)(),
+            documents: Vec::new(),
+            bytes: 0,
+        };
+        for _ in 0..PAGE_TURNS {
+            let goes_on = walk.visit_turn(self, &mut |state, known| {
+                builder.offer_document(state, known)
+            })?;
+            if !goes_on || builder.is_full() {
+                let next = goes_on.then_some(walk.after);
+                return Ok(builder.into_page(next));
+            }
+        }
+        Ok(builder.into_page(Some(walk.after)))
+    }
+}
+
+/// A page that is being filled.
+struct PageBuilder<'a> {
+    selection: &'a DocumentSelection<'a>,
+    now: Timestamp,
+    documents: Vec<ListedDocument>,
+    bytes: usize,
+}
+
+impl PageBuilder<'_> {
+    fn is_full(&self) -> bool {
+        self.documents.len() >= self.selection.count || self.bytes >= PAGE_BYTES
+    }
+
+    /// Adds a document if it is accepted. Returns the bytes of its text, or breaks if the page is full.
+    fn offer_document(
+        &mut self,
+        state: &CollectionState,
+        known: KnownDocument,
+    ) -> Result<ControlFlow<(), usize>> {
+        let answer = known.to_answer(false);
+        let is_listed = !state.is_past_window(&known, self.now)
+            && (self.selection.accepts)(&answer, known.document.meta.as_deref());
+        if !is_listed {
+            return Ok(ControlFlow::Continue(0));
+        }
+        let content = match known.document.fingerprint {
+            Some(fingerprint) => Some(DocumentContent::Fingerprint(fingerprint)),
+            None if self.selection.has_texts => {
+                Some(DocumentContent::Text(state.document_text(&known)?))
+            }
+            None => None,
+        };
+        let text_bytes = content.as_ref().map_or(0, DocumentContent::text_bytes);
+        let meta_bytes = known.document.meta.as_ref().map_or(0, String::len);
+        self.bytes += known.document.id.len() + meta_bytes + text_bytes;
+        self.documents.push(ListedDocument {
+            answer,
+            content,
+            of_is_gone: is_representative_gone(state, &known),
+            meta: known.document.meta,
+        });
+        Ok(match self.is_full() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(text_bytes),
+        })
+    }
+
+    fn into_page(self, next: Option<u64>) -> DocumentPage {
+        DocumentPage {
+            documents: self.documents,
+            next,
+        }
+    }
+}
+
+/// A walk through the live documents in the order of their sequence numbers, turn by turn. Between two turns
+/// documents may be inserted, moved and deleted, and partitions may be compacted and expire.
+#[derive(Debug)]
+pub(crate) struct DocumentWalk {
+    /// Last sequence number that was examined.
+    after: u64,
+    /// Last sequence number of the walk.
+    last: u64,
+}
+
+/// Visits a document, and returns the bytes that were read of its text. The walk stops after this document if it
+/// breaks.
+type VisitDocument<'a> =
+    dyn FnMut(&CollectionState, KnownDocument) -> Result<ControlFlow<(), usize>> + 'a;
+
+impl DocumentWalk {
+    pub(crate) fn new(after: u64, last: u64) -> Self {
+        Self { after, last }
+    }
+
+    /// Visits the next documents under one lock, until the turn is over. Returns `false` at the end of the walk.
+    pub(crate) fn visit_turn(
+        &mut self,
+        collection: &Collection,
+        visit: &mut VisitDocument<'_>,
+    ) -> Result<bool> {
+        let state = collection.read_state()?;
+        let mut steps = 0;
+        for seq in state.seqs_after(self.after) {
+            if seq > self.last {
+                break;
+            }
+            if steps >= TURN_STEPS {
+                return Ok(true);
+            }
+            self.after = seq;
+            steps += 1;
+            if state.is_dead_document(seq) {
+                continue;
+            }
+            steps += ROW_STEPS;
+            let Some(known) = state.find_by_seq(seq)? else {
+                continue;
+            };
+            // Metadata is in the row, and a row is read with its neighbours.
+            let meta_bytes = known.document.meta.as_ref().map_or(0, String::len);
+            let ControlFlow::Continue(text_bytes) = visit(&state, known)? else {
+                return Ok(true);
+            };
+            steps += (meta_bytes + text_bytes) as u64 / STEP_BYTES;
+        }
+        Ok(false)
+    }
+}
