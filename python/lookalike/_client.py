@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import uuid
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -12,6 +14,7 @@ from ._arguments import refuse
 from ._errors import ServiceError
 
 Document = Mapping[str, Any]
+FilePath = Union[str, "os.PathLike[str]"]
 
 
 class Client:
@@ -28,8 +31,8 @@ class Client:
     >>> try:
     ...     client.collection("olds").stats()
     ... except la.ServiceError as error:
-    ...     print(error.status)
-    404
+    ...     print(error.status, error.code, error.request_id is not None)
+    404 no_collection True
     >>> news.drop()
     """
 
@@ -55,6 +58,73 @@ class Client:
         """Creates a collection. The settings have the names of its JSON, for example ``threshold``."""
         self.call("PUT", f"/v1/collections/{_quoted(name)}", settings)
         return Collection(self, name)
+
+    def restore(self, name: str, snapshot: str, source: Optional[str] = None) -> "Collection":
+        """Creates a collection from a snapshot of the collection ``source``, by default of the same name.
+
+        The name must be free: a collection is never overwritten. The call ends when every byte is checked and
+        on disk, so give the client a ``timeout`` that is long enough for the size."""
+        body = {"snapshot": snapshot} if source is None else {"snapshot": snapshot, "from": source}
+        self.call("POST", f"/v1/collections/{_quoted(name)}/restore", body)
+        return Collection(self, name)
+
+    def snapshots(self, collection: Optional[str] = None) -> Any:
+        """Lists the snapshots, of one collection if it is given: ``{"snapshots": [{"collection", "name", "bytes",
+        "time"}]}``."""
+        return self.call("GET", _with_query("/v1/snapshots", {"collection": collection}))
+
+    def delete_snapshot(self, collection: str, snapshot: str) -> None:
+        """Deletes a snapshot of a collection, which need not exist any more."""
+        self.call("DELETE", f"/v1/snapshots/{_quoted(collection)}/{_quoted(snapshot)}")
+
+    def aliases(self) -> Any:
+        """Lists the aliases with their collections: ``{"aliases": {alias: collection}}``."""
+        return self.call("GET", "/v1/aliases")
+
+    def set_alias(self, alias: str, collection: str) -> None:
+        """Gives a collection a further name, or switches that name to it in one step."""
+        self.call("PUT", f"/v1/aliases/{_quoted(alias)}", {"collection": collection})
+
+    def change_aliases(self, set: Optional[Mapping[str, str]] = None, remove: Iterable[str] = ()) -> Any:
+        """Sets and removes several aliases in one step, and returns all aliases as :meth:`aliases` does.
+
+        ``set`` has the collection of each alias."""
+        return self.call("POST", "/v1/aliases", {"set": dict(set or {}), "remove": list(remove)})
+
+    def delete_alias(self, alias: str) -> None:
+        """Removes an alias; its collection stays."""
+        self.call("DELETE", f"/v1/aliases/{_quoted(alias)}")
+
+    def recipes(self) -> Any:
+        """Lists the uploaded recipes: ``{"recipes": [{"name", "state", "recipe_id", "bytes"}]}``."""
+        return self.call("GET", "/v1/recipes")
+
+    def recipe(self, name: str) -> Any:
+        """Returns an uploaded recipe as TOML, with its files and the collections that use it."""
+        return self.call("GET", f"/v1/recipes/{_quoted(name)}")
+
+    def upload_recipe(
+        self, name: str, recipe: FilePath, files: Union[Iterable[FilePath], Mapping[str, FilePath]] = ()
+    ) -> Any:
+        """Uploads a recipe with the files that it names, and returns it as :meth:`recipe` does.
+
+        ``recipe`` is the path of a TOML file, and ``files`` lists the files as the recipe names them, relative to its
+        directory. A mapping gives the path of each name instead. Collections then use the recipe by ``name``::
+
+            client.upload_recipe("own", "own.toml", ["stop.txt"])
+            client.create("news", recipe="own")
+        """
+        parts = _recipe_parts(recipe, files)
+        # No file has the boundary, because it is random.
+        boundary = uuid.uuid4().hex
+        body = b"".join(_form_part(boundary, *part) for part in parts) + f"--{boundary}--\r\n".encode()
+        path, kind = f"/v1/recipes/{_quoted(name)}", f"multipart/form-data; boundary={boundary}"
+        with self._bytes("PUT", path, body, kind) as answer:
+            return json.loads(answer.read())
+
+    def delete_recipe(self, name: str) -> None:
+        """Deletes an uploaded recipe that no collection uses."""
+        self.call("DELETE", f"/v1/recipes/{_quoted(name)}")
 
     def is_ready(self) -> bool:
         """Returns True if the service accepts requests."""
@@ -144,10 +214,13 @@ class Collection:
         return self._check("documents", documents)
 
     def query(
-        self, documents: Union[Document, Iterable[Document]]
+        self, documents: Union[Document, Iterable[Document]], *, limit: Optional[int] = None
     ) -> Union[dict[str, Any], list[dict[str, Any]]]:
-        """Answers like :meth:`check_and_insert` without an insert; the ``id`` can be left out."""
-        return self._check("query", documents)
+        """Answers like :meth:`check_and_insert` without an insert; the ``id`` can be left out.
+
+        With ``limit``, from 1 to 1000, the answer to one document has ``matches``: up to so many kept documents that
+        match it, as ``{"id", "similarity", "seq"}``, the most similar first. It is not for several documents."""
+        return self._check(_with_query("query", {"limit": limit}), documents)
 
     def get(self, id: str) -> Any:
         """Returns a document by its id."""
@@ -227,6 +300,19 @@ class Collection:
         """Returns the number of documents and other counts."""
         return self._client.call("GET", f"{self._path}/stats")
 
+    def snapshot(self, name: str) -> Any:
+        """Makes a snapshot of the collection as it is at one moment, while it is used; the name must be new."""
+        return self._client.call("POST", f"{self._path}/snapshot", {"name": name})
+
+    def snapshots(self) -> Any:
+        """Lists the snapshots of the collection, as :meth:`Client.snapshots` does. Snapshots belong to the collection
+        itself: under an alias there are none."""
+        return self._client.snapshots(self.name)
+
+    def delete_snapshot(self, name: str) -> None:
+        """Deletes a snapshot of the collection."""
+        self._client.delete_snapshot(self.name, name)
+
     def drop(self) -> None:
         """Deletes the collection with all its documents."""
         self._client.call("DELETE", self._path)
@@ -247,10 +333,41 @@ def _with_query(path: str, query: Mapping[str, Any]) -> str:
     return f"{path}?{urllib.parse.urlencode(given)}" if given else path
 
 
+def _recipe_parts(recipe: Any, files: Any) -> list[tuple[str, Optional[str], bytes]]:
+    """Returns the parts of an upload: the name, the file name and the content of each."""
+    if not isinstance(recipe, (str, os.PathLike)):
+        refuse("recipe", recipe, "the path of a TOML file")
+    parts: list[tuple[str, Optional[str], bytes]] = [("recipe", None, _content(recipe))]
+    if isinstance(files, Mapping):
+        paths = {name: path for name, path in files.items()}
+    elif isinstance(files, (str, os.PathLike)):
+        refuse("files", files, "a list of the names of files, such as ['stop.txt']")
+    else:
+        beside = os.path.dirname(os.fspath(recipe))
+        paths = {os.fspath(name): os.path.join(beside, name) for name in files}
+    for name, path in paths.items():
+        if not isinstance(name, str) or not name or any(sign in name for sign in '"\\\r\n'):
+            refuse("files", name, "names without quotes, backslashes and line ends")
+        parts.append(("file", name, _content(path)))
+    return parts
+
+
+def _content(path: FilePath) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _form_part(boundary: str, name: str, file_name: Optional[str], content: bytes) -> bytes:
+    """Returns a part of a body of the type ``multipart/form-data``."""
+    stated = f'form-data; name="{name}"' + (f'; filename="{file_name}"' if file_name else "")
+    return f"--{boundary}\r\nContent-Disposition: {stated}\r\n\r\n".encode() + content + b"\r\n"
+
+
 def _problem(error: urllib.error.HTTPError) -> ServiceError:
     content = error.read()
+    request_id = error.headers.get("X-Request-Id")
     try:
         problem = json.loads(content)
-        return ServiceError(error.code, problem.get("code", ""), problem.get("detail", ""))
+        return ServiceError(error.code, problem.get("code", ""), problem.get("detail", ""), request_id)
     except ValueError:
-        return ServiceError(error.code, "http", content.decode("utf-8", "replace")[:200])
+        return ServiceError(error.code, "http", content.decode("utf-8", "replace")[:200], request_id)

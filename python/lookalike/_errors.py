@@ -1,5 +1,7 @@
 """The exceptions of the package. Messages name the value, the limit and the place."""
 
+from typing import Optional
+
 
 class LookalikeError(Exception):
     """The base class of all exceptions of this package.
@@ -83,19 +85,20 @@ class ServiceError(LookalikeError, RuntimeError):
     """A refusal of the service.
 
     ``status`` is the HTTP status, ``code`` the stable name of the problem, ``detail`` the sentence that
-    explains it.
+    explains it, and ``request_id`` the id under which the log of the service has the request.
 
     >>> import lookalike as la
-    >>> error = la.ServiceError(404, "not-found", "there is no such document")
-    >>> error.status, str(error)
-    (404, 'not-found (404): there is no such document')
+    >>> error = la.ServiceError(404, "not-found", "there is no such document", "a1-7")
+    >>> error.status, str(error), error.request_id
+    (404, 'not-found (404): there is no such document', 'a1-7')
     """
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, request_id: Optional[str] = None) -> None:
         super().__init__(f"{code} ({status}): {detail}")
         self.status = status
         self.code = code
         self.detail = detail
+        self.request_id = request_id
 
     def __reduce__(self):
-        return type(self), (self.status, self.code, self.detail)
+        return type(self), (self.status, self.code, self.detail, self.request_id)

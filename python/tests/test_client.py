@@ -3,6 +3,8 @@
 import doctest
 import importlib
 import json
+import pathlib
+import pickle
 import signal
 import socket
 import subprocess
@@ -21,7 +23,8 @@ def service(command, tmp_path_factory):
     data = tmp_path_factory.mktemp("service")
     log = (data / "log").open("w")
     process = subprocess.Popen(
-        [command.program, "serve", "--data", data / "data", "--listen", f"127.0.0.1:{port}"],
+        [command.program, "serve", "--data", data / "data", "--listen", f"127.0.0.1:{port}"]
+        + ["--snapshots", data / "snapshots"],
         stdout=log,
         stderr=log,
     )
@@ -113,6 +116,149 @@ def test_refusals_and_lost_services_are_reported(service):
         la.Client("http://127.0.0.1:9", timeout=1).collections()
     assert not la.Client("http://127.0.0.1:9", timeout=1).is_ready()
     assert isinstance(refused.value, la.LookalikeError)
+
+
+def test_query_lists_matches(service):
+    collection = service.create("matches", threshold=0.5)
+    text = "The ferry leaves at seven, nobody misses it"
+    collection.check_and_insert([{"id": "a", "text": f"{text} today."}, {"id": "b", "text": "A bridge."}])
+    answer = collection.query({"text": text}, limit=2)
+    assert [match["id"] for match in answer["matches"]] == ["a"] and answer["of"] == "a"
+    assert "matches" not in collection.query({"text": text})
+    for documents, limit, code in [
+        ([{"text": text}], 2, "unsupported_type"),
+        ({"text": text}, 0, "bad_request"),
+        ({"text": text}, 1001, "bad_request"),
+    ]:
+        with pytest.raises(la.ServiceError) as refused:
+            collection.query(documents, limit=limit)
+        assert refused.value.code == code
+
+
+def test_errors_have_the_request_id(service):
+    with pytest.raises(la.ServiceError) as missing:
+        service.collection("absent").stats()
+    first = missing.value.request_id
+    assert first and "absent" in missing.value.detail
+    with pytest.raises(la.ServiceError) as missing:
+        service.collection("absent").stats()
+    assert missing.value.request_id not in (None, first)
+    assert pickle.loads(pickle.dumps(missing.value)).request_id == missing.value.request_id
+    assert la.ServiceError(502, "http", "a proxy answers").request_id is None
+
+
+def test_recipe_with_files_is_uploaded_and_used(service, tmp_path):
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "stop ü.txt").write_bytes(b"the\r\nof\r\n")
+    toml = la.Recipe("words-1").toml + '[filter]\nstopwords = "tables/stop ü.txt"\n'
+    (tmp_path / "own.toml").write_text(toml, encoding="utf-8")
+    made = service.upload_recipe("own", tmp_path / "own.toml", ["tables/stop ü.txt"])
+    assert made["files"][0]["name"] == "tables/stop ü.txt" and made["files"][0]["bytes"] == 9
+    assert made["recipe_id"] == la.Recipe(tmp_path / "own.toml").hash
+    # Under the name that the recipe has for the file, from anywhere.
+    again = service.upload_recipe("own", str(tmp_path / "own.toml"), {"tables/stop ü.txt": tables / "stop ü.txt"})
+    assert again == made
+    collection = service.create("with-own", recipe="own")
+    collection.check_and_insert({"id": "1", "text": "the ferry of the island"})
+    assert collection.query({"text": "ferry island"})["of"] == "1"
+    assert service.recipe("own")["collections"] == ["with-own"]
+    assert [one["name"] for one in service.recipes()["recipes"]] == ["own"]
+    with pytest.raises(la.ServiceError) as used:
+        service.delete_recipe("own")
+    assert used.value.code == "recipe_conflict" and "with-own" in used.value.detail
+    collection.drop()
+    service.delete_recipe("own")
+    assert service.recipes() == {"recipes": []}
+
+
+def test_bad_uploads_are_refused(service, tmp_path):
+    (tmp_path / "own.toml").write_text(la.Recipe("words-1").toml + '[filter]\nstopwords = "stop.txt"\n')
+    (tmp_path / "stop.txt").write_text("the\n")
+    with pytest.raises(la.ServiceError) as missing:
+        service.upload_recipe("own", tmp_path / "own.toml")
+    assert missing.value.status == 422 and "stop.txt" in missing.value.detail
+    with pytest.raises(la.ServiceError) as name:
+        service.upload_recipe("Ow n/", tmp_path / "own.toml", ["stop.txt"])
+    assert name.value.code == "bad_name"
+    with pytest.raises(FileNotFoundError):
+        service.upload_recipe("own", tmp_path / "own.toml", ["other.txt"])
+    for recipe, files, said in [
+        (la.Recipe("words-1"), [], "recipe is"),
+        (tmp_path / "own.toml", "stop.txt", "files is 'stop.txt'"),
+        (tmp_path / "own.toml", {'"; name="recipe': tmp_path / "stop.txt"}, "without quotes"),
+        (tmp_path / "own.toml", {"a\r\nb": tmp_path / "stop.txt"}, "line ends"),
+    ]:
+        with pytest.raises(la.SettingError, match=said):
+            service.upload_recipe("own", recipe, files)
+    assert service.recipes() == {"recipes": []}
+
+
+def test_alias_switches_to_another_collection(service):
+    for name in ("posts-1", "posts-2"):
+        service.create(name).check_and_insert({"id": "1", "text": f"The text of {name}."})
+    service.set_alias("posts", "posts-1")
+    assert service.aliases() == {"aliases": {"posts": "posts-1"}}
+    posts = service.collection("posts")
+    assert posts.query({"text": "The text of posts-1."})["verdict"] == "duplicate"
+    changed = service.change_aliases({"posts": "posts-2", "older": "posts-1"})
+    assert changed == {"aliases": {"older": "posts-1", "posts": "posts-2"}}
+    assert posts.query({"text": "The text of posts-2."})["similarity"] == 1.0
+    assert service.change_aliases(remove=["older"]) == {"aliases": {"posts": "posts-2"}}
+    with pytest.raises(la.ServiceError) as unknown:
+        service.set_alias("posts", "posts-3")
+    assert unknown.value.status == 404
+    service.delete_alias("posts")
+    with pytest.raises(la.ServiceError) as gone:
+        service.delete_alias("posts")
+    assert gone.value.code == "no_alias"
+    for name in ("posts-1", "posts-2"):
+        service.collection(name).drop()
+
+
+def test_snapshot_is_listed_restored_and_deleted(service):
+    kept = service.create("kept")
+    kept.check_and_insert({"id": "1", "text": "The ferry leaves at seven."})
+    assert kept.snapshot("monday") == {"collection": "kept", "name": "monday"}
+    kept.check_and_insert({"id": "2", "text": "A bridge."})
+    with pytest.raises(la.ServiceError) as taken:
+        kept.snapshot("monday")
+    assert taken.value.code == "snapshot_conflict"
+    listed = kept.snapshots()["snapshots"]
+    assert [(one["collection"], one["name"]) for one in listed] == [("kept", "monday")]
+    assert listed[0]["bytes"] > 0 and listed == service.snapshots()["snapshots"]
+    beside = service.restore("kept-monday", "monday", source="kept")
+    assert beside.stats()["rows"] == 1 and beside.get("1")["text"] == "The ferry leaves at seven."
+    with pytest.raises(la.ServiceError) as exists:
+        service.restore("kept", "monday")
+    assert exists.value.status == 409
+    kept.drop()
+    assert service.restore("kept", "monday").stats()["rows"] == 1
+    kept.delete_snapshot("monday")
+    assert service.snapshots() == {"snapshots": []}
+    with pytest.raises(la.ServiceError) as gone:
+        service.restore("third", "monday", source="kept")
+    assert gone.value.code == "no_snapshot"
+    kept.drop()
+    beside.drop()
+
+
+def test_example_of_the_documents(service, tmp_path, monkeypatch):
+    """As it stands in docs/python.md, but for the address and the key."""
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+    example = page.split("## A service", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+    example = example.replace("http://127.0.0.1:7600", service.url).replace(', key="…"', "")
+    (tmp_path / "own.toml").write_text(la.Recipe("words-1").toml + '[filter]\nstopwords = "stop.txt"\n')
+    (tmp_path / "stop.txt").write_text("the\n")
+    monkeypatch.chdir(tmp_path)
+    exec(example, {"la": la, "documents": [{"id": "2", "text": "A bridge."}]})
+    assert service.collection("news-monday").stats()["rows"] == 2
+    assert service.aliases() == {"aliases": {"live": "news-2"}}
+    service.delete_alias("live")
+    service.delete_snapshot("news", "monday")
+    for name in ("news", "news-2", "news-monday"):
+        service.collection(name).drop()
+    service.delete_recipe("own")
 
 
 def test_examples_of_the_client(service):

@@ -1,4 +1,4 @@
-//! The examples of the guide and the README show the real output of the program.
+//! The examples of the guide, the README and the page about the service show the real output of the program.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -120,21 +120,15 @@ const SESSION: &str = r#"
     done
 "#;
 
-/// Runs the example of the service as if pasted into a shell, except for the port.
-#[test]
-fn readme_service_examples_are_current() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let mut examples = readme.split("```console\n").skip(1);
-    let example = examples.find(|it| it.starts_with("$ lookalike serve"));
-    let example = example.unwrap().split("```").next().unwrap();
-    let place = with_examples();
+/// Runs commands as if pasted into a shell, except for the port of the service. Returns the commands with their
+/// output, without empty lines.
+fn run_session<'a>(place: &Place, commands: impl Iterator<Item = &'a str>) -> Vec<String> {
     // Outside a terminal, curl would print its progress.
     place.write(".curlrc", "silent\nshow-error\n");
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (usual, port) = (":7600", format!(":{}", free.local_addr().unwrap().port()));
     drop(free);
-    let commands = example.lines().filter_map(|line| line.strip_prefix("$ "));
-    let ran = shell(&place)
+    let ran = shell(place)
         .args(["-c", SESSION, "sh"])
         .args(commands.map(|command| command.replace(usual, &port)))
         .env("CURL_HOME", place.path(""))
@@ -142,14 +136,89 @@ fn readme_service_examples_are_current() {
         .output()
         .unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
-    // Some versions of curl report each attempt to connect before the service listens.
-    let is_attempt = |line: &&str| line.starts_with("curl: (7) ");
+    // Some versions of curl report each attempt before the service listens (7) and before it is ready (22).
+    let is_attempt = |line: &&str| {
+        ["curl: (7) ", "curl: (22) "]
+            .iter()
+            .any(|it| line.starts_with(it))
+    };
     let said: String = said.lines().filter(|line| !is_attempt(line)).collect();
     let real = String::from_utf8(ran.stdout).unwrap().replace(&port, usual);
+    assert_eq!(said, "", "{real}");
     // A single answer has no line end.
-    let real: Vec<_> = real.lines().filter(|line| !line.is_empty()).collect();
-    let written: Vec<_> = example.lines().collect();
-    assert_eq!((written, ""), (real, &*said), "bring README.md up to date");
+    let lines = real.lines().filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+/// Returns the lines of the examples in a page.
+fn example_lines(page: &str) -> impl Iterator<Item = &str> {
+    let examples = page.split("```console\n").skip(1);
+    examples.flat_map(|rest| rest.split("```").next().unwrap().lines())
+}
+
+fn without_prompt(line: &str) -> Option<&str> {
+    line.strip_prefix("$ ")
+}
+
+#[test]
+fn readme_service_examples_are_current() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let service = &readme[readme.find("```console\n$ lookalike serve").unwrap()..];
+    let written: Vec<_> = example_lines(service).collect();
+    let commands = written.iter().filter_map(|line| without_prompt(line));
+    let real = run_session(&with_examples(), commands);
+    assert_eq!(written, real, "bring README.md up to date");
+}
+
+/// Returns the page about the service with the output of every command after it, all from one session.
+fn filled_service_page(page: &str) -> String {
+    let real = run_session(
+        &Place::new(),
+        example_lines(page).filter_map(without_prompt),
+    );
+    let mut real = real.into_iter().peekable();
+    let mut filled = String::new();
+    let mut in_example = false;
+    for line in page.lines() {
+        let is_border = line.starts_with("```");
+        if is_border {
+            in_example = line == "```console";
+        }
+        if !in_example || is_border {
+            let _ = writeln!(filled, "{line}");
+        } else if without_prompt(line).is_some() {
+            let _ = writeln!(filled, "{}", real.next().unwrap());
+            while let Some(output) = real.next_if(|next| without_prompt(next).is_none()) {
+                let _ = writeln!(filled, "{output}");
+            }
+        }
+    }
+    filled
+}
+
+#[test]
+fn service_page_examples_are_current() {
+    let page = fs::read_to_string(root().join("docs/service.md")).unwrap();
+    for (at, (written, real)) in page
+        .lines()
+        .zip(filled_service_page(&page).lines())
+        .enumerate()
+    {
+        assert_eq!(
+            written,
+            real,
+            "docs/service.md:{}: bring it up to date with `./test -- --ignored write_the_service_page`",
+            at + 1
+        );
+    }
+}
+
+#[test]
+#[ignore = "writes the page about the service anew"]
+fn write_the_service_page() {
+    let page = root().join("docs/service.md");
+    let text = fs::read_to_string(&page).unwrap();
+    fs::write(&page, filled_service_page(&text)).unwrap();
 }
 
 #[test]

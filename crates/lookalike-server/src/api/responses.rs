@@ -305,7 +305,8 @@ impl<'a> QueryParameters<'a> {
         let Some((_, value)) = self.0.iter().find(|(known, _)| *known == name) else {
             return Ok(None);
         };
-        value.parse().map(Some).map_err(|_| {
+        let parsed = decode_value(value).and_then(|decoded| decoded.parse().ok());
+        parsed.map(Some).ok_or_else(|| {
             let shown = shorten_text(value);
             let detail = format!("the parameter `{name}` is '{shown}': give {wanted}");
             ApiProblem::new(ProblemCode::BadRequest, detail)
@@ -356,9 +357,53 @@ impl<'a> QueryParameters<'a> {
     }
 }
 
+/// Decodes a value of a query string, in which `%XX` is a byte and `+` a space. Returns `None` if it is malformed or
+/// not UTF-8.
+fn decode_value(value: &str) -> Option<String> {
+    let mut pieces = value.split('%');
+    let mut bytes = pieces.next()?.replace('+', " ").into_bytes();
+    for piece in pieces {
+        let (digits, rest) = piece.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.replace('+', " ").bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read_preference(query: &str) -> Result<Option<String>, ApiProblem> {
+        let parsed = QueryParameters::parse_query(Some(query), &["prefer"])?;
+        parsed.get_parameter("prefer", "a field")
+    }
+
+    /// Many clients escape more than they must.
+    #[test]
+    fn query_values_are_decoded() {
+        for (query, value) in [
+            ("prefer=max:quality", "max:quality"),
+            ("prefer=max%3Aquality", "max:quality"),
+            ("prefer=max:%e8%B4%A8", "max:质"),
+            ("prefer=max:a+b%20c%2B", "max:a b c+"),
+            ("prefer=", ""),
+        ] {
+            assert_eq!(
+                read_preference(query).unwrap().as_deref(),
+                Some(value),
+                "{query}"
+            );
+        }
+        for query in ["%", "%4", "a%zz", "%+1", "%ff", "%4质"] {
+            let problem = read_preference(&format!("prefer={query}")).unwrap_err();
+            assert_eq!(problem.code, ProblemCode::BadRequest, "{query}");
+            assert!(problem.detail.contains(query), "{}", problem.detail);
+        }
+    }
 
     const CLIENT: ClientId = ClientId::Key(0);
 
