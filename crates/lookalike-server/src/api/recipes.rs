@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::runtime::Handle;
 
+use crate::access::{AccessScope, ApiCaller};
 use crate::api::problem::ApiProblem;
 use crate::api::recipe_upload::{self, COPIES, MAX_UPLOAD_BYTES, RecipeUpload};
 use crate::api::responses::{self, in_background};
@@ -35,7 +36,7 @@ pub(crate) async fn list_recipes(api_request: ApiRequest) -> ApiResult {
 /// Returns a recipe, its files and the collections that use it.
 pub(crate) async fn get_recipe(api_request: ApiRequest) -> ApiResult {
     let name = api_request.path_part("recipe");
-    let body = describe_recipe(&api_request.service, &name)?;
+    let body = describe_recipe(&api_request.service, &api_request.caller, &name)?;
     Ok(responses::json_response(StatusCode::OK, &body))
 }
 
@@ -49,14 +50,18 @@ struct RecipeJson<'a> {
     recipe: String,
 }
 
+/// Describes a recipe, with those of its collections that the caller may see.
 fn describe_recipe<'a>(
     service: &ServiceState,
+    caller: &ApiCaller,
     name: &'a str,
 ) -> Result<RecipeJson<'a>, ApiProblem> {
     let about = service.recipes.describe_recipe(name)?;
     let users = service.collections.open_users_of_recipe(name);
     let users = users.into_iter().filter(|(_, id)| *id == about.recipe_id);
-    let collections = users.map(|(user, _)| user).collect();
+    let users = users.map(|(user, _)| user);
+    let is_shown = |user: &String| caller.may_read(AccessScope::Collection(&[user]));
+    let collections = users.filter(is_shown).collect();
     Ok(RecipeJson {
         name,
         recipe_id: about.recipe_id,
@@ -69,6 +74,7 @@ fn describe_recipe<'a>(
 /// Stores an uploaded recipe with its files.
 pub(crate) async fn put_recipe(mut api_request: ApiRequest) -> ApiResult {
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
+    let caller = api_request.caller.clone();
     let name = api_request.path_part("recipe");
     check_recipe_name(&name)?;
     let boundary = recipe_upload::find_boundary(&api_request.headers)?;
@@ -90,7 +96,7 @@ pub(crate) async fn put_recipe(mut api_request: ApiRequest) -> ApiResult {
             UploadOutcome::Created => StatusCode::CREATED,
             UploadOutcome::Replaced | UploadOutcome::Unchanged => StatusCode::OK,
         };
-        let body = describe_recipe(&service, &name)?;
+        let body = describe_recipe(&service, &caller, &name)?;
         Ok(responses::json_response(status, &body))
     })
     .await
