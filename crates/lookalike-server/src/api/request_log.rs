@@ -73,6 +73,7 @@ pub(crate) struct RequestRecord {
     /// Collection that the path names.
     pub(crate) collection: Option<String>,
     /// Header `traceparent`: the trace that the request belongs to.
+    #[cfg_attr(not(feature = "traces"), allow(dead_code))]
     pub(crate) trace_parent: Option<String>,
 }
 

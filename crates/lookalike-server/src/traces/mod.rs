@@ -8,12 +8,15 @@ mod export;
 #[path = "no_export.rs"]
 mod export;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+#[cfg(feature = "traces")]
+use std::time::SystemTime;
 
 pub(crate) use self::export::SpanExport;
 use crate::api::request_log::RequestRecord;
 
 /// A request that has been answered.
+#[cfg_attr(not(feature = "traces"), allow(dead_code))]
 pub(crate) struct AnsweredRequest<'a> {
     pub(crate) record: &'a RequestRecord,
     /// Name of the call.
@@ -22,6 +25,7 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) took: Duration,
 }
 
+#[cfg(feature = "traces")]
 impl AnsweredRequest<'_> {
     /// Returns start and end of the request, if it ends now.
     pub(crate) fn times(&self) -> (SystemTime, SystemTime) {
