@@ -16,6 +16,7 @@ use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS};
 use crate::collections::MAX_ALIASES;
+use crate::json::settings::CHANGEABLE;
 
 /// Returns the OpenAPI document.
 pub(crate) fn openapi_document() -> Value {
@@ -99,6 +100,7 @@ fn body_example(call: &str) -> Option<Value> {
             Some(json!({ "recipe": recipe.to_toml(), "file": contents.collect::<Vec<_>>() }))
         }
         "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
+        "patch_collection" => Some(json!({ "window": "7d", "on_conflict": "replace" })),
         "segment" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
         "fingerprint" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
         "compare" => Some(json!({
@@ -161,6 +163,7 @@ fn problem_responses(call: &ApiCall) -> Value {
         "insert"
             | "query"
             | "put_collection"
+            | "patch_collection"
             | "delete_collection"
             | "snapshot"
             | "restore"
@@ -174,7 +177,12 @@ fn problem_responses(call: &ApiCall) -> Value {
     }
     if matches!(
         call.name,
-        "insert" | "delete_document" | "put_collection" | "snapshot" | "put_recipe"
+        "insert"
+            | "delete_document"
+            | "put_collection"
+            | "patch_collection"
+            | "snapshot"
+            | "put_recipe"
     ) {
         may_be("507", "DiskFull");
     }
@@ -393,6 +401,7 @@ fn document_schemas() -> Value {
             },
         })),
         "CollectionSettings": strict_object_schema(&[], settings_schema(&text, &period)),
+        "SettingsChange": change_schema(&text, &period),
         "Collection": object_schema(&["name", "recipe_id", "settings"], json!({
             "name": text, "recipe_id": text, "settings": schema_reference("CollectionSettings"),
         })),
@@ -688,6 +697,26 @@ fn matching_schema(text: &Value) -> Value {
             "description": "Unit of edits; for `levenshtein`, `indel` and `lcs`.",
         },
     })
+}
+
+/// Returns the schema of a change of settings. What is left out stays as it is.
+fn change_schema(text: &Value, period: &Value) -> Value {
+    let all = settings_schema(text, period);
+    let change = |name: &str| {
+        let mut schema = all[name].clone();
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("default");
+        }
+        (name.to_owned(), schema)
+    };
+    let properties: Map<_, _> = CHANGEABLE.into_iter().map(change).collect();
+    let mut schema = strict_object_schema(&[], properties.into());
+    schema["minProperties"] = 1.into();
+    schema["description"] =
+        "New values of settings; those left out stay. A window cannot be added or removed. \
+        The other settings of a collection cannot change."
+            .into();
+    schema
 }
 
 fn settings_schema(text: &Value, period: &Value) -> Value {
