@@ -34,15 +34,20 @@ pub(crate) struct CollectionJson<'a> {
     name: &'a str,
     recipe_id: String,
     settings: SettingsJson,
+    /// Settings at the creation, if they have been changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<SettingsJson>,
 }
 
 impl<'a> From<&'a Arc<OpenCollection>> for CollectionJson<'a> {
     fn from(open: &'a Arc<OpenCollection>) -> Self {
         let settings = open.collection.collection_settings();
+        let created = open.collection.created_settings();
         Self {
             name: &open.name,
             recipe_id: settings.recipe.recipe_id().to_string(),
             settings: SettingsJson::from(&*settings),
+            created: created.as_deref().map(SettingsJson::from),
         }
     }
 }

@@ -404,6 +404,11 @@ fn document_schemas() -> Value {
         "SettingsChange": change_schema(&text, &period),
         "Collection": object_schema(&["name", "recipe_id", "settings"], json!({
             "name": text, "recipe_id": text, "settings": schema_reference("CollectionSettings"),
+            "created": {
+                "$ref": "#/components/schemas/CollectionSettings",
+                "description": "Settings at the creation, if they have been changed; `store repair` needs them \
+                    if the manifest is lost.",
+            },
         })),
         "CollectionList": object_schema(&["collections"], json!({
             "collections": list_schema(object_schema(&["name", "state"], json!({

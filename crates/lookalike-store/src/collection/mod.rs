@@ -205,6 +205,13 @@ impl Collection {
         Arc::clone(&self.manifest.read().settings)
     }
 
+    /// Returns the settings with which the collection was created, if they have been changed. Other files of the
+    /// collection refer to them, so [`repair_collection`](crate::repair_collection) needs them if the manifest
+    /// is lost.
+    pub fn created_settings(&self) -> Option<Arc<CollectionSettings>> {
+        self.manifest.read().created.clone()
+    }
+
     /// Returns the times of the commits since the collection was opened.
     pub fn sync_latency(&self) -> SyncLatency {
         self.syncs.current_latency()

@@ -107,6 +107,8 @@ const WITH_CHANGES: u32 = 3;
 pub(crate) struct CollectionManifest {
     /// The settings that are in force.
     pub(crate) settings: Arc<CollectionSettings>,
+    /// The settings at the creation, if they have been changed.
+    pub(crate) created: Option<Arc<CollectionSettings>>,
     /// The windows so far.
     pub(crate) windows: WindowHistory,
     /// The settings at the creation as they are written.
@@ -115,8 +117,6 @@ pub(crate) struct CollectionManifest {
     pub(crate) seal: u32,
     /// `true` if the collection has a list of partitions.
     pub(crate) lists_partitions: bool,
-    /// `true` if the settings have been changed.
-    is_changed: bool,
 }
 
 impl CollectionManifest {
@@ -129,7 +129,7 @@ impl CollectionManifest {
             seal: crc32fast::hash(body.as_bytes()),
             body,
             lists_partitions: true,
-            is_changed: false,
+            created: None,
         })
     }
 
@@ -155,13 +155,14 @@ impl CollectionManifest {
             Some(change) => self.windows.with_change(change, first_row)?,
             None => self.windows.clone(),
         };
+        let created = self.created.as_ref().unwrap_or(&self.settings);
         Ok(Self {
             settings: Arc::new(settings),
+            created: Some(Arc::clone(created)),
             windows,
             body: self.body.clone(),
             seal: self.seal,
             lists_partitions: true,
-            is_changed: true,
         })
     }
 
@@ -197,7 +198,7 @@ impl CollectionManifest {
 
     fn to_text(&self) -> Result<String> {
         let Self { body, seal, .. } = self;
-        if !self.is_changed {
+        if self.created.is_none() {
             return Ok(format!("{}\n{body}", first_line(VERSION, *seal)));
         }
         let written = ManifestChanges {
@@ -228,7 +229,7 @@ impl CollectionManifest {
             body: rest.to_owned(),
             seal,
             lists_partitions,
-            is_changed: false,
+            created: None,
         })
     }
 
@@ -240,7 +241,8 @@ impl CollectionManifest {
         if head != expected {
             return Err(unexpected_first_line(head, &expected));
         }
-        let mut settings = decode_settings(disk, body)?;
+        let created = Arc::new(decode_settings(disk, body)?);
+        let mut settings = CollectionSettings::clone(&created);
         let changes: ManifestChanges = serde_json::from_str(changes)
             .map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
         let windows = WindowHistory::from_written(settings.window, &changes.windows)
@@ -253,7 +255,7 @@ impl CollectionManifest {
             body: body.to_owned(),
             seal,
             lists_partitions: true,
-            is_changed: true,
+            created: Some(created),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lookalike_store::{
-    Collection, CollectionSettings, ErrorKind, ExpiryClock, InsertAnswer, OnConflict,
+    Collection, CollectionSettings, Disk, ErrorKind, ExpiryClock, InsertAnswer, OnConflict,
     SettingsChange, StoredVerdict, read_settings, repair_collection, restore_collection,
     verify_collection,
 };
@@ -288,6 +288,19 @@ fn copies_have_the_changed_settings() {
         let again = reopen(copy, &hand);
         assert_eq!(matched(&again, &hand, TEXT, 1600).as_deref(), Some("a"));
     }
+    // If the manifest is lost, the settings of the creation open the other files.
+    let created = reopen(&disk, &hand).created_settings().unwrap();
+    assert_eq!(*created, settings(Some((240, false))));
+    let without = disk.copy();
+    without.remove_file("manifest").unwrap();
+    let repair = |settings: &CollectionSettings| {
+        let new = Arc::new(Simulated::new());
+        let repaired = repair_collection(&without, Some(settings), new, hand.options());
+        repaired.map(|(_, collection)| collection.collect_stats().unwrap().rows)
+    };
+    assert_eq!(repair(&created).unwrap(), 2);
+    let refused = repair(&changed).unwrap_err().to_string();
+    assert!(refused.contains("those of its creation"), "{refused}");
     for at in 0..disk.length("manifest") {
         let damaged = disk.copy();
         damaged.flip("manifest", at, (at % 8) as u8);
