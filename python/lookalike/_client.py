@@ -199,8 +199,12 @@ class Collection:
         return f"<Collection {self.name} of {self._client.url}>"
 
     def settings(self) -> Any:
-        """Returns the settings with which the collection was created."""
+        """Returns the settings."""
         return self._client.call("GET", self._path)["settings"]
+
+    def change(self, **settings: Any) -> Any:
+        """Changes ``window``, ``skew``, ``refresh``, ``expire`` or ``on_conflict``. Returns all settings."""
+        return self._client.call("PATCH", self._path, settings)["settings"]
 
     def check_and_insert(
         self, documents: Union[Document, Iterable[Document]]

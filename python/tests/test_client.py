@@ -67,6 +67,8 @@ def test_collection_life_cycle(service):
     assert [one["id"] for one in newest["members"]] == ["c"]
     rest = news.cluster("a", members=1, after=newest["next"])
     assert [one["id"] for one in rest["members"]] == ["b"] and rest["next"] is None
+    assert news.change(on_conflict="replace")["on_conflict"] == "replace"
+    assert news.change(on_conflict="refuse") == news.settings()
     news.delete("ü/1")
     with pytest.raises(la.ServiceError) as missing:
         news.get("ü/1")

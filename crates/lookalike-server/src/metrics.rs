@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
-use lookalike_store::CollectionStats;
+use lookalike_store::{CollectionStats, SYNC_BOUNDS_SECONDS, SyncLatency};
 
 use crate::api::router::CALLS;
 use crate::collections::CollectionStatus;
@@ -174,24 +174,9 @@ impl ServiceMetrics {
         );
         for (call, about) in self.named_calls() {
             let about = format!("call=\"{about}\"");
-            let mut below = 0;
-            for (bound, bucket) in BOUNDS.iter().zip(&call.buckets) {
-                below += bucket.load(Relaxed);
-                page.push_sample(
-                    &format!("{name}_bucket"),
-                    &format!("{about},le=\"{bound}\""),
-                    below,
-                );
-            }
-            let count = call.count.load(Relaxed);
-            page.push_sample(
-                &format!("{name}_bucket"),
-                &format!("{about},le=\"+Inf\""),
-                count,
-            );
-            let seconds = call.microseconds.load(Relaxed) as f64 / 1e6;
-            page.push_sample(&format!("{name}_sum"), &about, seconds);
-            page.push_sample(&format!("{name}_count"), &about, count);
+            let buckets = call.buckets.each_ref().map(|it| it.load(Relaxed));
+            let sum = (call.count.load(Relaxed), call.microseconds.load(Relaxed));
+            page.push_histogram(name, &about, (&BOUNDS, &buckets), sum);
         }
     }
 }
@@ -203,6 +188,27 @@ struct MetricsPage(String);
 impl MetricsPage {
     fn push_family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// Appends a histogram: counts by upper bound in seconds, and the number of events with the sum of their
+    /// microseconds.
+    fn push_histogram(
+        &mut self,
+        name: &str,
+        labels: &str,
+        (bounds, buckets): (&[f64], &[u64]),
+        (count, microseconds): (u64, u64),
+    ) {
+        let bucket = format!("{name}_bucket");
+        let mut below = 0;
+        for (bound, events) in bounds.iter().zip(buckets) {
+            below += events;
+            self.push_sample(&bucket, &format!("{labels},le=\"{bound}\""), below);
+        }
+        self.push_sample(&bucket, &format!("{labels},le=\"+Inf\""), count);
+        let seconds = microseconds as f64 / 1e6;
+        self.push_sample(&format!("{name}_sum"), labels, seconds);
+        self.push_sample(&format!("{name}_count"), labels, count);
     }
 
     fn push_sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
@@ -385,6 +391,7 @@ impl<'a> CollectionFigures<'a> {
             };
             RESULTS.iter().map(count).collect()
         });
+        self.append_syncs(page);
         let help = "Bytes of memory of a collection, by part.";
         self.append_figure(page, "memory_bytes", "gauge", help, |it| {
             let parts = it.stats.iter().flat_map(|stats| &stats.memory);
@@ -392,6 +399,33 @@ impl<'a> CollectionFigures<'a> {
                 .map(|(part, bytes)| (format!(",part=\"{part}\""), *bytes))
                 .collect()
         });
+    }
+
+    /// Appends the times of commits, of each collection or, with many collections, of all together.
+    fn append_syncs(&self, page: &mut MetricsPage) {
+        let name = "lookalike_sync_seconds";
+        page.push_family(
+            name,
+            "histogram",
+            "Seconds until a commit, with all documents that waited for it, was on disk.",
+        );
+        let mut push = |collection: &str, latency: &SyncLatency| {
+            let labels = format!("collection=\"{collection}\"");
+            let buckets = (&SYNC_BOUNDS_SECONDS[..], &latency.buckets[..]);
+            let sum = (latency.count, latency.microseconds);
+            page.push_histogram(name, &labels, buckets, sum);
+        };
+        let mut all = SyncLatency::default();
+        for it in &self.open {
+            let latency = it.open.collection.sync_latency();
+            match self.is_summed {
+                true => all.add_commits(&latency),
+                false => push(&it.open.name, &latency),
+            }
+        }
+        if self.is_summed {
+            push(ALL_COLLECTIONS, &all);
+        }
     }
 
     /// Appends a figure whose samples in each collection differ by further labels. With many collections, it

@@ -37,7 +37,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `manifest` | the settings, written once |
+//! | `manifest` | the settings at the creation, and their changes |
 //! | `recipe` | the files that the recipe names, if it names any |
 //! | `partitions` | the list of partitions that must exist, so that a lost one is noticed |
 //! | `….rows` | the rows of a partition, in order, in a redb database; the only source of truth |
@@ -80,6 +80,7 @@ mod recipes;
 mod settings;
 mod snapshot;
 mod state;
+mod sync_latency;
 /// The synchronisation primitives that threads use; a test substitutes others.
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
@@ -105,9 +106,12 @@ pub use files::is_guarded;
 pub use maintenance::{MaintenancePace, MaintenanceReport};
 pub use offline::{VerifyReport, read_settings, repair_collection, verify_collection};
 pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};
-pub use settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
+pub use settings::{
+    CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange,
+};
 pub use snapshot::restore_collection;
 pub use state::CompactionTrigger;
+pub use sync_latency::{SYNC_BOUNDS_SECONDS, SyncLatency};
 pub use transfer::{
     DocumentExport, ImportCounts, RejectDocument, export_documents, import_documents,
 };

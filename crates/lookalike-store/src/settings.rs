@@ -1,4 +1,6 @@
-//! Settings of a collection.
+//! Settings of a collection, and their changes.
+
+use std::time::Duration;
 
 use lookalike::Recipe;
 use lookalike::plan::{self, MatchMethod, MatchPlan, SimilarityMeasure};
@@ -56,7 +58,7 @@ impl ExpiryClock {
     }
 }
 
-/// Settings of a collection, fixed at its creation.
+/// Settings of a collection. All but the window and the treatment of conflicts are fixed at its creation.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,5 +115,84 @@ impl CollectionSettings {
             ));
         }
         Ok(MatchPlan::new(&self.recipe, self.matching)?)
+    }
+}
+
+/// A change of the settings of a collection. Settings that are `None` stay as they are.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lookalike::stream::StreamWindow;
+/// use lookalike_store::{CollectionSettings, SettingsChange};
+///
+/// let window = StreamWindow::new(Duration::from_secs(3600), Duration::ZERO, false)?;
+/// let settings = CollectionSettings { window: Some(window), ..CollectionSettings::default() };
+/// let change = SettingsChange { width: Some(Duration::from_secs(7200)), ..SettingsChange::default() };
+/// let changed = change.apply_to(&settings)?.window;
+/// assert_eq!(changed.map(|window| window.width()), change.width);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettingsChange {
+    /// Width of the window.
+    pub width: Option<Duration>,
+    /// Time by which documents may be ahead of the wall clock; at most the width.
+    pub skew: Option<Duration>,
+    /// `true` if the window of a kept document runs from its last duplicate.
+    pub refresh: Option<bool>,
+    /// Clock by which documents leave the window.
+    pub expire: Option<ExpiryClock>,
+    /// Treatment of other content under an existing id.
+    pub on_conflict: Option<OnConflict>,
+}
+
+impl SettingsChange {
+    /// Returns the settings of a collection after this change.
+    ///
+    /// # Errors
+    /// If the collection has no window and the change concerns one, the window is invalid, or the skew would be
+    /// longer than the width.
+    pub fn apply_to(&self, settings: &CollectionSettings) -> Result<CollectionSettings> {
+        Ok(CollectionSettings {
+            window: self.change_window(settings.window)?,
+            on_conflict: self.on_conflict.unwrap_or(settings.on_conflict),
+            ..settings.clone()
+        })
+    }
+
+    fn change_window(&self, window: Option<StreamWindow>) -> Result<Option<StreamWindow>> {
+        let is_window_kept = self.width.is_none()
+            && self.skew.is_none()
+            && self.refresh.is_none()
+            && self.expire.is_none();
+        match window {
+            _ if is_window_kept => Ok(window),
+            Some(window) => self.replace_window(&window).map(Some),
+            None => Err(Error::setting_error(
+                "the collection was created without a window, so `window`, `skew`, `refresh` and `expire` \
+                 cannot change: make a new collection with a window and switch an alias to it",
+            )),
+        }
+    }
+
+    fn replace_window(&self, window: &StreamWindow) -> Result<StreamWindow> {
+        let (width, skew) = (
+            self.width.unwrap_or_else(|| window.width()),
+            self.skew.unwrap_or_else(|| window.skew()),
+        );
+        let refresh = self.refresh.unwrap_or_else(|| window.is_refreshing());
+        let expire = self
+            .expire
+            .unwrap_or_else(|| ExpiryClock::from_window(window));
+        let changed = StreamWindow::new(width, skew, refresh)?;
+        // Collections of earlier versions may have a longer skew, which other changes leave as it is.
+        if skew > width && (self.width.is_some() || self.skew.is_some()) {
+            return Err(Error::setting_error(format!(
+                "`skew` would be {skew:?}, longer than the `window` of {width:?}: one document from so far \
+                 ahead would make all documents with correct times late; give a `skew` of at most {width:?}"
+            )));
+        }
+        Ok(changed.with_wall_clock(expire == ExpiryClock::Wall))
     }
 }

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::guarded::{ADMIN, READ, WRITE, line, with_key};
-use crate::service::{Service, document};
+use crate::service::{Reply, Service, document};
 use crate::support::Place;
 
 /// Repeats a check until it holds, because a signal takes effect a moment after it was sent.
@@ -657,5 +657,170 @@ fn alerts_name_existing_metrics() {
             let stated = format!("# TYPE {family} ");
             assert!(metrics.contains(&stated), "{name}: {metrics}");
         }
+    }
+}
+
+fn ask(service: &Service, method: &str, path: &str, body: &str) -> Reply {
+    let headers = [("content-type", "application/json")];
+    service
+        .connect()
+        .request(method, path, &headers, body.as_bytes())
+}
+
+/// Settings that may change take effect at once, survive a restart, and are those of `PUT` from then on.
+#[test]
+fn settings_change_by_patch() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let path = "/v1/collections/a";
+    let made = json!({ "window": "1h", "skew": "10m" }).to_string();
+    assert_eq!(ask(&service, "PUT", path, &made).status, 201);
+    let insert = |service: &Service, id: &str, text: &str, time: &str| {
+        let body = json!({ "id": id, "text": text, "time": time }).to_string();
+        ask(service, "POST", "/v1/collections/a/documents", &body)
+    };
+    let text = "the keeper lights the lamp of the harbour";
+    insert(&service, "one", text, "2024-05-01T00:00:00Z");
+    let again = insert(&service, "two", text, "2024-05-01T02:00:00Z").json();
+    assert_eq!(again["verdict"], "kept", "{again}");
+    let patch = |service: &Service, change: Value| ask(service, "PATCH", path, &change.to_string());
+    let changed = patch(
+        &service,
+        json!({ "window": "1d", "on_conflict": "replace" }),
+    );
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    let settings = changed.json()["settings"].clone();
+    assert_eq!(settings["window"], "1d");
+    assert_eq!(
+        (&settings["skew"], &settings["on_conflict"]),
+        (&json!("10m"), &json!("replace"))
+    );
+    let wide = insert(&service, "three", text, "2024-05-01T03:00:00Z").json();
+    assert_eq!(
+        (&wide["verdict"], &wide["of"]),
+        (&json!("duplicate"), &json!("two")),
+        "{wide}"
+    );
+    let replaced = insert(&service, "three", "other words", "2024-05-01T03:00:00Z");
+    assert_eq!(replaced.status, 200, "{}", replaced.text());
+    // Without a change everything stays.
+    assert_eq!(changed.json()["created"]["window"], "1h");
+    let same = patch(&service, json!({ "window": "24h" }));
+    assert_eq!((same.status, &same.json()["settings"]), (200, &settings));
+    let former = ask(&service, "PUT", path, &made);
+    assert_eq!(former.problem(), (409, "collection_conflict".into()));
+    assert!(
+        former.text().contains("its `window` is"),
+        "{}",
+        former.text()
+    );
+    assert_eq!(
+        ask(&service, "PUT", path, &settings.to_string()).status,
+        200
+    );
+    for (change, said) in [
+        (json!({ "threshold": 0.5 }), "`threshold` cannot change"),
+        (json!({ "recipe": "words-1" }), "switch an alias"),
+        (json!({ "holds": null }), "`holds` cannot change"),
+        (json!({ "window": null }), "a window cannot be removed"),
+        (json!({ "refresh": null }), "`refresh` is null"),
+        (
+            json!({ "window": "2 days" }),
+            "the field `window` is '2 days'",
+        ),
+        (json!({ "window": "0s" }), "below a microsecond"),
+        (json!({ "window": "5m" }), "`skew` would be 600s"),
+        (json!({ "skew": "2d" }), "longer than the `window`"),
+        (json!({}), "the change is empty"),
+    ] {
+        let refused = patch(&service, change);
+        assert_eq!(refused.status, 422, "{}", refused.text());
+        assert!(refused.text().contains(said), "{said}: {}", refused.text());
+    }
+    assert_eq!(ask(&service, "PATCH", path, "[]").problem().0, 400);
+    for wrong in [
+        json!({ "expire": "never" }),
+        json!({ "refresh": "yes" }),
+        json!({ "skew": 5 }),
+        json!({ "size": 1 }),
+    ] {
+        assert_eq!(patch(&service, wrong).problem(), (400, "bad_json".into()));
+    }
+    let twice = ask(&service, "PATCH", path, r#"{"window":"1d","window":"2d"}"#);
+    assert_eq!(twice.problem().0, 400, "{}", twice.text());
+    assert_eq!(
+        ask(
+            &service,
+            "PATCH",
+            "/v1/collections/none",
+            "{\"refresh\":true}"
+        )
+        .status,
+        404
+    );
+    assert_eq!(ask(&service, "PUT", "/v1/collections/b", "{}").status, 201);
+    let forever = ask(
+        &service,
+        "PATCH",
+        "/v1/collections/b",
+        "{\"window\":\"1d\"}",
+    );
+    assert_eq!(forever.status, 422);
+    assert!(
+        forever.text().contains("without a window"),
+        "{}",
+        forever.text()
+    );
+    assert_eq!(
+        ask(&service, "PUT", "/v1/aliases/now", r#"{"collection":"a"}"#).status,
+        200
+    );
+    let alias = ask(
+        &service,
+        "PATCH",
+        "/v1/collections/now",
+        "{\"refresh\":true}",
+    );
+    assert_eq!(alias.problem(), (409, "collection_conflict".into()));
+    let metrics = service.get("/metrics").text();
+    for line in [
+        "lookalike_requests_total{call=\"patch_collection\",status=\"2xx\"} 2",
+        "lookalike_sync_seconds_bucket{collection=\"a\",le=\"+Inf\"} ",
+        "lookalike_sync_seconds_sum{collection=\"a\"} 0.",
+        "lookalike_sync_seconds_count{collection=\"b\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    assert!(!metrics.contains("lookalike_sync_seconds_count{collection=\"a\"} 0"));
+    drop(service);
+    let service = Service::start(&place, "");
+    while service.get("/readyz").status != 200 {}
+    assert_eq!(service.get(path).json()["settings"], settings);
+    drop(service);
+    place.ok("store export data/a -o a.jsonl --settings a.json");
+    let exported: Value = serde_json::from_str(&place.read("a.json")).unwrap();
+    assert_eq!(exported["window"], "1d");
+}
+
+/// Only a key of the role `admin` changes settings.
+#[test]
+fn patch_needs_the_role_admin() {
+    let place = Place::new();
+    let keys = [
+        line("read", READ),
+        line("write", WRITE),
+        line("admin", ADMIN),
+    ];
+    place.write("keys", keys.concat());
+    let service = Service::launch(&place, "--keys keys");
+    while service.get("/readyz").status != 200 {}
+    let path = "/v1/collections/a";
+    assert_eq!(
+        with_key(&service, ADMIN, "PUT", path, "{\"window\":\"1d\"}").status,
+        201
+    );
+    for (key, status) in [(READ, 403), (WRITE, 403), (ADMIN, 200)] {
+        let reply = with_key(&service, key, "PATCH", path, "{\"refresh\":true}");
+        assert_eq!(reply.status, status, "{}", reply.text());
     }
 }

@@ -1,4 +1,4 @@
-//! Calls on collections: list, create, show, delete.
+//! Calls on collections: list, create, show, change, delete.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::api::responses::{self, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
 use crate::collections::check_name;
 use crate::collections::open_collection::OpenCollection;
-use crate::json::settings::{SettingsJson, read_settings};
+use crate::json::settings::{SettingsJson, read_change, read_settings};
 
 /// Largest body, in bytes, of settings.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -34,15 +34,20 @@ pub(crate) struct CollectionJson<'a> {
     name: &'a str,
     recipe_id: String,
     settings: SettingsJson,
+    /// Settings at the creation, if they have been changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<SettingsJson>,
 }
 
 impl<'a> From<&'a Arc<OpenCollection>> for CollectionJson<'a> {
     fn from(open: &'a Arc<OpenCollection>) -> Self {
         let settings = open.collection.collection_settings();
+        let created = open.collection.created_settings();
         Self {
             name: &open.name,
             recipe_id: settings.recipe.recipe_id().to_string(),
-            settings: SettingsJson::from(settings),
+            settings: SettingsJson::from(&*settings),
+            created: created.as_deref().map(SettingsJson::from),
         }
     }
 }
@@ -73,6 +78,21 @@ pub(crate) async fn create_collection(api_request: ApiRequest) -> ApiResult {
         };
         Ok(responses::json_response(
             status,
+            &CollectionJson::from(&open),
+        ))
+    })
+    .await
+}
+
+/// Changes the settings of a collection that can change.
+pub(crate) async fn change_collection(api_request: ApiRequest) -> ApiResult {
+    let (service, name) = (Arc::clone(&api_request.service), api_request.collection());
+    let (body, _room) = responses::read_json_body(api_request, MAX_SETTINGS_BYTES).await?;
+    in_background(move || {
+        let change = read_change(&body)?;
+        let open = service.collections.change_settings(&name, &change)?;
+        Ok(responses::json_response(
+            StatusCode::OK,
             &CollectionJson::from(&open),
         ))
     })

@@ -17,6 +17,7 @@ use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS, NamedPart};
 use crate::collections::MAX_ALIASES;
+use crate::json::settings::CHANGEABLE;
 
 /// Returns the OpenAPI document.
 pub(crate) fn openapi_document() -> Value {
@@ -120,6 +121,7 @@ fn body_example(call: &str) -> Option<Value> {
         }
         "get_documents" | "delete_documents" => Some(json!({ "ids": ["1", "2"] })),
         "put_collection" => Some(json!({ "recipe": "mine", "window": "2d" })),
+        "patch_collection" => Some(json!({ "window": "7d", "on_conflict": "replace" })),
         "segment" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
         "fingerprint" => Some(json!({ "recipe": "mine", "texts": ["the keeper of the lamp"] })),
         "compare" => Some(json!({
@@ -186,6 +188,7 @@ fn problem_responses(call: &ApiCall) -> Value {
         "insert"
             | "query"
             | "put_collection"
+            | "patch_collection"
             | "delete_collection"
             | "snapshot"
             | "restore"
@@ -203,6 +206,7 @@ fn problem_responses(call: &ApiCall) -> Value {
             | "delete_document"
             | "delete_documents"
             | "put_collection"
+            | "patch_collection"
             | "snapshot"
             | "put_recipe"
     ) {
@@ -470,8 +474,14 @@ fn document_schemas() -> Value {
             },
         })),
         "CollectionSettings": strict_object_schema(&[], settings_schema(&text, &period)),
+        "SettingsChange": change_schema(&text, &period),
         "Collection": object_schema(&["name", "recipe_id", "settings"], json!({
             "name": text, "recipe_id": text, "settings": schema_reference("CollectionSettings"),
+            "created": {
+                "$ref": "#/components/schemas/CollectionSettings",
+                "description": "Settings at the creation, if they have been changed; `store repair` needs them \
+                    if the manifest is lost.",
+            },
         })),
         "CollectionList": object_schema(&["collections"], json!({
             "collections": list_schema(object_schema(&["name", "state"], json!({
@@ -817,6 +827,26 @@ fn matching_schema(text: &Value) -> Value {
             "description": "Unit of edits; for `levenshtein`, `indel` and `lcs`.",
         },
     })
+}
+
+/// Returns the schema of a change of settings. What is left out stays as it is.
+fn change_schema(text: &Value, period: &Value) -> Value {
+    let all = settings_schema(text, period);
+    let change = |name: &str| {
+        let mut schema = all[name].clone();
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("default");
+        }
+        (name.to_owned(), schema)
+    };
+    let properties: Map<_, _> = CHANGEABLE.into_iter().map(change).collect();
+    let mut schema = strict_object_schema(&[], properties.into());
+    schema["minProperties"] = 1.into();
+    schema["description"] =
+        "New values of settings; those left out stay. A window cannot be added or removed. \
+        The other settings of a collection cannot change."
+            .into();
+    schema
 }
 
 fn settings_schema(text: &Value, period: &Value) -> Value {

@@ -137,7 +137,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 35] = calls! {
+pub(crate) static CALLS: [ApiCall; 36] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -145,6 +145,9 @@ pub(crate) static CALLS: [ApiCall; 35] = calls! {
     "put_collection" PUT "/v1/collections/{collection}" Admin,
         "create a collection; no effect if it exists with the same settings",
         takes Some(("CollectionSettings", ONE)), with [], gives 201 Some("Collection"), collections::create_collection;
+    "patch_collection" PATCH "/v1/collections/{collection}" Admin,
+        "change the window of a collection, and what becomes of documents in conflict",
+        takes Some(("SettingsChange", ONE)), with [], gives 200 Some("Collection"), collections::change_collection;
     "delete_collection" DELETE "/v1/collections/{collection}" Admin,
         "delete a collection with all its documents",
         takes None, with [], gives 204 None, collections::delete_collection;

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use lookalike_store::{
     Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder, MANIFEST_FILE,
-    is_collection_file, is_creation_file, is_data_file, make_directory, verify_collection,
+    SettingsChange, is_collection_file, is_creation_file, is_data_file, make_directory,
+    verify_collection,
 };
 
 use self::aliases::CollectionAliases;
@@ -314,12 +315,12 @@ impl ServedCollections {
         match self.read_states().get(name) {
             None => {}
             Some(CollectionStatus::Open(open))
-                if open.collection.collection_settings() == settings =>
+                if *open.collection.collection_settings() == *settings =>
             {
                 return Ok((Arc::clone(open), false));
             }
             Some(CollectionStatus::Open(open)) => {
-                let difference = difference(open.collection.collection_settings(), settings);
+                let difference = difference(&open.collection.collection_settings(), settings);
                 let detail =
                     format!("the collection '{name}' exists with other settings: {difference}");
                 return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
@@ -339,6 +340,24 @@ impl ServedCollections {
             .insert(name.to_owned(), CollectionStatus::Open(Arc::clone(&open)));
         tracing::info!(collection = name, "made");
         Ok((open, true))
+    }
+
+    /// Changes settings of a collection; returns the collection.
+    ///
+    /// # Errors
+    /// If there is no open collection with this name, the name is an alias, a setting cannot be changed as asked,
+    /// or a disk operation fails.
+    pub(crate) fn change_settings(
+        &self,
+        name: &str,
+        change: &SettingsChange,
+    ) -> Result<Arc<OpenCollection>, ApiProblem> {
+        self.refuse_alias(name)?;
+        let open = self.open_collection(name)?;
+        let changed = open.collection.change_settings(change);
+        changed.map_err(|error| open.to_problem(error))?;
+        tracing::info!(collection = name, ?change, "settings changed");
+        Ok(open)
     }
 
     /// Creates a collection from a copy. `copy` copies it to an empty disk. The copy is verified before it

@@ -143,6 +143,16 @@ impl JsonFields {
         }
     }
 
+    /// Returns `true` if a field is present, even if it is null.
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Returns `true` if a field is null.
+    pub(crate) fn is_null(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(Value::is_null)
+    }
+
     /// Takes a field, if it is present and not null.
     ///
     /// # Errors

@@ -12,7 +12,9 @@ use lookalike::stream::StreamWindow;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
 use lookalike_batch::units::parse_period;
-use lookalike_store::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
+use lookalike_store::{
+    CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -106,6 +108,26 @@ impl JsonFields {
         window.map(Some).map_err(bad_settings)
     }
 
+    /// Refuses settings that a collection keeps for ever, and null.
+    fn refuse_fixed(&self) -> Result<(), ApiProblem> {
+        if let Some(name) = FIXED.into_iter().find(|name| self.has_field(name)) {
+            return Err(bad_settings(format!(
+                "the field `{name}` cannot change, because the verdicts so far depend on it: make a new \
+                 collection and switch an alias"
+            )));
+        }
+        let null = CHANGEABLE.into_iter().find(|name| self.is_null(name));
+        let Some(name) = null else { return Ok(()) };
+        Err(bad_settings(match name {
+            "window" => {
+                "the field `window` is null: a window cannot be removed; make a new collection and switch an \
+                 alias"
+                    .to_owned()
+            }
+            _ => format!("the field `{name}` is null: give a value, or leave it out to keep the present one"),
+        }))
+    }
+
     fn take_period(&mut self, name: &str) -> Result<Option<Duration>, ApiProblem> {
         let Some(text) = self.take_field::<String>(name)? else {
             return Ok(None);
@@ -119,6 +141,22 @@ impl JsonFields {
         parse_period(&text).map(Some).map_err(wrong)
     }
 }
+
+/// Settings of a collection that can change.
+pub(crate) const CHANGEABLE: [&str; 5] = ["window", "skew", "refresh", "expire", "on_conflict"];
+
+/// Settings of a collection that cannot change.
+const FIXED: [&str; 9] = [
+    "recipe",
+    "method",
+    "threshold",
+    "distance",
+    "measure",
+    "unit",
+    "candidates",
+    "sentences",
+    "holds",
+];
 
 /// Default limit of how far times may be ahead of the wall clock.
 const LONGEST_USUAL_SKEW: Duration = Duration::from_secs(300);
@@ -207,6 +245,29 @@ pub(crate) fn read_settings(
     let settings = settings_of_one(JsonFields::read_fields(bytes)?, uploaded)?;
     settings.window.as_ref().map_or(Ok(()), check_skew)?;
     Ok(settings)
+}
+
+/// Parses a change of settings.
+///
+/// # Errors
+/// If a field is unknown, null, has an invalid value, or is a setting that cannot change, or there is none.
+pub(crate) fn read_change(bytes: &[u8]) -> Result<SettingsChange, ApiProblem> {
+    let mut fields = JsonFields::read_fields(bytes)?;
+    fields.refuse_fixed()?;
+    let change = SettingsChange {
+        width: fields.take_period("window")?,
+        skew: fields.take_period("skew")?,
+        refresh: fields.take_field("refresh")?,
+        expire: fields.take_field("expire")?,
+        on_conflict: fields.take_field("on_conflict")?,
+    };
+    fields.refuse_rest()?;
+    if change == SettingsChange::default() {
+        let given = CHANGEABLE.map(|name| format!("`{name}`")).join(", ");
+        let what = format!("the change is empty: give at least one of {given}");
+        return Err(bad_settings(what));
+    }
+    Ok(change)
 }
 
 /// Parses the settings of a stored collection, as [`write_settings`] writes them.

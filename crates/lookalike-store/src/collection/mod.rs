@@ -6,12 +6,14 @@
 //! | [`documents`] | query, find, delete |
 //! | [`listing`] | list documents |
 //! | [`clusters`], [`preference`] | clusters |
+//! | [`settings_change`] | changes of the settings |
 //! | [`snapshot`](crate::snapshot) | copies |
 //! | [`maintenance`](crate::maintenance) | expiry and compaction |
 //!
 //! # Locks
 //!
-//! They are taken in this order: maintenance, the turn of the [group commit](crate::group_commit), writer, state.
+//! They are taken in this order: settings, maintenance, the turn of the [group commit](crate::group_commit), writer,
+//! state, manifest.
 
 mod clusters;
 mod documents;
@@ -19,13 +21,15 @@ mod insertion;
 mod listing;
 mod options;
 mod preference;
+mod settings_change;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use lookalike::stream::DocumentPreparer;
 use lookalike::text::AnalysisScratch;
-use parking_lot::RwLockReadGuard;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 pub use self::clusters::ClusterPage;
 pub(crate) use self::documents::read_stored_document;
@@ -40,11 +44,13 @@ use crate::fair_lock::{FairLock, WriteGuard};
 use crate::files::file_names::{FileNames, MANIFEST_FILE, is_data_file};
 use crate::files::inventory::{DiskInventory, list_files};
 use crate::files::manifest::CollectionManifest;
+use crate::files::partition::PartitionFiles;
 use crate::files::partition_list::PartitionList;
 use crate::group_commit::GroupCommit;
 use crate::recipes::{recipe_bytes, remove_stray_recipe};
 use crate::settings::CollectionSettings;
-use crate::state::CollectionState;
+use crate::state::{CollectionState, PendingWork};
+use crate::sync_latency::{SyncLatency, SyncTimer};
 use crate::writer::StoreWriter;
 
 /// A durable collection of documents that are checked and inserted one after another; see the [crate](crate).
@@ -73,7 +79,8 @@ use crate::writer::StoreWriter;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub struct Collection {
-    pub(crate) manifest: CollectionManifest,
+    /// Replaced as a whole when settings change, under the locks of the writer and the state.
+    manifest: RwLock<Arc<CollectionManifest>>,
     pub(crate) options: CollectionOptions,
     pub(crate) disk: Arc<dyn Disk>,
     preparer: DocumentPreparer,
@@ -84,6 +91,9 @@ pub struct Collection {
     /// Locked while partitions are compacted or copied. Contains the partition files that are still to be
     /// removed.
     pub(crate) maintenance: Mutex<Vec<FileNames>>,
+    /// Locked while settings change.
+    changing_settings: Mutex<()>,
+    syncs: SyncTimer,
 }
 
 impl fmt::Debug for Collection {
@@ -159,7 +169,8 @@ impl Collection {
     pub fn open_existing(disk: Arc<dyn Disk>, options: CollectionOptions) -> Result<Self> {
         let manifest = CollectionManifest::read_file(&*disk)?;
         let seal = manifest.seal;
-        let mut state = CollectionState::new(manifest.settings.clone(), seal)?;
+        let settings = manifest.settings.clone();
+        let mut state = CollectionState::with_windows(settings, &manifest.windows, seal)?;
         let names = find_partitions(&*disk, &manifest)?;
         let sketches = state.replay_partitions(&*disk, &names)?;
         state.end_replay();
@@ -174,7 +185,7 @@ impl Collection {
         let durable = state.last_row();
         let texts = state.texts_end();
         Ok(Self {
-            manifest,
+            manifest: RwLock::new(Arc::new(manifest)),
             options,
             preparer: state.matcher.document_preparer().clone(),
             writer: Mutex::new(StoreWriter::new(
@@ -188,12 +199,30 @@ impl Collection {
             state: FairLock::new(state),
             group: GroupCommit::new(durable),
             maintenance: Mutex::default(),
+            changing_settings: Mutex::default(),
+            syncs: SyncTimer::default(),
         })
     }
 
-    /// Returns the settings with which the collection was created.
-    pub fn collection_settings(&self) -> &CollectionSettings {
-        &self.manifest.settings
+    /// Returns the settings.
+    pub fn collection_settings(&self) -> Arc<CollectionSettings> {
+        Arc::clone(&self.manifest.read().settings)
+    }
+
+    /// Returns the settings with which the collection was created, if they have been changed. Other files of the
+    /// collection refer to them, so [`repair_collection`](crate::repair_collection) needs them if the manifest
+    /// is lost.
+    pub fn created_settings(&self) -> Option<Arc<CollectionSettings>> {
+        self.manifest.read().created.clone()
+    }
+
+    /// Returns the times of the commits since the collection was opened.
+    pub fn sync_latency(&self) -> SyncLatency {
+        self.syncs.current_latency()
+    }
+
+    pub(crate) fn current_manifest(&self) -> Arc<CollectionManifest> {
+        Arc::clone(&self.manifest.read())
     }
 
     /// Prepares a document for its check. This is nearly all of the work, and it runs on any thread.
@@ -208,7 +237,7 @@ impl Collection {
     ) -> Result<PendingInsert> {
         PendingInsert::new(
             document,
-            self.collection_settings().holds,
+            self.manifest.read().settings.holds,
             &self.preparer,
             scratch,
         )
@@ -299,9 +328,23 @@ impl Collection {
     pub(crate) fn write_pending(&self) -> Result<u64> {
         let mut writer = self.writer.lock().map_err(|_| thread_panicked())?;
         let work = self.write_state()?.take_pending_work();
-        let begun = writer.write_pending(&work)?;
+        let begun = self.commit_work(&mut writer, &work)?;
         self.write_state()?.mark_written(&work, begun);
         Ok(work.last)
+    }
+
+    /// Writes work to disk, and counts the time that it takes.
+    fn commit_work(
+        &self,
+        writer: &mut StoreWriter,
+        work: &PendingWork,
+    ) -> Result<Vec<Arc<PartitionFiles>>> {
+        let started = Instant::now();
+        let begun = writer.write_pending(work)?;
+        if !work.batches.is_empty() {
+            self.syncs.observe_commit(started.elapsed());
+        }
+        Ok(begun)
     }
 }
 

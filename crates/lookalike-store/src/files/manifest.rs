@@ -1,18 +1,26 @@
-//! The manifest: the settings of a collection, written once. A directory without it is no collection.
+//! The manifest: the settings of a collection. A directory without it is no collection.
+//!
+//! The settings at the creation of the collection are never changed in it, because other files refer to their
+//! checksum. Changes are written beside them, and the whole file is replaced at once:
+//!
+//! ```text
+//! lookalike-collection 2 SEAL              lookalike-collection 3 SEAL CHECKSUM
+//! settings at the creation                 changes, on one line
+//!                                          settings at the creation
+//! ```
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lookalike::Threshold;
 use lookalike::plan::{self, CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
-use lookalike::stream::StreamWindow;
 use serde::{Deserialize, Serialize};
 
 use super::file_names::{INCOMPLETE, MANIFEST_FILE, RECIPE_FILE};
+use super::window_history::{WindowChange, WindowHistory, WrittenChange, WrittenWindow};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::recipes::{read_collection_recipe, write_recipe};
-use crate::settings::{CollectionContent, CollectionSettings, ExpiryClock, OnConflict};
+use crate::settings::{CollectionContent, CollectionSettings, OnConflict};
 
 /// The settings as they are written in the manifest.
 #[derive(Serialize, Deserialize)]
@@ -35,15 +43,12 @@ struct ManifestSettings {
     on_conflict: OnConflict,
 }
 
+/// The changes of the settings as they are written in the manifest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenWindow {
-    width_us: u64,
-    skew_us: u64,
-    refresh: bool,
-    /// Omitted if it is the default, so that manifests of earlier versions stay the same.
-    #[serde(default, skip_serializing_if = "ExpiryClock::is_documents")]
-    expire: ExpiryClock,
+struct ManifestChanges {
+    on_conflict: OnConflict,
+    windows: Vec<WrittenChange>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,16 +96,24 @@ const MAGIC: &str = "lookalike-collection";
 /// Version of collections without a list of partitions.
 const WITHOUT_LIST: u32 = 1;
 
-/// Version of new collections.
+/// Version of collections whose settings are those of their creation.
 const VERSION: u32 = 2;
+
+/// Version of collections whose settings have been changed.
+const WITH_CHANGES: u32 = 3;
 
 /// The manifest of a collection.
 #[derive(Debug)]
 pub(crate) struct CollectionManifest {
+    /// The settings that are in force.
     pub(crate) settings: Arc<CollectionSettings>,
-    /// The settings as they are written.
+    /// The settings at the creation, if they have been changed.
+    pub(crate) created: Option<Arc<CollectionSettings>>,
+    /// The windows so far.
+    pub(crate) windows: WindowHistory,
+    /// The settings at the creation as they are written.
     body: String,
-    /// Checksum of the settings, by which the other files of the collection refer to it.
+    /// Checksum of the settings at the creation, by which the other files of the collection refer to it.
     pub(crate) seal: u32,
     /// `true` if the collection has a list of partitions.
     pub(crate) lists_partitions: bool,
@@ -112,8 +125,43 @@ impl CollectionManifest {
         let body = encode_settings(settings)?;
         Ok(Self {
             settings: Arc::new(settings.clone()),
+            windows: WindowHistory::new(settings.window),
             seal: crc32fast::hash(body.as_bytes()),
             body,
+            lists_partitions: true,
+            created: None,
+        })
+    }
+
+    /// Returns the manifest with changed settings, which differ in nothing but the window and the treatment of
+    /// conflicts. They apply to rows from `next_row` on. The oldest row is `first_row`.
+    ///
+    /// # Errors
+    /// If the window has been changed too often.
+    pub(crate) fn with_settings(
+        &self,
+        settings: CollectionSettings,
+        next_row: u64,
+        first_row: u64,
+    ) -> Result<Self> {
+        let changed = settings
+            .window
+            .filter(|_| settings.window != self.settings.window);
+        let change = changed.map(|window| WindowChange {
+            from_row: next_row,
+            window,
+        });
+        let windows = match change {
+            Some(change) => self.windows.with_change(change, first_row)?,
+            None => self.windows.clone(),
+        };
+        let created = self.created.as_ref().unwrap_or(&self.settings);
+        Ok(Self {
+            settings: Arc::new(settings),
+            created: Some(Arc::clone(created)),
+            windows,
+            body: self.body.clone(),
+            seal: self.seal,
             lists_partitions: true,
         })
     }
@@ -124,46 +172,124 @@ impl CollectionManifest {
         if !self.settings.recipe.files.is_empty() {
             write_recipe(disk, RECIPE_FILE, &self.settings.recipe)?;
         }
-        let text = format!("{}\n{}", first_line(VERSION, self.seal), self.body);
-        let name = format!("{MANIFEST_FILE}{INCOMPLETE}");
+        self.stage_file(disk)?;
+        Self::publish_file(disk)
+    }
+
+    /// Writes the manifest under the name of an incomplete file. After an error the manifest on disk is still
+    /// the former one.
+    pub(crate) fn stage_file(&self, disk: &dyn Disk) -> Result<()> {
+        let text = self.to_text()?;
         let write = || {
-            let file = disk.create_file(&name)?;
+            let file = disk.create_file(&incomplete_name())?;
             file.write_at(text.as_bytes(), 0)?;
-            file.sync()?;
-            disk.rename_file(&name, MANIFEST_FILE)?;
-            disk.sync_names()
+            file.sync()
         };
         write().map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
     }
 
-    pub(crate) fn read_file(disk: &dyn Disk) -> Result<Self> {
-        let read = || {
-            let file = disk.open_file(MANIFEST_FILE)?;
-            let mut bytes = vec![0; file.len()? as usize];
-            file.read_exact(&mut bytes, 0)?;
-            Ok(bytes)
+    /// Gives a [staged](Self::stage_file) manifest its name. After an error it is unknown which manifest is on
+    /// disk.
+    pub(crate) fn publish_file(disk: &dyn Disk) -> Result<()> {
+        disk.rename_file(&incomplete_name(), MANIFEST_FILE)
+            .and_then(|()| disk.sync_names())
+            .map_err(|error| Error::disk_error("cannot write", MANIFEST_FILE, &error))
+    }
+
+    fn to_text(&self) -> Result<String> {
+        let Self { body, seal, .. } = self;
+        if self.created.is_none() {
+            return Ok(format!("{}\n{body}", first_line(VERSION, *seal)));
+        }
+        let written = ManifestChanges {
+            on_conflict: self.settings.on_conflict,
+            windows: self.windows.to_written(),
         };
-        let bytes =
-            read().map_err(|error| Error::disk_error("cannot read", MANIFEST_FILE, &error))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Error::damaged_file(MANIFEST_FILE, "it is not text"))?;
-        let (head, body) = text
-            .split_once('\n')
-            .ok_or_else(|| Error::damaged_file(MANIFEST_FILE, "it has no second line"))?;
-        let seal = crc32fast::hash(body.as_bytes());
+        let changes = serde_json::to_string(&written)
+            .map_err(|error| Error::setting_error(error.to_string()))?;
+        let head = first_line_with_changes(*seal, &changes);
+        Ok(format!("{head}\n{changes}\n{body}"))
+    }
+
+    pub(crate) fn read_file(disk: &dyn Disk) -> Result<Self> {
+        let text = read_text(disk)?;
+        let (head, rest) = split_line(&text)?;
+        if head.starts_with(&format!("{MAGIC} {WITH_CHANGES} ")) {
+            return Self::from_changed(disk, head, rest);
+        }
+        let seal = crc32fast::hash(rest.as_bytes());
         let lists_partitions = head == first_line(VERSION, seal);
         if !lists_partitions && head != first_line(WITHOUT_LIST, seal) {
-            let (head, expected) = (line_beginning(head), first_line(VERSION, seal));
-            let what = format!("its first line '{head}' is not '{expected}'");
-            return Err(Error::damaged_file(MANIFEST_FILE, what));
+            return Err(unexpected_first_line(head, &first_line(VERSION, seal)));
         }
+        let settings = decode_settings(disk, rest)?;
         Ok(Self {
-            settings: Arc::new(decode_settings(disk, body)?),
-            body: body.to_owned(),
+            windows: WindowHistory::new(settings.window),
+            settings: Arc::new(settings),
+            body: rest.to_owned(),
             seal,
             lists_partitions,
+            created: None,
         })
     }
+
+    /// Reads the manifest of a collection whose settings have been changed.
+    fn from_changed(disk: &dyn Disk, head: &str, rest: &str) -> Result<Self> {
+        let (changes, body) = split_line(rest)?;
+        let seal = crc32fast::hash(body.as_bytes());
+        let expected = first_line_with_changes(seal, changes);
+        if head != expected {
+            return Err(unexpected_first_line(head, &expected));
+        }
+        let created = Arc::new(decode_settings(disk, body)?);
+        let mut settings = CollectionSettings::clone(&created);
+        let changes: ManifestChanges = serde_json::from_str(changes)
+            .map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
+        let windows = WindowHistory::from_written(settings.window, &changes.windows)
+            .map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
+        settings.window = windows.current_window();
+        settings.on_conflict = changes.on_conflict;
+        Ok(Self {
+            settings: Arc::new(settings),
+            windows,
+            body: body.to_owned(),
+            seal,
+            lists_partitions: true,
+            created: Some(created),
+        })
+    }
+}
+
+fn incomplete_name() -> String {
+    format!("{MANIFEST_FILE}{INCOMPLETE}")
+}
+
+fn read_text(disk: &dyn Disk) -> Result<String> {
+    let read = || {
+        let file = disk.open_file(MANIFEST_FILE)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| Error::disk_error("cannot read", MANIFEST_FILE, &error))?;
+    String::from_utf8(bytes).map_err(|_| Error::damaged_file(MANIFEST_FILE, "it is not text"))
+}
+
+/// Returns the first line of a text, and the rest.
+fn split_line(text: &str) -> Result<(&str, &str)> {
+    let split = text.split_once('\n');
+    split.ok_or_else(|| Error::damaged_file(MANIFEST_FILE, "it has no second line"))
+}
+
+fn unexpected_first_line(head: &str, expected: &str) -> Error {
+    let head = line_beginning(head);
+    let what = format!("its first line '{head}' is not '{expected}'");
+    Error::damaged_file(MANIFEST_FILE, what)
+}
+
+fn first_line_with_changes(seal: u32, changes: &str) -> String {
+    let checksum = crc32fast::hash(changes.as_bytes());
+    format!("{} {checksum:08x}", first_line(WITH_CHANGES, seal))
 }
 
 fn first_line(version: u32, seal: u32) -> String {
@@ -176,7 +302,6 @@ fn line_beginning(line: &str) -> String {
 
 fn encode_settings(settings: &CollectionSettings) -> Result<String> {
     let matching = settings.matching;
-    let microseconds = |duration: Duration| duration.as_micros() as u64;
     let written = ManifestSettings {
         recipe: settings.recipe.to_toml(),
         method: matching.method,
@@ -186,12 +311,7 @@ fn encode_settings(settings: &CollectionSettings) -> Result<String> {
         unit: matching.unit,
         candidates: matching.candidates,
         sentences: matching.sentences,
-        window: settings.window.map(|window| WrittenWindow {
-            width_us: microseconds(window.width()),
-            skew_us: microseconds(window.skew()),
-            refresh: window.is_refreshing(),
-            expire: ExpiryClock::from_window(&window),
-        }),
+        window: settings.window.as_ref().map(WrittenWindow::from),
         holds: settings.holds,
         on_conflict: settings.on_conflict,
     };
@@ -202,15 +322,7 @@ fn decode_settings(disk: &dyn Disk, body: &str) -> Result<CollectionSettings> {
     let written: ManifestSettings =
         serde_json::from_str(body).map_err(|error| Error::damaged_file(MANIFEST_FILE, error))?;
     let recipe = read_collection_recipe(disk, &written.recipe)?;
-    let window = written.window.map(|window| {
-        let duration = Duration::from_micros;
-        StreamWindow::new(
-            duration(window.width_us),
-            duration(window.skew_us),
-            window.refresh,
-        )
-        .map(|made| made.with_wall_clock(window.expire == ExpiryClock::Wall))
-    });
+    let window = written.window.as_ref().map(WrittenWindow::to_window);
     Ok(CollectionSettings {
         recipe,
         matching: plan::MatchSettings {

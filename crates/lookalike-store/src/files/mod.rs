@@ -2,7 +2,7 @@
 //!
 //! | module | file |
 //! |---|---|
-//! | [`manifest`] | the settings |
+//! | [`manifest`], [`window_history`] | the settings, and the windows so far |
 //! | [`partition_list`], [`inventory`] | the list of partitions, and its comparison with the files on disk |
 //! | [`partition`], [`partition_header`], [`database`], [`rows`] | the rows of a partition |
 //! | [`records`] | the texts of a partition |
@@ -19,6 +19,7 @@ pub(crate) mod partition_set;
 pub(crate) mod records;
 pub(crate) mod rows;
 pub(crate) mod sketches;
+pub(crate) mod window_history;
 
 pub(crate) use self::database::CACHE;
 pub use self::database::is_guarded;

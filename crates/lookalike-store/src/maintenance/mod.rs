@@ -50,6 +50,17 @@ impl Collection {
         };
         self.remove_leftovers(&mut leftovers)?;
         self.drop_late_documents(go_on)?;
+        maintenance.compacted = self.compact_due(&mut leftovers, go_on)?;
+        Ok(maintenance)
+    }
+
+    /// Compacts every partition that is due. Returns their number.
+    pub(crate) fn compact_due(
+        &self,
+        leftovers: &mut Vec<FileNames>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<u64> {
+        let mut compacted = 0;
         let (now, trigger) = ((self.options.clock)(), &self.options.compaction);
         let (mut from, mut refused) = (0, None);
         loop {
@@ -58,13 +69,13 @@ impl Collection {
                 .partition_to_compact(from, trigger, now)?;
             let Some(number) = due else { break };
             // A partition that cannot be compacted does not keep others from being compacted.
-            match self.compact_one(number, &mut leftovers, go_on) {
-                Ok(compacted) => maintenance.compacted += u64::from(compacted),
+            match self.compact_one(number, leftovers, go_on) {
+                Ok(is_done) => compacted += u64::from(is_done),
                 Err(error) => refused = refused.or(Some(error)),
             }
             from = number + 1;
         }
-        refused.map_or(Ok(maintenance), Err)
+        refused.map_or(Ok(compacted), Err)
     }
 
     /// Compacts every partition that has dead rows on disk, due or not. Returns the number of partitions

@@ -10,6 +10,7 @@ use crate::collection::Collection;
 use crate::error::Result;
 use crate::files::partition::PartitionFiles;
 use crate::files::rows::{PartitionRow, RowDocument, RowVerdict, number_rows};
+use crate::files::window_history::WindowHistory;
 use crate::state::CompactionStart;
 
 /// Clusters that are looked up under one lock, while writers wait.
@@ -29,20 +30,23 @@ pub(super) struct RowSurvey {
     pub(super) live_units: u64,
     /// Newest time of a document, erased ones included.
     pub(super) newest_time: Timestamp,
-    /// Newest times of erased duplicates, by the index of their kept document in this partition.
+    /// Newest times of erased duplicates that refreshed, by the index of their kept document in this partition.
     pub(super) refresh_times: HashMap<u32, Timestamp>,
+    /// Windows under which the rows were written.
+    windows: WindowHistory,
     /// Clusters whose last row in this partition is dead, by the sequence number of the representative. That
     /// row is kept in short form, because later rows name it as their predecessor.
     tails: HashMap<u64, ClusterTail>,
 }
 
 impl RowSurvey {
-    fn new(from: &PartitionFiles) -> Self {
+    fn new(from: &PartitionFiles, windows: WindowHistory) -> Self {
         let compacted = from.about.compacted;
         Self {
             live_units: 0,
             newest_time: compacted.map_or(Timestamp::BEGINNING, |it| it.newest),
             refresh_times: HashMap::new(),
+            windows,
             tails: HashMap::new(),
         }
     }
@@ -71,7 +75,8 @@ impl RowSurvey {
             return;
         };
         self.note_duplicate(seq, slot, number, is_dead);
-        if is_dead && slot.partition == begun.number {
+        let is_refreshing = self.windows.is_refreshing_at(number);
+        if is_dead && is_refreshing && slot.partition == begun.number {
             let refreshed = self.refresh_times.entry(slot.index);
             let refreshed = refreshed.or_insert(document.time);
             *refreshed = document.time.max(*refreshed);
@@ -100,7 +105,8 @@ impl Collection {
         from: &PartitionFiles,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<RowSurvey>> {
-        let mut survey = RowSurvey::new(from);
+        let windows = self.current_manifest().windows.clone();
+        let mut survey = RowSurvey::new(from, windows);
         let mut next_block = 0;
         loop {
             let blocks = from.blocks_from(next_block, PIECE)?;

@@ -14,8 +14,8 @@ use crate::transfer::BulkImport;
 ///
 /// The documents are checked and inserted again. Their sequence numbers change, and so do verdicts where a
 /// kept document was lost. A document whose deletion cannot be read exists again, unless a later document has
-/// its id. `settings` replaces a lost manifest; the checksum in each partition shows whether these are the
-/// right ones. Returns the report and the new collection.
+/// its id. `settings` are those of the creation and replace a lost manifest; the checksum in each partition
+/// shows whether these are the right ones. Returns the report and the new collection.
 ///
 /// # Errors
 /// If the manifest cannot be read and no settings are given, no partition belongs to a collection with the
@@ -32,7 +32,8 @@ pub fn repair_collection(
     };
     let source = OfflineCollection::open_offline(from, manifest)?;
     if settings.is_some() && source.partitions == 0 {
-        let what = "no partition belongs to a collection with these settings";
+        let what = "no partition belongs to a collection that was created with these settings: give \
+                    those of its creation";
         return Err(Error::setting_error(what));
     }
     let collection = Collection::create_empty(to, &source.manifest.settings, options)?;

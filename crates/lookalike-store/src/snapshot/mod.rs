@@ -12,6 +12,7 @@ pub use self::restore::restore_collection;
 use crate::collection::Collection;
 use crate::disk::Disk;
 use crate::error::Result;
+use crate::files::manifest::CollectionManifest;
 use crate::files::partition::{self, FileEnds};
 use crate::files::partition_list::PartitionList;
 use crate::files::partition_set::PartitionSet;
@@ -39,14 +40,14 @@ impl Collection {
         copier.reserve_bytes(recipe_bytes(&self.collection_settings().recipe))?;
         let newest = self.copy_without_lock(&mut copier, begun, ends);
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
-        let (copied, listed) = self.copy_rest(&mut copier, newest)?;
+        let (copied, listed, manifest) = self.copy_rest(&mut copier, newest)?;
         copied.iter().try_for_each(CopiedPartition::sync_files)?;
         // More partitions than those that expired meanwhile may have to be removed.
         for expired in named.into_iter().filter(|it| it.number < listed.first) {
             partition::remove_partition_files(to, expired)?;
         }
-        listed.write_list(to, self.manifest.seal)?;
-        self.manifest.write_file(to)
+        listed.write_list(to, manifest.seal)?;
+        manifest.write_file(to)
     }
 
     /// Copies partitions as far as they will not change: the older ones completely, and the newest one up to
@@ -76,12 +77,12 @@ impl Collection {
     }
 
     /// Copies the rest of the partition that was the newest, and the partitions that began meanwhile, while
-    /// nobody writes. Also returns the list of partitions at that moment.
+    /// nobody writes. Also returns the list of partitions and the manifest at that moment.
     fn copy_rest(
         &self,
         copier: &mut FileCopier<'_>,
         newest: Option<CopiedPartition>,
-    ) -> Result<(Vec<CopiedPartition>, PartitionList)> {
+    ) -> Result<(Vec<CopiedPartition>, PartitionList, Arc<CollectionManifest>)> {
         let writer = self.lock_writer();
         self.check_running()?;
         let last = newest
@@ -102,6 +103,7 @@ impl Collection {
             copier.make_room_after(&error);
             return Err(error);
         }
-        Ok((copied, writer.partitions().to_list()))
+        let listed = writer.partitions().to_list();
+        Ok((copied, listed, self.current_manifest()))
     }
 }

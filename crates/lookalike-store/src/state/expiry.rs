@@ -63,6 +63,13 @@ impl CollectionState {
         }
     }
 
+    /// Expires partitions past the window by the clock as it is, without a document.
+    pub(super) fn expire_at_clock(&mut self, now: Timestamp) {
+        let newest = self.matcher.newest_time();
+        let arrival = self.matcher.resolve_arrival(Some(newest), now);
+        self.expire_passed(&arrival);
+    }
+
     /// Begins a new partition if it is due, and expires partitions past the window, by the wall clock alone.
     /// Returns the number of expired partitions.
     pub(crate) fn expire_partitions(&mut self, now: Timestamp) -> Result<u64> {

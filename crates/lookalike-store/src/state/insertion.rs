@@ -176,7 +176,7 @@ impl CollectionState {
     }
 
     pub(super) fn is_refreshing(&self) -> bool {
-        let window = self.settings.window;
+        let window = self.matcher.window();
         window.is_some_and(|window| window.is_refreshing())
     }
 

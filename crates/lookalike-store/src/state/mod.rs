@@ -36,7 +36,7 @@ mod verdicts;
 
 use std::sync::Arc;
 
-use lookalike::stream::{DocumentSlot, StreamMatcher};
+use lookalike::stream::{DocumentSlot, StreamMatcher, Timestamp};
 
 pub(crate) use self::chunked_vec::ChunkedVec;
 pub(crate) use self::compaction::CompactionStart;
@@ -51,6 +51,7 @@ use crate::error::Result;
 use crate::files::partition::PartitionFiles;
 use crate::files::partition_set::PartitionSet;
 use crate::files::rows::PartitionRow;
+use crate::files::window_history::WindowHistory;
 use crate::settings::{CollectionContent, CollectionSettings};
 
 /// State of a collection; see the [module](self).
@@ -63,13 +64,28 @@ pub(crate) struct CollectionState {
     pub(crate) matcher: StreamMatcher,
     rows: StoredRows,
     index: DocumentIndex,
+    /// Windows under which the replayed rows were written.
+    windows: WindowHistory,
+    /// Number of the changes of the window that the replay has reached.
+    reached_changes: usize,
 }
 
 impl CollectionState {
     /// Creates the state of an empty collection. `seal` is the checksum of its manifest.
     pub(crate) fn new(settings: Arc<CollectionSettings>, seal: u32) -> Result<Self> {
+        let windows = WindowHistory::new(settings.window);
+        Self::with_windows(settings, &windows, seal)
+    }
+
+    /// Creates the state of an empty collection into which rows are replayed. Each is replayed under the window
+    /// of its time.
+    pub(crate) fn with_windows(
+        settings: Arc<CollectionSettings>,
+        windows: &WindowHistory,
+        seal: u32,
+    ) -> Result<Self> {
         let plan = settings.match_plan()?;
-        let matcher = StreamMatcher::new(&settings.recipe, &plan, settings.window)?;
+        let matcher = StreamMatcher::new(&settings.recipe, &plan, windows.created_window())?;
         let has_sketches =
             settings.holds == CollectionContent::Texts && matcher.document_preparer().can_encode();
         Ok(Self {
@@ -77,7 +93,22 @@ impl CollectionState {
             rows: StoredRows::new(seal, has_sketches),
             matcher,
             index: DocumentIndex::default(),
+            windows: windows.clone(),
+            reached_changes: 0,
         })
+    }
+
+    /// Replaces the settings by others that differ in nothing but the window and the treatment of conflicts.
+    /// `now` is the wall clock.
+    pub(crate) fn change_settings(&mut self, settings: Arc<CollectionSettings>, now: Timestamp) {
+        let changed = settings
+            .window
+            .filter(|window| self.matcher.window() != Some(window));
+        self.settings = settings;
+        if let Some(window) = changed {
+            self.matcher.change_window(window);
+            self.expire_at_clock(now);
+        }
     }
 
     /// Returns `true` if the sketches of kept documents are written beside them.
@@ -230,7 +261,7 @@ impl CollectionState {
 mod tests {
     use std::time::Duration;
 
-    use lookalike::stream::{StreamWindow, Timestamp};
+    use lookalike::stream::StreamWindow;
 
     use super::*;
     use crate::error::ErrorKind;

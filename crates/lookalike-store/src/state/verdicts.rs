@@ -229,7 +229,7 @@ impl CollectionState {
 
     /// Returns the window, if it follows the wall clock.
     pub(super) fn wall_clock_window(&self) -> Option<&StreamWindow> {
-        let window = self.settings.window.as_ref();
+        let window = self.matcher.window();
         window.filter(|window| window.follows_wall_clock())
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike_oracle::OracleDocument as Plain;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, DocumentContent, ErrorKind, InsertAnswer,
-    OnConflict, StoredVerdict,
+    Collection, CollectionOptions, CollectionSettings, DocumentContent, ErrorKind, ExpiryClock,
+    InsertAnswer, OnConflict, SettingsChange, StoredVerdict,
 };
 use proptest::prelude::*;
 
@@ -27,6 +28,8 @@ enum Step {
     /// Compacts every partition with dead rows, while a document, by id and text, is inserted.
     Compact(usize, usize),
     Maintain,
+    /// Changes the width of the window, `refresh`, `expire` and `on_conflict`.
+    Change(u64, bool, ExpiryClock, OnConflict),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -43,8 +46,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Restart),
         2 => (0..60usize, 0..90usize).prop_map(|(id, text)| Step::Compact(id, text)),
         1 => Just(Step::Maintain),
+        2 => change_steps(),
     ];
     proptest::collection::vec(step, 1..60)
+}
+
+fn change_steps() -> impl Strategy<Value = Step> {
+    let width = prop_oneof![Just(12u64), Just(24), Just(48), Just(96)];
+    let expire = prop_oneof![3 => Just(ExpiryClock::Documents), 1 => Just(ExpiryClock::Wall)];
+    let on_conflict = prop_oneof![Just(OnConflict::Refuse), Just(OnConflict::Replace)];
+    let change = (width, any::<bool>(), expire, on_conflict);
+    change.prop_map(|(width, refresh, expire, on_conflict)| {
+        Step::Change(width, refresh, expire, on_conflict)
+    })
 }
 
 struct Remembered {
@@ -78,6 +92,10 @@ struct Model {
     kept: Vec<Remembered>,
     /// Answers by id.
     answered: BTreeMap<String, Said>,
+    /// Documents past the window, which may be within it again after a change.
+    gone: BTreeMap<String, (Said, Option<Remembered>)>,
+    /// Longest time that a partition lasts.
+    lasts: i64,
 }
 
 impl Model {
@@ -158,7 +176,7 @@ impl Model {
             let seq = self.answered[&id].answer.seq;
             if there.is_some_and(|there| there.answer.seq == seq) {
                 // A partition lasts a 24th of the window, and is dropped a window later.
-                let stays = self.answered[&id].since + self.width + self.width / 24;
+                let stays = self.answered[&id].since + self.width + self.lasts;
                 prop_assert!(
                     self.was_set_back || clock < stays,
                     "'{}' is still there",
@@ -166,15 +184,41 @@ impl Model {
                 );
             } else {
                 prop_assert!(self.may_be_gone(&id), "'{}' is gone", id);
-                self.forget(&id);
+                let said = self.answered.remove(&id).unwrap();
+                let at = self.kept.iter().position(|kept| kept.id == id);
+                let kept = at.map(|at| self.kept.remove(at));
+                self.gone.insert(id, (said, kept));
             }
         }
         Ok(())
     }
 
     fn forget(&mut self, id: &str) {
+        self.gone.remove(id);
         self.answered.remove(id);
         self.kept.retain(|kept| kept.id != id);
+    }
+
+    /// Follows a change of the settings. Documents past the former window that are still stored exist again.
+    fn change(&mut self, collection: &Collection, now: i64) -> Result<(), TestCaseError> {
+        self.settings = CollectionSettings::clone(&collection.collection_settings());
+        let window = self.settings.window.unwrap();
+        self.width = window.width().as_micros() as i64;
+        self.lasts = self.lasts.max(self.width / 24);
+        // The clock of the documents may be behind the wall clock.
+        self.was_set_back |= self.by_wall && !window.follows_wall_clock();
+        self.by_wall = window.follows_wall_clock();
+        for (id, (said, kept)) in std::mem::take(&mut self.gone) {
+            let there = collection.find_document(&id).unwrap();
+            if there.is_some_and(|there| there.answer.seq == said.answer.seq) {
+                self.kept.extend(kept);
+                self.answered.insert(id, said);
+            } else {
+                self.gone.insert(id, (said, kept));
+            }
+        }
+        self.kept.sort_by_key(|kept| kept.seq);
+        self.drop_expired(collection, now)
     }
 
     /// Checks the answer to a document and adds it to the model.
@@ -317,6 +361,8 @@ proptest! {
             by_wall,
             kept: Vec::new(),
             answered: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            lasts: width * S / 24,
         };
         for step in steps {
             match step {
@@ -326,7 +372,7 @@ proptest! {
                 }
                 // The clock is not set back, because documents past the window by the wall clock would exist
                 // again.
-                Step::SetBack(_) if by_wall => {}
+                Step::SetBack(_) if model.by_wall => {}
                 Step::SetBack(seconds) => {
                     now -= seconds * S;
                     hand.set(now);
@@ -357,7 +403,7 @@ proptest! {
                             let first = InsertAnswer { again: true, ..there.answer };
                             prop_assert_eq!(answer.unwrap(), first);
                         }
-                        Some(_) if on_conflict == OnConflict::Refuse => {
+                        Some(_) if model.settings.on_conflict == OnConflict::Refuse => {
                             prop_assert_eq!(answer.unwrap_err().kind(), ErrorKind::Conflict);
                         }
                         _ => {
@@ -384,6 +430,19 @@ proptest! {
                 Step::Maintain => {
                     collection.run_maintenance(&mut || true).unwrap();
                     model.drop_expired(&collection, now)?;
+                }
+                Step::Change(width, refresh, expire, on_conflict) => {
+                    model.drop_expired(&collection, now)?;
+                    let change = SettingsChange {
+                        width: Some(Duration::from_secs(width)),
+                        skew: None,
+                        refresh: Some(refresh),
+                        expire: Some(expire),
+                        on_conflict: Some(on_conflict),
+                    };
+                    let changed = collection.change_settings(&change).unwrap();
+                    prop_assert_eq!(&changed, &collection.collection_settings());
+                    model.change(&collection, now)?;
                 }
                 Step::Delete(id) => {
                     let id = format!("d{id}");
@@ -446,6 +505,8 @@ fn concurrent_equal_documents_keep_exactly_one() {
         by_wall: false,
         kept: Vec::new(),
         answered: BTreeMap::new(),
+        gone: BTreeMap::new(),
+        lasts: 0,
     };
     for (round, answer) in answers {
         let text = format!("the same words in round {round}");

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod changing;
 mod clients;
 mod compaction;
 mod costly;

@@ -154,6 +154,9 @@ pub struct StreamMatcher {
     /// Number of changes other than insertions. After such a change, an earlier check may no longer
     /// hold.
     changes: u64,
+    /// Number of the first document after the last change of the window. Documents before it were kept by
+    /// another window.
+    window_since: u64,
     /// Steps of verification that a check may take where documents are compared as sequences.
     step_limit: u64,
     /// Steps of verification of all checks so far.
@@ -263,6 +266,7 @@ impl StreamMatcher {
             inputs: StreamInputs::new(preparer.clone()),
             recent: RecentKeys::default(),
             changes: 0,
+            window_since: 0,
             step_limit: u64::MAX,
             steps_taken: AtomicU64::new(0),
             blank: preparer.prepare_text("", &mut AnalysisScratch::default()),
@@ -297,6 +301,20 @@ impl StreamMatcher {
     /// Returns the window.
     pub fn window(&self) -> Option<&StreamWindow> {
         self.window.as_ref()
+    }
+
+    /// Replaces the window. The new one applies to all documents at once: those that are past it match nothing,
+    /// and those that are within it can match again if their section is not dropped yet. Times that documents
+    /// have got by being [refreshed](Self::refresh_document) stay.
+    pub fn change_window(&mut self, window: StreamWindow) {
+        self.window = Some(window);
+        self.window_since = self.partitions.next_number();
+        self.changes += 1;
+    }
+
+    /// Returns the newest time of a stored document, or [`Timestamp::BEGINNING`] if there was none.
+    pub fn newest_time(&self) -> Timestamp {
+        self.newest
     }
 
     /// Returns the number of kept documents. It includes documents past the window whose section is not
@@ -550,7 +568,8 @@ impl StreamMatcher {
     /// Why nothing else takes precedence: let E be the kept document with this text. A kept document D before
     /// E with similarity 1 would also match E, so E would not have been kept unless D was out of its reach.
     /// Then D is out of reach of the new document too, if that is not older than E. This fails where times are
-    /// refreshed, and with sentences, where equal texts may match different documents.
+    /// refreshed, with sentences, where equal texts may match different documents, and while there are documents
+    /// that were kept by another window, because D may be in the reach of this one.
     fn find_equal_text(
         &self,
         document: &SketchedDocument,
@@ -558,6 +577,7 @@ impl StreamMatcher {
         without: Option<DocumentSlot>,
     ) -> Option<KeptMatch> {
         let settled = self.plan.sentence_count().is_none()
+            && self.partitions.lowest_number() >= self.window_since
             && self
                 .window
                 .as_ref()

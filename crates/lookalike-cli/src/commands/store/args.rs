@@ -66,8 +66,8 @@ pub(crate) struct StoreRepairArgs {
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
 
-    /// Settings of the damaged collection (JSON, as `store export` writes and PUT /v1/collections/NAME takes
-    /// them); needed if its manifest is damaged or lost
+    /// Settings with which the damaged collection was created (JSON, as `store export` writes and PUT
+    /// /v1/collections/NAME takes them); needed if its manifest is damaged or lost
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 

@@ -142,7 +142,7 @@ fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
         CollectionOptions::default(),
     )?;
     if let Some(path) = &args.settings {
-        let mut text = write_settings(collection.collection_settings())?;
+        let mut text = write_settings(&collection.collection_settings())?;
         text.push(b'\n');
         let mut file = ByteWriter::create_output(&OutputTarget::Path(path.clone()))?;
         file.write_bytes(&text)?;

@@ -20,6 +20,7 @@ impl CollectionState {
     /// Adds a partition whose rows follow.
     pub(super) fn follow_with(&mut self, partition: Arc<PartitionFiles>) -> Result<()> {
         let about = partition.about;
+        self.reach_row(about.first);
         self.rows.follow_with(partition)?;
         self.matcher.begin_partition(about.number, about.began)?;
         if let Some(compacted) = about.compacted {
@@ -51,6 +52,7 @@ impl CollectionState {
     /// Inserts the next row, without its id. `kept` is its prepared document, if that was kept.
     fn replay_row(&mut self, row: &PartitionRow, kept: Option<&KeptDocument>) -> Result<()> {
         let number = self.rows.partitions.advance_rows(row.number_count());
+        self.reach_row(number);
         match row {
             PartitionRow::Document(document) => self.replay_document(document, number, kept, 0),
             PartitionRow::Moved {
@@ -104,6 +106,16 @@ impl CollectionState {
         }
     }
 
+    /// Changes the window to that under which row `number` was written.
+    fn reach_row(&mut self, number: u64) {
+        let next = self.windows.changes().get(self.reached_changes);
+        if let Some(change) = next.copied().filter(|it| it.from_row <= number) {
+            self.matcher.change_window(change.window);
+            self.reached_changes += 1;
+            self.reach_row(number);
+        }
+    }
+
     fn replay_document(
         &mut self,
         document: &RowDocument,
@@ -149,7 +161,10 @@ impl CollectionState {
             let what = format!("row {seq} is kept document {index}, not {}", slot.index);
             return Err(Error::damaged_file("rows", what));
         }
-        if let Some(refreshed) = row.refreshed {
+        // Earlier versions wrote this time even if nothing was refreshed.
+        let is_refreshed = self.windows.is_refreshing_since(seq);
+        let refreshed = row.refreshed.filter(|_| is_refreshed);
+        if let Some(refreshed) = refreshed {
             self.matcher.refresh_document(slot, refreshed);
         }
         self.rows.append_kept(row.place, seq, last);
@@ -180,6 +195,7 @@ impl CollectionState {
 
     /// Ends the replay: new rows are written after the existing ones.
     pub(crate) fn end_replay(&mut self) {
+        self.reach_row(u64::MAX);
         self.rows.continue_newest();
     }
 }
