@@ -219,7 +219,7 @@ impl MetricsPage {
     }
 }
 
-/// What the metrics show beside the counters.
+/// Figures that the metrics show beside the counters.
 pub(crate) struct ServiceFigures<'a> {
     /// Directory of the collections.
     pub(crate) directory: &'a Path,

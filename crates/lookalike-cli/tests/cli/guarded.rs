@@ -171,6 +171,10 @@ fn keys_are_read_from_the_environment() {
         "012345678901234",
         "LOOKALIKE_WRITE_KEY has 15 bytes: a key has at least 16",
     );
+    refused(
+        "012345678901234567\n",
+        "LOOKALIKE_WRITE_KEY begins or ends with white space",
+    );
     let environment = [("LOOKALIKE_WRITE_KEY", "0123456789012345")];
     let service = Service::launch_with(&place, "", &environment);
     while service.get("/readyz").status != 200 {}

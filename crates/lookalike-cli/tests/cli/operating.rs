@@ -1,4 +1,4 @@
-//! What an operator of the service does: change keys and certificates while it runs, and read its log.
+//! Administration of a running service: keys, certificates, aliases, snapshots, settings, log and metrics.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -84,7 +84,7 @@ fn keys_expire_and_are_limited_to_collections() {
     assert_eq!(metrics.problem(), (403, "forbidden".into()));
     let segment = with_key(&service, WRITE, "POST", "/v1/segment", "{\"texts\":[]}");
     assert_eq!(segment.status, 200);
-    // What fails names no collection to one who may not see all.
+    // Names of failed collections are hidden from callers who may not see all.
     let ready = with_key(&service, WRITE, "GET", "/readyz", "").json();
     assert_eq!(ready["failed"], 0);
     let (_, log) = service.stop();
@@ -823,4 +823,88 @@ fn patch_needs_the_role_admin() {
         let reply = with_key(&service, key, "PATCH", path, "{\"refresh\":true}");
         assert_eq!(reply.status, status, "{}", reply.text());
     }
+}
+
+/// An alias that is switched while a body arrives changes neither the collection nor the rights of the caller.
+#[test]
+fn request_keeps_the_collection_that_it_began_with() {
+    let place = Place::new();
+    let limited = format!("{} collections=a\n", line("write", WRITE).trim_end());
+    place.write("keys", [limited, line("admin", ADMIN)].concat());
+    let service = Service::launch(&place, "--keys keys");
+    while service.get("/readyz").status != 200 {}
+    let admin = |method: &str, path: &str, body: &str| {
+        let reply = with_key(&service, ADMIN, method, path, body);
+        assert!(reply.status < 300, "{path}: {}", reply.text());
+        reply
+    };
+    admin("PUT", "/v1/collections/a", "{}");
+    admin("PUT", "/v1/collections/b", "{}");
+    admin(
+        "POST",
+        "/v1/collections/b/documents",
+        "{\"id\":\"x\",\"text\":\"kept in b\"}",
+    );
+    for (path, body) in [
+        ("documents/delete", "{\"ids\":[\"x\"]}"),
+        ("documents", "{\"id\":\"y\",\"text\":\"some other text\"}"),
+        ("query?limit=1", "{\"text\":\"kept in b\"}"),
+    ] {
+        admin("PUT", "/v1/aliases/live", "{\"collection\":\"a\"}");
+        let mut slow = service.connect();
+        let head = format!(
+            "POST /v1/collections/live/{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {WRITE}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        slow.send(head.as_bytes()).unwrap();
+        slow.send(&body.as_bytes()[..5]).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        admin("PUT", "/v1/aliases/live", "{\"collection\":\"b\"}");
+        slow.send(&body.as_bytes()[5..]).unwrap();
+        let reply = slow.reply().unwrap();
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        assert!(
+            !reply.text().contains("\"x\",\"deleted\":true"),
+            "{}",
+            reply.text()
+        );
+        assert!(!reply.text().contains("duplicate"), "{}", reply.text());
+    }
+    admin("GET", "/v1/collections/b/documents/x", "");
+    admin("GET", "/v1/collections/a/documents/y", "");
+}
+
+/// A key for some collections learns only which of these use a recipe.
+#[test]
+fn users_of_recipes_are_hidden_from_limited_keys() {
+    let place = Place::new();
+    let limited = format!("{} collections=a\n", line("read", READ).trim_end());
+    place.write("keys", [limited, line("admin", ADMIN)].concat());
+    let service = Service::launch(&place, "--keys keys");
+    while service.get("/readyz").status != 200 {}
+    let recipe = place.ok("recipe words-1").text().to_owned();
+    let body = format!(
+        "--x\r\nContent-Disposition: form-data; name=\"recipe\"\r\n\r\n{recipe}\r\n--x--\r\n"
+    );
+    let key = format!("Bearer {ADMIN}");
+    let headers = [
+        ("Authorization", key.as_str()),
+        ("Content-Type", "multipart/form-data; boundary=x"),
+    ];
+    let put = service
+        .connect()
+        .request("PUT", "/v1/recipes/mine", &headers, body.as_bytes());
+    assert_eq!(put.status, 201, "{}", put.text());
+    for name in ["a", "b"] {
+        let path = format!("/v1/collections/{name}");
+        let made = with_key(&service, ADMIN, "PUT", &path, "{\"recipe\":\"mine\"}");
+        assert_eq!(made.status, 201, "{}", made.text());
+    }
+    let users = |key| {
+        let shown = with_key(&service, key, "GET", "/v1/recipes/mine", "");
+        shown.json()["collections"].clone()
+    };
+    assert_eq!(users(ADMIN), json!(["a", "b"]));
+    assert_eq!(users(READ), json!(["a"]));
 }

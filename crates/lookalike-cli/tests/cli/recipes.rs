@@ -474,7 +474,7 @@ fn killed_upload_leaves_the_old_recipe() {
         service = Service::start(&place, "");
         assert_eq!(service.get("/v1/recipes/mine").json(), expected, "{sent}");
     }
-    // What an interrupted write leaves on the disk is removed.
+    // The remains of an interrupted write are removed.
     service.kill();
     place.write("data/.recipes/mine.recipe.new", "lookalike-rec");
     let service = Service::start(&place, "");
@@ -512,7 +512,7 @@ fn damaged_recipe_is_refused_until_it_is_uploaded_again() {
             .status,
         200
     );
-    // What the collection uses is not replaced by something else.
+    // A recipe that a collection uses is not replaced.
     let refused = upload_words(&service, "mine", "the\nor\n");
     assert_eq!(refused.problem(), (409, "recipe_conflict".into()));
     assert_eq!(upload_words(&service, "mine", "the\nof\n").status, 200);

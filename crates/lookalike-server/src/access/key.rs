@@ -38,12 +38,12 @@ impl AccessKey {
     /// after the digits for standard input.
     ///
     /// # Errors
-    /// If the line is malformed; the message does not contain the hash.
+    /// If the line is malformed. The message contains neither the hash nor a text that may be a key.
     pub(super) fn parse_line(line: &str, number: usize) -> Result<Self> {
         let mut words = line.split_whitespace();
-        let key = words.next().and_then(parse_role);
+        let role = words.next().and_then(parse_role);
         let hash = words.next().and_then(parse_hash);
-        let (Some(role), Some(hash)) = (key, hash) else {
+        let (Some(role), Some(hash)) = (role, hash) else {
             bail!(
                 "give a role (read, write or admin), a space, and sha256: with 64 hexadecimal digits"
             );
@@ -61,7 +61,7 @@ impl AccessKey {
     fn set_attribute(&mut self, word: &str) -> Result<()> {
         let Some((attribute, value)) = word.split_once('=').filter(|(_, it)| !it.is_empty()) else {
             bail!(
-                "'{word}' is not an attribute: give name=NAME, expires=TIME or collections=NAME,NAME"
+                "the text behind the hash is not an attribute: give name=NAME, expires=TIME or collections=NAME,NAME"
             );
         };
         let is_given = match attribute {
@@ -72,7 +72,7 @@ impl AccessKey {
                 !std::mem::replace(&mut self.collections, names).is_empty()
             }
             _ => bail!(
-                "the attribute '{attribute}' is unknown: give name=NAME, expires=TIME or \
+                "there is an unknown attribute: give name=NAME, expires=TIME or \
                  collections=NAME,NAME"
             ),
         };
@@ -87,7 +87,7 @@ impl AccessKey {
         self.expires.is_none_or(|end| now < end)
     }
 
-    /// Returns `true` if the key is not limited to other collections.
+    /// Returns `true` if the collections of the key include what the call touches.
     pub(super) fn covers_scope(&self, scope: AccessScope<'_>) -> bool {
         self.collections.is_empty()
             || match scope {
@@ -152,8 +152,12 @@ fn parse_moment(text: &str) -> Result<Timestamp> {
 
 fn parse_collections(text: &str) -> Result<Vec<String>> {
     let names = text.split(',').map(|name| {
-        let start = name.strip_suffix('*').unwrap_or(name);
-        if check_name(start).is_err() && name != "*" {
+        let is_valid = match name.strip_suffix('*') {
+            // A name that may go on is valid if it is valid with another letter.
+            Some(start) => check_name(&format!("{start}a")).is_ok(),
+            None => check_name(name).is_ok(),
+        };
+        if !is_valid {
             bail!(
                 "'{name}' is not the name of a collection: give names separated by commas, or the \
                  beginning of names with * behind it"

@@ -31,9 +31,9 @@ pub(crate) enum AccessRole {
     Anyone,
     /// Calls that only read.
     Read,
-    /// Inserting and deleting documents.
+    /// Inserting and deleting documents, uploading and deleting recipes.
     Write,
-    /// Creating and deleting collections, and snapshots.
+    /// Creating, changing and deleting collections; aliases; snapshots.
     Admin,
 }
 
@@ -85,6 +85,9 @@ impl AccessKeys {
             let Some(key) = key.to_str() else {
                 bail!("{variable} is not UTF-8: a key is text of at least {MIN_KEY_BYTES} bytes");
             };
+            if key.trim() != key {
+                bail!("{variable} begins or ends with white space: remove it");
+            }
             if key.len() < MIN_KEY_BYTES {
                 bail!(
                     "{variable} has {} bytes: a key has at least {MIN_KEY_BYTES}",
@@ -153,7 +156,7 @@ pub(crate) enum ApiCaller {
     Known(Vec<Arc<AccessKey>>),
 }
 
-/// What a call touches, as far as access is concerned.
+/// The part of the service that a call touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessScope<'a> {
     /// No collection, or only those that the caller may see.
@@ -187,7 +190,7 @@ impl ApiCaller {
         }
     }
 
-    /// Returns `true` if the caller may read something, though perhaps not every collection.
+    /// Returns `true` if the caller may read what the scope covers.
     pub(crate) fn may_read(&self, scope: AccessScope<'_>) -> bool {
         self.check_access(AccessRole::Read, scope).is_ok()
     }
@@ -323,11 +326,11 @@ mod tests {
     #[test]
     fn key_is_limited_to_its_collections() {
         let keys = keys(&[
-            ("write", LONG, " collections=news,tenant-*"),
+            ("write", LONG, " collections=news,tenant-*,lock*"),
             ("read", LONG, " collections=archive"),
         ]);
         let of = |names: &[&str], role| code(&keys, LONG, role, AccessScope::Collection(names));
-        for names in [["news"], ["tenant-"], ["tenant-7"]] {
+        for names in [["news"], ["tenant-"], ["tenant-7"], ["lock-1"]] {
             assert_eq!(of(&names, AccessRole::Write), Ok(()), "{names:?}");
         }
         assert_eq!(of(&["live", "news"], AccessRole::Write), Ok(()));

@@ -152,7 +152,7 @@ async fn read_id_body(api_request: ApiRequest) -> Result<(Vec<String>, HeldBytes
 pub(crate) async fn get_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.open_collection()?);
     let (service, client) = (Arc::clone(&api_request.service), api_request.client);
-    let named = api_request.collection();
+    let named = api_request.target_collection();
     let (ids, room) = read_id_body(api_request).await?;
     // A body that arrives slowly must not keep the collection from being deleted.
     let open = service.collections.open_collection(&named)?;
@@ -209,7 +209,7 @@ struct DeletionJson<'a> {
 pub(crate) async fn delete_documents(api_request: ApiRequest) -> ApiResult {
     drop(api_request.open_collection()?);
     let service = Arc::clone(&api_request.service);
-    let named = api_request.collection();
+    let named = api_request.target_collection();
     let (ids, room) = read_id_body(api_request).await?;
     let open = service.collections.open_collection(&named)?;
     in_background(move || {

@@ -272,6 +272,8 @@ pub(crate) struct ApiRequest {
     pub(crate) timed: TimedRequest,
     pub(crate) client: ClientId,
     pub(crate) caller: ApiCaller,
+    /// Name of the collection that the path meant when the request began, which an alias may have meant.
+    target: Option<String>,
     path: Vec<(String, String)>,
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
@@ -297,17 +299,23 @@ impl ApiRequest {
         BodyReader::new(&self.headers, body, most, patience)
     }
 
-    /// Returns the name of the collection in the path.
+    /// Returns the name of the collection as the path has it, which may be an alias.
     pub(crate) fn collection(&self) -> String {
         self.path_part("collection")
     }
 
-    /// Returns the open collection that the path names.
+    /// Returns the name of the collection that the path meant when the request began. An alias that is switched
+    /// meanwhile changes neither the collection nor the rights of the caller.
+    pub(crate) fn target_collection(&self) -> String {
+        self.target.clone().unwrap_or_default()
+    }
+
+    /// Returns the open collection that the path meant when the request began.
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
     pub(crate) fn open_collection(&self) -> Result<Arc<OpenCollection>, ApiProblem> {
-        let name = self.collection();
+        let name = self.target_collection();
         self.service.collections.open_collection(&name)
     }
 }
@@ -472,7 +480,7 @@ async fn path_parameters(
     Ok(path.iter().chain(named).map(owned).collect())
 }
 
-/// Returns the header `traceparent`, which is short.
+/// Returns the header `traceparent`, unless it is longer than 128 bytes.
 fn trace_parent(headers: &HeaderMap) -> Option<String> {
     let value = headers.get("traceparent")?.to_str().ok()?;
     (value.len() <= 128).then(|| value.to_owned())
@@ -515,6 +523,7 @@ fn admit_request(
         timed: timed.clone(),
         client,
         caller,
+        target,
         path,
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers,

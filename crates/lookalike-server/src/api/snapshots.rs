@@ -45,7 +45,8 @@ impl<'a> From<&'a SnapshotInfo> for SnapshotJson<'a> {
 
 /// Copies a collection to a new snapshot.
 pub(crate) async fn make_snapshot(api_request: ApiRequest) -> ApiResult {
-    let (service, collection) = (Arc::clone(&api_request.service), api_request.collection());
+    let service = Arc::clone(&api_request.service);
+    let collection = api_request.target_collection();
     api_request.open_collection()?;
     snapshot_store(&service)?;
     let (body, _held) = responses::read_json_body(api_request, MAX_REQUEST_BYTES).await?;

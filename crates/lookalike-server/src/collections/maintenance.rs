@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use lookalike_store::MaintenancePace;
 
-use crate::collections::CollectionStatus;
 use crate::collections::open_collection::OpenCollection;
 use crate::service::ServiceState;
 
@@ -28,12 +27,12 @@ fn run_maintenance(service: &Weak<ServiceState>) {
     let mut told = BTreeMap::new();
     loop {
         std::thread::sleep(CHECK_INTERVAL);
-        let states = match service.upgrade() {
-            Some(service) => service.collections.list_states(),
-            None => return,
+        let Some(service) = service.upgrade() else {
+            return;
         };
-        for (name, state) in states {
-            if let CollectionStatus::Open(open) = state {
+        for name in service.collections.open_names() {
+            // One collection at a time, because a deletion waits for what uses the collection.
+            if let Ok(open) = service.collections.open_collection(&name) {
                 let refused = maintain_collection(&open);
                 if refused.is_some() && told.get(&name) != refused.as_ref() {
                     let error = refused.as_deref().unwrap_or_default();

@@ -11,7 +11,7 @@ pub(crate) mod maintenance;
 pub(crate) mod open_collection;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -88,8 +88,10 @@ impl ServedCollections {
         let at = format!("the directory of --data, {}", directory.display());
         make_directory(directory).map_err(with_context(&at))?;
         let lock = File::create(directory.join(LOCK)).map_err(with_context(&at))?;
-        if lock.try_lock().is_err() {
-            bail!("{at}: another process has it open");
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!("{at}: another process has it open"),
+            Err(TryLockError::Error(error)) => bail!("{at}: it cannot be locked: {error}"),
         }
         let mut states = BTreeMap::new();
         for entry in fs::read_dir(directory).map_err(with_context(&at))? {
@@ -98,9 +100,9 @@ impl ServedCollections {
                 continue;
             };
             if name.starts_with(DELETED) || name.starts_with(RESTORING) {
-                remove_own(&entry.path()).map_err(with_context(&at))?;
+                remove_leftovers(&entry.path());
             } else if check_name(&name).is_ok()
-                && let Some(state) = CollectionStatus::of_directory(&entry.path())
+                && let Some(state) = CollectionStatus::from_directory(&entry.path())
             {
                 states.insert(name, state);
             }
@@ -221,7 +223,10 @@ impl ServedCollections {
                 return Err(ApiProblem::new(ProblemCode::BadName, detail));
             }
             if aliases.remove(alias).is_none() {
-                let detail = format!("there is no alias '{}'", shorten_text(alias));
+                let detail = format!(
+                    "there is no alias '{}': GET /v1/aliases lists them",
+                    shorten_text(alias)
+                );
                 return Err(ApiProblem::new(ProblemCode::NoAlias, detail));
             }
         }
@@ -231,7 +236,7 @@ impl ServedCollections {
         }
         if aliases.len() > MAX_ALIASES {
             let detail = format!(
-                "there would be {} aliases: the limit is {MAX_ALIASES}",
+                "there would be {} aliases, and the limit is {MAX_ALIASES}: remove some first",
                 aliases.len()
             );
             return Err(ApiProblem::new(ProblemCode::BadName, detail));
@@ -256,8 +261,9 @@ impl ServedCollections {
             return Err(ApiProblem::new(ProblemCode::CollectionConflict, detail));
         }
         match states.get(collection) {
-            Some(CollectionStatus::Deleting) => {
-                Err(CollectionStatus::Deleting.status_problem(collection))
+            // A collection that is being restored may still fail to become one.
+            Some(state @ (CollectionStatus::Deleting | CollectionStatus::Opening)) => {
+                Err(state.status_problem(collection))
             }
             Some(_) => Ok(()),
             None => {
@@ -279,15 +285,21 @@ impl ServedCollections {
         Err(ApiProblem::new(ProblemCode::CollectionConflict, detail))
     }
 
-    /// Returns an open collection by its name or an alias.
+    /// Returns the names of the open collections.
+    pub(crate) fn open_names(&self) -> Vec<String> {
+        let states = self.read_states();
+        let open = states
+            .iter()
+            .filter(|(_, state)| matches!(state, CollectionStatus::Open(_)));
+        open.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns an open collection by its own name.
     ///
     /// # Errors
     /// If there is none with this name, or it is not open.
     pub(crate) fn open_collection(&self, name: &str) -> Result<Arc<OpenCollection>, ApiProblem> {
-        let states = self.read_states();
-        let target = self.aliases.find_collection(name);
-        let name = target.as_deref().unwrap_or(name);
-        match states.get(name) {
+        match self.read_states().get(name) {
             Some(CollectionStatus::Open(open)) => Ok(Arc::clone(open)),
             Some(other) => Err(other.status_problem(name)),
             None => {
@@ -440,7 +452,7 @@ impl ServedCollections {
         };
         let renamed = copied().and_then(|()| {
             let target = self.directory.join(name);
-            // What an interrupted creation has left is in the way.
+            // The remains of an interrupted creation are in the way.
             if target.exists() {
                 remove_own(&target).map_err(|error| failed(&error))?;
             }
@@ -511,7 +523,11 @@ impl ServedCollections {
 
     fn remove_directory(&self, name: &str) -> io::Result<()> {
         let deleted = self.directory.join(format!("{DELETED}{name}"));
-        fs::rename(self.directory.join(name), &deleted)?;
+        match fs::rename(self.directory.join(name), &deleted) {
+            // An earlier attempt failed after this step.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && deleted.exists() => {}
+            renamed => renamed?,
+        }
         File::open(&self.directory)?.sync_all()?;
         remove_own(&deleted)
     }
@@ -592,6 +608,15 @@ fn list_files(directory: &Path) -> io::Result<Vec<String>> {
         .collect()
 }
 
+/// Removes a directory that a deletion or an interrupted restoration has left. It stays if that fails, because
+/// it keeps no collection from being served.
+fn remove_leftovers(directory: &Path) {
+    if let Err(error) = remove_own(directory) {
+        let directory = directory.display().to_string();
+        tracing::warn!(directory, %error, "cannot be removed: remove it by hand");
+    }
+}
+
 /// Removes the files of a collection, and the directory if it is empty then.
 fn remove_own(directory: &Path) -> io::Result<()> {
     for file in list_files(directory)?
@@ -616,7 +641,7 @@ fn remove_own(directory: &Path) -> io::Result<()> {
 impl CollectionStatus {
     /// Returns the initial state of a directory, or `None` if it is not a collection. A directory that cannot
     /// be read may be one, so it counts as failed.
-    fn of_directory(path: &Path) -> Option<Self> {
+    fn from_directory(path: &Path) -> Option<Self> {
         let files = match list_files(path) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return None,
@@ -665,7 +690,8 @@ impl CollectionStatus {
     }
 }
 
-/// Waits until no request uses the collection. Requests in progress end with their next portion.
+/// Waits until nothing uses the collection. Requests and maintenance end with their next portion, a snapshot
+/// ends when it is complete.
 fn wait_until_unused(mut open: Arc<OpenCollection>) {
     loop {
         match Arc::try_unwrap(open) {
@@ -728,7 +754,7 @@ mod tests {
         std::os::unix::fs::symlink("circle", path("circle")).unwrap();
         fs::create_dir(path("empty")).unwrap();
         fs::write(path("file"), "").unwrap();
-        let of = |name: &str| CollectionStatus::of_directory(&path(name));
+        let of = |name: &str| CollectionStatus::from_directory(&path(name));
         assert!(of("empty").is_none() && of("file").is_none());
         let Some(CollectionStatus::Failed(why)) = of("circle") else {
             panic!("it is overlooked");

@@ -160,11 +160,17 @@ fn describe_folder(path: &Path) -> io::Result<(u64, Option<SystemTime>)> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, None)),
         manifest => manifest?,
     };
-    let mut bytes = 0;
-    for entry in fs::read_dir(path)? {
-        bytes += entry?.metadata()?.len();
+    match folder_bytes(path) {
+        // It is being deleted.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((0, None)),
+        bytes => Ok((bytes?, Some(manifest.modified()?))),
     }
-    Ok((bytes, Some(manifest.modified()?)))
+}
+
+fn folder_bytes(path: &Path) -> io::Result<u64> {
+    fs::read_dir(path)?
+        .map(|entry| Ok(entry?.metadata()?.len()))
+        .sum()
 }
 
 impl SnapshotStore {
@@ -260,8 +266,8 @@ impl SnapshotStore {
         }))
     }
 
-    /// Removes a snapshot; returns `false` if there is none of this name. Files that are not those of a
-    /// snapshot stay.
+    /// Removes a snapshot, or the remains of an interrupted one; returns `false` if there is neither. Files that
+    /// are not those of a snapshot stay.
     ///
     /// # Errors
     /// If it is being created or restored, or a file cannot be removed.
@@ -271,34 +277,58 @@ impl SnapshotStore {
         name: &str,
     ) -> Result<bool, SnapshotRefusal> {
         let _held = self.hold_name(collection, name)?;
-        if self.describe_snapshot(collection, name)?.is_none() {
-            return Ok(false);
-        }
-        // Without its manifest it is not a snapshot any more, should the rest be interrupted.
+        let is_there = self.remove_files(collection, name)?;
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.remove(collection);
+        drop(newest);
+        // Listing finds the newest of the others.
+        self.list_snapshots(Some(collection))?;
+        Ok(is_there)
+    }
+
+    /// Removes the files of a snapshot, and its directory if nothing else is in it; returns `false` if there
+    /// are none. Without its manifest, which is removed first, it is not a snapshot any more, should the rest
+    /// be interrupted.
+    fn remove_files(&self, collection: &str, name: &str) -> io::Result<bool> {
         let remove = |disk: &dyn Disk| {
-            disk.remove_file(MANIFEST_FILE)?;
-            disk.sync_names()?;
-            let names = disk.file_names()?.into_iter();
-            names
-                .filter(|name| is_collection_file(name))
-                .try_for_each(|name| disk.remove_file(&name))
+            let mut names = disk.file_names()?;
+            names.retain(|name| is_collection_file(name));
+            names.sort_by_key(|name| name != MANIFEST_FILE);
+            for name in &names {
+                disk.remove_file(name)?;
+                if name == MANIFEST_FILE {
+                    disk.sync_names()?;
+                }
+            }
+            io::Result::Ok(!names.is_empty())
         };
         match &self.below {
             SnapshotRoot::Folder(folder) => {
                 let path = folder.join(collection).join(name);
+                if !path.is_dir() {
+                    return Ok(false);
+                }
                 let disk = DiskFolder::open(&path)?;
-                remove(&disk)?;
+                let is_there = remove(&disk)?;
                 drop(disk);
                 // Only the lock file is left. A directory with other files stays.
                 remove_creation_files(&path)?;
-                let _ = std::fs::remove_dir(&path);
-                let _ = std::fs::remove_dir(folder.join(collection));
+                let _ = fs::remove_dir(&path);
+                let _ = fs::remove_dir(folder.join(collection));
+                Ok(is_there)
             }
             SnapshotRoot::Bucket(bucket) => {
-                remove(&bucket.below_prefix(collection).below_prefix(name))?;
+                remove(&bucket.below_prefix(collection).below_prefix(name))
             }
         }
-        Ok(true)
+    }
+
+    /// Returns the names of the folders in a collection's folder, of incomplete snapshots too.
+    ///
+    /// # Errors
+    /// If the place cannot be read.
+    pub(crate) fn list_names(&self, collection: &str) -> io::Result<Vec<String>> {
+        self.below.folder_names(&[collection])
     }
 
     /// Calls `read` with the disk of a snapshot, which is not deleted meanwhile. Returns `None` if there is no
@@ -392,17 +422,7 @@ impl SnapshotStore {
 
     /// Removes the remains of a failed snapshot. Errors are ignored, because nothing depends on it.
     fn discard_partial(&self, collection: &str, name: &str) {
-        match &self.below {
-            SnapshotRoot::Folder(folder) => {
-                let _ = std::fs::remove_dir_all(folder.join(collection).join(name));
-            }
-            SnapshotRoot::Bucket(bucket) => {
-                let bucket = bucket.below_prefix(collection).below_prefix(name);
-                for file in bucket.file_names().unwrap_or_default() {
-                    let _ = bucket.remove_file(&file);
-                }
-            }
-        }
+        let _ = self.remove_files(collection, name);
     }
 }
 
@@ -422,7 +442,7 @@ impl Drop for HeldName<'_> {
 /// Calls `read` with the disk of a snapshot.
 ///
 /// # Errors
-/// If there is no snapshot, and any error of `read`.
+/// If the directory does not exist or cannot be opened, or the URL is invalid, and any error of `read`.
 pub fn with_snapshot<T, E: From<Error>>(
     place: &SnapshotPlace,
     read: impl FnOnce(&dyn Disk) -> Result<T, E>,

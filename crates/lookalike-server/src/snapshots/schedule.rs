@@ -3,14 +3,14 @@
 //! Such a snapshot is named `auto-` and its time in UTC. Only snapshots with such names are ever deleted by the
 //! schedule, and only after a newer one is complete.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 
-use super::SnapshotStore;
+use super::{SnapshotInfo, SnapshotStore};
 use crate::api::snapshots::copy_collection;
-use crate::collections::CollectionStatus;
 use crate::collections::open_collection::OpenCollection;
 use crate::service::ServiceState;
 
@@ -51,25 +51,32 @@ pub(crate) fn start_thread(
 }
 
 fn run_schedule(service: &Weak<ServiceState>, schedule: SnapshotSchedule) {
-    let mut retry_at = None;
+    // The time of the next attempt for collections whose last one failed.
+    let mut retry_at: BTreeMap<String, Instant> = BTreeMap::new();
     loop {
         std::thread::sleep(CHECK_INTERVAL);
         let Some(service) = service.upgrade() else {
             return;
         };
-        if retry_at.is_some_and(|time| SystemTime::now() < time) {
-            continue;
-        }
-        retry_at = None;
-        for (name, state) in service.collections.list_states() {
-            let (CollectionStatus::Open(open), Some(snapshots)) = (state, &service.snapshots)
-            else {
+        let Some(snapshots) = &service.snapshots else {
+            return;
+        };
+        for name in service.collections.open_names() {
+            if retry_at
+                .get(&name)
+                .is_some_and(|&time| Instant::now() < time)
+            {
+                continue;
+            }
+            // One collection at a time, because a deletion waits for what uses the collection.
+            let Ok(open) = service.collections.open_collection(&name) else {
                 continue;
             };
+            retry_at.remove(&name);
             if let Err(error) = make_if_due(&open, snapshots, schedule) {
                 service.metrics.count_failed_snapshot();
                 tracing::error!(collection = name, error, "no snapshot was made");
-                retry_at = Some(SystemTime::now() + RETRY_INTERVAL.min(schedule.every));
+                retry_at.insert(name, Instant::now() + RETRY_INTERVAL.min(schedule.every));
             }
         }
     }
@@ -82,18 +89,23 @@ fn make_if_due(
     schedule: SnapshotSchedule,
 ) -> Result<(), String> {
     let now = SystemTime::now();
-    if !is_due(
-        snapshots.newest_scheduled(&open.name, || scheduled_times(open, snapshots))?,
-        now,
-        schedule.every,
-    ) {
+    let newest = snapshots.newest_scheduled(&open.name, || scheduled_times(open, snapshots))?;
+    if !is_due(newest, now, schedule.every) {
         return Ok(());
     }
     let name = snapshot_name(now);
     copy_collection(open, snapshots, &name).map_err(|problem| problem.detail)?;
     snapshots.set_newest_scheduled(&open.name, now);
     tracing::info!(collection = open.name, snapshot = name, "snapshot made");
-    delete_oldest(&open.name, snapshots, schedule.keep)
+    if let Err(error) = delete_oldest(&open.name, snapshots, &name, schedule.keep) {
+        let collection = &open.name;
+        tracing::warn!(
+            collection,
+            error,
+            "old snapshots were not deleted: they stay until the next time"
+        );
+    }
+    Ok(())
 }
 
 /// Returns the time of the newest scheduled snapshot.
@@ -101,8 +113,8 @@ fn scheduled_times(
     open: &OpenCollection,
     snapshots: &SnapshotStore,
 ) -> Result<Option<SystemTime>, String> {
-    let names = scheduled_names(&open.name, snapshots)?;
-    Ok(names.iter().filter_map(|name| time_of_name(name)).max())
+    let scheduled = scheduled_snapshots(&open.name, snapshots)?;
+    Ok(scheduled.iter().map(|it| it.time).max())
 }
 
 fn is_due(newest: Option<SystemTime>, now: SystemTime, every: Duration) -> bool {
@@ -113,11 +125,27 @@ fn is_due(newest: Option<SystemTime>, now: SystemTime, every: Duration) -> bool 
     })
 }
 
-fn delete_oldest(collection: &str, snapshots: &SnapshotStore, keep: usize) -> Result<(), String> {
-    let mut names = scheduled_names(collection, snapshots)?;
-    names.sort_unstable();
-    let surplus = names.len().saturating_sub(keep);
-    for name in &names[..surplus] {
+/// Deletes scheduled snapshots but `made` and the newest others, of which `keep` are left in all, and what
+/// interrupted ones have left.
+fn delete_oldest(
+    collection: &str,
+    snapshots: &SnapshotStore,
+    made: &str,
+    keep: usize,
+) -> Result<(), String> {
+    let mut others = scheduled_snapshots(collection, snapshots)?;
+    others.retain(|it| it.name != made);
+    // By time and not by name, because the clock may have been set back.
+    others.sort_by_key(|it| it.time);
+    let surplus = others.len().saturating_sub(keep - 1);
+    let listed = snapshots.list_names(collection);
+    let listed = listed.map_err(|error| format!("the snapshots cannot be listed: {error}"))?;
+    let is_complete = |name: &String| name == made || others.iter().any(|it| it.name == *name);
+    let remains = listed
+        .iter()
+        .filter(|name| time_of_name(name).is_some() && !is_complete(name));
+    let old = others[..surplus].iter().map(|it| &it.name);
+    for name in old.chain(remains) {
         // One that is being restored is deleted the next time.
         match snapshots.delete_snapshot(collection, name) {
             Ok(_) => tracing::info!(collection, snapshot = name, "old snapshot deleted"),
@@ -127,11 +155,15 @@ fn delete_oldest(collection: &str, snapshots: &SnapshotStore, keep: usize) -> Re
     Ok(())
 }
 
-fn scheduled_names(collection: &str, snapshots: &SnapshotStore) -> Result<Vec<String>, String> {
+/// Returns the complete scheduled snapshots of a collection.
+fn scheduled_snapshots(
+    collection: &str,
+    snapshots: &SnapshotStore,
+) -> Result<Vec<SnapshotInfo>, String> {
     let listed = snapshots.list_snapshots(Some(collection));
-    let listed = listed.map_err(|error| format!("the snapshots cannot be listed: {error}"))?;
-    let names = listed.into_iter().map(|it| it.name);
-    Ok(names.filter(|name| time_of_name(name).is_some()).collect())
+    let mut listed = listed.map_err(|error| format!("the snapshots cannot be listed: {error}"))?;
+    listed.retain(|it| time_of_name(&it.name).is_some());
+    Ok(listed)
 }
 
 fn snapshot_name(time: SystemTime) -> String {
@@ -149,8 +181,11 @@ fn time_of_name(name: &str) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use lookalike_store::{Disk, MANIFEST_FILE};
+
     use super::*;
     use crate::collections::check_name;
+    use crate::snapshots::SnapshotPlace;
 
     #[test]
     fn names_are_ordered_by_time() {
@@ -171,6 +206,48 @@ mod tests {
         ] {
             assert_eq!(time_of_name(name), None, "{name}");
         }
+    }
+
+    /// The snapshot just made stays, also if the clock was set back before it, and remains of interrupted ones
+    /// are removed.
+    #[test]
+    fn newest_snapshot_is_never_deleted() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let place = SnapshotPlace::Folder(folder.path().to_owned());
+        let snapshots = SnapshotStore::open_place(&place, runtime.handle().clone()).unwrap();
+        let make = |name: &str| {
+            let copy = |disk: &dyn Disk| {
+                let file = disk.create_file(MANIFEST_FILE).unwrap();
+                file.write_at(b"x", 0).unwrap();
+                file.sync().unwrap();
+                Ok(())
+            };
+            snapshots.make_snapshot("a", name, copy).unwrap();
+            // File times of some systems are coarse.
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let names = || {
+            let mut names = snapshots.list_names("a").unwrap();
+            names.sort();
+            names
+        };
+        let (later, now) = ("auto-20990101t000000z", "auto-20260101t000000z");
+        ["manual", later, now].map(make);
+        let remains = folder.path().join("a/auto-20250101t000000z");
+        std::fs::create_dir(&remains).unwrap();
+        std::fs::write(remains.join("0000000000000001.texts"), "half").unwrap();
+        delete_oldest("a", &snapshots, now, 2).unwrap();
+        assert_eq!(names(), [now, later, "manual"]);
+        delete_oldest("a", &snapshots, now, 1).unwrap();
+        assert_eq!(names(), [now, "manual"]);
+        assert!(!remains.exists());
+        assert!(snapshots.newest_times()["a"] <= SystemTime::now());
+        for name in [now, "manual"] {
+            assert!(snapshots.delete_snapshot("a", name).unwrap());
+        }
+        assert!(snapshots.newest_times().is_empty() && names().is_empty());
+        assert!(!snapshots.delete_snapshot("a", now).unwrap());
     }
 
     #[test]

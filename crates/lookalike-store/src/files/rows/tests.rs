@@ -184,7 +184,7 @@ fn row_bytes_never_change() {
     assert_eq!(digits, expected.concat());
 }
 
-/// The same for the rows that deletion and compaction leave.
+/// The bytes of rows that deletion and compaction leave never change either.
 #[test]
 fn deleted_row_bytes_never_change() {
     let slot = DocumentSlot {
