@@ -233,7 +233,7 @@ mod tests {
             names
         };
         let (later, now) = ("auto-20990101t000000z", "auto-20260101t000000z");
-        ["manual", later, now].map(make);
+        ["manual", later, now].into_iter().for_each(make);
         let remains = folder.path().join("a/auto-20250101t000000z");
         std::fs::create_dir(&remains).unwrap();
         std::fs::write(remains.join("0000000000000001.texts"), "half").unwrap();

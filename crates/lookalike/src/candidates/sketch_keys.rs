@@ -29,7 +29,9 @@ pub(crate) struct KeyPortion {
     number: usize,
     count: usize,
     /// Largest number of keys of one document in the portion.
-    pub(crate) most: usize,
+    most: usize,
+    /// Share of a document's keys that the portion has, as a divisor, if keys are divided by their value.
+    divisor: usize,
 }
 
 impl KeyPortion {
@@ -37,7 +39,14 @@ impl KeyPortion {
         number: 0,
         count: 1,
         most: usize::MAX,
+        divisor: 1,
     };
+
+    /// Returns how many keys this many documents have in the portion: at most, or about, if keys are divided by
+    /// their value.
+    pub(crate) fn expected_keys(self, documents: usize) -> usize {
+        (documents * self.most).div_ceil(self.divisor)
+    }
 
     /// Returns the positions of the portion's keys, if keys are divided by their position.
     fn positions(self, keys: usize) -> std::ops::Range<usize> {
@@ -82,8 +91,8 @@ impl SketchKeys {
         }
     }
 
-    /// Returns portions such that this many documents have at most about `most` keys in each, and at least
-    /// one key a document. Blocks are always taken one by one.
+    /// Divides the keys into portions. In each, this many documents together have about `most` keys, but never
+    /// fewer than one per document. Blocks are always taken one by one.
     pub(crate) fn divide_keys(
         self,
         documents: usize,
@@ -102,10 +111,15 @@ impl SketchKeys {
                 keys,
             ),
         };
+        let divisor = match self {
+            Self::Smallest(_) => count.max(1),
+            _ => 1,
+        };
         (0..count).map(move |number| KeyPortion {
             number,
             count,
             most,
+            divisor,
         })
     }
 

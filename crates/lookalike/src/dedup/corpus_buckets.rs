@@ -121,7 +121,8 @@ fn add_sketch_buckets(
     let mut hot: Vec<Vec<DocumentRank>> = Vec::new();
     for portion in keys.divide_keys(ranks.len(), verifier.batch_sizes.keys) {
         let rank_portion = |ranks: &[DocumentRank]| rank_keys(corpus, keys, portion, ranks);
-        let mut ranked_keys = find_shared_keys(ranks.len() * portion.most, ranks, rank_portion);
+        let mut ranked_keys =
+            find_shared_keys(portion.expected_keys(ranks.len()), ranks, rank_portion);
         builder.add_keys(&mut ranked_keys, |members| {
             let is_hot = refines && members.len() > verifier.batch_sizes.hot;
             if is_hot {
@@ -140,7 +141,7 @@ fn rank_keys(
     portion: KeyPortion,
     ranks: &[DocumentRank],
 ) -> Vec<RankedKey> {
-    let mut ranked_keys = Vec::with_capacity(ranks.len() * portion.most);
+    let mut ranked_keys = Vec::with_capacity(portion.expected_keys(ranks.len()));
     for &rank in ranks {
         let document = SketchRef {
             sketches: corpus.sketches,
@@ -188,8 +189,8 @@ fn add_hot_buckets(
 }
 
 /// Returns the keys of `ranks`, without most of those that only one document has, so that these need not
-/// be sorted. `keys` returns the keys of the given ranks, and `count` is an upper bound of the number of keys
-/// of all ranks, which sizes the filter.
+/// be sorted. `keys` returns the keys of the given ranks, and `count` is about the number of keys of all
+/// ranks, which sizes the filter.
 fn find_shared_keys(
     count: usize,
     ranks: &[DocumentRank],
