@@ -20,7 +20,7 @@ pub struct ShingleSets {
     permutations: Vec<Vec<String>>,
 }
 
-/// How alike two documents are, by their columns.
+/// The similarity of two documents by their columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSimilarity {
     /// Places of the two documents.

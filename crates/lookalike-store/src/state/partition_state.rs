@@ -1,4 +1,4 @@
-//! What memory holds of one partition: places of kept documents, dead rows, and times.
+//! The state of one partition in memory: places of kept documents, dead rows, and times.
 
 use lookalike::stream::Timestamp;
 

@@ -222,7 +222,7 @@ mod tests {
         PartitionRow::Erased { rows, kept: 0 }
     }
 
-    /// What waits is read from its batch until it is written, whatever comes after it.
+    /// A waiting row is read from its batch until it is written, whatever comes after it.
     #[test]
     fn batches_follow_one_another() {
         let mut queue = PendingQueue::new(false);

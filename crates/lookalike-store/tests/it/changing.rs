@@ -80,7 +80,7 @@ fn width_changes_at_once() {
     }
 }
 
-/// What has left the disk stays gone: a partition past a narrower window is removed by the change itself.
+/// Documents that have left the disk stay gone: a partition past a narrower window is removed by the change itself.
 #[test]
 fn expired_documents_stay_gone() {
     let (disk, hand, collection) = create(&settings(Some((240, false))));

@@ -18,7 +18,7 @@ use crate::files::partition::PartitionFiles;
 use crate::files::rows::{PartitionRow, RowDocument, count_rows, number_rows};
 use crate::files::sketches::{SketchEntries, SketchEntry, SketchFile, SketchFileReader};
 
-/// Where the sketches of a partition's kept documents come from.
+/// Source of the sketches of a partition's kept documents.
 enum SketchSource {
     /// The collection has no sketches.
     Nowhere,
