@@ -207,6 +207,9 @@ impl Model {
         self.lasts = self.lasts.max(self.width / 24);
         // The clock of the documents may be behind the wall clock.
         self.was_set_back |= self.by_wall && !window.follows_wall_clock();
+        // A narrower window expires documents by the clock of now, which is behind its latest value if the wall
+        // clock was set back.
+        self.was_set_back |= self.peak > now + 5 * S;
         self.by_wall = window.follows_wall_clock();
         for (id, (said, kept)) in std::mem::take(&mut self.gone) {
             let there = collection.find_document(&id).unwrap();
