@@ -19,6 +19,7 @@ mod segment;
 mod sentences;
 mod shingle;
 mod sort;
+mod spans;
 mod terms;
 mod tokenize;
 pub(crate) mod unicode;
@@ -32,6 +33,7 @@ pub use normalize::TextToken;
 pub use sentences::LongSentence;
 pub(crate) use sentences::split_sentences;
 pub(crate) use shingle::{hash_shingles, hash_single_token};
+pub use spans::{SpanTokenizer, SpannedTokens};
 pub use terms::SpelledTerm;
 
 #[cfg(test)]

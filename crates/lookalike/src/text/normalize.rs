@@ -123,8 +123,21 @@ pub(super) fn finish_characters(recipe: &Recipe, characters: &mut Vec<char>) {
 
 /// Computes the normalised characters of a text.
 pub(super) fn characters(recipe: &Recipe, text: &str, into: &mut Vec<char>) {
+    let composes_first =
+        recipe.has_step(NormalizationStep::Nfkc) && text.chars().any(has_iota_subscript);
+    compose_characters(recipe, text, composes_first, into);
+}
+
+/// Computes the normalised characters of a text, or of a part of one whose ends nothing composes across. With
+/// `composes_first` they are composed before they are replaced, too.
+pub(super) fn compose_characters(
+    recipe: &Recipe,
+    text: &str,
+    composes_first: bool,
+    into: &mut Vec<char>,
+) {
     into.clear();
-    if recipe.has_step(NormalizationStep::Nfkc) && text.chars().any(has_iota_subscript) {
+    if composes_first {
         let mut composed = text.chars().collect();
         unicode::compose::normalize_nfc(&mut composed);
         composed
@@ -140,7 +153,7 @@ pub(super) fn characters(recipe: &Recipe, text: &str, into: &mut Vec<char>) {
 /// Returns `true` for an iota subscript, alone or in a composed letter. It is the only mark that folds to a
 /// letter. Other marks, which may be before or behind it, would belong to that letter if they are behind.
 /// Composing first makes texts that differ only in this order equal.
-fn has_iota_subscript(point: char) -> bool {
+pub(super) fn has_iota_subscript(point: char) -> bool {
     matches!(point, '\u{345}' | '\u{1f80}'..='\u{1ffc}')
 }
 

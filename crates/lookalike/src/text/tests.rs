@@ -88,9 +88,31 @@ impl Bench {
             "keys of {text:?} by {}",
             self.recipe.name
         );
+        if self.recipe.tokens == TokenKind::Words && self.recipe.markup == MarkupKind::None {
+            self.check_spans(text, &values);
+        }
         // If a text has fewer tokens than an n-gram, only its key depends on its tokens.
         if expected_state == TextState::TooShort {
             assert_eq!(keys[0], crate::hash::hash_sequence(1, &values), "{text:?}");
+        }
+    }
+}
+
+impl Bench {
+    /// Compares tokens with places with the definition. The places are ordered and hold whole characters.
+    fn check_spans(&self, text: &str, values: &[u64]) {
+        let mut spans = SpannedTokens::default();
+        for cpu in Cpu::detect_all() {
+            let tokenizer = SpanTokenizer::with_cpu(&self.recipe, cpu);
+            tokenizer.tokenize_text(text, &mut spans).unwrap();
+            assert_eq!(spans.values(), values, "{} of {text:?}", cpu.name());
+            let places: Vec<_> = (0..spans.len()).map(|at| spans.byte_range(at..at + 1)).collect();
+            assert!(places.iter().all(|it| !text[it.clone()].is_empty()), "{text:?}");
+            // A character that becomes several tokens is the place of each of them.
+            let is_ordered = |two: &[std::ops::Range<usize>]| {
+                two[0].start <= two[1].start && two[0].end <= two[1].end
+            };
+            assert!(places.windows(2).all(is_ordered), "{text:?}: {places:?}");
         }
     }
 }
