@@ -109,8 +109,8 @@
 //!    for documents that arrive one after another, with a window, and [`shuffle`] for documents on many machines.
 //!
 //! [`quality`] makes edits of known kind and strength, measures recall and precision on labelled pairs, and
-//! estimates how many matches a run has missed. [`compare`] shows every step for two texts, and [`hamming`] finds the fingerprints within a
-//! distance.
+//! estimates how many matches a run has missed. [`compare`] shows every step for two texts, [`passages`] finds what
+//! two texts share and where, and [`hamming`] finds the fingerprints within a distance.
 //!
 //! # Limits
 //!
@@ -130,6 +130,7 @@ mod digest;
 mod error;
 pub mod hamming;
 mod hash;
+pub mod passages;
 pub mod plan;
 pub mod quality;
 pub mod recipe;

@@ -1,0 +1,307 @@
+//! Anchors: maximal runs of equal tokens in two texts.
+//!
+//! The grams of the source are put into a table. The document is scanned from its start: of all places of the
+//! source that have the gram at hand, the one with the longest run of equal tokens becomes an anchor, and the scan
+//! goes on with the first gram that reaches beyond this run.
+//!
+//! Guarantee: every token of a run of equal tokens with at least the width of a gram lies in an anchor, except that
+//! of a gram that the source repeats more than [`MAX_OCCURRENCES`] times, only the first of these places and the
+//! one that continues the last anchor are tried.
+//!
+//! Cost: linear in both texts, because a token of the document is compared with at most [`MAX_OCCURRENCES`] places,
+//! and an anchor extends backwards into the one before it by at most [`MAX_OVERLAP`] tokens.
+
+use super::grams::GramList;
+
+/// Number of places of one gram that are tried in a source that repeats itself.
+pub(super) const MAX_OCCURRENCES: u32 = 32;
+
+/// Largest number of tokens by which an anchor may begin before the end of the one before it.
+const MAX_OVERLAP: usize = 64;
+
+/// A run of equal tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Anchor {
+    /// First token in the document.
+    pub(super) document: usize,
+    /// First token in the source.
+    pub(super) source: usize,
+    /// Number of tokens.
+    pub(super) length: usize,
+}
+
+impl Anchor {
+    pub(super) fn document_end(&self) -> usize {
+        self.document + self.length
+    }
+
+    pub(super) fn source_end(&self) -> usize {
+        self.source + self.length
+    }
+
+    /// Returns the anchor without its first tokens.
+    fn without_head(self, tokens: usize) -> Self {
+        Self {
+            document: self.document + tokens,
+            source: self.source + tokens,
+            length: self.length - tokens,
+        }
+    }
+}
+
+/// End of a list in a [`GramTable`].
+const NONE: u32 = u32::MAX;
+
+/// The places of every gram of a source.
+#[derive(Debug, Default)]
+pub(super) struct GramTable {
+    /// First distinct gram by the upper bits of its hash.
+    heads: Vec<u32>,
+    /// Number of bits by which a hash is shifted to become an index of `heads`.
+    shift: u32,
+    entries: Vec<GramEntry>,
+}
+
+/// What is known of the gram that begins with a token.
+#[derive(Clone, Copy, Debug)]
+struct GramEntry {
+    /// Next distinct gram with the same head.
+    next_distinct: u32,
+    /// Next place of the same gram.
+    next_equal: u32,
+    /// For the first place of a gram: its last place in the table, and the number of places.
+    last_equal: u32,
+    count: u32,
+}
+
+impl GramTable {
+    /// Fills the table with the grams of a source.
+    pub(super) fn fill_table(&mut self, grams: &GramList) {
+        let bits = (2 * grams.hashes.len()).next_power_of_two().trailing_zeros().max(1);
+        self.shift = 64 - bits;
+        self.heads.clear();
+        self.heads.resize(1 << bits, NONE);
+        self.entries.clear();
+        self.entries.reserve(grams.hashes.len());
+        for (at, &hash) in grams.hashes.iter().enumerate() {
+            self.add_place(grams, at as u32, hash);
+        }
+    }
+
+    #[inline]
+    fn add_place(&mut self, grams: &GramList, at: u32, hash: u64) {
+        let first = self.first_place(grams, hash);
+        let head = &mut self.heads[(hash >> self.shift) as usize];
+        let mut entry = GramEntry {
+            next_distinct: *head,
+            next_equal: NONE,
+            last_equal: at,
+            count: 1,
+        };
+        match first {
+            None => *head = at,
+            Some(first) => {
+                entry.next_distinct = NONE;
+                let known = &mut self.entries[first as usize];
+                if known.count < MAX_OCCURRENCES {
+                    known.count += 1;
+                    let last = std::mem::replace(&mut known.last_equal, at);
+                    self.entries[last as usize].next_equal = at;
+                }
+            }
+        }
+        self.entries.push(entry);
+    }
+
+    /// Returns the first place of a gram.
+    #[inline]
+    fn first_place(&self, grams: &GramList, hash: u64) -> Option<u32> {
+        let mut at = self.heads[(hash >> self.shift) as usize];
+        while at != NONE {
+            if grams.hashes[at as usize] == hash {
+                return Some(at);
+            }
+            at = self.entries[at as usize].next_distinct;
+        }
+        None
+    }
+
+    /// Returns the places of a gram, ascending.
+    #[inline]
+    fn places(&self, grams: &GramList, hash: u64) -> impl Iterator<Item = usize> {
+        let after = |&at: &u32| {
+            let next = self.entries[at as usize].next_equal;
+            (next != NONE).then_some(next)
+        };
+        std::iter::successors(self.first_place(grams, hash), after).map(|at| at as usize)
+    }
+}
+
+/// One text of a pair.
+#[derive(Clone, Copy)]
+pub(super) struct GramText<'a> {
+    pub(super) tokens: &'a [u64],
+    pub(super) grams: &'a GramList,
+}
+
+/// Replaces `anchors` by those of a document and a source, ascending by document. `table` holds the grams of the
+/// source.
+pub(super) fn find_anchors(
+    source: GramText<'_>,
+    table: &GramTable,
+    document: GramText<'_>,
+    anchors: &mut Vec<Anchor>,
+) {
+    anchors.clear();
+    let mut at = 0;
+    while at < document.grams.hashes.len() {
+        let Some(anchor) = find_longest(source, table, document, at, anchors.last()) else {
+            at += 1;
+            continue;
+        };
+        let end = anchor.document_end();
+        push_anchor(anchors, extend_backwards(source.tokens, document.tokens, anchor, anchors.last()));
+        // The first gram that ends behind the anchor.
+        at += 1;
+        while document.grams.ends.get(at).is_some_and(|&it| it as usize <= end) {
+            at += 1;
+        }
+    }
+}
+
+/// Returns the longest run of equal tokens that begins with the gram at `at`; of several, the one nearest to the
+/// diagonal of the anchor before it, and of these the first.
+fn find_longest(
+    source: GramText<'_>,
+    table: &GramTable,
+    document: GramText<'_>,
+    at: usize,
+    before: Option<&Anchor>,
+) -> Option<Anchor> {
+    let gram_length = document.grams.ends[at] as usize - at;
+    let continued = before.and_then(|it| (it.source + at).checked_sub(it.document));
+    let continued = continued.filter(|&place| place + gram_length <= source.tokens.len());
+    let distance = |place: usize| continued.map_or(0, |expected| place.abs_diff(expected));
+    let mut best: Option<Anchor> = None;
+    for place in table.places(source.grams, document.grams.hashes[at]).chain(continued) {
+        let length = count_equal(&source.tokens[place..], &document.tokens[at..]);
+        let is_better = |best: &Anchor| {
+            length > best.length
+                || length == best.length && distance(place) < distance(best.source)
+        };
+        if length >= gram_length && best.as_ref().is_none_or(is_better) {
+            best = Some(Anchor {
+                document: at,
+                source: place,
+                length,
+            });
+        }
+    }
+    best
+}
+
+/// Returns the number of equal tokens at the starts of both.
+#[inline]
+fn count_equal(a: &[u64], b: &[u64]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn extend_backwards(
+    source: &[u64],
+    document: &[u64],
+    anchor: Anchor,
+    before: Option<&Anchor>,
+) -> Anchor {
+    let least = before.map_or(0, |it| it.document_end().saturating_sub(MAX_OVERLAP));
+    let room = (anchor.document.saturating_sub(least)).min(anchor.source);
+    let heads = source[..anchor.source].iter().rev().zip(document[..anchor.document].iter().rev());
+    let equal = heads.take(room).take_while(|(a, b)| a == b).count();
+    Anchor {
+        document: anchor.document - equal,
+        source: anchor.source - equal,
+        length: anchor.length + equal,
+    }
+}
+
+/// Adds an anchor and removes those before it that it contains.
+fn push_anchor(anchors: &mut Vec<Anchor>, anchor: Anchor) {
+    while anchors.last().is_some_and(|it| it.document >= anchor.document) {
+        anchors.pop();
+    }
+    anchors.push(anchor);
+}
+
+/// Returns the second of two anchors without the tokens that overlap the first one in either text; `None` if
+/// nothing remains, or if it does not follow the first in both.
+pub(super) fn trim_overlap(first: &Anchor, second: &Anchor) -> Option<Anchor> {
+    if second.document <= first.document || second.source <= first.source {
+        return None;
+    }
+    let overlap = first.document_end().saturating_sub(second.document);
+    let overlap = overlap.max(first.source_end().saturating_sub(second.source));
+    (overlap < second.length).then(|| second.without_head(overlap))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::grams::{gram_width, token_width};
+    use super::*;
+
+    fn anchors_of(source: &[u64], document: &[u64], width: u32) -> Vec<Anchor> {
+        let (mut of_source, mut of_document) = (GramList::default(), GramList::default());
+        of_source.fill_grams(source, gram_width(width));
+        of_document.fill_grams(document, gram_width(width));
+        let mut table = GramTable::default();
+        table.fill_table(&of_source);
+        let text = |tokens, grams| GramText { tokens, grams };
+        let mut anchors = Vec::new();
+        let source = text(source, &of_source);
+        find_anchors(source, &table, text(document, &of_document), &mut anchors);
+        anchors
+    }
+
+    proptest! {
+        /// Anchors are equal runs, and cover every token of every equal run that a plain scan finds.
+        #[test]
+        fn anchors_cover_all_equal_runs(
+            source in proptest::collection::vec(0..3u64, 0..120),
+            document in proptest::collection::vec(0..3u64, 0..120),
+        ) {
+            let anchors = anchors_of(&source, &document, 5);
+            let mut covered = vec![false; document.len()];
+            for it in &anchors {
+                prop_assert_eq!(
+                    &source[it.source..it.source_end()],
+                    &document[it.document..it.document_end()]
+                );
+                covered[it.document..it.document_end()].fill(true);
+            }
+            prop_assert!(anchors.windows(2).all(|two| two[0].document < two[1].document));
+            for at in 0..document.len() {
+                for place in 0..source.len() {
+                    let equal = count_equal(&source[place..], &document[at..]);
+                    if equal >= 5 {
+                        prop_assert!(covered[at..at + equal].iter().all(|&it| it), "{at} {place}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn repetitive_texts_have_few_anchors() {
+        let same = vec![7; 20_000];
+        assert_eq!(anchors_of(&same, &same, 10).len(), 1);
+        let sentence: Vec<u64> = (0..15).collect();
+        let repeated = sentence.repeat(2000);
+        assert_eq!(anchors_of(&repeated, &repeated, 10).len(), 1);
+        let words: Vec<u64> = (0..9).map(|at| at << 40).collect();
+        let parted = |by: u64| [&words[..], &[by]].concat().repeat(2000);
+        let anchors = anchors_of(&parted(1), &parted(2), 10);
+        assert_eq!(anchors.len(), 2000);
+        assert!(anchors.iter().all(|it| it.length == 9));
+        assert_eq!(words.iter().map(|&it| token_width(it)).sum::<u32>(), 17);
+    }
+}

@@ -1,0 +1,107 @@
+//! Passages from pieces: pieces that lie close together in both texts are one passage, in whatever order.
+//!
+//! The pieces are parted where the document has more than [`MAX_DISTANCE`] between two of them, each part where
+//! the source has, and so on until nothing parts any more (the rule of Sanchez-Perez, Sidorov and Gelbukh 2014).
+//! What remains together is one passage, unless too little of it is equal; then each piece is one.
+//!
+//! Cost: a sort of the pieces for every round; there are seldom more than three rounds.
+
+use super::chain::{CopiedPiece, MeasuredTokens};
+use super::{Passage, PassageKind};
+
+/// Largest width between two pieces of one passage, in each text.
+const MAX_DISTANCE: u32 = 48;
+
+/// Smallest share of equal tokens in the document's part of a passage of several pieces.
+const MIN_DENSITY: f64 = 0.4;
+
+/// Appends the passages that the pieces make. The passages have no order.
+pub(super) fn append_passages(
+    document: MeasuredTokens<'_>,
+    source: MeasuredTokens<'_>,
+    pieces: Vec<CopiedPiece>,
+    passages: &mut Vec<Passage>,
+) {
+    let mut groups = vec![(pieces, 0)];
+    while let Some((mut group, unparted)) = groups.pop() {
+        // Twice in a row without a border means that both texts agree.
+        if unparted == 2 || group.len() == 1 {
+            append_group(group, passages);
+            continue;
+        }
+        let by_document = unparted == 0;
+        let parts = match by_document {
+            true => part_pieces(document, &mut group, |it| &it.document),
+            false => part_pieces(source, &mut group, |it| &it.source),
+        };
+        let is_whole = parts.len() == 1;
+        // A group that the source parts is parted by the document again.
+        let next = match (is_whole, by_document) {
+            (true, _) => unparted + 1,
+            (false, true) => 1,
+            (false, false) => 0,
+        };
+        groups.extend(parts.into_iter().map(|part| (part, next)));
+    }
+}
+
+/// Parts pieces where one text has a wide gap between them.
+fn part_pieces(
+    text: MeasuredTokens<'_>,
+    group: &mut Vec<CopiedPiece>,
+    range: impl Fn(&CopiedPiece) -> &std::ops::Range<usize>,
+) -> Vec<Vec<CopiedPiece>> {
+    group.sort_by_key(|it| range(it).start);
+    let mut parts: Vec<Vec<CopiedPiece>> = Vec::new();
+    let mut end = 0;
+    for piece in group.drain(..) {
+        let here = range(&piece).clone();
+        let is_near = here.start <= end || text.width(end..here.start) <= MAX_DISTANCE;
+        end = end.max(here.end);
+        match parts.last_mut().filter(|_| is_near) {
+            Some(part) => part.push(piece),
+            None => parts.push(vec![piece]),
+        }
+    }
+    parts
+}
+
+fn append_group(mut group: Vec<CopiedPiece>, passages: &mut Vec<Passage>) {
+    group.sort_by_key(|it| it.document.start);
+    let whole = join_pieces(&group);
+    let density = whole.matched as f64 / whole.document.len() as f64;
+    if group.len() > 1 && density < MIN_DENSITY {
+        passages.extend(group.iter().map(|piece| join_pieces(std::slice::from_ref(piece))));
+    } else {
+        passages.push(whole);
+    }
+}
+
+/// Returns the passage from the first to the last of some pieces, which are ascending by document.
+fn join_pieces(pieces: &[CopiedPiece]) -> Passage {
+    let ends = |range: fn(&CopiedPiece) -> &std::ops::Range<usize>| {
+        let start = pieces.iter().map(|it| range(it).start).min();
+        let end = pieces.iter().map(|it| range(it).end).max();
+        start.unwrap_or(0)..end.unwrap_or(0)
+    };
+    let document = ends(|it| &it.document);
+    let source = ends(|it| &it.source);
+    // Pieces may overlap by some tokens, which are equal once.
+    let matched = pieces.iter().map(|it| it.matched).sum::<usize>();
+    let matched = matched.min(document.len()).min(source.len());
+    let follows = |two: &[CopiedPiece]| two[0].source.start <= two[1].source.start;
+    let kind = if !pieces.windows(2).all(follows) {
+        PassageKind::Reordered
+    } else if matched == document.len() && matched == source.len() {
+        PassageKind::Verbatim
+    } else {
+        PassageKind::Edited
+    };
+    Passage {
+        document,
+        source,
+        matched,
+        longest: pieces.iter().map(|it| it.longest).max().unwrap_or(0),
+        kind,
+    }
+}

@@ -1,0 +1,247 @@
+//! Passages: what two texts share, where it stands in each, and how much it was changed.
+//!
+//! A similarity of .4 hides the paragraph that was taken word for word. This module finds the paragraph:
+//!
+//! ```text
+//!  tokens of both texts ─► anchors ─► chains ─► pieces ─► passages
+//!                          equal      across    with      close together
+//!                          runs       edits     ends      in both texts
+//! ```
+//!
+//! 1. `grams`: runs of five words or ten characters, as hashes.
+//! 2. `anchors`: maximal runs of equal tokens.
+//! 3. `chain`: anchors that follow one another in both texts, with what is equal in the gaps between them.
+//! 4. `cluster`: pieces that lie close together in both texts, in any order, are one passage.
+//!
+//! Tokens are words, and characters of scripts without spaces, after the normalisation of a recipe
+//! ([`SpanTokenizer`](crate::text::SpanTokenizer)); so case, width, punctuation and Chinese script do not count.
+//!
+//! Guarantees: every run of equal tokens that is at least as long as the settings say lies in passages that are
+//! reported, whatever surrounds it, unless the source repeats its grams more than 32 times; what is reported as
+//! [`Verbatim`](PassageKind::Verbatim) is equal token by token. Several passages overlap where one place of the
+//! document is equal to several places of the source and neither is part of the other.
+//!
+//! Limits: it knows no synonyms and no translations. A text whose every fourth word was replaced has few equal runs.
+
+mod anchors;
+mod chain;
+mod cluster;
+mod grams;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use anchors::{Anchor, GramTable, GramText, find_anchors};
+use chain::{ChainBuffers, CopiedPiece, MeasuredTokens, PieceFinder, sum_widths};
+use grams::{GramList, gram_width};
+
+/// How long a passage must be.
+///
+/// ```
+/// use lookalike::passages::PassageSettings;
+///
+/// assert_eq!(PassageSettings::default().min_words(), 12);
+/// assert!(PassageSettings::new(0).is_err());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassageSettings {
+    min_words: u32,
+}
+
+impl Default for PassageSettings {
+    fn default() -> Self {
+        Self { min_words: 12 }
+    }
+}
+
+impl PassageSettings {
+    /// Largest value of [`min_words`](Self::min_words).
+    pub const MAX_WORDS: u32 = 10_000;
+
+    /// Creates settings for passages of at least `min_words` words, or twice as many characters of a script
+    /// without spaces; in a text with both, a word counts as two characters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if the number is not in 2..=[`MAX_WORDS`](Self::MAX_WORDS).
+    pub fn new(min_words: u32) -> Result<Self> {
+        if (2..=Self::MAX_WORDS).contains(&min_words) {
+            return Ok(Self { min_words });
+        }
+        Err(Error::setting_error(format!(
+            "a passage of at least {min_words} words is out of range: give a number from 2 to {}, for example 12",
+            Self::MAX_WORDS
+        )))
+    }
+
+    /// Returns the smallest number of words of a passage.
+    pub fn min_words(self) -> u32 {
+        self.min_words
+    }
+
+    /// Returns the smallest width of a passage: a word has the width 2, and a character the width 1.
+    fn min_width(self) -> u32 {
+        2 * self.min_words
+    }
+}
+
+/// How a passage was taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PassageKind {
+    /// Token by token.
+    Verbatim,
+    /// With changes, in the same order.
+    Edited,
+    /// With parts in another order.
+    Reordered,
+}
+
+impl PassageKind {
+    /// Returns the name of the kind in reports.
+    pub fn kind_name(self) -> &'static str {
+        match self {
+            Self::Verbatim => "verbatim",
+            Self::Edited => "edited",
+            Self::Reordered => "reordered",
+        }
+    }
+}
+
+/// A passage that a document shares with a source. Positions are numbers of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Tokens of the document.
+    pub document: Range<usize>,
+    /// Tokens of the source.
+    pub source: Range<usize>,
+    /// Number of tokens that both have, in the same order within each part.
+    pub matched: usize,
+    /// Width of the longest run of equal tokens.
+    longest: u32,
+    /// How the passage was taken over.
+    pub kind: PassageKind,
+}
+
+impl Passage {
+    /// Returns `true` if the equal tokens have at least a width. The width of those beside the longest run is
+    /// estimated by the average of the document's part.
+    fn has_width(&self, document: MeasuredTokens<'_>, min_width: u32) -> bool {
+        let width = u64::from(document.width(self.document.clone()));
+        let matched = width * self.matched as u64 / self.document.len().max(1) as u64;
+        self.longest >= min_width || matched >= u64::from(min_width)
+    }
+
+    /// Returns the share of equal tokens in both parts, in 0..=1: twice their number by the tokens of both.
+    pub fn similarity(&self) -> f64 {
+        2.0 * self.matched as f64 / (self.document.len() + self.source.len()).max(1) as f64
+    }
+}
+
+/// The source of a comparison, ready for any number of documents.
+#[derive(Debug, Default)]
+pub struct PreparedSource {
+    tokens: Vec<u64>,
+    sums: Vec<u32>,
+    grams: GramList,
+    table: GramTable,
+}
+
+/// Finds the passages that documents share with sources.
+///
+/// ```
+/// use lookalike::Recipe;
+/// use lookalike::passages::{PassageFinder, PassageKind, PassageSettings};
+/// use lookalike::text::{SpanTokenizer, SpannedTokens};
+///
+/// let source = "The ferry leaves at seven, and nobody on the island misses it, because the next one leaves at noon.";
+/// let document = "As everyone knows, THE FERRY leaves at seven and nobody on the island misses it because of the mail.";
+/// let tokenizer = SpanTokenizer::new(&Recipe::default());
+/// let (mut a, mut b) = (SpannedTokens::default(), SpannedTokens::default());
+/// tokenizer.tokenize_text(source, &mut a)?;
+/// tokenizer.tokenize_text(document, &mut b)?;
+///
+/// let mut finder = PassageFinder::new(PassageSettings::default());
+/// finder.set_source(a.values());
+/// let passages = finder.find_passages(b.values());
+/// assert_eq!(passages.len(), 1);
+/// assert_eq!(passages[0].kind, PassageKind::Verbatim);
+/// assert_eq!(
+///     &document[b.byte_range(passages[0].document.clone())],
+///     "THE FERRY leaves at seven and nobody on the island misses it because"
+/// );
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PassageFinder {
+    settings: PassageSettings,
+    source: PreparedSource,
+    grams: GramList,
+    sums: Vec<u32>,
+    anchors: Vec<Anchor>,
+    chains: ChainBuffers,
+    pieces: Vec<CopiedPiece>,
+}
+
+impl PassageFinder {
+    /// Creates a finder. It keeps its buffers from pair to pair.
+    pub fn new(settings: PassageSettings) -> Self {
+        Self {
+            settings,
+            source: PreparedSource::default(),
+            grams: GramList::default(),
+            sums: Vec::new(),
+            anchors: Vec::new(),
+            chains: ChainBuffers::default(),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Sets the source by its tokens. Cost: some nanoseconds per token, and 40 bytes of memory.
+    pub fn set_source(&mut self, tokens: &[u64]) {
+        let source = &mut self.source;
+        source.tokens.clear();
+        source.tokens.extend_from_slice(tokens);
+        sum_widths(tokens, &mut source.sums);
+        source.grams.fill_grams(tokens, gram_width(self.settings.min_width()));
+        source.table.fill_table(&source.grams);
+    }
+
+    /// Returns the passages that a document shares with the source, by its tokens, ascending by document and then
+    /// by source.
+    ///
+    /// Cost: some nanoseconds per token, and some microseconds for each edit inside a passage.
+    pub fn find_passages(&mut self, tokens: &[u64]) -> Vec<Passage> {
+        let Self {
+            settings,
+            source,
+            grams,
+            sums,
+            anchors,
+            chains,
+            pieces,
+        } = self;
+        grams.fill_grams(tokens, gram_width(settings.min_width()));
+        let of_source = GramText {
+            tokens: &source.tokens,
+            grams: &source.grams,
+        };
+        find_anchors(of_source, &source.table, GramText { tokens, grams }, anchors);
+        if anchors.is_empty() {
+            return Vec::new();
+        }
+        sum_widths(tokens, sums);
+        let document = MeasuredTokens { tokens, sums };
+        let source = MeasuredTokens {
+            tokens: &source.tokens,
+            sums: &source.sums,
+        };
+        PieceFinder { document, source }.find_pieces(anchors, chains, pieces);
+        let mut passages = Vec::new();
+        cluster::append_passages(document, source, std::mem::take(pieces), &mut passages);
+        passages.retain(|it| it.has_width(document, settings.min_width()));
+        passages.sort_by_key(|it| (it.document.start, it.source.start));
+        passages
+    }
+}

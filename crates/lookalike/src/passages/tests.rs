@@ -1,0 +1,153 @@
+use proptest::prelude::*;
+
+use super::grams::token_width;
+use super::*;
+use crate::Recipe;
+use crate::text::{SpanTokenizer, SpannedTokens};
+
+/// Distinct tokens: words from a number on.
+fn words(from: u64, count: u64) -> Vec<u64> {
+    (from..from + count).map(|it| crate::hash::mix_bits(it) | 1 << 60).collect()
+}
+
+fn find(source: &[u64], document: &[u64], min_words: u32) -> Vec<Passage> {
+    let mut finder = PassageFinder::new(PassageSettings::new(min_words).unwrap());
+    finder.set_source(source);
+    finder.find_passages(document)
+}
+
+fn ranges(passages: &[Passage]) -> Vec<(Range<usize>, Range<usize>, PassageKind)> {
+    let range = |it: &Passage| (it.document.clone(), it.source.clone(), it.kind);
+    passages.iter().map(range).collect()
+}
+
+#[test]
+fn passage_has_the_smallest_length() {
+    let source = words(0, 200);
+    for (length, is_found) in [(11, false), (12, true), (13, true)] {
+        let document = [&words(1000, 50), &source[60..60 + length], &words(2000, 50)].concat();
+        let expected = [(50..50 + length, 60..60 + length, PassageKind::Verbatim)];
+        let found = ranges(&find(&source, &document, 12));
+        assert_eq!(found, expected[..usize::from(is_found)]);
+    }
+    // Characters have half the width.
+    let source: Vec<u64> = (0..200).collect();
+    for (length, is_found) in [(23, false), (24, true)] {
+        let document = [&words(1000, 50), &source[60..60 + length], &words(2000, 50)].concat();
+        assert_eq!(find(&source, &document, 12).len(), usize::from(is_found));
+    }
+}
+
+#[test]
+fn edits_stay_inside_a_passage() {
+    let source = words(0, 300);
+    let mut copy = source[100..200].to_vec();
+    copy[20] = 1 << 61;
+    copy.remove(45);
+    copy.insert(70, 1 << 62);
+    // A change near an end, too.
+    copy[96] = 3 << 60;
+    let document = [&words(1000, 40), &copy[..], &words(2000, 40)].concat();
+    let passages = find(&source, &document, 12);
+    assert_eq!(ranges(&passages), [(40..140, 100..200, PassageKind::Edited)]);
+    assert_eq!(passages[0].matched, 97);
+    assert!((passages[0].similarity() - 0.97).abs() < 1e-9);
+}
+
+#[test]
+fn parts_in_another_order_are_one_passage() {
+    let source = words(0, 300);
+    let copy = [&source[150..190], &source[100..150], &source[190..220]].concat();
+    let document = [&words(1000, 40), &copy[..], &words(2000, 40)].concat();
+    let passages = find(&source, &document, 12);
+    assert_eq!(ranges(&passages), [(40..160, 100..220, PassageKind::Reordered)]);
+    assert_eq!(passages[0].matched, 120);
+}
+
+#[test]
+fn distant_copies_are_passages_of_their_own() {
+    let source = words(0, 400);
+    let document = [&source[300..330], &words(1000, 100), &source[10..50], &words(2000, 9)].concat();
+    let expected = [
+        (0..30, 300..330, PassageKind::Verbatim),
+        (130..170, 10..50, PassageKind::Verbatim),
+    ];
+    assert_eq!(ranges(&find(&source, &document, 12)), expected);
+}
+
+#[test]
+fn place_copied_twice_is_found_twice() {
+    let source = words(0, 100);
+    let document = [&source[20..50], &words(1000, 100), &source[20..50]].concat();
+    let expected = [
+        (0..30, 20..50, PassageKind::Verbatim),
+        (130..160, 20..50, PassageKind::Verbatim),
+    ];
+    assert_eq!(ranges(&find(&source, &document, 12)), expected);
+}
+
+#[test]
+fn repetitive_texts_take_linear_time() {
+    let sentence = words(0, 14);
+    let many = sentence.repeat(10_000);
+    let passages = find(&many, &many, 12);
+    assert_eq!(ranges(&passages), [(0..140_000, 0..140_000, PassageKind::Verbatim)]);
+    let letters = vec![7u64; 1_000_000];
+    let passages = find(&letters, &letters[1..], 12);
+    assert_eq!(ranges(&passages), [(0..999_999, 0..999_999, PassageKind::Verbatim)]);
+    // Every repetition differs in one word.
+    let parted = |by: u64| -> Vec<u64> {
+        (0..10_000).flat_map(|at| [&sentence[..], &[at + by]].concat()).collect()
+    };
+    let passages = find(&parted(1 << 50), &parted(1 << 51), 12);
+    assert_eq!(passages.len(), 1);
+    assert_eq!((passages[0].matched, passages[0].kind), (140_000, PassageKind::Edited));
+}
+
+#[test]
+fn places_in_real_texts_are_whole_characters() {
+    let tokenizer = SpanTokenizer::new(&Recipe::default());
+    let source = "\u{feff}第一段。清晨六點,老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島。\r\n第二段。";
+    let document = "他说：清晨六点老船长已经把缆绳解开了！岸上的人都知道他今天要去东边的小岛🏝️。";
+    let (mut a, mut b) = (SpannedTokens::default(), SpannedTokens::default());
+    tokenizer.tokenize_text(source, &mut a).unwrap();
+    tokenizer.tokenize_text(document, &mut b).unwrap();
+    let passages = find(a.values(), b.values(), 12);
+    assert_eq!(passages.len(), 1);
+    assert_eq!(passages[0].kind, PassageKind::Verbatim);
+    let copied = &document[b.byte_range(passages[0].document.clone())];
+    assert_eq!(copied, "清晨六点老船长已经把缆绳解开了！岸上的人都知道他今天要去东边的小岛");
+    let original = &source[a.byte_range(passages[0].source.clone())];
+    assert_eq!(original, "清晨六點,老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島");
+}
+
+fn tokens() -> impl Strategy<Value = Vec<u64>> {
+    let token = prop_oneof![0..6u64, (1 << 60)..(1 << 60) + 6u64];
+    proptest::collection::vec(token, 0..150)
+}
+
+proptest! {
+    /// Every token of a run of equal tokens with the smallest width lies in a passage, and passages keep the laws.
+    #[test]
+    fn long_equal_runs_lie_in_passages(source in tokens(), document in tokens(), min_words in 2u32..8) {
+        let passages = find(&source, &document, min_words);
+        let mut covered = vec![false; document.len()];
+        for it in &passages {
+            prop_assert!(!it.document.is_empty() && it.matched > 0);
+            prop_assert!(it.matched <= it.document.len() && it.matched <= it.source.len());
+            let is_equal = document[it.document.clone()] == source[it.source.clone()];
+            prop_assert!(is_equal || it.kind != PassageKind::Verbatim);
+            covered[it.document.clone()].fill(true);
+        }
+        for at in 0..document.len() {
+            for place in 0..source.len() {
+                let pairs = document[at..].iter().zip(&source[place..]);
+                let equal = pairs.take_while(|(a, b)| a == b).count();
+                let width: u32 = document[at..at + equal].iter().map(|&it| token_width(it)).sum();
+                if width >= 2 * min_words {
+                    prop_assert!(covered[at..at + equal].iter().all(|&it| it), "{} {}", at, place);
+                }
+            }
+        }
+    }
+}
