@@ -6,6 +6,8 @@
 //!
 //! Cost: a sort of the pieces for every round; there are seldom more than three rounds.
 
+use std::ops::Range;
+
 use super::chain::{CopiedPiece, MeasuredTokens};
 use super::{Passage, PassageKind};
 
@@ -26,7 +28,7 @@ pub(super) fn append_passages(
     while let Some((mut group, unparted)) = groups.pop() {
         // Twice in a row without a border means that both texts agree.
         if unparted == 2 || group.len() == 1 {
-            append_group(group, passages);
+            append_group([document, source], group, passages);
             continue;
         }
         let by_document = unparted == 0;
@@ -49,7 +51,7 @@ pub(super) fn append_passages(
 fn part_pieces(
     text: MeasuredTokens<'_>,
     group: &mut Vec<CopiedPiece>,
-    range: impl Fn(&CopiedPiece) -> &std::ops::Range<usize>,
+    range: impl Fn(&CopiedPiece) -> &Range<usize>,
 ) -> Vec<Vec<CopiedPiece>> {
     group.sort_by_key(|it| range(it).start);
     let mut parts: Vec<Vec<CopiedPiece>> = Vec::new();
@@ -66,42 +68,62 @@ fn part_pieces(
     parts
 }
 
-fn append_group(mut group: Vec<CopiedPiece>, passages: &mut Vec<Passage>) {
+fn append_group(
+    texts: [MeasuredTokens<'_>; 2],
+    mut group: Vec<CopiedPiece>,
+    passages: &mut Vec<Passage>,
+) {
     group.sort_by_key(|it| it.document.start);
-    let whole = join_pieces(&group);
+    let whole = join_pieces(texts, &group);
     let density = whole.matched as f64 / whole.document.len() as f64;
     if group.len() > 1 && density < MIN_DENSITY {
-        passages.extend(group.iter().map(|piece| join_pieces(std::slice::from_ref(piece))));
+        let alone = group.iter().map(std::slice::from_ref);
+        passages.extend(alone.map(|piece| join_pieces(texts, piece)));
     } else {
         passages.push(whole);
     }
 }
 
 /// Returns the passage from the first to the last of some pieces, which are ascending by document.
-fn join_pieces(pieces: &[CopiedPiece]) -> Passage {
-    let ends = |range: fn(&CopiedPiece) -> &std::ops::Range<usize>| {
-        let start = pieces.iter().map(|it| range(it).start).min();
-        let end = pieces.iter().map(|it| range(it).end).max();
-        start.unwrap_or(0)..end.unwrap_or(0)
-    };
-    let document = ends(|it| &it.document);
-    let source = ends(|it| &it.source);
-    // Pieces may overlap by some tokens, which are equal once.
-    let matched = pieces.iter().map(|it| it.matched).sum::<usize>();
-    let matched = matched.min(document.len()).min(source.len());
+fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiece]) -> Passage {
+    let of_document = join_ranges(pieces, |it| &it.document);
+    let of_source = join_ranges(pieces, |it| &it.source);
     let follows = |two: &[CopiedPiece]| two[0].source.start <= two[1].source.start;
-    let kind = if !pieces.windows(2).all(follows) {
-        PassageKind::Reordered
-    } else if matched == document.len() && matched == source.len() {
-        PassageKind::Verbatim
-    } else {
-        PassageKind::Edited
+    let is_equal = document.tokens[of_document.clone()] == source.tokens[of_source.clone()];
+    let kind = match () {
+        () if is_equal => PassageKind::Verbatim,
+        () if pieces.windows(2).all(follows) => PassageKind::Edited,
+        () => PassageKind::Reordered,
+    };
+    let matched = match kind {
+        PassageKind::Verbatim => of_document.len(),
+        _ => count_matched(pieces).min(of_document.len()).min(of_source.len()),
     };
     Passage {
-        document,
-        source,
+        document: of_document,
+        source: of_source,
         matched,
         longest: pieces.iter().map(|it| it.longest).max().unwrap_or(0),
         kind,
     }
+}
+
+fn join_ranges(
+    pieces: &[CopiedPiece],
+    range: impl Fn(&CopiedPiece) -> &Range<usize>,
+) -> Range<usize> {
+    let start = pieces.iter().map(|it| range(it).start).min();
+    let end = pieces.iter().map(|it| range(it).end).max();
+    start.unwrap_or(0)..end.unwrap_or(0)
+}
+
+/// Returns the number of equal tokens of pieces, which may overlap in the document.
+fn count_matched(pieces: &[CopiedPiece]) -> usize {
+    let mut end = 0;
+    let parts = pieces.iter().map(|it| {
+        let overlap = end.max(it.document.start).min(it.document.end) - it.document.start;
+        end = end.max(it.document.end);
+        it.matched.saturating_sub(overlap)
+    });
+    parts.sum()
 }

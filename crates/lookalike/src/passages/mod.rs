@@ -13,6 +13,8 @@
 //! 3. `chain`: anchors that follow one another in both texts, with what is equal in the gaps between them.
 //! 4. `cluster`: pieces that lie close together in both texts, in any order, are one passage.
 //!
+//! In a corpus, `index` finds the documents that may share a passage with a text, by winnowed grams.
+//!
 //! Tokens are words, and characters of scripts without spaces, after the normalisation of a recipe
 //! ([`SpanTokenizer`](crate::text::SpanTokenizer)); so case, width, punctuation and Chinese script do not count.
 //!
@@ -27,6 +29,8 @@ mod anchors;
 mod chain;
 mod cluster;
 mod grams;
+mod index;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +40,8 @@ use crate::error::{Error, Result};
 use anchors::{Anchor, GramTable, GramText, find_anchors};
 use chain::{ChainBuffers, CopiedPiece, MeasuredTokens, PieceFinder, sum_widths};
 use grams::{GramList, gram_width};
+pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
+pub use places::{PlaceIndex, to_visible_characters};
 
 /// How long a passage must be.
 ///
