@@ -18,7 +18,8 @@ use lookalike_io::source::RowPlace;
 
 use super::audit::{AuditReport, ReportedPairs};
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::corpus_rows::OpenInputs;
+use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};

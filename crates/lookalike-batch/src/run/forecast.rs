@@ -19,7 +19,8 @@ use lookalike_io::source::InputBlock;
 use serde::Serialize;
 
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::corpus_rows::OpenInputs;
+use super::read_corpus::ReadCorpus;
 use super::settings::{RunInputs, RunSettings};
 
 /// Approximate number of sampled documents.

@@ -10,6 +10,7 @@
 //! soon as their verdicts are final.
 
 mod audit;
+mod corpus_rows;
 mod dedup;
 mod documents;
 mod evaluate;
@@ -21,6 +22,7 @@ mod labelled;
 mod length_classes;
 pub(crate) mod ordered_pipeline;
 mod pairs;
+mod passages;
 mod plant;
 mod progress;
 mod read_corpus;
@@ -54,6 +56,11 @@ pub use labelled::{
     ReadLabels, read_labelled,
 };
 pub use pairs::find_pairs;
+pub use passages::{
+    BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary, find_passages,
+    parse_boilerplate_limit,
+};
 pub use plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
 };

@@ -10,7 +10,8 @@ use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, comm
 
 use super::audit::ReportedPairs;
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::corpus_rows::OpenInputs;
+use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::settings::{PairsOutputs, RunInputs, RunSettings};
 use super::summary::{PairsSummary, SimilarityHistogram};

@@ -25,7 +25,8 @@ use serde::Serialize;
 
 use super::length_classes::{self, length_class};
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::{OpenInputs, ReadCorpus};
+use super::corpus_rows::OpenInputs;
+use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::settings::{RunInputs, RunSettings};
 

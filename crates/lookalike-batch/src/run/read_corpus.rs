@@ -1,6 +1,6 @@
 //! The documents of a run with their sketches and their total order.
 
-use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use lookalike::dedup::{self, MatchCorpus, TextReanalysis};
@@ -8,71 +8,16 @@ use lookalike::plan::MatchPlan;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
 use lookalike_io::error::{Error, Result};
-use lookalike_io::source::{BadRow, InputSet, ParseScratch, ReadOptions};
+use lookalike_io::source::{BadRow, InputSet, ParseScratch};
 
 use super::audit::{AuditReport, ReportedPairs, RunAudit};
-use super::documents::{ExtraFields, ReadDocuments};
+use super::corpus_rows::{CorpusRows, OpenInputs};
+use super::documents::ReadDocuments;
 use super::forecast::RowSampling;
-use super::ids::{RepeatedIds, count_shared_ids, find_repeats, read_id};
+use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, RejectRows, analyze_row};
-use super::settings::{RunInputs, RunSettings};
-
-/// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
-pub(super) struct OpenInputs {
-    pub(super) against: Option<InputSet>,
-    pub(super) inputs: InputSet,
-    /// The extra fields that are read from the rows of each.
-    extra_of_given: ExtraFields,
-    extra: ExtraFields,
-}
-
-impl OpenInputs {
-    pub(super) fn new(paths: &RunInputs, settings: &RunSettings) -> Result<Self> {
-        let options = |extra: &ExtraFields| {
-            let mut options: ReadOptions = settings.read.clone();
-            options.fields.extra = extra.names.clone();
-            options
-        };
-        let extra_of_given = ExtraFields::for_known(settings);
-        let against = if paths.against.is_empty() {
-            None
-        } else {
-            Some(InputSet::open_source(
-                &paths.against,
-                &options(&extra_of_given),
-            )?)
-        };
-        let extra = ExtraFields::new(settings);
-        Ok(Self {
-            against,
-            inputs: InputSet::open_source(&paths.documents, &options(&extra))?,
-            extra_of_given,
-            extra,
-        })
-    }
-}
-
-impl OpenInputs {
-    /// Returns the expected number of rows in all inputs, if it can be determined before they are read.
-    pub(super) fn expected_rows(&self) -> Result<Option<f64>> {
-        let against = self
-            .against
-            .as_ref()
-            .map_or(Ok(Some(0.0)), InputSet::expected_rows)?;
-        let rows = self.inputs.expected_rows()?;
-        Ok(rows.zip(against).map(|(rows, against)| rows + against))
-    }
-
-    /// Returns the size on disk of all inputs in bytes, if it is known.
-    pub(super) fn size_on_disk(&self) -> Option<u64> {
-        let against = self
-            .against
-            .as_ref()
-            .map_or(Some(0), InputSet::total_bytes)?;
-        Some(self.inputs.total_bytes()? + against)
-    }
-}
+use super::settings::RunSettings;
 
 /// Receiver of bad rows, the audit, and the selection of rows if not all are read.
 type ReadObservers<'a> = (
@@ -83,11 +28,9 @@ type ReadObservers<'a> = (
 
 /// All documents of a run after reading.
 pub(super) struct ReadCorpus<'a> {
-    opened: &'a OpenInputs,
+    rows: CorpusRows<'a>,
     pub(super) plan: &'a MatchPlan,
     analyzer: TextAnalyzer,
-    against: ReadDocuments,
-    pub(super) documents: ReadDocuments,
     pub(super) sketches: DocumentSketches,
     order: Option<Vec<DocId>>,
     times: Vec<f64>,
@@ -103,6 +46,15 @@ pub(super) struct ReadCorpus<'a> {
 /// Bytes from which a text is huge. Only one thread at a time makes features of huge texts, because
 /// that takes several times the memory of the text.
 const HUGE: usize = 16 << 20;
+
+/// Places, ids and other properties are those of the rows.
+impl<'a> Deref for ReadCorpus<'a> {
+    type Target = CorpusRows<'a>;
+
+    fn deref(&self) -> &CorpusRows<'a> {
+        &self.rows
+    }
+}
 
 impl<'a> ReadCorpus<'a> {
     /// Reads all inputs. `reject` receives all bad rows in order.
@@ -185,11 +137,13 @@ impl<'a> ReadCorpus<'a> {
             width: settings.window.as_ref().map(|window| window.seconds),
             repeated_ids,
             sketches: std::mem::take(&mut documents.sketches),
-            opened,
+            rows: CorpusRows {
+                opened,
+                against,
+                documents,
+            },
             plan,
             analyzer,
-            against,
-            documents,
             audit,
             scratch: Mutex::default(),
             huge: Mutex::default(),
@@ -228,22 +182,6 @@ impl<'a> ReadCorpus<'a> {
             Some(repeated) => Err(repeated.refuse_repeats(settings)),
             None => Ok(()),
         }
-    }
-
-    /// Returns the name of a document's input and the row number within it, from 1.
-    pub(super) fn source_and_row(&self, document: DocId) -> (&str, u64) {
-        let (inputs, documents, index) = self.locate_document(document);
-        inputs.source_row(documents.place_of(index), documents.row_number(index))
-    }
-
-    /// Returns the number of documents of `--against`.
-    pub(super) fn known_count(&self) -> usize {
-        self.against.len()
-    }
-
-    /// Returns the number of all documents, including those of `--against`.
-    pub(super) fn len(&self) -> usize {
-        self.known_count() + self.documents.len()
     }
 
     /// Returns the bytes of memory of the documents' properties and sketches.
@@ -296,35 +234,6 @@ impl<'a> ReadCorpus<'a> {
         self.against
             .index_of_row(number)
             .map(|index| DocId(index as u32))
-    }
-
-    /// Reads the text of a document again. Returns `None` if its features were given instead.
-    pub(super) fn reread_text(
-        &self,
-        document: DocId,
-        parse: &mut ParseScratch,
-    ) -> Result<Option<String>> {
-        let (inputs, documents, index) = self.locate_document(document);
-        inputs.reread_row(documents.place_of(index), parse, |row| {
-            row.features.is_none().then(|| row.text.to_owned())
-        })
-    }
-
-    /// Returns the inputs and the documents to which a document belongs, and its index there.
-    fn locate_document(&self, document: DocId) -> (&InputSet, &ReadDocuments, usize) {
-        match (
-            document.index().checked_sub(self.known_count()),
-            &self.opened.against,
-        ) {
-            (None, Some(against)) => (against, &self.against, document.index()),
-            (at, _) => (&self.opened.inputs, &self.documents, at.unwrap_or_default()),
-        }
-    }
-
-    /// Returns the id of a document.
-    pub(super) fn document_id(&self, document: DocId) -> Result<Cow<'_, str>> {
-        let (inputs, documents, index) = self.locate_document(document);
-        read_id(inputs, documents, index)
     }
 
     /// Reads a document again and calls `visit` with its analysis.

@@ -13,6 +13,7 @@ mod generate;
 mod idf;
 mod index;
 mod pairs;
+mod passages;
 mod plant;
 mod recipe;
 mod reference;
@@ -35,6 +36,7 @@ use fingerprint::FingerprintArgs;
 use idf::IdfArgs;
 use index::IndexArgs;
 use pairs::PairsArgs;
+use passages::PassagesArgs;
 use plant::PlantArgs;
 use recipe::RecipeArgs;
 use search::SearchArgs;
@@ -90,6 +92,7 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
     Pairs(Box<PairsArgs>),
+    Passages(Box<PassagesArgs>),
     Explain(Box<ExplainArgs>),
     Compare(Box<CompareArgs>),
     Fingerprint(Box<FingerprintArgs>),
@@ -122,6 +125,7 @@ impl Command {
         match self {
             Self::Dedup(args) => dedup::run_dedup(args),
             Self::Pairs(args) => pairs::run_pairs(args),
+            Self::Passages(args) => passages::run_passages(args),
             Self::Compare(args) => compare::run_compare(args),
             Self::Explain(args) => explain::run_explain(args),
             Self::Fingerprint(args) => fingerprint::run_fingerprint(args),

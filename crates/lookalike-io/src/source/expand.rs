@@ -201,6 +201,9 @@ impl InputFinder<'_> {
             (None, Some(InputFormat::Jsonl)) if is_named_json(path) && holds_list(path) => {
                 Ok(InputFormat::Json)
             }
+            (None, Some(InputFormat::Text)) if self.options.text_documents => {
+                Ok(InputFormat::TextFile)
+            }
             (None, Some(format)) => Ok(format),
             (None, None) => Err(Error::usage_error(match foreign_extension(path) {
                 Some(what) => format!("{} is {what}", display_path(path)),

@@ -198,6 +198,8 @@ pub struct ReadOptions {
     pub invalid_text: InvalidText,
     /// `true` if each plain text file is one document.
     pub document_per_file: bool,
+    /// `true` if each file of plain text, by its extension, is one document, while other files keep their formats.
+    pub text_documents: bool,
     /// The fields to read from each row.
     pub fields: WantedFields,
     /// Largest accepted row, in decompressed bytes.
@@ -220,6 +222,7 @@ impl Default for ReadOptions {
             encoding: encoding_rs::UTF_8,
             invalid_text: InvalidText::default(),
             document_per_file: false,
+            text_documents: false,
             fields: WantedFields::default(),
             max_row_bytes: MAX_ROW_BYTES,
             block_bytes: BLOCK_BYTES,

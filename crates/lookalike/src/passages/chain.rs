@@ -92,14 +92,13 @@ pub(super) struct PieceFinder<'a> {
 }
 
 impl PieceFinder<'_> {
-    /// Replaces `pieces` by the pieces that the anchors make, ascending by document.
+    /// Returns the pieces that the anchors make, ascending by document.
     pub(super) fn find_pieces(
         &self,
         anchors: &[Anchor],
         buffers: &mut ChainBuffers,
-        pieces: &mut Vec<CopiedPiece>,
-    ) {
-        pieces.clear();
+    ) -> Vec<CopiedPiece> {
+        let mut pieces = Vec::new();
         self.score_chains(anchors, &mut buffers.scores);
         let ChainBuffers {
             scores,
@@ -117,10 +116,11 @@ impl PieceFinder<'_> {
                 continue;
             }
             collect_chain(anchors, scores, taken, last, chain);
-            self.append_pieces(chain, pieces);
+            self.append_pieces(chain, &mut pieces);
         }
         pieces.sort_by_key(|it| (it.document.start, it.source.start));
-        self.extend_pieces(pieces);
+        self.extend_pieces(&mut pieces);
+        pieces
     }
 
     fn score_chains(&self, anchors: &[Anchor], scores: &mut Vec<(i64, usize)>) {

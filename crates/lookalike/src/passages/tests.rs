@@ -13,7 +13,8 @@ fn words(from: u64, count: u64) -> Vec<u64> {
 fn find(source: &[u64], document: &[u64], min_words: u32) -> Vec<Passage> {
     let mut finder = PassageFinder::new(PassageSettings::new(min_words).unwrap());
     finder.set_source(source);
-    finder.find_passages(document)
+    finder.set_document(document);
+    finder.find_passages()
 }
 
 fn ranges(passages: &[Passage]) -> Vec<(Range<usize>, Range<usize>, PassageKind)> {

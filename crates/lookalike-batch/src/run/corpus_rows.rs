@@ -1,0 +1,123 @@
+//! The inputs of a run that reads its rows twice, and where each document's row is.
+//!
+//! Documents of `--against` come first and have the first numbers.
+
+use std::borrow::Cow;
+
+use lookalike::DocId;
+use lookalike_io::error::Result;
+use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
+
+use super::documents::{ExtraFields, ReadDocuments};
+use super::ids::read_id;
+use super::settings::{RunInputs, RunSettings};
+
+/// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
+pub(super) struct OpenInputs {
+    pub(super) against: Option<InputSet>,
+    pub(super) inputs: InputSet,
+    /// The extra fields that are read from the rows of each.
+    pub(super) extra_of_given: ExtraFields,
+    pub(super) extra: ExtraFields,
+}
+
+impl OpenInputs {
+    pub(super) fn new(paths: &RunInputs, settings: &RunSettings) -> Result<Self> {
+        let options = |extra: &ExtraFields| {
+            let mut options: ReadOptions = settings.read.clone();
+            options.fields.extra = extra.names.clone();
+            options
+        };
+        let extra_of_given = ExtraFields::for_known(settings);
+        let against = if paths.against.is_empty() {
+            None
+        } else {
+            Some(InputSet::open_source(
+                &paths.against,
+                &options(&extra_of_given),
+            )?)
+        };
+        let extra = ExtraFields::new(settings);
+        Ok(Self {
+            against,
+            inputs: InputSet::open_source(&paths.documents, &options(&extra))?,
+            extra_of_given,
+            extra,
+        })
+    }
+}
+
+impl OpenInputs {
+    /// Returns the expected number of rows in all inputs, if it can be determined before they are read.
+    pub(super) fn expected_rows(&self) -> Result<Option<f64>> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Ok(Some(0.0)), InputSet::expected_rows)?;
+        let rows = self.inputs.expected_rows()?;
+        Ok(rows.zip(against).map(|(rows, against)| rows + against))
+    }
+
+    /// Returns the size on disk of all inputs in bytes, if it is known.
+    pub(super) fn size_on_disk(&self) -> Option<u64> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Some(0), InputSet::total_bytes)?;
+        Some(self.inputs.total_bytes()? + against)
+    }
+}
+
+/// The rows of all documents of a run.
+pub(super) struct CorpusRows<'a> {
+    pub(super) opened: &'a OpenInputs,
+    pub(super) against: ReadDocuments,
+    pub(super) documents: ReadDocuments,
+}
+
+impl CorpusRows<'_> {
+    /// Returns the name of a document's input and the row number within it, from 1.
+    pub(super) fn source_and_row(&self, document: DocId) -> (&str, u64) {
+        let (inputs, documents, index) = self.locate_document(document);
+        inputs.source_row(documents.place_of(index), documents.row_number(index))
+    }
+
+    /// Returns the number of documents of `--against`.
+    pub(super) fn known_count(&self) -> usize {
+        self.against.len()
+    }
+
+    /// Returns the number of all documents, including those of `--against`.
+    pub(super) fn len(&self) -> usize {
+        self.known_count() + self.documents.len()
+    }
+
+    /// Reads the text of a document again. Returns `None` if its features were given instead.
+    pub(super) fn reread_text(
+        &self,
+        document: DocId,
+        parse: &mut ParseScratch,
+    ) -> Result<Option<String>> {
+        let (inputs, documents, index) = self.locate_document(document);
+        inputs.reread_row(documents.place_of(index), parse, |row| {
+            row.features.is_none().then(|| row.text.to_owned())
+        })
+    }
+
+    /// Returns the inputs and the documents to which a document belongs, and its index there.
+    pub(super) fn locate_document(&self, document: DocId) -> (&InputSet, &ReadDocuments, usize) {
+        match (
+            document.index().checked_sub(self.known_count()),
+            &self.opened.against,
+        ) {
+            (None, Some(against)) => (against, &self.against, document.index()),
+            (at, _) => (&self.opened.inputs, &self.documents, at.unwrap_or_default()),
+        }
+    }
+
+    /// Returns the id of a document.
+    pub(super) fn document_id(&self, document: DocId) -> Result<Cow<'_, str>> {
+        let (inputs, documents, index) = self.locate_document(document);
+        read_id(inputs, documents, index)
+    }
+}

@@ -1,0 +1,252 @@
+//! The documents of a passages run: their rows and the index of their grams.
+
+use std::sync::Arc;
+
+use lookalike::DocId;
+use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
+
+use super::super::corpus_rows::{CorpusRows, OpenInputs};
+use super::super::documents::{ExtraFields, ReadDocuments};
+use super::super::ids::{RepeatedIds, find_repeats};
+use super::super::ordered_pipeline::blocks_in_order;
+use super::super::progress::{ProgressListener, RunStage};
+use super::super::rejected::{RowTally, tell_bad_rows};
+use super::super::row_reader::{RejectRows, make_bad_row};
+use super::super::settings::RunSettings;
+use super::settings::PassageRunSettings;
+
+/// All documents of a run after the first reading.
+pub(super) struct PassageCorpus<'a> {
+    pub(super) rows: CorpusRows<'a>,
+    pub(super) index: PassageIndex,
+    pub(super) max_documents: Option<u32>,
+    pub(super) tokenizer: Arc<SpanTokenizer>,
+    pub(super) repeated_ids: Option<RepeatedIds>,
+    window: f64,
+}
+
+impl<'a> PassageCorpus<'a> {
+    /// Reads all inputs. `reject` receives all bad rows in order.
+    pub(super) fn read_all(
+        opened: &'a OpenInputs,
+        settings: &PassageRunSettings,
+        reading: &RunSettings,
+        reject: &RejectRows<'_>,
+        progress: &dyn ProgressListener,
+    ) -> Result<Self> {
+        let reader = PassageReader {
+            settings,
+            reading,
+            tokenizer: Arc::new(SpanTokenizer::new(&settings.recipe)),
+            reject,
+        };
+        let mut pairs = Vec::new();
+        let mut against = ReadDocuments::default();
+        let mut repeated_ids = None;
+        if let Some(inputs) = &opened.against {
+            reader.read_inputs(inputs, &opened.extra_of_given, &mut against, Some(&mut pairs), progress)?;
+            repeated_ids = find_repeats(inputs, &against)?;
+        }
+        let mut documents = ReadDocuments::default();
+        let own = opened.against.is_none().then_some(&mut pairs);
+        reader.read_inputs(&opened.inputs, &opened.extra, &mut documents, own, progress)?;
+        let repeated = find_repeats(&opened.inputs, &documents)?;
+        documents.check_fields(&opened.inputs, &opened.extra, reading)?;
+        opened.inputs.refuse_absent_fields()?;
+        progress.begin_stage(RunStage::Index, None);
+        let sources = if opened.against.is_some() { against.len() } else { documents.len() };
+        let max_documents = settings.max_documents.max_documents(sources);
+        Ok(Self {
+            rows: CorpusRows {
+                opened,
+                against,
+                documents,
+            },
+            index: PassageIndex::from_pairs(pairs, max_documents),
+            max_documents,
+            tokenizer: reader.tokenizer,
+            repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
+            window: settings.window.unwrap_or(f64::INFINITY),
+        })
+    }
+
+    /// Returns the documents that are searched for passages.
+    pub(super) fn searched_documents(&self) -> std::ops::Range<u32> {
+        self.rows.known_count() as u32..self.rows.len() as u32
+    }
+
+    /// Returns the document with this number in the index.
+    pub(super) fn indexed_document(&self, number: u32) -> DocId {
+        // The index has either the documents of `--against`, which come first, or all documents.
+        DocId(number)
+    }
+
+    /// Returns `true` if a document may be the source of another one.
+    pub(super) fn may_copy(&self, document: DocId, source: DocId) -> bool {
+        let part = |it| self.value_of(it, |documents| &documents.parts);
+        let time = |it| self.value_of(it, |documents| &documents.times);
+        let precedes = match (time(source), time(document)) {
+            _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
+            (Some(of_source), Some(of_document)) => {
+                of_source.total_cmp(&of_document).then(source.cmp(&document)).is_lt()
+            }
+            _ => source < document,
+        };
+        let is_near = match (time(source), time(document)) {
+            (Some(a), Some(b)) => (a - b).abs() <= self.window,
+            _ => true,
+        };
+        precedes && is_near && part(source) == part(document)
+    }
+
+    fn value_of<T: Copy>(
+        &self,
+        document: DocId,
+        values: impl Fn(&ReadDocuments) -> &Vec<T>,
+    ) -> Option<T> {
+        let (_, documents, index) = self.rows.locate_document(document);
+        values(documents).get(index).copied()
+    }
+
+    /// Reads the text of a document again and replaces `tokens` by its tokens.
+    pub(super) fn reread_document(
+        &self,
+        document: DocId,
+        parse: &mut ParseScratch,
+        tokens: &mut SpannedTokens,
+    ) -> Result<String> {
+        let text = self.rows.reread_text(document, parse)?.unwrap_or_default();
+        self.tokenizer.tokenize_text(&text, tokens)?;
+        Ok(text)
+    }
+}
+
+struct PassageReader<'a> {
+    settings: &'a PassageRunSettings,
+    reading: &'a RunSettings,
+    tokenizer: Arc<SpanTokenizer>,
+    reject: &'a RejectRows<'a>,
+}
+
+/// What one block of rows yields: documents, and the selected grams of each, with its number in the block.
+#[derive(Default)]
+struct BlockPart {
+    documents: ReadDocuments,
+    pairs: Vec<(u64, u32)>,
+}
+
+#[derive(Default)]
+struct BlockWorker {
+    tokens: SpannedTokens,
+    winnower: Winnower,
+    selected: Vec<SelectedGram>,
+}
+
+impl PassageReader<'_> {
+    /// Appends the documents of inputs, and their grams to `pairs` if they are wanted.
+    fn read_inputs(
+        &self,
+        inputs: &InputSet,
+        extra: &ExtraFields,
+        documents: &mut ReadDocuments,
+        mut pairs: Option<&mut Vec<(u64, u32)>>,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
+        let mut tally = RowTally::default();
+        let is_indexed = pairs.is_some();
+        blocks_in_order(
+            inputs,
+            progress,
+            |block, parse, worker, _| self.read_block(inputs, (block, parse), extra, worker, is_indexed),
+            |mut part: BlockPart| {
+                if part.documents.len() > 0 {
+                    progress.rows_usable();
+                }
+                tally.add_rows(part.documents.len() as u64, &part.documents.bad);
+                tell_bad_rows(&part.documents.bad, progress, self.reading.strict, |rows| {
+                    (self.reject)(inputs, rows)
+                })?;
+                if let Some(pairs) = &mut pairs {
+                    append_pairs(pairs, &part.pairs, documents.len())?;
+                }
+                documents.append_documents(&mut part.documents);
+                check_count(documents.len())
+            },
+        )?;
+        tally.refuse_useless(inputs)
+    }
+
+    fn read_block(
+        &self,
+        inputs: &InputSet,
+        (block, parse): (&InputBlock, &mut ParseScratch),
+        extra: &ExtraFields,
+        worker: &mut BlockWorker,
+        is_indexed: bool,
+    ) -> Result<BlockPart> {
+        worker.winnower = Winnower::new(self.settings.passages);
+        let mut part = BlockPart::default();
+        inputs.parse_block(block, parse, &mut |row| {
+            match row {
+                Ok(row) => self.read_row(inputs, &row, extra, worker, is_indexed, &mut part)?,
+                Err(bad) => part.push_bad(bad),
+            }
+            Ok(())
+        })?;
+        Ok(part)
+    }
+
+    fn read_row(
+        &self,
+        inputs: &InputSet,
+        row: &InputRow<'_>,
+        extra: &ExtraFields,
+        worker: &mut BlockWorker,
+        is_indexed: bool,
+        part: &mut BlockPart,
+    ) -> Result<()> {
+        let number = part.documents.len() as u32;
+        if let Err(reason) = part.documents.push_row(row, extra) {
+            part.push_bad(make_bad_row(inputs, row, reason));
+            return Ok(());
+        }
+        part.documents.bytes += u64::from(row.place.byte_length());
+        if is_indexed {
+            self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
+            let tokens = worker.tokens.values();
+            worker.winnower.select_grams(tokens, &mut worker.selected);
+            part.pairs.extend(worker.selected.iter().map(|it| (it.hash, number)));
+        }
+        Ok(())
+    }
+}
+
+impl BlockPart {
+    fn push_bad(&mut self, bad: BadRow) {
+        self.documents.bytes += u64::from(bad.place.byte_length());
+        self.documents.bad.push(bad);
+    }
+}
+
+/// Appends the grams of a block whose first document has the number `base`.
+fn append_pairs(pairs: &mut Vec<(u64, u32)>, part: &[(u64, u32)], base: usize) -> Result<()> {
+    if pairs.len() + part.len() > PassageIndex::MAX_POSTINGS {
+        return Err(Error::limit_error(format!(
+            "an index of passages holds at most {} grams, which is some 110 GB of text: split the inputs",
+            PassageIndex::MAX_POSTINGS
+        )));
+    }
+    pairs.extend(part.iter().map(|&(hash, number)| (hash, number + base as u32)));
+    Ok(())
+}
+
+fn check_count(documents: usize) -> Result<()> {
+    if documents < DocId::LIMIT {
+        return Ok(());
+    }
+    let limit = DocId::LIMIT;
+    Err(Error::limit_error(format!("a run holds at most {limit} documents")))
+}

@@ -1,0 +1,299 @@
+//! The passages run: which documents share passages with which, and where.
+//!
+//! ```text
+//! read → tokens → winnowed grams → index          first reading, in blocks
+//! document → candidates → read both → passages     second reading, document by document
+//! ```
+//!
+//! The index holds the grams of the documents of `--against`, or of all documents without them. A document is
+//! searched for what it has from earlier documents, or from those of `--against`.
+//!
+//! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), some 30 bytes and the id of each
+//! document, and the texts of one pair per thread.
+
+mod corpus;
+mod search;
+mod settings;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use lookalike::DocId;
+use lookalike::passages::Winnower;
+use lookalike::text::SpannedTokens;
+use lookalike_io::error::Result;
+use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
+use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
+
+pub use settings::{
+    BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
+    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
+    parse_boilerplate_limit,
+};
+
+use super::corpus_rows::OpenInputs;
+use super::progress::{ProgressListener, RunStage};
+use super::rejected::RejectedRows;
+use super::settings::RunInputs;
+use corpus::PassageCorpus;
+use search::{DocumentFindings, DocumentSearcher, PassageRow};
+
+/// Documents that are searched before their passages are written.
+const BATCH: usize = 1024;
+
+/// Most frequent boilerplate that a summary shows.
+const EXAMPLES: usize = 3;
+
+/// Finds the passages that documents share with earlier ones, or with those of `--against`, and writes them as a
+/// table: by document and position, unless another order is set.
+///
+/// # Errors
+/// If something cannot be read or written, or if the settings contradict each other. The outputs are then
+/// unchanged.
+pub fn find_passages(
+    inputs: &RunInputs,
+    settings: &PassageRunSettings,
+    outputs: &PassageOutputs,
+    progress: &dyn ProgressListener,
+) -> Result<PassagesSummary> {
+    super::run_in_pool(settings.threads, || {
+        run_passages(inputs, settings, outputs, progress)
+    })
+}
+
+fn run_passages(
+    paths: &RunInputs,
+    settings: &PassageRunSettings,
+    outputs: &PassageOutputs,
+    progress: &dyn ProgressListener,
+) -> Result<PassagesSummary> {
+    let started = Instant::now();
+    let reading = settings.reading_settings();
+    let opened = OpenInputs::new(paths, &reading)?;
+    for output in outputs.passages.iter().chain(&outputs.rejected) {
+        check_output(output, &opened.inputs)?;
+    }
+    let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
+    let corpus = PassageCorpus::read_all(&opened, settings, &reading, &reject, progress)?;
+    match &corpus.repeated_ids {
+        Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
+        Some(repeated) => progress.repeated_ids(repeated),
+        None => {}
+    }
+    let mut writer = PassageWriter::new(&corpus, outputs, &opened)?;
+    writer.search_all(settings, progress)?;
+    let found = writer.found;
+    let table = writer.table.map(TableWriter::prepare_table).transpose()?;
+    let (rejected, bad_rows) = rejected.prepare_output()?;
+    commit_all(table.into_iter().chain(bad_rows))?;
+    Ok(PassagesSummary {
+        documents: corpus.rows.documents.len() as u64,
+        against: corpus.rows.known_count() as u64,
+        passages: found.passages,
+        pairs: found.pairs,
+        copying: found.copying,
+        copied_tokens: found.copied_tokens,
+        tokens: found.tokens,
+        boilerplate: BoilerplateSummary {
+            max_documents: corpus.max_documents,
+            grams: corpus.index.boilerplate_grams().len() as u64,
+            documents: found.with_boilerplate,
+            examples: describe_boilerplate(&corpus, settings)?,
+        },
+        longest: found.longest.into_iter().map(|(_, it)| it).collect(),
+        most_copied: found.most_copied.into_iter().map(|(_, it)| it).collect(),
+        repeated_ids: corpus.repeated_ids.as_ref().map_or(0, |it| it.documents),
+        rejected,
+        bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
+        index_bytes: corpus.index.memory_bytes() as u64,
+        seconds: started.elapsed().as_secs_f64(),
+        min_words: settings.passages.min_words(),
+        recipe: settings.recipe.name.clone(),
+        recipe_id: settings.recipe.recipe_id().to_string(),
+    })
+}
+
+/// Counts of a run, and the first passages and pairs of its rankings, each with its place among all.
+#[derive(Default)]
+struct FoundPassages {
+    passages: u64,
+    pairs: u64,
+    copying: u64,
+    copied_tokens: u64,
+    tokens: u64,
+    with_boilerplate: u64,
+    longest: Vec<(u64, DescribedPassage)>,
+    most_copied: Vec<(u64, CopiedPair)>,
+}
+
+struct PassageWriter<'a> {
+    corpus: &'a PassageCorpus<'a>,
+    table: Option<TableWriter>,
+    /// Rows that wait for the end of the search, if they are ranked.
+    ranked: Vec<PassageRow>,
+    found: FoundPassages,
+}
+
+const COLUMNS: [TableColumn<'static>; 9] = [
+    TableColumn::Text("document"),
+    TableColumn::Text("source"),
+    TableColumn::Integer("start"),
+    TableColumn::Integer("end"),
+    TableColumn::Integer("source_start"),
+    TableColumn::Integer("source_end"),
+    TableColumn::Integer("length"),
+    TableColumn::Number("similarity"),
+    TableColumn::Text("kind"),
+];
+
+impl<'a> PassageWriter<'a> {
+    fn new(
+        corpus: &'a PassageCorpus<'a>,
+        outputs: &PassageOutputs,
+        opened: &OpenInputs,
+    ) -> Result<Self> {
+        let table = outputs.passages.as_ref();
+        let table = table.map(|it| TableWriter::create_table(it, &COLUMNS, Some(&opened.inputs)));
+        Ok(Self {
+            corpus,
+            table: table.transpose()?,
+            ranked: Vec::new(),
+            found: FoundPassages::default(),
+        })
+    }
+
+    /// Searches all documents, a batch at a time on all threads, and writes their passages in order.
+    fn search_all(
+        &mut self,
+        settings: &PassageRunSettings,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
+        let documents: Vec<u32> = self.corpus.searched_documents().collect();
+        progress.begin_stage(RunStage::Decide, Some(documents.len() as u64));
+        let min_described = AtomicUsize::new(0);
+        let new_searcher = || {
+            DocumentSearcher::new(self.corpus, settings.passages, settings.offsets, &min_described)
+        };
+        for (at, batch) in documents.chunks(BATCH).enumerate() {
+            progress.advance_stage((at * BATCH) as u64);
+            let search = |searcher: &mut DocumentSearcher<'_>, &document: &u32| {
+                searcher.search_document(DocId(document))
+            };
+            let findings = batch.par_iter().map_init(new_searcher, search);
+            let findings: Vec<DocumentFindings> = findings.collect::<Result<_>>()?;
+            for finding in findings {
+                self.add_findings(finding, settings, &min_described)?;
+            }
+        }
+        rank_rows(&mut self.ranked, settings.order);
+        for row in std::mem::take(&mut self.ranked) {
+            self.write_row(&row)?;
+        }
+        Ok(())
+    }
+
+    fn add_findings(
+        &mut self,
+        findings: DocumentFindings,
+        settings: &PassageRunSettings,
+        min_described: &AtomicUsize,
+    ) -> Result<()> {
+        let found = &mut self.found;
+        let base = found.passages;
+        for (row, described) in findings.described {
+            let place = (base + row as u64, described);
+            insert_ranked(&mut found.longest, place, settings.described, |it| it.length);
+        }
+        for (at, pair) in findings.pairs.iter().enumerate() {
+            let place = (found.pairs + at as u64, pair.clone());
+            insert_ranked(&mut found.most_copied, place, settings.described, |it| it.copied);
+        }
+        if found.longest.len() == settings.described {
+            let least = found.longest.last().map_or(usize::MAX, |it| it.1.length);
+            min_described.store(least, Ordering::Relaxed);
+        }
+        found.passages += findings.rows.len() as u64;
+        found.pairs += findings.pairs.len() as u64;
+        found.copying += u64::from(!findings.rows.is_empty());
+        found.copied_tokens += findings.copied as u64;
+        found.tokens += findings.tokens as u64;
+        found.with_boilerplate += u64::from(findings.has_boilerplate);
+        match settings.order {
+            PassageOrder::Position => findings.rows.iter().try_for_each(|row| self.write_row(row)),
+            PassageOrder::Longest | PassageOrder::Copied => {
+                self.ranked.extend(findings.rows);
+                Ok(())
+            }
+        }
+    }
+
+    fn write_row(&mut self, row: &PassageRow) -> Result<()> {
+        let Some(table) = &mut self.table else {
+            return Ok(());
+        };
+        let document = self.corpus.rows.document_id(row.document)?;
+        let source = self.corpus.rows.document_id(row.source)?;
+        let number = |value: usize| TableCell::Integer(value as u64);
+        table.push_row(&[
+            TableCell::Text(&document),
+            TableCell::Text(&source),
+            number(row.place.start),
+            number(row.place.end),
+            number(row.source_place.start),
+            number(row.source_place.end),
+            number(row.length),
+            TableCell::Number(row.similarity),
+            TableCell::Text(row.kind),
+        ])
+    }
+}
+
+/// Inserts an entry into a ranking, largest first and earliest first of equal ones, and keeps the first `most`.
+fn insert_ranked<T>(
+    ranking: &mut Vec<(u64, T)>,
+    entry: (u64, T),
+    most: usize,
+    size: impl Fn(&T) -> usize,
+) {
+    let key = |it: &(u64, T)| (std::cmp::Reverse(size(&it.1)), it.0);
+    let at = ranking.partition_point(|it| key(it) < key(&entry));
+    ranking.insert(at, entry);
+    ranking.truncate(most);
+}
+
+/// Sorts rows by an order; rows of equal rank stay in the order of their positions.
+fn rank_rows(rows: &mut [PassageRow], order: PassageOrder) {
+    match order {
+        PassageOrder::Position => {}
+        PassageOrder::Longest => rows.sort_by_key(|it| std::cmp::Reverse(it.length)),
+        PassageOrder::Copied => {
+            rows.sort_by_key(|it| (std::cmp::Reverse(it.copied), it.document, it.source));
+        }
+    }
+}
+
+/// Returns the text of the most frequent boilerplate grams.
+fn describe_boilerplate(
+    corpus: &PassageCorpus<'_>,
+    settings: &PassageRunSettings,
+) -> Result<Vec<BoilerplateExample>> {
+    let mut grams = corpus.index.boilerplate_grams().to_vec();
+    grams.sort_by_key(|it| (std::cmp::Reverse(it.documents), it.first, it.hash));
+    grams.truncate(EXAMPLES);
+    let (mut parse, mut tokens) = (ParseScratch::default(), SpannedTokens::default());
+    let (mut winnower, mut selected) = (Winnower::new(settings.passages), Vec::new());
+    let mut examples = Vec::new();
+    for gram in grams {
+        let document = corpus.indexed_document(gram.first);
+        let text = corpus.reread_document(document, &mut parse, &mut tokens)?;
+        winnower.select_grams(tokens.values(), &mut selected);
+        let place = selected.iter().find(|it| it.hash == gram.hash);
+        examples.extend(place.map(|it| BoilerplateExample {
+            text: text[tokens.byte_range(it.start as usize..it.end as usize)].to_owned(),
+            documents: gram.documents,
+        }));
+    }
+    Ok(examples)
+}

@@ -1,0 +1,274 @@
+//! The second reading: every document beside the sources that its grams name.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lookalike::DocId;
+use lookalike::passages::{
+    Passage, PassageCandidate, PassageFinder, PassageSettings, PlaceIndex, SelectedGram, Winnower,
+    to_visible_characters,
+};
+use lookalike::text::SpannedTokens;
+use lookalike_io::error::Result;
+use lookalike_io::source::ParseScratch;
+
+use super::corpus::PassageCorpus;
+use super::settings::{CopiedPair, DescribedPassage, OffsetUnit};
+
+/// Characters of a text that a summary shows.
+const SHOWN_CHARACTERS: usize = 2000;
+
+/// A row of the table of passages.
+#[derive(Debug, Clone)]
+pub(super) struct PassageRow {
+    pub(super) document: DocId,
+    pub(super) source: DocId,
+    /// Positions in the document, in the unit of the run.
+    pub(super) place: Range<usize>,
+    pub(super) source_place: Range<usize>,
+    pub(super) length: usize,
+    pub(super) similarity: f64,
+    pub(super) kind: &'static str,
+    /// Words and characters of the document that lie in passages of this source.
+    pub(super) copied: usize,
+}
+
+/// What was found in one document.
+#[derive(Debug, Default)]
+pub(super) struct DocumentFindings {
+    pub(super) rows: Vec<PassageRow>,
+    pub(super) pairs: Vec<CopiedPair>,
+    /// Passages that may be among the longest of the run, each with its row.
+    pub(super) described: Vec<(usize, DescribedPassage)>,
+    pub(super) tokens: usize,
+    pub(super) copied: usize,
+    pub(super) has_boilerplate: bool,
+}
+
+/// Searches documents on one thread.
+pub(super) struct DocumentSearcher<'a> {
+    corpus: &'a PassageCorpus<'a>,
+    offsets: OffsetUnit,
+    /// Passages shorter than this are not described.
+    min_described: &'a AtomicUsize,
+    winnower: Winnower,
+    finder: PassageFinder,
+    parse: ParseScratch,
+    tokens: SpannedTokens,
+    source_tokens: SpannedTokens,
+    selected: Vec<SelectedGram>,
+    candidates: Vec<PassageCandidate>,
+}
+
+impl<'a> DocumentSearcher<'a> {
+    pub(super) fn new(
+        corpus: &'a PassageCorpus<'a>,
+        settings: PassageSettings,
+        offsets: OffsetUnit,
+        min_described: &'a AtomicUsize,
+    ) -> Self {
+        Self {
+            corpus,
+            offsets,
+            min_described,
+            winnower: Winnower::new(settings),
+            finder: PassageFinder::new(settings),
+            parse: ParseScratch::default(),
+            tokens: SpannedTokens::default(),
+            source_tokens: SpannedTokens::default(),
+            selected: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Finds the passages of a document in all of its sources.
+    pub(super) fn search_document(&mut self, document: DocId) -> Result<DocumentFindings> {
+        let corpus = self.corpus;
+        let text = corpus.reread_document(document, &mut self.parse, &mut self.tokens)?;
+        self.winnower.select_grams(self.tokens.values(), &mut self.selected);
+        let boilerplate = corpus.index.find_candidates(&self.selected, &mut self.candidates);
+        let mut findings = DocumentFindings {
+            tokens: self.tokens.len(),
+            has_boilerplate: boilerplate > 0,
+            ..DocumentFindings::default()
+        };
+        let sources = self.candidates.iter().map(|it| corpus.indexed_document(it.document));
+        let sources: Vec<DocId> = sources.filter(|&source| corpus.may_copy(document, source)).collect();
+        if sources.is_empty() {
+            return Ok(findings);
+        }
+        self.finder.set_document(self.tokens.values());
+        let places = PlaceIndex::new(&text);
+        let mut covered = CoveredTokens::default();
+        for source in sources {
+            let source_text = corpus.reread_document(source, &mut self.parse, &mut self.source_tokens)?;
+            self.finder.set_source(self.source_tokens.values());
+            let passages = self.finder.find_passages();
+            if passages.is_empty() {
+                continue;
+            }
+            passages.iter().for_each(|it| covered.add_range(it.document.clone()));
+            let source_places = PlaceIndex::new(&source_text);
+            let sides = [
+                TextSide::new(document, &text, &self.tokens, &places),
+                TextSide::new(source, &source_text, &self.source_tokens, &source_places),
+            ];
+            self.add_pair(sides, &passages, &mut findings)?;
+        }
+        findings.copied = covered.count_tokens();
+        Ok(findings)
+    }
+
+    /// Adds the passages of one document and one source.
+    fn add_pair(
+        &self,
+        [document, source]: [TextSide<'_>; 2],
+        passages: &[Passage],
+        findings: &mut DocumentFindings,
+    ) -> Result<()> {
+        let pair = self.describe_pair(&document, &source, passages)?;
+        for passage in passages {
+            let bytes = document.byte_range(&passage.document);
+            let source_bytes = source.byte_range(&passage.source);
+            let row = PassageRow {
+                document: document.id,
+                source: source.id,
+                place: document.offsets(&bytes, self.offsets),
+                source_place: source.offsets(&source_bytes, self.offsets),
+                length: passage.document.len(),
+                similarity: round_similarity(passage.similarity()),
+                kind: passage.kind.kind_name(),
+                copied: pair.copied,
+            };
+            if row.length >= self.min_described.load(Ordering::Relaxed) {
+                let described = DescribedPassage {
+                    document: pair.document.clone(),
+                    source: pair.source.clone(),
+                    line: document.places.line_number(document.text, bytes.start),
+                    source_line: source.places.line_number(source.text, source_bytes.start),
+                    length: row.length,
+                    similarity: row.similarity,
+                    kind: row.kind,
+                    text: cut_text(&document.text[bytes]),
+                    source_text: cut_text(&source.text[source_bytes]),
+                };
+                findings.described.push((findings.rows.len(), described));
+            }
+            findings.rows.push(row);
+        }
+        findings.pairs.push(pair);
+        Ok(())
+    }
+
+    fn describe_pair(
+        &self,
+        document: &TextSide<'_>,
+        source: &TextSide<'_>,
+        passages: &[Passage],
+    ) -> Result<CopiedPair> {
+        let (mut copied, mut of_source) = (CoveredTokens::default(), CoveredTokens::default());
+        for passage in passages {
+            copied.add_range(passage.document.clone());
+            of_source.add_range(passage.source.clone());
+        }
+        let copied = copied.count_tokens();
+        let share = |part: usize, side: &TextSide<'_>| {
+            round_similarity(part as f64 / side.tokens.len().max(1) as f64)
+        };
+        Ok(CopiedPair {
+            document: self.corpus.rows.document_id(document.id)?.into_owned(),
+            source: self.corpus.rows.document_id(source.id)?.into_owned(),
+            passages: passages.len() as u64,
+            copied,
+            share: share(copied, document),
+            source_share: share(of_source.count_tokens(), source),
+            longest: passages.iter().map(|it| it.document.len()).max().unwrap_or(0),
+        })
+    }
+}
+
+/// Rounds to four digits, as tables show a similarity that is not compared with a threshold.
+fn round_similarity(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+/// One text of a pair, and how places in it are counted.
+struct TextSide<'t> {
+    id: DocId,
+    text: &'t str,
+    tokens: &'t SpannedTokens,
+    places: &'t PlaceIndex,
+}
+
+impl<'t> TextSide<'t> {
+    fn new(id: DocId, text: &'t str, tokens: &'t SpannedTokens, places: &'t PlaceIndex) -> Self {
+        Self {
+            id,
+            text,
+            tokens,
+            places,
+        }
+    }
+
+    fn byte_range(&self, tokens: &Range<usize>) -> Range<usize> {
+        to_visible_characters(self.text, self.tokens.byte_range(tokens.clone()))
+    }
+
+    fn offsets(&self, bytes: &Range<usize>, unit: OffsetUnit) -> Range<usize> {
+        let count = |byte| self.places.count_characters(self.text, byte);
+        match unit {
+            OffsetUnit::Bytes => bytes.clone(),
+            OffsetUnit::Characters => count(bytes.start)..count(bytes.end),
+        }
+    }
+}
+
+/// Returns the beginning of a text that a summary shows.
+fn cut_text(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..to_visible_characters(text, 0..end).end]),
+    }
+}
+
+/// Ranges of tokens that may overlap.
+#[derive(Default)]
+struct CoveredTokens(Vec<Range<usize>>);
+
+impl CoveredTokens {
+    fn add_range(&mut self, range: Range<usize>) {
+        self.0.push(range);
+    }
+
+    /// Returns the number of tokens in at least one range.
+    fn count_tokens(mut self) -> usize {
+        self.0.sort_unstable_by_key(|it| it.start);
+        let (mut count, mut end) = (0, 0);
+        for range in self.0 {
+            count += range.end.saturating_sub(range.start.max(end));
+            end = end.max(range.end);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_ranges_count_once() {
+        let mut covered = CoveredTokens::default();
+        for range in [5..9, 0..3, 2..4, 6..7, 20..20] {
+            covered.add_range(range);
+        }
+        assert_eq!(covered.count_tokens(), 8);
+    }
+
+    #[test]
+    fn long_texts_are_cut_at_whole_characters() {
+        assert_eq!(cut_text("船"), "船");
+        let cut = cut_text(&"e\u{301}".repeat(1500));
+        assert_eq!(cut, "e\u{301}".repeat(1000) + "…");
+    }
+}

@@ -1,0 +1,335 @@
+//! `lookalike passages`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use lookalike::passages::PassageSettings;
+use lookalike_batch::match_options::OptionSpelling;
+use lookalike_batch::run::{
+    self, BoilerplateLimit, DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs,
+    PassageRunSettings, PassagesSummary, RunInputs, parse_boilerplate_limit,
+};
+use lookalike_batch::text_diff::diff_passages;
+use lookalike_batch::units::parse_duration;
+
+use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
+use super::shared::outputs::{RejectedArgs, TableOutputs, output_file};
+use super::shared::recipes::{RecipeChangeArgs, load_recipe};
+use super::shared::running::{RowsRun, RunningArgs, thread_count};
+use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
+use crate::CommandOutcome;
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use crate::text_diff::mark_passages;
+
+/// Find copied passages: which document took what from where
+///
+/// Writes a table with the columns document, source, start, end, source_start, source_end, length, similarity and
+/// kind (verbatim, edited or reordered). The source is the earlier document, or the one of --against. Positions
+/// count characters from 0; the length counts words, and characters of scripts without spaces. Every equal run of
+/// at least --min-length that is not boilerplate is found; case, punctuation, width and Chinese script do not
+/// count. A file of plain text is one document.
+#[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
+#[command(mut_arg("document_per_file", |it| it.hide(true)))]
+#[command(after_help = "\
+Examples:
+  lookalike passages essay.txt --against sources/ --show
+  lookalike passages articles.jsonl -o passages.tsv --time published
+  lookalike passages chapters/ --order longest --min-length 20 -o passages.parquet")]
+pub(crate) struct PassagesArgs {
+    /// Documents: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Possible sources: finds only what documents of IN share with these. Give them after IN, or before
+    /// another option
+    #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// Read each line of plain text as a document
+    #[arg(long, help_heading = "Input", conflicts_with = "document_per_file")]
+    pub(crate) document_per_line: bool,
+
+    /// Table of passages (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it and --show, TSV on
+    /// standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Print the N longest passages with both texts and their differences marked
+    ///
+    /// Default: 10.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10",
+        value_parser = clap::value_parser!(u32).range(1..=100_000),
+        help_heading = "Output"
+    )]
+    pub(crate) show: Option<u32>,
+
+    /// Unit of the positions in the table
+    #[arg(long, value_enum, default_value_t = OffsetsArg::Characters, help_heading = "Output")]
+    pub(crate) offsets: OffsetsArg,
+
+    /// Order of the table
+    #[arg(long, value_enum, default_value_t = OrderArg::Position, help_heading = "Output")]
+    pub(crate) order: OrderArg,
+
+    #[command(flatten)]
+    pub(crate) bad_rows: RejectedArgs,
+
+    /// Shortest passage in words; a word counts as two characters of a script without spaces
+    #[arg(long, value_name = "WORDS", default_value_t = 12, help_heading = "Passages")]
+    pub(crate) min_length: u32,
+
+    /// In how many documents a run of five words (ten characters) may be before it is boilerplate, which leads to
+    /// no passage: a number, a percentage, or none for no limit
+    ///
+    /// Default: 20 documents, or 0.1% of them if that is more; with --against, of those documents.
+    #[arg(
+        long,
+        value_name = "N|PERCENT|none",
+        value_parser = parse_boilerplate_limit,
+        allow_hyphen_values = true,
+        help_heading = "Passages"
+    )]
+    pub(crate) max_documents: Option<BoilerplateLimit>,
+
+    /// Field with the time of a document: seconds since 1970 or an ISO 8601 date or date and time. The source of
+    /// a passage is then the document with the earlier time, not the one that is read first
+    #[arg(long, value_name = "FIELD", help_heading = "Passages")]
+    pub(crate) time: Option<String>,
+
+    /// Maximum time between two documents that are compared: a number with the unit s, m, h, d or w; needs --time
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = parse_duration,
+        allow_hyphen_values = true,
+        requires = "time",
+        help_heading = "Passages"
+    )]
+    pub(crate) window: Option<f64>,
+
+    /// Compare only documents with equal values of this field
+    #[arg(long, value_name = "FIELD", help_heading = "Passages")]
+    pub(crate) within: Option<String>,
+
+    /// Recipe whose normalisation says which tokens are equal: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Recipe"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: RecipeChangeArgs,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+
+    #[command(flatten)]
+    pub(crate) running: RunningArgs,
+}
+
+/// A unit of positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OffsetsArg {
+    /// Characters (code points)
+    Characters,
+    /// Bytes of UTF-8
+    Bytes,
+}
+
+/// An order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderArg {
+    /// By document, by source and by position
+    Position,
+    /// The longest passages first
+    Longest,
+    /// First the document that has most text of one source
+    Copied,
+}
+
+/// Passages and pairs of documents in a summary if none are shown.
+const DESCRIBED: usize = 5;
+
+pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
+    let settings = passage_settings(args)?;
+    let outputs = passage_outputs(args)?;
+    let targets = [&outputs.passages, &outputs.rejected];
+    let files = targets.into_iter().flatten().filter_map(output_file);
+    let run = RowsRun::new(&args.running, files, outputs.rejected.is_some());
+    let inputs = RunInputs {
+        documents: args.inputs.clone().into(),
+        against: args.against.clone().into(),
+    };
+    let done =
+        run.watch_work(|reporter| run::find_passages(&inputs, &settings, &outputs, reporter))?;
+    if args.show.is_some() && !args.running.json {
+        run.printer.write_data(&show_passages(&done, &run.printer))?;
+    }
+    run.finish_run(&done, done.rejected, || {
+        describe_passages(&done, args, &run.printer)
+    })
+}
+
+fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
+    refuse_features(&args.reading)?;
+    let mut read = read_options(&args.reading)?;
+    read.text_documents = !args.document_per_line;
+    Ok(PassageRunSettings {
+        recipe: load_recipe(&args.recipe, &args.changes)?,
+        passages: PassageSettings::new(args.min_length)?,
+        max_documents: args.max_documents.unwrap_or_default(),
+        read,
+        time: args.time.clone(),
+        window: args.window,
+        within: args.within.clone(),
+        offsets: match args.offsets {
+            OffsetsArg::Characters => OffsetUnit::Characters,
+            OffsetsArg::Bytes => OffsetUnit::Bytes,
+        },
+        order: match args.order {
+            OrderArg::Position => PassageOrder::Position,
+            OrderArg::Longest => PassageOrder::Longest,
+            OrderArg::Copied => PassageOrder::Copied,
+        },
+        described: args.show.map_or(DESCRIBED, |shown| shown as usize),
+        threads: thread_count(args.running.threads),
+        strict: args.running.strict,
+        spelling: OptionSpelling::Options,
+    })
+}
+
+/// Returns the outputs. The table goes to standard output unless the passages are shown there.
+fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
+    let recipe = Some(&*args.recipe);
+    let shows = args.show.is_some();
+    if shows && args.output.as_deref().is_some_and(super::shared::outputs::is_standard) {
+        bail!("--show prints on standard output: write the table to a file (-o FILE), or leave one of them out");
+    }
+    let quiet_json = args.running.json && args.output.is_none() && shows;
+    let place = match (&args.output, shows) {
+        (None, true) => None,
+        (place, _) => Some(place.as_deref()),
+    };
+    let table = match place {
+        None => None,
+        Some(place) => {
+            let outputs = TableOutputs::new(("passages", place), &args.bad_rows, args.running.json, recipe)?;
+            Some(outputs.table)
+        }
+    };
+    if table.is_none() && !quiet_json {
+        let named: Vec<_> = args.bad_rows.rejected.iter().map(|it| ("rejected rows", &**it)).collect();
+        super::shared::outputs::check_separate_outputs(&named, recipe)?;
+    }
+    Ok(PassageOutputs {
+        passages: table,
+        rejected: args.bad_rows.target(),
+    })
+}
+
+/// Returns the longest passages with their texts.
+fn show_passages(done: &PassagesSummary, printer: &OutputPrinter) -> String {
+    let mut text = String::new();
+    for (number, passage) in (1..).zip(&done.longest) {
+        push_passage(&mut text, number, passage, printer);
+    }
+    text
+}
+
+fn push_passage(text: &mut String, number: usize, passage: &DescribedPassage, printer: &OutputPrinter) {
+    let heading = format!(
+        "{number}. {}, line {}, from {}, line {}: {}, {}, similarity {}",
+        escape_control(&passage.document),
+        passage.line,
+        escape_control(&passage.source),
+        passage.source_line,
+        format_plural(passage.length as u64, "word", "words"),
+        passage.kind,
+        passage.similarity,
+    );
+    let _ = writeln!(text, "{}", printer.paint_for_output(TextTone::Heading, &heading));
+    let shown = match passage.kind {
+        "reordered" => format!(
+            "document: {}\nsource:   {}",
+            escape_control(&passage.text),
+            escape_control(&passage.source_text)
+        ),
+        _ => mark_passages(&diff_passages(&passage.source_text, &passage.text), true, printer),
+    };
+    for line in shown.lines() {
+        let _ = writeln!(text, "   {line}");
+    }
+    text.push('\n');
+}
+
+/// Returns the summary for people.
+fn describe_passages(done: &PassagesSummary, args: &PassagesArgs, printer: &OutputPrinter) -> String {
+    let mut text = SummaryText::from_speed(done.documents + done.against, done.bytes, done.seconds);
+    if done.passages == 0 {
+        let least = format_plural(done.min_words.into(), "word", "words");
+        text.add_line("passages", format_args!("none of at least {least}; --min-length finds shorter ones"));
+    } else {
+        text.add_line(
+            "passages",
+            format_args!(
+                "{} in {}, from {}",
+                format_count(done.passages),
+                format_plural(done.copying, "document", "documents"),
+                format_plural(done.pairs, "pair of a document and a source", "pairs of a document and a source"),
+            ),
+        );
+        let share = 100.0 * done.copied_tokens as f64 / done.tokens.max(1) as f64;
+        text.add_line("copied text", format_args!("{share:.1} % of the words of all documents"));
+    }
+    add_boilerplate(&mut text, done);
+    if !done.most_copied.is_empty() {
+        text.add_heading(printer, TextTone::Heading, "Most copied text");
+        for pair in &done.most_copied {
+            let (document, source) = (escape_control(&pair.document), escape_control(&pair.source));
+            text.add_text(format_args!(
+                "  {document} from {source}: {} in {}, {:.0} % of the document and {:.0} % of the source",
+                format_plural(pair.copied as u64, "word", "words"),
+                format_plural(pair.passages, "passage", "passages"),
+                100.0 * pair.share,
+                100.0 * pair.source_share
+            ));
+        }
+    }
+    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    text.add_line("recipe", format_recipe(&done.recipe, &done.recipe_id));
+    text.add_output(args.output.as_deref());
+    text.into_text()
+}
+
+fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {
+    let Some(most) = done.boilerplate.max_documents.filter(|_| done.boilerplate.grams > 0) else {
+        return;
+    };
+    text.add_line(
+        "boilerplate",
+        format_args!(
+            "{} in more than {} led to no passage; --max-documents none lifts the limit",
+            format_plural(done.boilerplate.grams, "run of words", "runs of words"),
+            format_plural(most.into(), "document", "documents"),
+        ),
+    );
+    for example in &done.boilerplate.examples {
+        let shown: String = example.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.add_text(format_args!(
+            "                   in {}: {}",
+            format_count(example.documents.into()),
+            escape_control(&shown)
+        ));
+    }
+}
