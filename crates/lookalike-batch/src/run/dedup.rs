@@ -17,8 +17,8 @@ use lookalike_io::sink::{
 use lookalike_io::source::RowPlace;
 
 use super::audit::{AuditReport, ReportedPairs};
-use super::progress::{ProgressListener, RunStage};
 use super::corpus_rows::OpenInputs;
+use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};

@@ -18,8 +18,8 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::InputBlock;
 use serde::Serialize;
 
-use super::progress::{ProgressListener, RunStage};
 use super::corpus_rows::OpenInputs;
+use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::ReadCorpus;
 use super::settings::{RunInputs, RunSettings};
 

@@ -9,8 +9,8 @@ use lookalike_io::error::{ErrorKind, Result};
 use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 
 use super::audit::ReportedPairs;
-use super::progress::{ProgressListener, RunStage};
 use super::corpus_rows::OpenInputs;
+use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::settings::{PairsOutputs, RunInputs, RunSettings};

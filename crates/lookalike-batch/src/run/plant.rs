@@ -23,9 +23,9 @@ use lookalike_io::source::{InputFormat, InputSet, ParseScratch, ReadOptions, for
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::corpus_rows::OpenInputs;
 use super::length_classes::{self, length_class};
 use super::progress::{ProgressListener, RunStage};
-use super::corpus_rows::OpenInputs;
 use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::settings::{RunInputs, RunSettings};

@@ -83,7 +83,12 @@ pub(crate) struct PassagesArgs {
     pub(crate) bad_rows: RejectedArgs,
 
     /// Shortest passage in words; a word counts as two characters of a script without spaces
-    #[arg(long, value_name = "WORDS", default_value_t = 12, help_heading = "Passages")]
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value_t = 12,
+        help_heading = "Passages"
+    )]
     pub(crate) min_length: u32,
 
     /// In how many documents a run of five words (ten characters) may be before it is boilerplate, which leads to
@@ -174,7 +179,8 @@ pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
     let done =
         run.watch_work(|reporter| run::find_passages(&inputs, &settings, &outputs, reporter))?;
     if args.show.is_some() && !args.running.json {
-        run.printer.write_data(&show_passages(&done, &run.printer))?;
+        run.printer
+            .write_data(&show_passages(&done, &run.printer))?;
     }
     run.finish_run(&done, done.rejected, || {
         describe_passages(&done, args, &run.printer)
@@ -213,8 +219,15 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
 fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
     let recipe = Some(&*args.recipe);
     let shows = args.show.is_some();
-    if shows && args.output.as_deref().is_some_and(super::shared::outputs::is_standard) {
-        bail!("--show prints on standard output: write the table to a file (-o FILE), or leave one of them out");
+    if shows
+        && args
+            .output
+            .as_deref()
+            .is_some_and(super::shared::outputs::is_standard)
+    {
+        bail!(
+            "--show prints on standard output: write the table to a file (-o FILE), or leave one of them out"
+        );
     }
     let quiet_json = args.running.json && args.output.is_none() && shows;
     let place = match (&args.output, shows) {
@@ -224,12 +237,22 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
     let table = match place {
         None => None,
         Some(place) => {
-            let outputs = TableOutputs::new(("passages", place), &args.bad_rows, args.running.json, recipe)?;
+            let outputs = TableOutputs::new(
+                ("passages", place),
+                &args.bad_rows,
+                args.running.json,
+                recipe,
+            )?;
             Some(outputs.table)
         }
     };
     if table.is_none() && !quiet_json {
-        let named: Vec<_> = args.bad_rows.rejected.iter().map(|it| ("rejected rows", &**it)).collect();
+        let named: Vec<_> = args
+            .bad_rows
+            .rejected
+            .iter()
+            .map(|it| ("rejected rows", &**it))
+            .collect();
         super::shared::outputs::check_separate_outputs(&named, recipe)?;
     }
     Ok(PassageOutputs {
@@ -247,7 +270,12 @@ fn show_passages(done: &PassagesSummary, printer: &OutputPrinter) -> String {
     text
 }
 
-fn push_passage(text: &mut String, number: usize, passage: &DescribedPassage, printer: &OutputPrinter) {
+fn push_passage(
+    text: &mut String,
+    number: usize,
+    passage: &DescribedPassage,
+    printer: &OutputPrinter,
+) {
     let heading = format!(
         "{number}. {}, line {}, from {}, line {}: {}, {}, similarity {}",
         escape_control(&passage.document),
@@ -258,14 +286,22 @@ fn push_passage(text: &mut String, number: usize, passage: &DescribedPassage, pr
         passage.kind,
         passage.similarity,
     );
-    let _ = writeln!(text, "{}", printer.paint_for_output(TextTone::Heading, &heading));
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
     let shown = match passage.kind {
         "reordered" => format!(
             "document: {}\nsource:   {}",
             escape_control(&passage.text),
             escape_control(&passage.source_text)
         ),
-        _ => mark_passages(&diff_passages(&passage.source_text, &passage.text), true, printer),
+        _ => mark_passages(
+            &diff_passages(&passage.source_text, &passage.text),
+            true,
+            printer,
+        ),
     };
     for line in shown.lines() {
         let _ = writeln!(text, "   {line}");
@@ -274,11 +310,18 @@ fn push_passage(text: &mut String, number: usize, passage: &DescribedPassage, pr
 }
 
 /// Returns the summary for people.
-fn describe_passages(done: &PassagesSummary, args: &PassagesArgs, printer: &OutputPrinter) -> String {
+fn describe_passages(
+    done: &PassagesSummary,
+    args: &PassagesArgs,
+    printer: &OutputPrinter,
+) -> String {
     let mut text = SummaryText::from_speed(done.documents + done.against, done.bytes, done.seconds);
     if done.passages == 0 {
         let least = format_plural(done.min_words.into(), "word", "words");
-        text.add_line("passages", format_args!("none of at least {least}; --min-length finds shorter ones"));
+        text.add_line(
+            "passages",
+            format_args!("none of at least {least}; --min-length finds shorter ones"),
+        );
     } else {
         text.add_line(
             "passages",
@@ -286,11 +329,18 @@ fn describe_passages(done: &PassagesSummary, args: &PassagesArgs, printer: &Outp
                 "{} in {}, from {}",
                 format_count(done.passages),
                 format_plural(done.copying, "document", "documents"),
-                format_plural(done.pairs, "pair of a document and a source", "pairs of a document and a source"),
+                format_plural(
+                    done.pairs,
+                    "pair of a document and a source",
+                    "pairs of a document and a source"
+                ),
             ),
         );
         let share = 100.0 * done.copied_tokens as f64 / done.tokens.max(1) as f64;
-        text.add_line("copied text", format_args!("{share:.1} % of the words of all documents"));
+        text.add_line(
+            "copied text",
+            format_args!("{share:.1} % of the words of all documents"),
+        );
     }
     add_boilerplate(&mut text, done);
     if !done.most_copied.is_empty() {
@@ -313,7 +363,11 @@ fn describe_passages(done: &PassagesSummary, args: &PassagesArgs, printer: &Outp
 }
 
 fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {
-    let Some(most) = done.boilerplate.max_documents.filter(|_| done.boilerplate.grams > 0) else {
+    let Some(most) = done
+        .boilerplate
+        .max_documents
+        .filter(|_| done.boilerplate.grams > 0)
+    else {
         return;
     };
     text.add_line(
@@ -325,7 +379,11 @@ fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {
         ),
     );
     for example in &done.boilerplate.examples {
-        let shown: String = example.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = example
+            .text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         text.add_text(format_args!(
             "                   in {}: {}",
             format_count(example.documents.into()),

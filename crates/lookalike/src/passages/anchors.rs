@@ -77,7 +77,10 @@ struct GramEntry {
 impl GramTable {
     /// Fills the table with the grams of a source.
     pub(super) fn fill_table(&mut self, grams: &GramList) {
-        let bits = (2 * grams.hashes.len()).next_power_of_two().trailing_zeros().max(1);
+        let bits = (2 * grams.hashes.len())
+            .next_power_of_two()
+            .trailing_zeros()
+            .max(1);
         self.shift = 64 - bits;
         self.heads.clear();
         self.heads.resize(1 << bits, NONE);
@@ -160,17 +163,25 @@ pub(super) fn find_anchors(
             continue;
         };
         let end = anchor.document_end();
-        push_anchor(anchors, extend_backwards(source.tokens, document.tokens, anchor, anchors.last()));
+        push_anchor(
+            anchors,
+            extend_backwards(source.tokens, document.tokens, anchor, anchors.last()),
+        );
         // The first gram that ends behind the anchor.
         at += 1;
-        while document.grams.ends.get(at).is_some_and(|&it| it as usize <= end) {
+        while document
+            .grams
+            .ends
+            .get(at)
+            .is_some_and(|&it| it as usize <= end)
+        {
             at += 1;
         }
     }
 }
 
-/// Returns the longest run of equal tokens that begins with the gram at `at`; of several, the one nearest to the
-/// diagonal of the anchor before it, and of these the first.
+/// Returns the longest run of equal tokens that begins with the gram at `at`; of several, the one that continues the
+/// anchor before it, or else the first in the source.
 fn find_longest(
     source: GramText<'_>,
     table: &GramTable,
@@ -179,25 +190,30 @@ fn find_longest(
     before: Option<&Anchor>,
 ) -> Option<Anchor> {
     let gram_length = document.grams.ends[at] as usize - at;
+    let tokens = &document.tokens[at..];
     let continued = before.and_then(|it| (it.source + at).checked_sub(it.document));
-    let continued = continued.filter(|&place| place + gram_length <= source.tokens.len());
-    let distance = |place: usize| continued.map_or(0, |expected| place.abs_diff(expected));
-    let mut best: Option<Anchor> = None;
-    for place in table.places(source.grams, document.grams.hashes[at]).chain(continued) {
-        let length = count_equal(&source.tokens[place..], &document.tokens[at..]);
-        let is_better = |best: &Anchor| {
-            length > best.length
-                || length == best.length && distance(place) < distance(best.source)
-        };
-        if length >= gram_length && best.as_ref().is_none_or(is_better) {
-            best = Some(Anchor {
-                document: at,
-                source: place,
-                length,
-            });
+    let continued = continued.filter(|&place| place < source.tokens.len());
+    // Length and place of the best run so far.
+    let mut best = (gram_length - 1, None);
+    for place in continued
+        .into_iter()
+        .chain(table.places(source.grams, document.grams.hashes[at]))
+    {
+        let run = &source.tokens[place..];
+        // A longer run has this token, too, and most places do not.
+        if run.get(best.0) != tokens.get(best.0) || run.len() <= best.0 {
+            continue;
+        }
+        let length = count_equal(run, tokens);
+        if length > best.0 {
+            best = (length, Some(place));
         }
     }
-    best
+    best.1.map(|place| Anchor {
+        document: at,
+        source: place,
+        length: best.0,
+    })
 }
 
 /// Returns the number of equal tokens at the starts of both.
@@ -214,7 +230,10 @@ fn extend_backwards(
 ) -> Anchor {
     let least = before.map_or(0, |it| it.document_end().saturating_sub(MAX_OVERLAP));
     let room = (anchor.document.saturating_sub(least)).min(anchor.source);
-    let heads = source[..anchor.source].iter().rev().zip(document[..anchor.document].iter().rev());
+    let heads = source[..anchor.source]
+        .iter()
+        .rev()
+        .zip(document[..anchor.document].iter().rev());
     let equal = heads.take(room).take_while(|(a, b)| a == b).count();
     Anchor {
         document: anchor.document - equal,
@@ -225,7 +244,10 @@ fn extend_backwards(
 
 /// Adds an anchor and removes those before it that it contains.
 fn push_anchor(anchors: &mut Vec<Anchor>, anchor: Anchor) {
-    while anchors.last().is_some_and(|it| it.document >= anchor.document) {
+    while anchors
+        .last()
+        .is_some_and(|it| it.document >= anchor.document)
+    {
         anchors.pop();
     }
     anchors.push(anchor);

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::anchors::{Anchor, trim_overlap};
 use super::grams::token_width;
+use super::{Passage, PassageKind};
 use crate::similarity::indel_distance;
 
 /// Number of anchors before an anchor among which its predecessor in a chain is looked for.
@@ -119,7 +120,6 @@ impl PieceFinder<'_> {
             self.append_pieces(chain, &mut pieces);
         }
         pieces.sort_by_key(|it| (it.document.start, it.source.start));
-        self.extend_pieces(&mut pieces);
         pieces
     }
 
@@ -199,31 +199,28 @@ impl PieceFinder<'_> {
         (is_small || similarity >= MIN_GAP_SIMILARITY).then_some(shared)
     }
 
-    /// Extends every piece across edits at both ends, but not into the pieces beside it.
-    fn extend_pieces(&self, pieces: &mut [CopiedPiece]) {
-        for at in 0..pieces.len() {
-            let before = match at {
-                0 => 0,
-                _ => pieces[at - 1].document.end.min(pieces[at].document.start),
-            };
-            let after = pieces.get(at + 1).map_or(self.document.tokens.len(), |it| it.document.start);
-            let piece = &mut pieces[at];
-            let after = after.max(piece.document.end);
-            let heads = [
-                &self.document.tokens[before..piece.document.start],
-                &self.source.tokens[..piece.source.start],
-            ]
-            .map(|tokens| tokens.iter().rev().take(MAX_EXTENSION).copied());
-            let head = extend_end(heads);
-            let tails = [
-                &self.document.tokens[piece.document.end..after],
-                &self.source.tokens[piece.source.end..],
-            ]
-            .map(|tokens| tokens.iter().take(MAX_EXTENSION).copied());
-            let tail = extend_end(tails);
-            piece.document = piece.document.start - head.document..piece.document.end + tail.document;
-            piece.source = piece.source.start - head.source..piece.source.end + tail.source;
-            piece.matched += head.matched + tail.matched;
+    /// Extends a passage across edits at both ends, within some tokens of the document.
+    pub(super) fn extend_passage(&self, passage: &mut Passage, within: Range<usize>) {
+        let last = |tokens: &[u64]| -> Vec<u64> {
+            tokens.iter().rev().take(MAX_EXTENSION).copied().collect()
+        };
+        let first =
+            |tokens: &[u64]| -> Vec<u64> { tokens.iter().take(MAX_EXTENSION).copied().collect() };
+        let [document, source] = [self.document.tokens, self.source.tokens];
+        let (start, end) = (passage.document.start, passage.document.end);
+        let head = extend_end(
+            &last(&document[within.start.min(start)..start]),
+            &last(&source[..passage.source.start]),
+        );
+        let tail = extend_end(
+            &first(&document[end..within.end.max(end)]),
+            &first(&source[passage.source.end..]),
+        );
+        if head.matched + tail.matched > 0 {
+            passage.document = start - head.document..end + tail.document;
+            passage.source = passage.source.start - head.source..passage.source.end + tail.source;
+            passage.matched += head.matched + tail.matched;
+            passage.kind = passage.kind.max(PassageKind::Edited);
         }
     }
 }
@@ -267,22 +264,26 @@ struct EndExtension {
 
 /// Returns the extension in which equal tokens outweigh changed ones most; nothing if none does. Of several, it
 /// is the shortest.
-fn extend_end<T: Iterator<Item = u64>>([document, source]: [T; 2]) -> EndExtension {
-    let source: Vec<u64> = source.collect();
+fn extend_end(document: &[u64], source: &[u64]) -> EndExtension {
     if source.is_empty() {
         return EndExtension::default();
     }
     // Scores and numbers of equal tokens of the alignments with the first n tokens of the source.
-    let mut row: [(i32, usize); MAX_EXTENSION + 1] = std::array::from_fn(|n| (-CHANGE_COST * n as i32, 0));
+    let mut row: [(i32, usize); MAX_EXTENSION + 1] =
+        std::array::from_fn(|n| (-CHANGE_COST * n as i32, 0));
     let mut best = (0, EndExtension::default());
-    for (read, token) in document.enumerate() {
+    for (read, token) in document.iter().enumerate() {
         let mut diagonal = row[0];
         row[0].0 -= CHANGE_COST;
         for (n, &other) in source.iter().enumerate() {
             let above = row[n + 1];
             let (aligned, equal) = diagonal;
             let change = (aligned - CHANGE_COST, equal);
-            let aligned = if token == other { (aligned + 1, equal + 1) } else { change };
+            let aligned = if token == other {
+                (aligned + 1, equal + 1)
+            } else {
+                change
+            };
             let skipped = above.max(row[n]);
             let cell = aligned.max((skipped.0 - CHANGE_COST, skipped.1));
             (diagonal, row[n + 1]) = (above, cell);
@@ -353,7 +354,7 @@ mod tests {
                 }
                 table[a.len()][b.len()]
             };
-            let found = extend_end([a.iter().copied(), b.iter().copied()]);
+            let found = extend_end(&a, &b);
             let reached = score(&a[..found.document], &b[..found.source]);
             for i in 0..=a.len() {
                 for j in 0..=b.len() {

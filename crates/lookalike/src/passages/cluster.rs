@@ -97,7 +97,9 @@ fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiec
     };
     let matched = match kind {
         PassageKind::Verbatim => of_document.len(),
-        _ => count_matched(pieces).min(of_document.len()).min(of_source.len()),
+        _ => count_matched(pieces)
+            .min(of_document.len())
+            .min(of_source.len()),
     };
     Passage {
         document: of_document,

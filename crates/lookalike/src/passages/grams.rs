@@ -104,8 +104,15 @@ pub(super) fn visit_winnowed(
         if total < run_width {
             break;
         }
-        while grams.ends.get(next).is_some_and(|&end| end as usize <= run_end) {
-            while smallest.back().is_some_and(|&it| grams.hashes[it] >= grams.hashes[next]) {
+        while grams
+            .ends
+            .get(next)
+            .is_some_and(|&end| end as usize <= run_end)
+        {
+            while smallest
+                .back()
+                .is_some_and(|&it| grams.hashes[it] >= grams.hashes[next])
+            {
                 smallest.pop_back();
             }
             smallest.push_back(next);
@@ -190,7 +197,9 @@ mod tests {
     #[test]
     fn few_grams_are_selected() {
         for (token, share) in [(1u64 << 40, 2.0 / 9.0), (0, 2.0 / 16.0)] {
-            let values: Vec<u64> = (0..100_000).map(|at| token + mix_bits(at) % 60_000).collect();
+            let values: Vec<u64> = (0..100_000)
+                .map(|at| token + mix_bits(at) % 60_000)
+                .collect();
             let mut grams = GramList::default();
             grams.fill_grams(&values, 10);
             let mut selected = 0;

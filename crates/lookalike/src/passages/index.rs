@@ -111,7 +111,10 @@ impl PassageIndex {
     /// # Panics
     /// If there are more than [`MAX_POSTINGS`](Self::MAX_POSTINGS) pairs.
     pub fn from_pairs(mut pairs: Vec<(u64, u32)>, max_documents: Option<u32>) -> Self {
-        assert!(pairs.len() <= Self::MAX_POSTINGS, "the caller checks the number of postings");
+        assert!(
+            pairs.len() <= Self::MAX_POSTINGS,
+            "the caller checks the number of postings"
+        );
         pairs.par_sort_unstable();
         let boilerplate = take_boilerplate(&mut pairs, max_documents);
         let entries = (pairs.len() / POSTINGS_PER_ENTRY).next_power_of_two();
@@ -125,9 +128,8 @@ impl PassageIndex {
         }
         // Within an entry the pairs ascend by their lower bits, too, once they are sorted again.
         for entry in directory.windows(2) {
-            pairs[entry[0] as usize..entry[1] as usize].sort_unstable_by_key(|&(hash, document)| {
-                (hash as u32, document)
-            });
+            pairs[entry[0] as usize..entry[1] as usize]
+                .sort_unstable_by_key(|&(hash, document)| (hash as u32, document));
         }
         Self {
             directory,
@@ -180,12 +182,15 @@ impl PassageIndex {
 
     /// Returns `true` if a gram is in more documents than the limit.
     pub fn is_boilerplate(&self, hash: u64) -> bool {
-        self.boilerplate.binary_search_by_key(&hash, |it| it.hash).is_ok()
+        self.boilerplate
+            .binary_search_by_key(&hash, |it| it.hash)
+            .is_ok()
     }
 
     fn documents_with(&self, hash: u64) -> &[u32] {
         let entry = (hash >> self.shift) as usize;
-        let [from, to] = [entry, entry + 1].map(|it| self.directory.get(it).map_or(0, |&it| it as usize));
+        let [from, to] =
+            [entry, entry + 1].map(|it| self.directory.get(it).map_or(0, |&it| it as usize));
         let keys = &self.keys[from..to];
         let key = hash as u32;
         let start = keys.partition_point(|&it| it < key);
@@ -294,6 +299,9 @@ mod tests {
         let index = PassageIndex::from_pairs(pairs(100), None);
         assert_eq!(index.posting_count(), 100);
         let mut candidates = Vec::new();
-        assert_eq!(PassageIndex::default().find_candidates(&[gram(1)], &mut candidates), 0);
+        assert_eq!(
+            PassageIndex::default().find_candidates(&[gram(1)], &mut candidates),
+            0
+        );
     }
 }

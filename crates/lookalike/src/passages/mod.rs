@@ -94,7 +94,7 @@ impl PassageSettings {
 }
 
 /// How a passage was taken over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PassageKind {
     /// Token by token.
     Verbatim,
@@ -145,7 +145,7 @@ impl Passage {
     }
 }
 
-/// One text of a comparison, ready for any number of others.
+/// One text of a comparison.
 #[derive(Debug, Default)]
 struct PreparedText {
     tokens: Vec<u64>,
@@ -158,7 +158,8 @@ impl PreparedText {
         self.tokens.clear();
         self.tokens.extend_from_slice(tokens);
         sum_widths(tokens, &mut self.sums);
-        self.grams.fill_grams(tokens, gram_width(settings.min_width()));
+        self.grams
+            .fill_grams(tokens, gram_width(settings.min_width()));
     }
 
     fn as_grams(&self) -> GramText<'_> {
@@ -176,11 +177,33 @@ impl PreparedText {
     }
 }
 
+/// A source, ready for any number of documents. It takes some 50 bytes of memory per token.
+#[derive(Debug, Default)]
+pub struct PassageSource {
+    text: PreparedText,
+    table: GramTable,
+}
+
+impl PassageSource {
+    /// Prepares a source by its tokens. Cost: some nanoseconds per token.
+    pub fn new(tokens: &[u64], settings: PassageSettings) -> Self {
+        let mut source = Self::default();
+        source.set_tokens(tokens, settings);
+        source
+    }
+
+    /// Replaces the source by another one and keeps the memory.
+    pub fn set_tokens(&mut self, tokens: &[u64], settings: PassageSettings) {
+        self.text.set_tokens(tokens, settings);
+        self.table.fill_table(&self.text.grams);
+    }
+}
+
 /// Finds the passages that documents share with sources.
 ///
 /// ```
 /// use lookalike::Recipe;
-/// use lookalike::passages::{PassageFinder, PassageKind, PassageSettings};
+/// use lookalike::passages::{PassageFinder, PassageKind, PassageSettings, PassageSource};
 /// use lookalike::text::{SpanTokenizer, SpannedTokens};
 ///
 /// let source = "The ferry leaves at seven, and nobody on the island misses it, because the next one leaves at noon.";
@@ -190,10 +213,10 @@ impl PreparedText {
 /// tokenizer.tokenize_text(source, &mut a)?;
 /// tokenizer.tokenize_text(document, &mut b)?;
 ///
-/// let mut finder = PassageFinder::new(PassageSettings::default());
-/// finder.set_source(a.values());
+/// let settings = PassageSettings::default();
+/// let mut finder = PassageFinder::new(settings);
 /// finder.set_document(b.values());
-/// let passages = finder.find_passages();
+/// let passages = finder.find_passages(&PassageSource::new(a.values(), settings));
 /// assert_eq!(passages.len(), 1);
 /// assert_eq!(passages[0].kind, PassageKind::Verbatim);
 /// assert_eq!(
@@ -205,8 +228,6 @@ impl PreparedText {
 #[derive(Debug)]
 pub struct PassageFinder {
     settings: PassageSettings,
-    source: PreparedText,
-    table: GramTable,
     document: PreparedText,
     anchors: Vec<Anchor>,
     chains: ChainBuffers,
@@ -217,18 +238,10 @@ impl PassageFinder {
     pub fn new(settings: PassageSettings) -> Self {
         Self {
             settings,
-            source: PreparedText::default(),
-            table: GramTable::default(),
             document: PreparedText::default(),
             anchors: Vec::new(),
             chains: ChainBuffers::default(),
         }
-    }
-
-    /// Sets the source by its tokens. Cost: some nanoseconds per token, and 50 bytes of memory.
-    pub fn set_source(&mut self, tokens: &[u64]) {
-        self.source.set_tokens(tokens, self.settings);
-        self.table.fill_table(&self.source.grams);
     }
 
     /// Sets the document by its tokens. Cost: some nanoseconds per token, and 24 bytes of memory.
@@ -236,21 +249,35 @@ impl PassageFinder {
         self.document.set_tokens(tokens, self.settings);
     }
 
-    /// Returns the passages that the document shares with the source, ascending by document and then by source.
+    /// Returns the passages that the document shares with a source, ascending by document and then by source.
+    /// The source must have been prepared with the same settings.
     ///
     /// Cost: some nanoseconds per token of the document, and some microseconds for each edit inside a passage.
-    pub fn find_passages(&mut self) -> Vec<Passage> {
-        let (source, document) = (self.source.as_grams(), self.document.as_grams());
-        find_anchors(source, &self.table, document, &mut self.anchors);
+    pub fn find_passages(&mut self, source: &PassageSource) -> Vec<Passage> {
+        let (of_source, document) = (source.text.as_grams(), self.document.as_grams());
+        find_anchors(of_source, &source.table, document, &mut self.anchors);
         if self.anchors.is_empty() {
             return Vec::new();
         }
-        let (source, document) = (self.source.as_measured(), self.document.as_measured());
-        let pieces = PieceFinder { document, source }.find_pieces(&self.anchors, &mut self.chains);
+        let (source, document) = (source.text.as_measured(), self.document.as_measured());
+        let pieces = PieceFinder { document, source };
+        let found = pieces.find_pieces(&self.anchors, &mut self.chains);
         let mut passages = Vec::new();
-        cluster::append_passages(document, source, pieces, &mut passages);
+        cluster::append_passages(document, source, found, &mut passages);
         passages.retain(|it| it.has_width(document, self.settings.min_width()));
         passages.sort_by_key(|it| (it.document.start, it.source.start));
+        extend_passages(&pieces, &mut passages);
         passages
+    }
+}
+
+/// Extends passages across edits at both ends, but not into the passages beside them.
+fn extend_passages(pieces: &PieceFinder<'_>, passages: &mut [Passage]) {
+    let mut before = 0;
+    for at in 0..passages.len() {
+        let next = passages.get(at + 1).map(|it| it.document.start);
+        let after = next.unwrap_or(pieces.document.tokens.len());
+        pieces.extend_passage(&mut passages[at], before..after);
+        before = before.max(passages[at].document.end);
     }
 }

@@ -54,6 +54,8 @@ const STEP: usize = 4096;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PlaceIndex {
+    /// `true` if every character is one byte.
+    is_ascii: bool,
     /// Characters and line feeds before each multiple of [`STEP`].
     counts: Vec<(usize, usize)>,
 }
@@ -65,16 +67,23 @@ impl PlaceIndex {
         let steps = text.as_bytes().chunks(STEP);
         let counts = steps.map(|step| {
             let before = total;
-            total = (total.0 + count_starts(step), total.1 + count_line_feeds(step));
+            total = (
+                total.0 + count_starts(step),
+                total.1 + count_line_feeds(step),
+            );
             before
         });
         Self {
+            is_ascii: text.is_ascii(),
             counts: counts.collect(),
         }
     }
 
     /// Returns the number of characters (code points) before a byte.
     pub fn count_characters(&self, text: &str, byte: usize) -> usize {
+        if self.is_ascii {
+            return byte;
+        }
         let (before, rest) = self.entry_before(text, byte);
         before.0 + count_starts(rest)
     }

@@ -7,14 +7,16 @@ use crate::text::{SpanTokenizer, SpannedTokens};
 
 /// Distinct tokens: words from a number on.
 fn words(from: u64, count: u64) -> Vec<u64> {
-    (from..from + count).map(|it| crate::hash::mix_bits(it) | 1 << 60).collect()
+    (from..from + count)
+        .map(|it| crate::hash::mix_bits(it) | 1 << 60)
+        .collect()
 }
 
 fn find(source: &[u64], document: &[u64], min_words: u32) -> Vec<Passage> {
-    let mut finder = PassageFinder::new(PassageSettings::new(min_words).unwrap());
-    finder.set_source(source);
+    let settings = PassageSettings::new(min_words).unwrap();
+    let mut finder = PassageFinder::new(settings);
     finder.set_document(document);
-    finder.find_passages()
+    finder.find_passages(&PassageSource::new(source, settings))
 }
 
 fn ranges(passages: &[Passage]) -> Vec<(Range<usize>, Range<usize>, PassageKind)> {
@@ -50,7 +52,10 @@ fn edits_stay_inside_a_passage() {
     copy[96] = 3 << 60;
     let document = [&words(1000, 40), &copy[..], &words(2000, 40)].concat();
     let passages = find(&source, &document, 12);
-    assert_eq!(ranges(&passages), [(40..140, 100..200, PassageKind::Edited)]);
+    assert_eq!(
+        ranges(&passages),
+        [(40..140, 100..200, PassageKind::Edited)]
+    );
     assert_eq!(passages[0].matched, 97);
     assert!((passages[0].similarity() - 0.97).abs() < 1e-9);
 }
@@ -61,14 +66,23 @@ fn parts_in_another_order_are_one_passage() {
     let copy = [&source[150..190], &source[100..150], &source[190..220]].concat();
     let document = [&words(1000, 40), &copy[..], &words(2000, 40)].concat();
     let passages = find(&source, &document, 12);
-    assert_eq!(ranges(&passages), [(40..160, 100..220, PassageKind::Reordered)]);
+    assert_eq!(
+        ranges(&passages),
+        [(40..160, 100..220, PassageKind::Reordered)]
+    );
     assert_eq!(passages[0].matched, 120);
 }
 
 #[test]
 fn distant_copies_are_passages_of_their_own() {
     let source = words(0, 400);
-    let document = [&source[300..330], &words(1000, 100), &source[10..50], &words(2000, 9)].concat();
+    let document = [
+        &source[300..330],
+        &words(1000, 100),
+        &source[10..50],
+        &words(2000, 9),
+    ]
+    .concat();
     let expected = [
         (0..30, 300..330, PassageKind::Verbatim),
         (130..170, 10..50, PassageKind::Verbatim),
@@ -92,17 +106,28 @@ fn repetitive_texts_take_linear_time() {
     let sentence = words(0, 14);
     let many = sentence.repeat(10_000);
     let passages = find(&many, &many, 12);
-    assert_eq!(ranges(&passages), [(0..140_000, 0..140_000, PassageKind::Verbatim)]);
+    assert_eq!(
+        ranges(&passages),
+        [(0..140_000, 0..140_000, PassageKind::Verbatim)]
+    );
     let letters = vec![7u64; 1_000_000];
     let passages = find(&letters, &letters[1..], 12);
-    assert_eq!(ranges(&passages), [(0..999_999, 0..999_999, PassageKind::Verbatim)]);
+    assert_eq!(
+        ranges(&passages),
+        [(0..999_999, 0..999_999, PassageKind::Verbatim)]
+    );
     // Every repetition differs in one word.
     let parted = |by: u64| -> Vec<u64> {
-        (0..10_000).flat_map(|at| [&sentence[..], &[at + by]].concat()).collect()
+        (0..10_000)
+            .flat_map(|at| [&sentence[..], &[at + by]].concat())
+            .collect()
     };
     let passages = find(&parted(1 << 50), &parted(1 << 51), 12);
     assert_eq!(passages.len(), 1);
-    assert_eq!((passages[0].matched, passages[0].kind), (140_000, PassageKind::Edited));
+    assert_eq!(
+        (passages[0].matched, passages[0].kind),
+        (140_000, PassageKind::Edited)
+    );
 }
 
 #[test]
@@ -117,9 +142,15 @@ fn places_in_real_texts_are_whole_characters() {
     assert_eq!(passages.len(), 1);
     assert_eq!(passages[0].kind, PassageKind::Verbatim);
     let copied = &document[b.byte_range(passages[0].document.clone())];
-    assert_eq!(copied, "清晨六点老船长已经把缆绳解开了！岸上的人都知道他今天要去东边的小岛");
+    assert_eq!(
+        copied,
+        "清晨六点老船长已经把缆绳解开了！岸上的人都知道他今天要去东边的小岛"
+    );
     let original = &source[a.byte_range(passages[0].source.clone())];
-    assert_eq!(original, "清晨六點,老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島");
+    assert_eq!(
+        original,
+        "清晨六點,老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島"
+    );
 }
 
 fn tokens() -> impl Strategy<Value = Vec<u64>> {

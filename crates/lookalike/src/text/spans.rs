@@ -18,11 +18,11 @@ use std::ops::Range;
 
 use super::charmap::{AsciiRules, AsciiTokens, CharMap, CharMapEntry};
 use super::normalize::{self, CharacterRole};
+use crate::Cpu;
 use crate::arch::{Arch, BLOCK, Kernel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash;
 use crate::recipe::{NormalizationStep, Recipe, TokenKind};
-use crate::Cpu;
 
 /// Tokens of a text and their places, reused from text to text.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +116,9 @@ impl SpanTokenizer {
             ..Recipe::default()
         };
         let map = CharMap::shared_map(&recipe);
-        let words = map.ascii_rules().filter(|it| it.tokens == AsciiTokens::Words);
+        let words = map
+            .ascii_rules()
+            .filter(|it| it.tokens == AsciiTokens::Words);
         Self {
             recipe,
             map,
@@ -270,7 +272,9 @@ impl<A: Arch> SpanRun<'_, A> {
                 self.push_words(start, copy, &[[word, (at - start) as u32]]);
                 at
             }
-            &[word] if before_other || word == 0 => self.read_characters(start + word as usize, true),
+            &[word] if before_other || word == 0 => {
+                self.read_characters(start + word as usize, true)
+            }
             // The next stretch begins with the word.
             &[word] => start + word as usize,
             _ => unreachable!("a remainder of pairs has at most one entry"),
@@ -289,7 +293,9 @@ impl<A: Arch> SpanRun<'_, A> {
         starts.resize(count + words.len(), 0);
         ends.resize(count + words.len(), 0);
         let places = starts[count..].iter_mut().zip(&mut ends[count..]);
-        for ((value, (first, end)), &[from, to]) in values[count..].iter_mut().zip(places).zip(words) {
+        for ((value, (first, end)), &[from, to]) in
+            values[count..].iter_mut().zip(places).zip(words)
+        {
             *value = hash::hash_word_in(copy, from as usize, (to - from) as usize);
             *first = from + start as u32;
             *end = to + start as u32;

@@ -106,8 +106,13 @@ impl Bench {
             let tokenizer = SpanTokenizer::with_cpu(&self.recipe, cpu);
             tokenizer.tokenize_text(text, &mut spans).unwrap();
             assert_eq!(spans.values(), values, "{} of {text:?}", cpu.name());
-            let places: Vec<_> = (0..spans.len()).map(|at| spans.byte_range(at..at + 1)).collect();
-            assert!(places.iter().all(|it| !text[it.clone()].is_empty()), "{text:?}");
+            let places: Vec<_> = (0..spans.len())
+                .map(|at| spans.byte_range(at..at + 1))
+                .collect();
+            assert!(
+                places.iter().all(|it| !text[it.clone()].is_empty()),
+                "{text:?}"
+            );
             // A character that becomes several tokens is the place of each of them.
             let is_ordered = |two: &[std::ops::Range<usize>]| {
                 two[0].start <= two[1].start && two[0].end <= two[1].end

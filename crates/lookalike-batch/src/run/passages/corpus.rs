@@ -1,6 +1,6 @@
 //! The documents of a passages run: their rows and the index of their grams.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
 use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
@@ -16,7 +16,11 @@ use super::super::progress::{ProgressListener, RunStage};
 use super::super::rejected::{RowTally, tell_bad_rows};
 use super::super::row_reader::{RejectRows, make_bad_row};
 use super::super::settings::RunSettings;
+use super::cache::DocumentCache;
 use super::settings::PassageRunSettings;
+
+/// Bytes of texts that are kept for all threads.
+const TEXT_BYTES: usize = 256 << 20;
 
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
@@ -26,6 +30,8 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) tokenizer: Arc<SpanTokenizer>,
     pub(super) repeated_ids: Option<RepeatedIds>,
     window: f64,
+    /// Texts that were read again.
+    texts: Mutex<DocumentCache<Arc<RereadText>>>,
 }
 
 impl<'a> PassageCorpus<'a> {
@@ -47,7 +53,13 @@ impl<'a> PassageCorpus<'a> {
         let mut against = ReadDocuments::default();
         let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
-            reader.read_inputs(inputs, &opened.extra_of_given, &mut against, Some(&mut pairs), progress)?;
+            reader.read_inputs(
+                inputs,
+                &opened.extra_of_given,
+                &mut against,
+                Some(&mut pairs),
+                progress,
+            )?;
             repeated_ids = find_repeats(inputs, &against)?;
         }
         let mut documents = ReadDocuments::default();
@@ -57,7 +69,11 @@ impl<'a> PassageCorpus<'a> {
         documents.check_fields(&opened.inputs, &opened.extra, reading)?;
         opened.inputs.refuse_absent_fields()?;
         progress.begin_stage(RunStage::Index, None);
-        let sources = if opened.against.is_some() { against.len() } else { documents.len() };
+        let sources = if opened.against.is_some() {
+            against.len()
+        } else {
+            documents.len()
+        };
         let max_documents = settings.max_documents.max_documents(sources);
         Ok(Self {
             rows: CorpusRows {
@@ -70,6 +86,7 @@ impl<'a> PassageCorpus<'a> {
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
             window: settings.window.unwrap_or(f64::INFINITY),
+            texts: Mutex::new(DocumentCache::new(TEXT_BYTES)),
         })
     }
 
@@ -90,9 +107,10 @@ impl<'a> PassageCorpus<'a> {
         let time = |it| self.value_of(it, |documents| &documents.times);
         let precedes = match (time(source), time(document)) {
             _ if self.rows.opened.against.is_some() => source.index() < self.rows.known_count(),
-            (Some(of_source), Some(of_document)) => {
-                of_source.total_cmp(&of_document).then(source.cmp(&document)).is_lt()
-            }
+            (Some(of_source), Some(of_document)) => of_source
+                .total_cmp(&of_document)
+                .then(source.cmp(&document))
+                .is_lt(),
             _ => source < document,
         };
         let is_near = match (time(source), time(document)) {
@@ -111,17 +129,37 @@ impl<'a> PassageCorpus<'a> {
         values(documents).get(index).copied()
     }
 
-    /// Reads the text of a document again and replaces `tokens` by its tokens.
+    /// Returns the text of a document, which is read again if it is not in the cache, and replaces `tokens` by its
+    /// tokens.
     pub(super) fn reread_document(
         &self,
         document: DocId,
         parse: &mut ParseScratch,
         tokens: &mut SpannedTokens,
-    ) -> Result<String> {
-        let text = self.rows.reread_text(document, parse)?.unwrap_or_default();
-        self.tokenizer.tokenize_text(&text, tokens)?;
-        Ok(text)
+    ) -> Result<Arc<RereadText>> {
+        let texts = || self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = texts().find_value(document);
+        let reread = match known {
+            Some(known) => known,
+            None => {
+                let text = self.rows.reread_text(document, parse)?.unwrap_or_default();
+                let id = self.rows.document_id(document)?.into();
+                let reread = Arc::new(RereadText { id, text });
+                let bytes = reread.text.len() + reread.id.len();
+                texts().add_value(document, Arc::clone(&reread), bytes);
+                reread
+            }
+        };
+        self.tokenizer.tokenize_text(&reread.text, tokens)?;
+        Ok(reread)
     }
+}
+
+/// A document that was read again. Its id is kept, because a long id is read from the row each time.
+#[derive(Debug)]
+pub(super) struct RereadText {
+    pub(super) id: Arc<str>,
+    pub(super) text: String,
 }
 
 struct PassageReader<'a> {
@@ -160,7 +198,9 @@ impl PassageReader<'_> {
         blocks_in_order(
             inputs,
             progress,
-            |block, parse, worker, _| self.read_block(inputs, (block, parse), extra, worker, is_indexed),
+            |block, parse, worker, _| {
+                self.read_block(inputs, (block, parse), extra, worker, is_indexed)
+            },
             |mut part: BlockPart| {
                 if part.documents.len() > 0 {
                     progress.rows_usable();
@@ -218,7 +258,8 @@ impl PassageReader<'_> {
             self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
-            part.pairs.extend(worker.selected.iter().map(|it| (it.hash, number)));
+            part.pairs
+                .extend(worker.selected.iter().map(|it| (it.hash, number)));
         }
         Ok(())
     }
@@ -239,7 +280,10 @@ fn append_pairs(pairs: &mut Vec<(u64, u32)>, part: &[(u64, u32)], base: usize) -
             PassageIndex::MAX_POSTINGS
         )));
     }
-    pairs.extend(part.iter().map(|&(hash, number)| (hash, number + base as u32)));
+    pairs.extend(
+        part.iter()
+            .map(|&(hash, number)| (hash, number + base as u32)),
+    );
     Ok(())
 }
 
@@ -248,5 +292,7 @@ fn check_count(documents: usize) -> Result<()> {
         return Ok(());
     }
     let limit = DocId::LIMIT;
-    Err(Error::limit_error(format!("a run holds at most {limit} documents")))
+    Err(Error::limit_error(format!(
+        "a run holds at most {limit} documents"
+    )))
 }

@@ -9,8 +9,9 @@
 //! searched for what it has from earlier documents, or from those of `--against`.
 //!
 //! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), some 30 bytes and the id of each
-//! document, and the texts of one pair per thread.
+//! document, 256 MiB of texts, and 64 MiB of prepared sources per thread.
 
+mod cache;
 mod corpus;
 mod search;
 mod settings;
@@ -22,9 +23,9 @@ use lookalike::DocId;
 use lookalike::passages::Winnower;
 use lookalike::text::SpannedTokens;
 use lookalike_io::error::Result;
+use lookalike_io::ordered_results::OrderedResults;
 use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 use lookalike_io::source::ParseScratch;
-use rayon::prelude::*;
 
 pub use settings::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
@@ -39,8 +40,11 @@ use super::settings::RunInputs;
 use corpus::PassageCorpus;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
-/// Documents that are searched before their passages are written.
-const BATCH: usize = 1024;
+/// Consecutive documents that one thread searches.
+const BATCH: usize = 16;
+
+/// Batches per thread that may wait for earlier ones.
+const MAX_WAITING: u64 = 64;
 
 /// Most frequent boilerplate that a summary shows.
 const EXAMPLES: usize = 3;
@@ -82,8 +86,8 @@ fn run_passages(
         Some(repeated) => progress.repeated_ids(repeated),
         None => {}
     }
-    let mut writer = PassageWriter::new(&corpus, outputs, &opened)?;
-    writer.search_all(settings, progress)?;
+    let writer = PassageWriter::new(&corpus, outputs, &opened)?;
+    let writer = writer.search_all(settings, progress)?;
     let found = writer.found;
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
@@ -164,34 +168,51 @@ impl<'a> PassageWriter<'a> {
         })
     }
 
-    /// Searches all documents, a batch at a time on all threads, and writes their passages in order.
+    /// Searches all documents on all threads, and writes their passages in order.
     fn search_all(
-        &mut self,
+        mut self,
         settings: &PassageRunSettings,
         progress: &dyn ProgressListener,
-    ) -> Result<()> {
-        let documents: Vec<u32> = self.corpus.searched_documents().collect();
+    ) -> Result<Self> {
+        let corpus = self.corpus;
+        let documents: Vec<u32> = corpus.searched_documents().collect();
         progress.begin_stage(RunStage::Decide, Some(documents.len() as u64));
         let min_described = AtomicUsize::new(0);
-        let new_searcher = || {
-            DocumentSearcher::new(self.corpus, settings.passages, settings.offsets, &min_described)
+        let next_batch = AtomicUsize::new(0);
+        let mut done = 0;
+        let receive = |findings: Vec<DocumentFindings>| {
+            done += findings.len() as u64;
+            progress.advance_stage(done);
+            let mut findings = findings.into_iter();
+            findings.try_for_each(|it| self.add_findings(it, settings, &min_described))
         };
-        for (at, batch) in documents.chunks(BATCH).enumerate() {
-            progress.advance_stage((at * BATCH) as u64);
-            let search = |searcher: &mut DocumentSearcher<'_>, &document: &u32| {
-                searcher.search_document(DocId(document))
-            };
-            let findings = batch.par_iter().map_init(new_searcher, search);
-            let findings: Vec<DocumentFindings> = findings.collect::<Result<_>>()?;
-            for finding in findings {
-                self.add_findings(finding, settings, &min_described)?;
-            }
-        }
+        let waiting = MAX_WAITING * rayon::current_num_threads() as u64;
+        let ordered = OrderedResults::new(receive, waiting);
+        rayon::broadcast(|_| {
+            ordered.run_worker(|| {
+                let mut searcher = DocumentSearcher::new(
+                    corpus,
+                    settings.passages,
+                    settings.offsets,
+                    &min_described,
+                );
+                while !ordered.is_stopped() {
+                    let at = next_batch.fetch_add(1, Ordering::Relaxed);
+                    let Some(batch) = documents.chunks(BATCH).nth(at) else {
+                        break;
+                    };
+                    let findings = batch.iter().map(|&it| searcher.search_document(DocId(it)));
+                    ordered.finish_result(at as u64, findings.collect::<Result<_>>()?)?;
+                }
+                Ok(())
+            });
+        });
+        ordered.into_receiver().map(drop)?;
         rank_rows(&mut self.ranked, settings.order);
         for row in std::mem::take(&mut self.ranked) {
             self.write_row(&row)?;
         }
-        Ok(())
+        Ok(self)
     }
 
     fn add_findings(
@@ -204,11 +225,15 @@ impl<'a> PassageWriter<'a> {
         let base = found.passages;
         for (row, described) in findings.described {
             let place = (base + row as u64, described);
-            insert_ranked(&mut found.longest, place, settings.described, |it| it.length);
+            insert_ranked(&mut found.longest, place, settings.described, |it| {
+                it.length
+            });
         }
         for (at, pair) in findings.pairs.iter().enumerate() {
             let place = (found.pairs + at as u64, pair.clone());
-            insert_ranked(&mut found.most_copied, place, settings.described, |it| it.copied);
+            insert_ranked(&mut found.most_copied, place, settings.described, |it| {
+                it.copied
+            });
         }
         if found.longest.len() == settings.described {
             let least = found.longest.last().map_or(usize::MAX, |it| it.1.length);
@@ -233,12 +258,11 @@ impl<'a> PassageWriter<'a> {
         let Some(table) = &mut self.table else {
             return Ok(());
         };
-        let document = self.corpus.rows.document_id(row.document)?;
-        let source = self.corpus.rows.document_id(row.source)?;
+        let [document, source] = &row.ids;
         let number = |value: usize| TableCell::Integer(value as u64);
         table.push_row(&[
-            TableCell::Text(&document),
-            TableCell::Text(&source),
+            TableCell::Text(document),
+            TableCell::Text(source),
             number(row.place.start),
             number(row.place.end),
             number(row.source_place.start),
@@ -274,6 +298,23 @@ fn rank_rows(rows: &mut [PassageRow], order: PassageOrder) {
     }
 }
 
+/// Characters of a boilerplate gram that a summary shows.
+const EXAMPLE_CHARACTERS: usize = 60;
+
+/// Returns the text of a gram on one line, without long runs of signs between its words.
+fn shorten_example(text: &str) -> String {
+    let mut words = text.split_whitespace();
+    let shown: Vec<&str> = words
+        .by_ref()
+        .filter(|word| word.chars().any(char::is_alphanumeric))
+        .collect();
+    let shown = shown.join(" ");
+    match shown.char_indices().nth(EXAMPLE_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
 /// Returns the text of the most frequent boilerplate grams.
 fn describe_boilerplate(
     corpus: &PassageCorpus<'_>,
@@ -287,11 +328,13 @@ fn describe_boilerplate(
     let mut examples = Vec::new();
     for gram in grams {
         let document = corpus.indexed_document(gram.first);
-        let text = corpus.reread_document(document, &mut parse, &mut tokens)?;
+        let reread = corpus.reread_document(document, &mut parse, &mut tokens)?;
         winnower.select_grams(tokens.values(), &mut selected);
         let place = selected.iter().find(|it| it.hash == gram.hash);
         examples.extend(place.map(|it| BoilerplateExample {
-            text: text[tokens.byte_range(it.start as usize..it.end as usize)].to_owned(),
+            text: shorten_example(
+                &reread.text[tokens.byte_range(it.start as usize..it.end as usize)],
+            ),
             documents: gram.documents,
         }));
     }

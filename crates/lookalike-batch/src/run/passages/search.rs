@@ -1,18 +1,21 @@
 //! The second reading: every document beside the sources that its grams name.
 
 use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::DocId;
 use lookalike::passages::{
-    Passage, PassageCandidate, PassageFinder, PassageSettings, PlaceIndex, SelectedGram, Winnower,
-    to_visible_characters,
+    Passage, PassageCandidate, PassageFinder, PassageSettings, PassageSource, PlaceIndex,
+    SelectedGram, Winnower, to_visible_characters,
 };
 use lookalike::text::SpannedTokens;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 
-use super::corpus::PassageCorpus;
+use super::cache::DocumentCache;
+use super::corpus::{PassageCorpus, RereadText};
 use super::settings::{CopiedPair, DescribedPassage, OffsetUnit};
 
 /// Characters of a text that a summary shows.
@@ -23,6 +26,7 @@ const SHOWN_CHARACTERS: usize = 2000;
 pub(super) struct PassageRow {
     pub(super) document: DocId,
     pub(super) source: DocId,
+    pub(super) ids: [Arc<str>; 2],
     /// Positions in the document, in the unit of the run.
     pub(super) place: Range<usize>,
     pub(super) source_place: Range<usize>,
@@ -45,6 +49,24 @@ pub(super) struct DocumentFindings {
     pub(super) has_boilerplate: bool,
 }
 
+/// A source with all that is needed of it.
+struct CachedSource {
+    reread: Arc<RereadText>,
+    tokens: SpannedTokens,
+    places: PlaceIndex,
+    prepared: PassageSource,
+}
+
+impl CachedSource {
+    /// Returns the bytes of memory.
+    fn memory_bytes(&self) -> usize {
+        68 * self.tokens.len() + 200
+    }
+}
+
+/// Bytes of the prepared sources that a thread keeps, because neighbouring documents often have the same sources.
+const CACHE_BYTES: usize = 64 << 20;
+
 /// Searches documents on one thread.
 pub(super) struct DocumentSearcher<'a> {
     corpus: &'a PassageCorpus<'a>,
@@ -55,9 +77,10 @@ pub(super) struct DocumentSearcher<'a> {
     finder: PassageFinder,
     parse: ParseScratch,
     tokens: SpannedTokens,
-    source_tokens: SpannedTokens,
     selected: Vec<SelectedGram>,
     candidates: Vec<PassageCandidate>,
+    cache: DocumentCache<Rc<CachedSource>>,
+    settings: PassageSettings,
 }
 
 impl<'a> DocumentSearcher<'a> {
@@ -75,48 +98,76 @@ impl<'a> DocumentSearcher<'a> {
             finder: PassageFinder::new(settings),
             parse: ParseScratch::default(),
             tokens: SpannedTokens::default(),
-            source_tokens: SpannedTokens::default(),
             selected: Vec::new(),
             candidates: Vec::new(),
+            cache: DocumentCache::new(CACHE_BYTES),
+            settings,
         }
     }
 
     /// Finds the passages of a document in all of its sources.
     pub(super) fn search_document(&mut self, document: DocId) -> Result<DocumentFindings> {
         let corpus = self.corpus;
-        let text = corpus.reread_document(document, &mut self.parse, &mut self.tokens)?;
-        self.winnower.select_grams(self.tokens.values(), &mut self.selected);
-        let boilerplate = corpus.index.find_candidates(&self.selected, &mut self.candidates);
+        let reread = corpus.reread_document(document, &mut self.parse, &mut self.tokens)?;
+        self.winnower
+            .select_grams(self.tokens.values(), &mut self.selected);
+        let boilerplate = corpus
+            .index
+            .find_candidates(&self.selected, &mut self.candidates);
         let mut findings = DocumentFindings {
             tokens: self.tokens.len(),
             has_boilerplate: boilerplate > 0,
             ..DocumentFindings::default()
         };
-        let sources = self.candidates.iter().map(|it| corpus.indexed_document(it.document));
-        let sources: Vec<DocId> = sources.filter(|&source| corpus.may_copy(document, source)).collect();
+        let sources = self
+            .candidates
+            .iter()
+            .map(|it| corpus.indexed_document(it.document));
+        let sources: Vec<DocId> = sources
+            .filter(|&source| corpus.may_copy(document, source))
+            .collect();
         if sources.is_empty() {
             return Ok(findings);
         }
         self.finder.set_document(self.tokens.values());
-        let places = PlaceIndex::new(&text);
+        let places = PlaceIndex::new(&reread.text);
         let mut covered = CoveredTokens::default();
         for source in sources {
-            let source_text = corpus.reread_document(source, &mut self.parse, &mut self.source_tokens)?;
-            self.finder.set_source(self.source_tokens.values());
-            let passages = self.finder.find_passages();
+            let prepared = self.prepare_source(source)?;
+            let passages = self.finder.find_passages(&prepared.prepared);
             if passages.is_empty() {
                 continue;
             }
-            passages.iter().for_each(|it| covered.add_range(it.document.clone()));
-            let source_places = PlaceIndex::new(&source_text);
+            passages
+                .iter()
+                .for_each(|it| covered.add_range(it.document.clone()));
             let sides = [
-                TextSide::new(document, &text, &self.tokens, &places),
-                TextSide::new(source, &source_text, &self.source_tokens, &source_places),
+                TextSide::new(document, &reread, &self.tokens, &places),
+                TextSide::new(source, &prepared.reread, &prepared.tokens, &prepared.places),
             ];
-            self.add_pair(sides, &passages, &mut findings)?;
+            self.add_pair(sides, &passages, &mut findings);
         }
         findings.copied = covered.count_tokens();
         Ok(findings)
+    }
+
+    fn prepare_source(&mut self, document: DocId) -> Result<Rc<CachedSource>> {
+        if let Some(known) = self.cache.find_value(document) {
+            return Ok(known);
+        }
+        let mut tokens = SpannedTokens::default();
+        let reread = self
+            .corpus
+            .reread_document(document, &mut self.parse, &mut tokens)?;
+        let source = Rc::new(CachedSource {
+            places: PlaceIndex::new(&reread.text),
+            prepared: PassageSource::new(tokens.values(), self.settings),
+            reread,
+            tokens,
+        });
+        self.cache
+            .add_value(document, Rc::clone(&source), source.memory_bytes());
+        Ok(source)
     }
 
     /// Adds the passages of one document and one source.
@@ -125,14 +176,15 @@ impl<'a> DocumentSearcher<'a> {
         [document, source]: [TextSide<'_>; 2],
         passages: &[Passage],
         findings: &mut DocumentFindings,
-    ) -> Result<()> {
-        let pair = self.describe_pair(&document, &source, passages)?;
+    ) {
+        let pair = describe_pair(&document, &source, passages);
         for passage in passages {
             let bytes = document.byte_range(&passage.document);
             let source_bytes = source.byte_range(&passage.source);
             let row = PassageRow {
                 document: document.id,
                 source: source.id,
+                ids: [Arc::clone(document.name), Arc::clone(source.name)],
                 place: document.offsets(&bytes, self.offsets),
                 source_place: source.offsets(&source_bytes, self.offsets),
                 length: passage.document.len(),
@@ -157,33 +209,35 @@ impl<'a> DocumentSearcher<'a> {
             findings.rows.push(row);
         }
         findings.pairs.push(pair);
-        Ok(())
     }
+}
 
-    fn describe_pair(
-        &self,
-        document: &TextSide<'_>,
-        source: &TextSide<'_>,
-        passages: &[Passage],
-    ) -> Result<CopiedPair> {
-        let (mut copied, mut of_source) = (CoveredTokens::default(), CoveredTokens::default());
-        for passage in passages {
-            copied.add_range(passage.document.clone());
-            of_source.add_range(passage.source.clone());
-        }
-        let copied = copied.count_tokens();
-        let share = |part: usize, side: &TextSide<'_>| {
-            round_similarity(part as f64 / side.tokens.len().max(1) as f64)
-        };
-        Ok(CopiedPair {
-            document: self.corpus.rows.document_id(document.id)?.into_owned(),
-            source: self.corpus.rows.document_id(source.id)?.into_owned(),
-            passages: passages.len() as u64,
-            copied,
-            share: share(copied, document),
-            source_share: share(of_source.count_tokens(), source),
-            longest: passages.iter().map(|it| it.document.len()).max().unwrap_or(0),
-        })
+fn describe_pair(
+    document: &TextSide<'_>,
+    source: &TextSide<'_>,
+    passages: &[Passage],
+) -> CopiedPair {
+    let (mut copied, mut of_source) = (CoveredTokens::default(), CoveredTokens::default());
+    for passage in passages {
+        copied.add_range(passage.document.clone());
+        of_source.add_range(passage.source.clone());
+    }
+    let copied = copied.count_tokens();
+    let share = |part: usize, side: &TextSide<'_>| {
+        round_similarity(part as f64 / side.tokens.len().max(1) as f64)
+    };
+    CopiedPair {
+        document: document.name.to_string(),
+        source: source.name.to_string(),
+        passages: passages.len() as u64,
+        copied,
+        share: share(copied, document),
+        source_share: share(of_source.count_tokens(), source),
+        longest: passages
+            .iter()
+            .map(|it| it.document.len())
+            .max()
+            .unwrap_or(0),
     }
 }
 
@@ -195,16 +249,23 @@ fn round_similarity(value: f64) -> f64 {
 /// One text of a pair, and how places in it are counted.
 struct TextSide<'t> {
     id: DocId,
+    name: &'t Arc<str>,
     text: &'t str,
     tokens: &'t SpannedTokens,
     places: &'t PlaceIndex,
 }
 
 impl<'t> TextSide<'t> {
-    fn new(id: DocId, text: &'t str, tokens: &'t SpannedTokens, places: &'t PlaceIndex) -> Self {
+    fn new(
+        id: DocId,
+        reread: &'t RereadText,
+        tokens: &'t SpannedTokens,
+        places: &'t PlaceIndex,
+    ) -> Self {
         Self {
             id,
-            text,
+            name: &reread.id,
+            text: &reread.text,
             tokens,
             places,
         }
