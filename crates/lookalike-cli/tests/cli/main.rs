@@ -28,6 +28,7 @@ mod measures;
 mod operating;
 mod oracle;
 mod outputs;
+mod passages;
 mod plain;
 mod planting;
 mod recipes;

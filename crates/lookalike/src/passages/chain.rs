@@ -279,7 +279,7 @@ fn extend_end(document: &[u64], source: &[u64]) -> EndExtension {
             let above = row[n + 1];
             let (aligned, equal) = diagonal;
             let change = (aligned - CHANGE_COST, equal);
-            let aligned = if token == other {
+            let aligned = if *token == other {
                 (aligned + 1, equal + 1)
             } else {
                 change

@@ -1,0 +1,263 @@
+//! Copied passages: `lookalike passages`.
+
+use crate::support::{Numbers, Place, jsonl};
+
+const SOURCE: &str = "The ferry leaves at seven. Nobody on the island misses it, because the next one leaves at noon, \
+                      and the captain waits for no one. In winter it does not leave at all.";
+
+/// Returns words that occur nowhere else.
+fn filler(numbers: &mut Numbers, words: usize) -> String {
+    let word = |_| format!("x{}", numbers.below(1 << 40));
+    (0..words).map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn article_is_compared_with_a_folder() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("sources")).unwrap();
+    place.write("sources/ferry.txt", SOURCE);
+    place.write(
+        "sources/other.txt",
+        "Something else, about nothing that anybody has ever written before.",
+    );
+    let copy = "nobody on the Island misses it because the next one leaves at noon, and our captain waits for no one";
+    place.write(
+        "essay.txt",
+        format!("As is well known:\n{copy}. That is all."),
+    );
+    place.ok("passages essay.txt --against sources -o passages.jsonl");
+    let row: serde_json::Value = serde_json::from_str(place.read("passages.jsonl").trim()).unwrap();
+    let start = "As is well known:\n".len();
+    assert_eq!(row["source"], "ferry.txt", "{row}");
+    assert_eq!(row["kind"], "edited");
+    assert_eq!(
+        (row["start"].as_u64(), row["end"].as_u64()),
+        (Some(start as u64), Some((start + copy.len()) as u64))
+    );
+    assert_eq!(row["length"], 20);
+    assert_eq!(row["similarity"], 0.95);
+    let source = SOURCE.find("Nobody").unwrap()..SOURCE.find("no one").unwrap() + 6;
+    assert_eq!(row["source_start"], source.start);
+    assert_eq!(row["source_end"], source.end);
+    let shown = place.ok("passages essay.txt --against sources --show");
+    assert!(
+        shown
+            .text()
+            .contains("1. essay.txt, line 2, from ferry.txt, line 1: 20 words, edited"),
+        "{}",
+        shown.text()
+    );
+    assert!(shown.text().contains("[-the-]{+our+}"), "{}", shown.text());
+}
+
+#[test]
+fn positions_count_characters_or_bytes() {
+    let place = Place::new();
+    let passage = "清晨六點，老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島";
+    let copy = "清晨六点老船长已经把缆绳解开了。岸上的人都知道他今天要去东边的小岛";
+    let (a, b) = (format!("序🏝️。{passage}。"), format!("他说：{copy}！"));
+    place.write("in.jsonl", jsonl([("a", &*a), ("b", &*b)]));
+    let at = |options: &str| {
+        place.ok(&format!("passages in.jsonl {options} -o out.tsv"));
+        place.table("out.tsv").remove(0)
+    };
+    let row = at("");
+    assert_eq!(&row[..2], ["b", "a"]);
+    let part = |text: &str, from: &str, to: &str| -> String {
+        let (from, to): (usize, usize) = (from.parse().unwrap(), to.parse().unwrap());
+        text.chars().skip(from).take(to - from).collect()
+    };
+    assert_eq!(part(&b, &row[2], &row[3]), copy);
+    assert_eq!(part(&a, &row[4], &row[5]), passage);
+    assert_eq!(&row[7..], ["1", "verbatim"]);
+    let row = at("--offsets bytes");
+    assert_eq!(&b[row[2].parse().unwrap()..row[3].parse().unwrap()], copy);
+    assert_eq!(
+        &a[row[4].parse().unwrap()..row[5].parse().unwrap()],
+        passage
+    );
+}
+
+#[test]
+fn source_is_the_earlier_document() {
+    let place = Place::new();
+    let rows = |times: [&str; 2]| {
+        let row = |id: &str, time: &str| {
+            serde_json::json!({"id": id, "text": SOURCE, "time": time, "site": id}).to_string()
+        };
+        format!("{}\n{}\n", row("first", times[0]), row("second", times[1]))
+    };
+    let found = |options: &str| {
+        place.ok(&format!("passages in.jsonl {options} -o out.tsv"));
+        let rows = place.table("out.tsv");
+        rows.iter()
+            .map(|row| format!("{} from {}", row[0], row[1]))
+            .collect::<Vec<_>>()
+    };
+    place.write("in.jsonl", rows(["2026-03-02", "2026-03-01"]));
+    assert_eq!(found(""), ["second from first"]);
+    assert_eq!(found("--time time"), ["first from second"]);
+    assert_eq!(found("--time time --window 1d"), ["first from second"]);
+    assert_eq!(found("--time time --window 23h"), [""; 0]);
+    assert_eq!(found("--within site"), [""; 0]);
+    place.refused("passages in.jsonl --window 1d -o out.tsv", &["--time"]);
+    place.refused("passages in.jsonl --time when -o out.tsv", &["when"]);
+}
+
+#[test]
+fn planted_passages_are_found_at_every_thread_count() {
+    let mut numbers = Numbers::new(7);
+    let place = Place::new();
+    let mut documents = Vec::new();
+    let mut planted = Vec::new();
+    for number in 0..60 {
+        let words = filler(&mut numbers, 300);
+        let words: Vec<&str> = words.split(' ').collect();
+        let mut text = filler(&mut numbers, 80);
+        if number >= 30 {
+            let from = &documents[number - 30];
+            let (_, source): &(String, String) = from;
+            let source: Vec<&str> = source.split(' ').collect();
+            let length = 12 + numbers.below(100);
+            let start = numbers.below(200);
+            text += " ";
+            let begin = text.len();
+            text += &source[start..start + length].join(" ");
+            planted.push((
+                format!("d{number}"),
+                format!("d{}", number - 30),
+                begin,
+                text.len(),
+                length,
+            ));
+        }
+        text = format!("{text} {}", words.join(" "));
+        documents.push((format!("d{number}"), text));
+    }
+    let rows = documents.iter().map(|(id, text)| (&**id, &**text));
+    place.write("in.jsonl", jsonl(rows));
+    place.ok("passages in.jsonl --threads 1 -o one.tsv");
+    place.ok("passages in.jsonl --threads 3 -o three.tsv");
+    assert_eq!(place.read("one.tsv"), place.read("three.tsv"));
+    let found = place.table("one.tsv");
+    assert_eq!(found.len(), planted.len());
+    for (row, (document, source, start, end, length)) in found.iter().zip(planted) {
+        let expected = [document, source, start.to_string(), end.to_string()];
+        assert_eq!(row[..4], expected);
+        assert_eq!(
+            row[6..],
+            [length.to_string(), "1".into(), "verbatim".into()]
+        );
+    }
+    // One word less than the shortest passage is not enough.
+    place.ok("passages in.jsonl --min-length 112 -o long.tsv");
+    assert!(place.table("long.tsv").is_empty());
+}
+
+#[test]
+fn boilerplate_is_counted_and_hides_no_copy() {
+    let mut numbers = Numbers::new(9);
+    let place = Place::new();
+    let notice = "Permission is granted to anyone who has this text to read it aloud on the quay before noon.";
+    let rare = filler(&mut numbers, 40);
+    let mut text = |number: usize| match number {
+        3 | 20 => format!("{notice} {rare} {}", filler(&mut numbers, 20)),
+        _ => format!("{notice} {}", filler(&mut numbers, 60)),
+    };
+    let documents: Vec<_> = (0..30)
+        .map(|number| (number.to_string(), text(number)))
+        .collect();
+    place.write(
+        "in.jsonl",
+        jsonl(documents.iter().map(|(id, text)| (&**id, &**text))),
+    );
+    let done = place.summary("passages in.jsonl -o out.tsv --json");
+    assert_eq!(
+        (
+            done["pairs"].as_u64(),
+            done["boilerplate"]["documents"].as_u64()
+        ),
+        (Some(1), Some(30))
+    );
+    let rows = place.table("out.tsv");
+    assert_eq!(&rows[0][..2], ["20", "3"]);
+    let said = place.ok("passages in.jsonl -o out.tsv").err;
+    assert!(
+        said.contains("boilerplate") && said.contains("--max-documents none"),
+        "{said}"
+    );
+    let all = place.summary("passages in.jsonl -o out.tsv --json --max-documents none");
+    assert_eq!(all["pairs"].as_u64(), Some(30 * 29 / 2));
+    for (limit, pairs) in [
+        ("29", 1),
+        ("30", 30 * 29 / 2),
+        ("96%", 1),
+        ("100%", 30 * 29 / 2),
+    ] {
+        let done = place.summary(&format!(
+            "passages in.jsonl -o out.tsv --json --max-documents {limit}"
+        ));
+        assert_eq!(done["pairs"].as_u64(), Some(pairs), "{limit}");
+    }
+}
+
+#[test]
+fn table_is_ranked_on_request() {
+    let mut numbers = Numbers::new(11);
+    let place = Place::new();
+    let parts: Vec<String> = [14, 40, 20, 22]
+        .map(|words| filler(&mut numbers, words))
+        .into();
+    let mut gap = || filler(&mut numbers, 60);
+    let documents = [
+        ("a", format!("{} {} {}", parts[0], gap(), parts[1])),
+        ("b", format!("{} {} {}", parts[2], gap(), parts[3])),
+        ("c", format!("{} {} {}", parts[0], gap(), gap())),
+        ("d", format!("{} {} {}", gap(), parts[1], gap())),
+        ("e", format!("{} {} {}", parts[2], gap(), parts[3])),
+    ];
+    place.write(
+        "in.jsonl",
+        jsonl(documents.iter().map(|(id, text)| (*id, &**text))),
+    );
+    let lengths = |order: &str| {
+        place.ok(&format!("passages in.jsonl --order {order} -o out.tsv"));
+        let rows = place.table("out.tsv");
+        rows.iter()
+            .map(|row| row[6].parse().unwrap())
+            .collect::<Vec<usize>>()
+    };
+    assert_eq!(lengths("position"), [14, 40, 20, 22]);
+    assert_eq!(lengths("longest"), [40, 22, 20, 14]);
+    assert_eq!(lengths("copied"), [20, 22, 40, 14]);
+}
+
+#[test]
+fn hostile_texts_are_searched() {
+    let place = Place::new();
+    let same =
+        "the same sentence again and again, until nobody reads it any more at all. ".repeat(10_000);
+    place.write(
+        "in.jsonl",
+        jsonl([
+            ("a", &*same),
+            ("b", &same[10..]),
+            ("empty", ""),
+            ("signs", "… !!! 🏝️"),
+            ("one", &"字".repeat(300_000)),
+        ]),
+    );
+    let done = place.summary("passages in.jsonl -o out.tsv --json");
+    assert_eq!(
+        (done["documents"].as_u64(), done["passages"].as_u64()),
+        (Some(5), Some(1))
+    );
+    let rows = place.table("out.tsv");
+    assert_eq!(
+        rows[0][2..4],
+        ["0".to_owned(), (same.len() - 10 - 2).to_string()]
+    );
+    place.refused("passages in.jsonl --min-length 1", &["--min-length", "2"]);
+    place.refused("passages in.jsonl --max-documents 0", &["none"]);
+    place.refused("passages in.jsonl --show -o -", &["--show"]);
+}
