@@ -28,7 +28,7 @@ fn article_is_compared_with_a_folder() {
     place.ok("passages essay.txt --against sources -o passages.jsonl");
     let row: serde_json::Value = serde_json::from_str(place.read("passages.jsonl").trim()).unwrap();
     let start = "As is well known:\n".len();
-    assert_eq!(row["source"], "ferry.txt", "{row}");
+    assert_eq!(row["source"], "sources/ferry.txt", "{row}");
     assert_eq!(row["kind"], "edited");
     assert_eq!(
         (row["start"].as_u64(), row["end"].as_u64()),
@@ -43,7 +43,7 @@ fn article_is_compared_with_a_folder() {
     assert!(
         shown
             .text()
-            .contains("1. essay.txt, line 2, from ferry.txt, line 1: 20 words, edited"),
+            .contains("1. essay.txt, line 2, from sources/ferry.txt, line 1: 20 words, edited"),
         "{}",
         shown.text()
     );
@@ -171,7 +171,7 @@ fn boilerplate_is_counted_and_hides_no_copy() {
         "in.jsonl",
         jsonl(documents.iter().map(|(id, text)| (&**id, &**text))),
     );
-    let done = place.summary("passages in.jsonl -o out.tsv --json");
+    let done = place.summary("passages in.jsonl -o out.tsv");
     assert_eq!(
         (
             done["pairs"].as_u64(),
@@ -186,7 +186,7 @@ fn boilerplate_is_counted_and_hides_no_copy() {
         said.contains("boilerplate") && said.contains("--max-documents none"),
         "{said}"
     );
-    let all = place.summary("passages in.jsonl -o out.tsv --json --max-documents none");
+    let all = place.summary("passages in.jsonl -o out.tsv --max-documents none");
     assert_eq!(all["pairs"].as_u64(), Some(30 * 29 / 2));
     for (limit, pairs) in [
         ("29", 1),
@@ -195,7 +195,7 @@ fn boilerplate_is_counted_and_hides_no_copy() {
         ("100%", 30 * 29 / 2),
     ] {
         let done = place.summary(&format!(
-            "passages in.jsonl -o out.tsv --json --max-documents {limit}"
+            "passages in.jsonl -o out.tsv --max-documents {limit}"
         ));
         assert_eq!(done["pairs"].as_u64(), Some(pairs), "{limit}");
     }
@@ -247,7 +247,7 @@ fn hostile_texts_are_searched() {
             ("one", &"字".repeat(300_000)),
         ]),
     );
-    let done = place.summary("passages in.jsonl -o out.tsv --json");
+    let done = place.summary("passages in.jsonl -o out.tsv");
     assert_eq!(
         (done["documents"].as_u64(), done["passages"].as_u64()),
         (Some(5), Some(1))

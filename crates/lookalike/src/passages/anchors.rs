@@ -268,13 +268,13 @@ pub(super) fn trim_overlap(first: &Anchor, second: &Anchor) -> Option<Anchor> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::grams::{gram_width, token_width};
+    use super::super::grams::{anchor_width, token_width};
     use super::*;
 
     fn anchors_of(source: &[u64], document: &[u64], width: u32) -> Vec<Anchor> {
         let (mut of_source, mut of_document) = (GramList::default(), GramList::default());
-        of_source.fill_grams(source, gram_width(width));
-        of_document.fill_grams(document, gram_width(width));
+        of_source.fill_grams(source, anchor_width(width));
+        of_document.fill_grams(document, anchor_width(width));
         let mut table = GramTable::default();
         table.fill_table(&of_source);
         let text = |tokens, grams| GramText { tokens, grams };

@@ -12,7 +12,7 @@ use super::chain::{CopiedPiece, MeasuredTokens};
 use super::{Passage, PassageKind};
 
 /// Largest width between two pieces of one passage, in each text.
-const MAX_DISTANCE: u32 = 48;
+const MAX_DISTANCE: u32 = 80;
 
 /// Smallest share of equal tokens in the document's part of a passage of several pieces.
 const MIN_DENSITY: f64 = 0.4;

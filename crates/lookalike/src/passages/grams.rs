@@ -2,7 +2,8 @@
 //!
 //! A word of a script with spaces has the width 2 and a character of any other script the width 1, because a
 //! word tells as much as two such characters. A gram is the shortest run of tokens from a position on that has
-//! at least a certain width: by default 10, which is five words or ten characters.
+//! at least a certain width: 10 in an index, which is five words or ten characters, and 7 in the comparison of a pair, which is
+//! four words or seven characters.
 //!
 //! **Winnowing** (Schleimer, Wilkerson, Aiken 2003) selects at least one gram of every run of tokens with a
 //! certain width: of each shortest run with that width, the gram with the smallest hash, the last one of
@@ -16,8 +17,12 @@ use std::collections::VecDeque;
 
 use crate::hash::{POSITION, mix_bits};
 
-/// Width of the grams that anchor passages, unless passages may be shorter.
-const GRAM_WIDTH: u32 = 10;
+/// Width of the grams of an index, unless passages may be shorter.
+const INDEX_WIDTH: u32 = 10;
+
+/// Width of the grams that anchor the passages of a pair, unless passages may be shorter. They are shorter than those
+/// of an index, because an edited passage has few long runs of equal tokens.
+const ANCHOR_WIDTH: u32 = 7;
 
 /// Largest code point, which is the largest value of a token that is a single character. The value of a word
 /// is a hash, which is smaller with a probability of 2⁻⁴³; such a word has the width of a character.
@@ -28,9 +33,14 @@ pub(super) fn token_width(token: u64) -> u32 {
     1 + u32::from(token > MAX_CHARACTER)
 }
 
-/// Returns the width of grams for passages of at least `min_width`.
-pub(super) fn gram_width(min_width: u32) -> u32 {
-    min_width.min(GRAM_WIDTH)
+/// Returns the width of the grams of an index for passages of at least `min_width`.
+pub(super) fn index_width(min_width: u32) -> u32 {
+    min_width.min(INDEX_WIDTH)
+}
+
+/// Returns the width of the grams that anchor passages of at least `min_width`.
+pub(super) fn anchor_width(min_width: u32) -> u32 {
+    min_width.min(ANCHOR_WIDTH)
 }
 
 /// The grams of a text, in the order of their first tokens.
@@ -157,7 +167,7 @@ mod tests {
         ) {
             let select = |tokens: &[u64]| {
                 let mut grams = GramList::default();
-                grams.fill_grams(tokens, gram_width(run_width));
+                grams.fill_grams(tokens, index_width(run_width));
                 let mut selected = Vec::new();
                 visit_winnowed(tokens, &grams, run_width, |at| {
                     selected.push((at, grams.ends[at] as usize, grams.hashes[at]));

@@ -17,7 +17,7 @@
 use rayon::prelude::*;
 
 use super::PassageSettings;
-use super::grams::{GramList, gram_width, visit_winnowed};
+use super::grams::{GramList, index_width, visit_winnowed};
 
 /// Postings for each entry of the directory, on average.
 const POSTINGS_PER_ENTRY: usize = 4;
@@ -54,7 +54,7 @@ impl Winnower {
     pub fn select_grams(&mut self, tokens: &[u64], selected: &mut Vec<SelectedGram>) {
         selected.clear();
         let width = self.settings.min_width();
-        self.grams.fill_grams(tokens, gram_width(width));
+        self.grams.fill_grams(tokens, index_width(width));
         visit_winnowed(tokens, &self.grams, width, |start| {
             selected.push(SelectedGram {
                 hash: self.grams.hashes[start],

@@ -8,7 +8,7 @@
 //!                          runs       edits     ends      in both texts
 //! ```
 //!
-//! 1. `grams`: runs of five words or ten characters, as hashes.
+//! 1. `grams`: runs of four words or seven characters, as hashes.
 //! 2. `anchors`: maximal runs of equal tokens.
 //! 3. `chain`: anchors that follow one another in both texts, with what is equal in the gaps between them.
 //! 4. `cluster`: pieces that lie close together in both texts, in any order, are one passage.
@@ -39,7 +39,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use anchors::{Anchor, GramTable, GramText, find_anchors};
 use chain::{ChainBuffers, MeasuredTokens, PieceFinder, sum_widths};
-use grams::{GramList, gram_width};
+use grams::{GramList, anchor_width};
 pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
 pub use places::{PlaceIndex, to_visible_characters};
 
@@ -159,7 +159,7 @@ impl PreparedText {
         self.tokens.extend_from_slice(tokens);
         sum_widths(tokens, &mut self.sums);
         self.grams
-            .fill_grams(tokens, gram_width(settings.min_width()));
+            .fill_grams(tokens, anchor_width(settings.min_width()));
     }
 
     fn as_grams(&self) -> GramText<'_> {
