@@ -87,6 +87,7 @@ pub(crate) struct PassagesArgs {
         long,
         value_name = "WORDS",
         default_value_t = 12,
+        value_parser = clap::value_parser!(u32).range(2..=i64::from(PassageSettings::MAX_WORDS)),
         help_heading = "Passages"
     )]
     pub(crate) min_length: u32,
@@ -291,17 +292,17 @@ fn push_passage(
         "{}",
         printer.paint_for_output(TextTone::Heading, &heading)
     );
+    // Line ends are where the page was wide enough, and say nothing of the copy.
+    let [document, source] = [&passage.text, &passage.source_text]
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     let shown = match passage.kind {
+        "verbatim" => escape_control(&document).into_owned(),
         "reordered" => format!(
             "document: {}\nsource:   {}",
-            escape_control(&passage.text),
-            escape_control(&passage.source_text)
+            escape_control(&document),
+            escape_control(&source)
         ),
-        _ => mark_passages(
-            &diff_passages(&passage.source_text, &passage.text),
-            true,
-            printer,
-        ),
+        _ => mark_passages(&diff_passages(&source, &document), true, printer),
     };
     for line in shown.lines() {
         let _ = writeln!(text, "   {line}");

@@ -14,13 +14,20 @@ fn root() -> PathBuf {
 /// Creates a place with the examples of the repository.
 fn with_examples() -> Place {
     let place = Place::new();
-    fs::create_dir(place.path("examples")).unwrap();
-    for file in fs::read_dir(root().join("examples")).unwrap() {
-        let file = file.unwrap().path();
-        let name = Path::new("examples").join(file.file_name().unwrap());
-        fs::copy(&file, place.path(name.to_str().unwrap())).unwrap();
-    }
+    copy_directory(&root().join("examples"), &place.path("examples"));
     place
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap().path();
+        let copy = to.join(entry.file_name().unwrap());
+        match entry.is_dir() {
+            true => copy_directory(&entry, &copy),
+            false => drop(fs::copy(&entry, copy).unwrap()),
+        }
+    }
 }
 
 /// Returns the guide with the output of every command after it.

@@ -45,6 +45,8 @@ fn every_field_of_a_summary_is_documented() {
         "dedup in.jsonl --dry-run --audit --components --json",
         "dedup in.jsonl --against in.jsonl --dry-run --verify containment --audit --json",
         "pairs in.jsonl -o p.tsv --audit=20 --json",
+        "passages in.jsonl -o pa.tsv --max-documents 1 --min-length 3 --json",
+        "passages in.jsonl -o pa.tsv --against in.jsonl --json",
         "dedup in.jsonl --explain-plan --json",
         "dedup in.jsonl --explain-plan --method simhash --verify levenshtein --json",
         "dedup in.jsonl --explain-plan --method sentences --json",
