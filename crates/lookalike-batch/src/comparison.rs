@@ -7,6 +7,7 @@ use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
 use lookalike::text::LongSentence;
 use serde_json::{Value, json};
 
+use crate::shared_passages::SharedPassages;
 use crate::text_diff::diff_passages;
 
 /// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
@@ -90,6 +91,8 @@ pub struct ComparisonCase<'a> {
     pub b: ComparedSide,
     /// The comparison.
     pub compared: Comparison,
+    /// The passages that the second text shares with the first.
+    pub shared: SharedPassages,
     /// Number of features shown.
     pub top: usize,
     /// Number of bits that may differ.
@@ -163,6 +166,7 @@ impl ComparisonCase<'_> {
             "similarity": verdict.similarity,
             "why": verdict.why,
             "differences": diff_passages(&self.a.text, &self.b.text),
+            "shared": self.shared.to_json(),
         });
         if let Some([a, b]) = self.java_blocks() {
             told["sub_by_distance"] = json!({ "a": a.to_json(), "b": b.to_json() });

@@ -8,6 +8,7 @@ pub mod match_options;
 pub mod rank_value;
 pub mod recipes;
 pub mod run;
+pub mod shared_passages;
 pub mod shingle_sets;
 pub mod text_diff;
 pub mod units;

@@ -173,7 +173,7 @@ fn open_separately(
 
 /// Calls `make` for every row and `take` with the results in input order. The first bad row is an
 /// error.
-fn visit_label_rows<T: Send>(
+pub(super) fn visit_label_rows<T: Send>(
     inputs: &InputSet,
     progress: &dyn ProgressListener,
     make: impl Fn(&InputRow<'_>) -> Result<T, String> + Sync,
@@ -213,7 +213,7 @@ fn visit_label_rows<T: Send>(
 
 /// The place of a row and its number over all inputs.
 #[derive(Debug, Clone, Copy)]
-struct RowLocation(RowPlace, u64);
+pub(super) struct RowLocation(RowPlace, u64);
 
 impl RowLocation {
     fn display_location(self, inputs: &InputSet) -> String {
@@ -463,7 +463,7 @@ fn conflict_message(similar: bool, first: String) -> String {
     )
 }
 
-fn refuse_nothing(inputs: &InputSet, rows: u64) -> Result<()> {
+pub(super) fn refuse_nothing(inputs: &InputSet, rows: u64) -> Result<()> {
     if rows > 0 {
         return Ok(());
     }
@@ -492,12 +492,12 @@ fn list_file_names(inputs: &InputSet) -> String {
     }
 }
 
-fn is_tsv(file: &InputFile) -> bool {
+pub(super) fn is_tsv(file: &InputFile) -> bool {
     file.input_format() == InputFormat::TSV
 }
 
 /// Returns an id as TSV contains it, if the tables in which it is looked up are TSV.
-fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
+pub(super) fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
     match in_tsv {
         true => escape_tsv(id),
         false => Cow::Borrowed(id),
@@ -622,7 +622,7 @@ impl PairFields {
     }
 }
 
-fn text_of_field<'a>(field: &str, value: FieldValue<'a>) -> Result<&'a str, String> {
+pub(super) fn text_of_field<'a>(field: &str, value: FieldValue<'a>) -> Result<&'a str, String> {
     match value {
         FieldValue::Text(text) if !text.trim().is_empty() => Ok(text),
         FieldValue::Text(_) | FieldValue::Null => Err(format!("the field `{field}` is empty")),

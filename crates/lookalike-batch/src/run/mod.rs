@@ -58,8 +58,8 @@ pub use labelled::{
 pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
-    OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary, find_passages,
-    parse_boilerplate_limit,
+    OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassageRunSettings,
+    PassagesSummary, evaluate_passages, find_passages, parse_boilerplate_limit,
 };
 pub use plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,

@@ -1,5 +1,8 @@
 //! Copied passages: `lookalike passages`.
 
+use serde_json::json;
+
+use crate::service::Service;
 use crate::support::{Numbers, Place, jsonl};
 
 const SOURCE: &str = "The ferry leaves at seven. Nobody on the island misses it, because the next one leaves at noon, \
@@ -260,4 +263,133 @@ fn hostile_texts_are_searched() {
     place.refused("passages in.jsonl --min-length 1", &["--min-length", "2"]);
     place.refused("passages in.jsonl --max-documents 0", &["none"]);
     place.refused("passages in.jsonl --show -o -", &["--show"]);
+}
+
+#[test]
+fn found_passages_are_scored() {
+    let place = Place::new();
+    let head = "document\tsource\tstart\tend\tsource_start\tsource_end\n";
+    place.write(
+        "true.tsv",
+        format!("{head}a\ts\t100\t200\t0\t100\nb\ts\t0\t50\t300\t350\n"),
+    );
+    let found = "a\ts\t100\t150\t0\t50\na\ts\t160\t220\t60\t120\nb\ts\t0\t25\t300\t325\nc\ts\t0\t10\t0\t10\n";
+    place.write("found.tsv", format!("{head}{found}"));
+    let said = place.ok("eval found.tsv --passages true.tsv");
+    let expected = "4 passages found, 2 true, of which 2 are detected\n\
+                    precision    0.667  (0.821 over all characters)\n\
+                    recall       0.700  (0.767 over all characters)\n\
+                    granularity  1.500\n\
+                    plagdet      0.517\n";
+    assert_eq!(said.text(), expected);
+    // What `passages` writes can be scored, in every format of tables.
+    place.write("in.jsonl", jsonl([("a", SOURCE), ("b", &SOURCE[27..])]));
+    for extension in ["tsv", "csv", "jsonl", "parquet"] {
+        place.ok(&format!("passages in.jsonl -o out.{extension}"));
+        let done = place.summary(&format!("eval out.{extension} --passages out.{extension}"));
+        assert_eq!(
+            (done["plagdet"].as_f64(), done["found"].as_u64()),
+            (Some(1.0), Some(1))
+        );
+    }
+    place.write("empty.tsv", head);
+    let done = place.summary("eval empty.tsv --passages true.tsv");
+    assert_eq!(
+        (done["recall"].as_f64(), done["plagdet"].as_f64()),
+        (Some(0.0), Some(0.0))
+    );
+    place.refused(
+        "eval found.tsv --passages empty.tsv",
+        &["empty.tsv", "no rows"],
+    );
+    place.write("bad.tsv", format!("{head}a\ts\t9\t9\t0\t1\n"));
+    place.refused("eval bad.tsv --passages true.tsv", &["bad.tsv:2", "9 to 9"]);
+    place.write("bad.tsv", format!("{head}a\ts\tx\t9\t0\t1\n"));
+    place.refused(
+        "eval bad.tsv --passages true.tsv",
+        &["bad.tsv:2", "`start`"],
+    );
+    place.refused(
+        "eval found.tsv found.tsv --passages true.tsv",
+        &["--passages"],
+    );
+}
+
+#[test]
+fn comparison_shows_passages_of_different_texts() {
+    let mut numbers = Numbers::new(13);
+    let place = Place::new();
+    let copy = "nobody on the Island misses it because the next one leaves at noon, and our captain waits for no one";
+    let a = format!("{SOURCE} {}", filler(&mut numbers, 90));
+    let b = format!(
+        "{}\n<b>{copy}</b>. {}",
+        filler(&mut numbers, 30),
+        filler(&mut numbers, 60)
+    );
+    place.write("a.txt", &a);
+    place.write("b.txt", &b);
+    let shown = place.ok("compare a.txt b.txt --html page.html");
+    let expected = "1. line 2 of B, line 1 of A: 20 words, edited, similarity 0.95";
+    assert!(
+        shown.text().contains(expected) && !shown.text().contains("Texts: ["),
+        "{}",
+        shown.text()
+    );
+    let page = place.read("page.html");
+    for part in [
+        "<mark id=\"A1\" class=\"edited\" title=\"edited, similarity 0.95\"><a href=\"#B1\">1</a> Nobody on",
+        "&lt;b&gt;<mark id=\"B1\"",
+        "waits for no one</mark>&lt;/b&gt;",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let told = place.summary("compare a.txt b.txt");
+    let spot = &told["shared"]["passages"][0]["b"];
+    let start = b.find("nobody").unwrap();
+    assert_eq!(
+        (spot["start"].as_u64(), spot["line"].as_u64()),
+        (Some(start as u64), Some(2))
+    );
+    // Texts that differ by edits alone are shown with their differences.
+    place.write("c.txt", a.replace("captain", "pilot"));
+    assert!(
+        place
+            .ok("compare a.txt c.txt")
+            .text()
+            .contains("[-captain-]{+pilot+}")
+    );
+}
+
+#[test]
+fn service_finds_passages_of_pairs() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let (a, b) = (SOURCE, &SOURCE[27..]);
+    let ask = |body: &serde_json::Value| service.post("/v1/passages", body);
+    let pairs = json!([{ "a": a, "b": b }, { "a": a, "b": "" }]);
+    let found = ask(&json!({ "pairs": pairs })).json();
+    let told = |at: usize| &found["results"][at];
+    place.write("a.txt", a);
+    place.write("b.txt", b);
+    assert_eq!(told(0), &place.summary("compare a.txt b.txt")["shared"]);
+    assert_eq!(told(0)["share_of_b"], 1.0);
+    assert_eq!(told(1)["passages"], json!([]));
+    let few = ask(&json!({ "pairs": pairs, "min_length": 100 })).json();
+    assert_eq!(few["results"][0]["passages"], json!([]));
+    let many = json!(vec![json!({ "a": "", "b": "" }); 101]);
+    for (body, problem) in [
+        (
+            json!({ "pairs": pairs, "min_length": 1 }),
+            (422, "bad_settings"),
+        ),
+        (
+            json!({ "pairs": pairs, "threshold": 0.5 }),
+            (400, "bad_json"),
+        ),
+        (json!({ "pairs": [{ "a": "x" }] }), (400, "bad_json")),
+        (json!({ "pairs": many }), (413, "too_large")),
+    ] {
+        let refused = ask(&body);
+        assert_eq!((refused.status, &*refused.problem().1), problem, "{body}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The OpenAPI 3.1 description of all calls, made from their table.
 
 use lookalike::Recipe;
+use lookalike::passages::PassageSettings;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::run::SketchKind;
@@ -130,6 +131,27 @@ fn body_example(call: &str) -> Option<Value> {
         })),
         _ => None,
     }
+}
+
+/// Returns the schema of a passage that two texts share.
+fn passage_schema() -> Value {
+    let spot = || {
+        let count = |least: u32| json!({ "type": "integer", "minimum": least });
+        object_schema(
+            &["start", "end", "line"],
+            json!({ "start": count(0), "end": count(0), "line": count(1) }),
+        )
+    };
+    object_schema(
+        &["a", "b", "length", "similarity", "kind"],
+        json!({
+            "a": spot(),
+            "b": spot(),
+            "length": { "type": "integer", "minimum": 1 },
+            "similarity": { "type": "number", "minimum": 0, "maximum": 1 },
+            "kind": { "enum": ["verbatim", "edited", "reordered"] },
+        }),
+    )
 }
 
 /// Returns the recipe of the examples: words without those of a list.
@@ -563,6 +585,26 @@ fn document_schemas() -> Value {
             properties
         }),
         "CompareResults": object_schema(&["results"], json!({ "results": list_schema(json!({ "type": "object" })) })),
+        "PassagesRequest": strict_object_schema(&["pairs"], json!({
+            "pairs": list_schema(strict_object_schema(&["a", "b"], json!({ "a": text, "b": text }))),
+            "recipe": text,
+            "min_length": {
+                "type": "integer",
+                "minimum": 2,
+                "maximum": PassageSettings::MAX_WORDS,
+                "description": "Shortest passage in words, 12 by default; a word counts as two characters of a \
+                    script without spaces.",
+            },
+        })),
+        "PassagesResults": object_schema(&["recipe", "recipe_id", "results"], json!({
+            "recipe": text,
+            "recipe_id": text,
+            "results": list_schema(object_schema(&["passages", "share_of_a", "share_of_b"], json!({
+                "passages": list_schema(passage_schema()),
+                "share_of_a": number,
+                "share_of_b": number,
+            }))),
+        })),
         "FingerprintRequest": strict_object_schema(&["texts"], json!({
             "texts": list_schema(text.clone()),
             "recipe": text,

@@ -81,13 +81,14 @@ impl ApiCall {
 }
 
 /// Names of the calls without a collection that a key for some collections permits.
-const FOR_LIMITED_KEYS: [&str; 8] = [
+const FOR_LIMITED_KEYS: [&str; 9] = [
     "list_snapshots",
     "list_collections",
     "list_aliases",
     "list_recipes",
     "get_recipe",
     "compare",
+    "passages",
     "fingerprint",
     "segment",
 ];
@@ -137,7 +138,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 36] = calls! {
+pub(crate) static CALLS: [ApiCall; 37] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -214,6 +215,8 @@ pub(crate) static CALLS: [ApiCall; 36] = calls! {
         takes None, with [], gives 204 None, recipes::delete_recipe;
     "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
+    "passages" POST "/v1/passages" Read, "find the passages that pairs of texts share",
+        takes Some(("PassagesRequest", ONE)), with [], gives 200 Some("PassagesResults"), texts::find_passages;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
         takes Some(("FingerprintRequest", ONE)), with [], gives 200 Some("FingerprintResults"),
         texts::fingerprint;

@@ -1,12 +1,14 @@
-//! Calls on texts that are not stored: compare, fingerprint, segment.
+//! Calls on texts that are not stored: compare, passages, fingerprint, segment.
 
 use std::sync::Arc;
 
+use lookalike::passages::PassageSettings;
 use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Recipe, compare::Comparison};
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
 use lookalike_batch::run::{SketchKind, SketchValue, TextFingerprinter, weight_in_digits};
+use lookalike_batch::shared_passages::SharedPassages;
 use lookalike_batch::{FingerprintNotation, NO_FINGERPRINT};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -97,6 +99,9 @@ fn compare_pair(
 ) -> Result<Value, ApiProblem> {
     let compared = Comparison::new(recipe, matching, &pair.a, &pair.b)
         .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?;
+    let both = [&*pair.a, &*pair.b];
+    let shared = SharedPassages::find_all(recipe, both, PassageSettings::default())
+        .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
     let side = |place: &str, text| ComparedSide {
         place: place.to_owned(),
         text,
@@ -106,10 +111,42 @@ fn compare_pair(
         a: side("a", pair.a),
         b: side("b", pair.b),
         compared,
+        shared,
         top: SHOWN_FEATURES,
         distance: matching.distance,
     };
     Ok(case.to_json())
+}
+
+/// Finds the passages that texts share, pair by pair.
+pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
+    answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
+        let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
+        let recipe = fields.take_recipe("default", uploaded)?;
+        let min_length: Option<u32> = fields.take_field("min_length")?;
+        fields.refuse_rest()?;
+        check_count("pairs", pairs.len(), MAX_PAIRS)?;
+        let settings =
+            min_length.map_or_else(|| Ok(PassageSettings::default()), PassageSettings::new);
+        let settings = settings
+            .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?;
+        let find = |pair: &JsonObject<TextPairJson>| {
+            let both = [&*pair.0.a, &*pair.0.b];
+            SharedPassages::find_all(&recipe, both, settings)
+                .map(|shared| shared.to_json())
+                .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))
+        };
+        let results = pairs
+            .par_iter()
+            .map(find)
+            .collect::<Result<Vec<Value>, _>>()?;
+        Ok(responses::json_text(&serde_json::json!({
+            "recipe": recipe.name,
+            "recipe_id": recipe.recipe_id().to_string(),
+            "results": results,
+        })))
+    })
+    .await
 }
 
 /// Returns a fingerprint or signature for every text.

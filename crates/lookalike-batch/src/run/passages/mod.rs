@@ -13,6 +13,7 @@
 
 mod cache;
 mod corpus;
+mod evaluation;
 mod search;
 mod settings;
 
@@ -27,6 +28,7 @@ use lookalike_io::ordered_results::OrderedResults;
 use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 use lookalike_io::source::ParseScratch;
 
+pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use settings::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
     OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,

@@ -16,6 +16,8 @@ use lookalike_io::source::ParseScratch;
 
 use super::cache::DocumentCache;
 use super::corpus::{PassageCorpus, RereadText};
+use crate::shared_passages::{count_covered, round_share};
+
 use super::settings::{CopiedPair, DescribedPassage, OffsetUnit};
 
 /// Characters of a text that a summary shows.
@@ -131,7 +133,7 @@ impl<'a> DocumentSearcher<'a> {
         }
         self.finder.set_document(self.tokens.values());
         let places = PlaceIndex::new(&reread.text);
-        let mut covered = CoveredTokens::default();
+        let mut covered = Vec::new();
         for source in sources {
             let prepared = self.prepare_source(source)?;
             let passages = self.finder.find_passages(&prepared.prepared);
@@ -140,14 +142,14 @@ impl<'a> DocumentSearcher<'a> {
             }
             passages
                 .iter()
-                .for_each(|it| covered.add_range(it.document.clone()));
+                .for_each(|it| covered.push(it.document.clone()));
             let sides = [
                 TextSide::new(document, &reread, &self.tokens, &places),
                 TextSide::new(source, &prepared.reread, &prepared.tokens, &prepared.places),
             ];
             self.add_pair(sides, &passages, &mut findings);
         }
-        findings.copied = covered.count_tokens();
+        findings.copied = count_covered(covered);
         Ok(findings)
     }
 
@@ -188,7 +190,7 @@ impl<'a> DocumentSearcher<'a> {
                 place: document.offsets(&bytes, self.offsets),
                 source_place: source.offsets(&source_bytes, self.offsets),
                 length: passage.document.len(),
-                similarity: round_similarity(passage.similarity()),
+                similarity: round_share(passage.similarity()),
                 kind: passage.kind.kind_name(),
                 copied: pair.copied,
             };
@@ -217,14 +219,10 @@ fn describe_pair(
     source: &TextSide<'_>,
     passages: &[Passage],
 ) -> CopiedPair {
-    let (mut copied, mut of_source) = (CoveredTokens::default(), CoveredTokens::default());
-    for passage in passages {
-        copied.add_range(passage.document.clone());
-        of_source.add_range(passage.source.clone());
-    }
-    let copied = copied.count_tokens();
+    let copied = count_covered(passages.iter().map(|it| it.document.clone()).collect());
+    let of_source = count_covered(passages.iter().map(|it| it.source.clone()).collect());
     let share = |part: usize, side: &TextSide<'_>| {
-        round_similarity(part as f64 / side.tokens.len().max(1) as f64)
+        round_share(part as f64 / side.tokens.len().max(1) as f64)
     };
     CopiedPair {
         document: document.name.to_string(),
@@ -232,18 +230,13 @@ fn describe_pair(
         passages: passages.len() as u64,
         copied,
         share: share(copied, document),
-        source_share: share(of_source.count_tokens(), source),
+        source_share: share(of_source, source),
         longest: passages
             .iter()
             .map(|it| it.document.len())
             .max()
             .unwrap_or(0),
     }
-}
-
-/// Rounds to four digits, as tables show a similarity that is not compared with a threshold.
-fn round_similarity(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 /// One text of a pair, and how places in it are counted.
@@ -292,39 +285,9 @@ fn cut_text(text: &str) -> String {
     }
 }
 
-/// Ranges of tokens that may overlap.
-#[derive(Default)]
-struct CoveredTokens(Vec<Range<usize>>);
-
-impl CoveredTokens {
-    fn add_range(&mut self, range: Range<usize>) {
-        self.0.push(range);
-    }
-
-    /// Returns the number of tokens in at least one range.
-    fn count_tokens(mut self) -> usize {
-        self.0.sort_unstable_by_key(|it| it.start);
-        let (mut count, mut end) = (0, 0);
-        for range in self.0 {
-            count += range.end.saturating_sub(range.start.max(end));
-            end = end.max(range.end);
-        }
-        count
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn overlapping_ranges_count_once() {
-        let mut covered = CoveredTokens::default();
-        for range in [5..9, 0..3, 2..4, 6..7, 20..20] {
-            covered.add_range(range);
-        }
-        assert_eq!(covered.count_tokens(), 8);
-    }
 
     #[test]
     fn long_texts_are_cut_at_whole_characters() {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lookalike::compare::{AnalysisSteps, FigureKind};
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase, count_differing, format_number};
+use lookalike_batch::shared_passages::{PassageSpot, SharedPassage};
 use lookalike_batch::text_diff::{self, diff_passages};
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
@@ -21,6 +22,14 @@ code, .bits { font: 13px/1.6 ui-monospace, monospace; overflow-wrap: anywhere; }
 .verdict.yes { border-color: var(--b); }\n\
 del { color: var(--a); } ins { color: var(--b); }\n\
 .text { white-space: pre-wrap; }\n\
+.sides { display: grid; grid-template-columns: 1fr 1fr; gap: 2rem; } .sides > div { min-width: 0; \
+overflow-wrap: anywhere; }\n\
+@media (max-width: 45rem) { .sides { grid-template-columns: 1fr; } }\n\
+mark { color: inherit; background: #f1c40f44; border-bottom: 2px solid #b7950b; }\n\
+mark.verbatim { background: #e74c3c33; border-bottom-color: var(--a); }\n\
+mark.reordered { border-bottom-style: dashed; }\n\
+mark:target { outline: 2px solid var(--one); }\n\
+mark a { font-weight: bold; }\n\
 .token { border: 1px solid var(--line); border-radius: .3rem; padding: 0 .3rem; margin: .1rem; \
 display: inline-block; }\n\
 .block { display: inline-block; margin-right: 1rem; }\n\
@@ -84,7 +93,65 @@ fn append_verdict(case: &ComparisonCase<'_>, page: &mut String) {
     );
 }
 
+/// Appends both texts side by side, with the passages that they share numbered and linked.
+fn append_passages(case: &ComparisonCase<'_>, page: &mut String) {
+    let shared = &case.shared;
+    let _ = writeln!(
+        page,
+        "<h2>Shared passages</h2>\n<p>{:.0} % of A and {:.0} % of B lie in passages that both have. A number leads to \
+         the same passage in the other text.</p>\n<div class=\"sides\">",
+        100.0 * shared.share_of_a,
+        100.0 * shared.share_of_b
+    );
+    let sides: [(_, _, _, fn(&SharedPassage) -> &PassageSpot); 2] = [
+        ("A", "B", &case.a, |it| &it.a),
+        ("B", "A", &case.b, |it| &it.b),
+    ];
+    for (letter, other, side, spot) in sides {
+        let _ = write!(
+            page,
+            "<div><h3>{letter}: {}</h3>\n<p class=\"text\">",
+            escape_html(&side.place)
+        );
+        append_marked(&side.text, [letter, other], &shared.passages, spot, page);
+        page.push_str("</p></div>\n");
+    }
+    page.push_str("</div>\n");
+}
+
+/// Appends a text with its passages marked. Where two passages overlap, the second begins behind the first.
+fn append_marked(
+    text: &str,
+    [letter, other]: [&str; 2],
+    passages: &[SharedPassage],
+    spot: impl Fn(&SharedPassage) -> &PassageSpot,
+    page: &mut String,
+) {
+    let mut numbered: Vec<_> = (1..).zip(passages).collect();
+    numbered.sort_by_key(|(_, it)| spot(it).bytes.start);
+    let mut end = 0;
+    for (number, passage) in numbered {
+        let bytes = &spot(passage).bytes;
+        let start = bytes.start.max(end);
+        let stop = bytes.end.max(start);
+        let _ = write!(
+            page,
+            "{}<mark id=\"{letter}{number}\" class=\"{kind}\" title=\"{kind}, similarity {}\">\
+             <a href=\"#{other}{number}\">{number}</a> {}</mark>",
+            escape_html(&text[end..start]),
+            passage.similarity,
+            escape_html(&text[start..stop]),
+            kind = passage.kind.kind_name(),
+        );
+        end = stop;
+    }
+    page.push_str(&escape_html(&text[end..]));
+}
+
 fn append_texts(case: &ComparisonCase<'_>, page: &mut String) {
+    if case.shared.are_parts_only() {
+        return append_passages(case, page);
+    }
     let _ = writeln!(
         page,
         "<h2>Texts</h2>\n<p><del>only in A ({})</del> · <ins>only in B ({})</ins></p>",

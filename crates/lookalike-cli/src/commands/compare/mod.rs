@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
+use lookalike::passages::PassageSettings;
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
+use lookalike_batch::shared_passages::SharedPassages;
 use lookalike_io::source::{InputFormat, ReadOptions};
 
 pub(crate) use self::args::CompareArgs;
@@ -40,11 +42,14 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     let [a, b] = [&args.a, &args.b].map(|text| read_compared_side(text, args, &options));
     let (a, b) = (a?, b?);
     let compared = Comparison::new(&recipe, chosen, &a.text, &b.text)?;
+    let both = [&*a.text, &*b.text];
+    let shared = SharedPassages::find_all(&recipe, both, PassageSettings::default())?;
     let case = ComparisonCase {
         recipe: &recipe,
         a,
         b,
         compared,
+        shared,
         top: args.top,
         distance: chosen.distance,
     };

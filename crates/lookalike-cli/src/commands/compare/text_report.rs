@@ -72,7 +72,38 @@ impl TextReport<'_> {
         }
     }
 
+    /// Adds the passages that B has from A, with their differences.
+    fn push_passages(&mut self) {
+        self.push_heading("Passages that B shares with A: [-only in A-] {+only in B+}");
+        let ComparisonCase { a, b, shared, .. } = self.case;
+        for (number, it) in (1..).zip(&shared.passages) {
+            let words = format_plural(it.length as u64, "word", "words");
+            let _ = writeln!(
+                self.text,
+                "  {number}. line {} of B, line {} of A: {words}, {}, similarity {}",
+                it.b.line,
+                it.a.line,
+                it.kind.kind_name(),
+                it.similarity
+            );
+            let both = [&a.text[it.a.bytes.clone()], &b.text[it.b.bytes.clone()]];
+            let text = mark_passages(&diff_passages(both[0], both[1]), false, self.printer);
+            for line in text.lines() {
+                let _ = writeln!(self.text, "     {line}");
+            }
+        }
+        let _ = writeln!(
+            self.text,
+            "  They are {:.0} % of A and {:.0} % of B.",
+            100.0 * shared.share_of_a,
+            100.0 * shared.share_of_b
+        );
+    }
+
     fn push_texts(&mut self) {
+        if self.case.shared.are_parts_only() {
+            return self.push_passages();
+        }
         self.push_heading("Texts: [-only in A-] {+only in B+}");
         let ComparisonCase { a, b, .. } = self.case;
         let text = mark_passages(&diff_passages(&a.text, &b.text), false, self.printer);

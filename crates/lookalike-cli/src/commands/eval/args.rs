@@ -9,7 +9,7 @@ use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike::quality::evaluate::{EvaluatedSetting, EvaluationOptions, SweptParameter};
 use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
 use lookalike_batch::run::{
-    ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, options_to_measure,
+    ClusterFiles, EvaluateSettings, LabelledInputs, LabelledRows, PassageFiles, options_to_measure,
     thresholds_from,
 };
 use lookalike_io::sink::OutputTarget;
@@ -31,7 +31,7 @@ use crate::commands::shared::running::{parse_limit, parse_threads, thread_count}
 /// or Hamming distance, prints the numbers of found, wrongly found and missed pairs, with intervals. `lost`
 /// counts similar pairs that reach the threshold but are not candidates. The row with the highest F1 is
 /// marked and broken down by length (of the shorter text), by script and, with --kind, by kind of edit. With
-/// --clusters, compares two tables of clusters instead.
+/// --clusters, compares two tables of clusters instead, and with --passages two tables of passages.
 ///
 /// Labels are 1 or 0, true or false, yes or no, words such as duplicate or different, or grades with
 /// --positive and --negative. A row that cannot be used stops the command.
@@ -43,10 +43,11 @@ Examples:
   lookalike eval pairs.csv --method simhash --candidates blocks --verify levenshtein
   lookalike eval pairs.tsv --label jaccard --positive 0.8 --negative 0.5 --corpus articles.jsonl
   lookalike eval edits.jsonl --texts versions --recipe words-3 --csv points.csv
-  lookalike eval true.tsv --clusters clusters.tsv")]
+  lookalike eval true.tsv --clusters clusters.tsv
+  lookalike eval passages.tsv --passages true.tsv")]
 pub(crate) struct EvalArgs {
     /// Labelled texts: files, directories, globs, or - for standard input (read as JSONL unless --format is
-    /// given). With --clusters, the table of true clusters: id, cluster
+    /// given). With --clusters, the table of true clusters: id, cluster; with --passages, the table of found passages
     #[arg(value_name = "LABELLED", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -86,6 +87,21 @@ pub(crate) struct EvalArgs {
         help_heading = "Clusters"
     )]
     pub(crate) documents: Option<u64>,
+
+    /// Table of true passages, with which the found ones in LABELLED are compared. Both have the columns document,
+    /// source, start, end, source_start and source_end, as `passages` writes them. Prints precision, recall,
+    /// granularity and plagdet over characters (Potthast et al. 2010)
+    #[arg(
+        long,
+        value_name = "TRUE",
+        conflicts_with_all = [
+            "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
+            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
+            "csv", "svg", "text", "features", "id", "id_row", "document_per_file", "clusters"
+        ],
+        help_heading = "Passages"
+    )]
+    pub(crate) passages: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) ways: EvaluatedMethodArgs,
@@ -256,6 +272,22 @@ pub(super) fn cluster_files(predicted: PathBuf, args: &EvalArgs) -> Result<Clust
         read: read_options(&args.reading)?,
         documents: args.documents,
         bootstrap: bootstrap_options(args.resampling),
+        threads: thread_count(args.threads),
+    })
+}
+
+/// Returns the settings of a comparison of passages.
+pub(super) fn passage_files(truth: PathBuf, args: &EvalArgs) -> Result<PassageFiles> {
+    let [found] = &args.inputs[..] else {
+        bail!(
+            "--passages compares two tables, but {} tables of found passages are given: give one",
+            args.inputs.len()
+        );
+    };
+    Ok(PassageFiles {
+        found: found.clone(),
+        truth,
+        read: read_options(&args.reading)?,
         threads: thread_count(args.threads),
     })
 }

@@ -7,10 +7,10 @@ pub(super) mod report;
 
 use anyhow::Result;
 use lookalike::quality::evaluate::SweptParameter;
-use lookalike_batch::run::{self, ClusterFiles, LabelSummary, SettingSummary};
+use lookalike_batch::run::{self, ClusterFiles, LabelSummary, PassageFiles, SettingSummary};
 
 pub(crate) use self::args::EvalArgs;
-use self::args::{EvalRun, cluster_files};
+use self::args::{EvalRun, cluster_files, passage_files};
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, ReplacedFiles, format_duration};
 use crate::progress::ProgressReporter;
@@ -20,6 +20,10 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
     if let Some(predicted) = &args.clusters {
         let files = cluster_files(predicted.clone(), args)?;
         return compare_clusters(&files, args.json, printer);
+    }
+    if let Some(truth) = &args.passages {
+        let files = passage_files(truth.clone(), args)?;
+        return score_passages(&files, args.json, printer);
     }
     let EvalRun {
         inputs,
@@ -72,6 +76,24 @@ fn compare_clusters(
         format!("{}\n", serde_json::to_string(&done)?)
     } else {
         report::describe_clusters(&done, &printer)
+    };
+    printer.write_data(&text)?;
+    printer.print_note(&format!("{}\n", format_duration(done.seconds)));
+    Ok(CommandOutcome::Done)
+}
+
+fn score_passages(
+    files: &PassageFiles,
+    json: bool,
+    printer: OutputPrinter,
+) -> Result<CommandOutcome> {
+    let done = ProgressReporter::watch_run(printer, true, "", |reporter| {
+        run::evaluate_passages(files, reporter)
+    })?;
+    let text = if json {
+        format!("{}\n", serde_json::to_string(&done)?)
+    } else {
+        report::describe_passages(&done)
     };
     printer.write_data(&text)?;
     printer.print_note(&format!("{}\n", format_duration(done.seconds)));

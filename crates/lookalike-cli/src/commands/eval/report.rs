@@ -6,7 +6,9 @@ use lookalike::quality::evaluate::{
     AveragedMetrics, ClassBreakdown, ConfusionCounts, Evaluation, EvaluationPoint, MetricEstimate,
     MetricEstimates, SweptParameter,
 };
-use lookalike_batch::run::{ClusterSummary, EvaluateSummary, LabelSummary, SettingSummary};
+use lookalike_batch::run::{
+    ClusterSummary, EvaluateSummary, LabelSummary, PassageEvaluation, SettingSummary,
+};
 
 use super::{axis_name, setting_name};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
@@ -231,6 +233,30 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
             format_figure(recall),
             format_figure(f1)
         );
+    }
+    text
+}
+
+/// Returns the comparison of found passages with true ones.
+pub(crate) fn describe_passages(done: &PassageEvaluation) -> String {
+    let scores = &done.scores;
+    let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));
+    let mut text = format!(
+        "{} found, {} true, of which {} are detected\n",
+        format_plural(done.found, "passage", "passages"),
+        format_count(done.truth),
+        format_count(scores.detected)
+    );
+    for (name, value, micro) in [
+        ("precision", scores.precision, Some(scores.micro_precision)),
+        ("recall", scores.recall, Some(scores.micro_recall)),
+        ("granularity", scores.granularity, None),
+        ("plagdet", scores.plagdet, None),
+    ] {
+        let micro = micro.map_or_else(String::new, |it| {
+            format!("  ({} over all characters)", figure(it))
+        });
+        let _ = writeln!(text, "{name:<12} {}{micro}", figure(value));
     }
     text
 }

@@ -1,0 +1,180 @@
+//! The passages that two texts share, with places as people and programs count them.
+
+use std::ops::Range;
+
+use lookalike::passages::{
+    Passage, PassageFinder, PassageKind, PassageSettings, PassageSource, PlaceIndex,
+    to_visible_characters,
+};
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike::{Recipe, Result};
+use serde_json::{Value, json};
+
+/// Where one side of a passage stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageSpot {
+    /// Bytes of the text.
+    pub bytes: Range<usize>,
+    /// Characters (code points) of the text.
+    pub characters: Range<usize>,
+    /// Line in which the passage begins, from 1.
+    pub line: usize,
+}
+
+impl PassageSpot {
+    fn to_json(&self) -> Value {
+        json!({ "start": self.characters.start, "end": self.characters.end, "line": self.line })
+    }
+}
+
+/// A passage that two texts share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedPassage {
+    /// Its place in the first text.
+    pub a: PassageSpot,
+    /// Its place in the second text.
+    pub b: PassageSpot,
+    /// Words and single characters of its part of the second text.
+    pub length: usize,
+    /// Share of equal tokens of both parts.
+    pub similarity: f64,
+    /// How one was made of the other.
+    pub kind: PassageKind,
+}
+
+impl SharedPassage {
+    fn to_json(&self) -> Value {
+        json!({
+            "a": self.a.to_json(),
+            "b": self.b.to_json(),
+            "length": self.length,
+            "similarity": self.similarity,
+            "kind": self.kind.kind_name(),
+        })
+    }
+}
+
+/// All passages that two texts share.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SharedPassages {
+    /// Ascending by their place in the second text.
+    pub passages: Vec<SharedPassage>,
+    /// Share of the words and single characters of the first text that lie in passages.
+    pub share_of_a: f64,
+    /// The same of the second text.
+    pub share_of_b: f64,
+}
+
+impl SharedPassages {
+    /// Finds the passages that the second text has from the first one, with the normalisation of a recipe.
+    ///
+    /// # Errors
+    /// If a text has 4 GiB or more.
+    pub fn find_all(recipe: &Recipe, [a, b]: [&str; 2], settings: PassageSettings) -> Result<Self> {
+        let tokenizer = SpanTokenizer::new(recipe);
+        let mut tokens = [SpannedTokens::default(), SpannedTokens::default()];
+        tokenizer.tokenize_text(a, &mut tokens[0])?;
+        tokenizer.tokenize_text(b, &mut tokens[1])?;
+        let mut finder = PassageFinder::new(settings);
+        finder.set_document(tokens[1].values());
+        let passages = finder.find_passages(&PassageSource::new(tokens[0].values(), settings));
+        let share = |side: usize, range: fn(&Passage) -> &Range<usize>| {
+            let covered = count_covered(passages.iter().map(|it| range(it).clone()).collect());
+            covered as f64 / tokens[side].len().max(1) as f64
+        };
+        let places = [a, b].map(PlaceIndex::new);
+        let spot = |side: usize, range: &Range<usize>| {
+            let text = [a, b][side];
+            let bytes = to_visible_characters(text, tokens[side].byte_range(range.clone()));
+            let count = |byte| places[side].count_characters(text, byte);
+            PassageSpot {
+                characters: count(bytes.start)..count(bytes.end),
+                line: places[side].line_number(text, bytes.start),
+                bytes,
+            }
+        };
+        let shared = passages.iter().map(|it| SharedPassage {
+            a: spot(0, &it.source),
+            b: spot(1, &it.document),
+            length: it.document.len(),
+            similarity: round_share(it.similarity()),
+            kind: it.kind,
+        });
+        Ok(Self {
+            passages: shared.collect(),
+            share_of_a: round_share(share(0, |it| &it.source)),
+            share_of_b: round_share(share(1, |it| &it.document)),
+        })
+    }
+
+    /// Returns `true` if more than edits separate the texts, so that the passages show more than differences do: at
+    /// least half of either text lies in no passage.
+    pub fn are_parts_only(&self) -> bool {
+        !self.passages.is_empty() && self.share_of_a.min(self.share_of_b) < 0.5
+    }
+
+    /// Returns the passages as JSON: the list, and the shares of both texts.
+    pub fn to_json(&self) -> Value {
+        let passages: Vec<Value> = self.passages.iter().map(SharedPassage::to_json).collect();
+        json!({
+            "passages": passages,
+            "share_of_a": self.share_of_a,
+            "share_of_b": self.share_of_b,
+        })
+    }
+}
+
+/// Rounds a share to four digits, as tables show it.
+pub(crate) fn round_share(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+/// Returns the number of tokens in at least one range.
+pub(crate) fn count_covered(mut ranges: Vec<Range<usize>>) -> usize {
+    ranges.sort_unstable_by_key(|it| it.start);
+    let (mut count, mut end) = (0, 0);
+    for range in ranges {
+        count += range.end.saturating_sub(range.start.max(end));
+        end = end.max(range.end);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_ranges_count_once() {
+        assert_eq!(count_covered(vec![5..9, 0..3, 2..4, 6..7, 20..20]), 8);
+    }
+
+    #[test]
+    fn places_lead_to_the_passage() {
+        let passage = "清晨六點，老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島";
+        let copy = "清晨六点老船长已经把缆绳解开了。岸上的人都知道他今天要去东边的小岛";
+        let (a, b) = (format!("序🏝️。\n{passage}。"), format!("他说：{copy}！"));
+        let shared =
+            SharedPassages::find_all(&Recipe::default(), [&a, &b], PassageSettings::default());
+        let shared = shared.unwrap();
+        assert_eq!(shared.passages.len(), 1);
+        let SharedPassage {
+            a: of_a,
+            b: of_b,
+            kind,
+            ..
+        } = &shared.passages[0];
+        assert_eq!(
+            (&a[of_a.bytes.clone()], &b[of_b.bytes.clone()]),
+            (passage, copy)
+        );
+        assert_eq!(
+            (of_a.characters.start, of_a.line, *kind),
+            (5, 2, PassageKind::Verbatim)
+        );
+        assert!(!shared.are_parts_only());
+        let none =
+            SharedPassages::find_all(&Recipe::default(), ["", "船"], PassageSettings::default());
+        assert_eq!(none.unwrap(), SharedPassages::default());
+    }
+}
