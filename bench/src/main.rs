@@ -2,7 +2,7 @@
 //!
 //! - `smoke`: every benchmark in a short form on generated corpora, as a test;
 //! - `sketch`, `compat`, `chinese`, `dedup`, `memory`, `hamming`, `join`, `live-texts`, `quality`,
-//!   `settings`, `planted`, `audit`, `serve`, `http`: measurements, most of them on real corpora
+//!   `settings`, `planted`, `passages`, `audit`, `serve`, `http`: measurements, most of them on real corpora
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
@@ -27,6 +27,7 @@ mod labelled;
 mod live;
 mod machine;
 mod measures;
+mod passages;
 mod planted;
 mod quality;
 mod search;
@@ -95,6 +96,8 @@ enum Command {
     Settings,
     /// Edits of known kind planted into the corpora, and what is found of them.
     Planted,
+    /// Copied passages: what is found of planted ones, and how fast.
+    Passages,
     /// Writes labelled pairs made from the real corpora into a folder.
     Labelled {
         /// The folder.
@@ -122,7 +125,7 @@ enum Command {
 type ShortForm = fn() -> Result<()>;
 
 /// Benchmarks that have a short form, by name.
-const SHORT_FORMS: [(&str, ShortForm); 17] = [
+const SHORT_FORMS: [(&str, ShortForm); 18] = [
     ("sketch", sketch::smoke),
     ("compat", compat::smoke),
     ("chinese", chinese::smoke),
@@ -139,6 +142,7 @@ const SHORT_FORMS: [(&str, ShortForm); 17] = [
     ("compaction", compaction::smoke),
     ("quality", quality::smoke),
     ("planted", planted::smoke),
+    ("passages", passages::smoke),
     ("audit", audit::smoke),
 ];
 
@@ -197,6 +201,7 @@ fn main() -> Result<()> {
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
         Command::Settings => settings::run(&data),
+        Command::Passages => passages::run(&data),
         Command::Planted => planted::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Serve(selection) => serve::run(&data, &selection),

@@ -98,6 +98,10 @@ fn table(name: &str) -> Result<String> {
         "quality" => rows("quality", &QUALITY, |_| true),
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
+        "passages" => rows("passages", &PASSAGES, |_| true),
+        "passages speed" => rows("passages_speed", &PASSAGES_SPEED, |_| true),
+        "passages answers" => rows("passages_answers", &PASSAGES_ANSWERS, |_| true),
+        "machine passages" => machine("passages_speed"),
         "planted" => rows("planted", &PLANTED, |_| true),
         "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS, |_| true),
         "audit" => rows("audit", &AUDIT, |_| true),
@@ -208,6 +212,31 @@ const SIBLINGS: Columns<9> = [
     ("kept", "kept", 0),
     ("seconds", "seconds", 2),
     ("µs a document", "microseconds_a_document", 0),
+];
+
+const PASSAGES: Columns<8> = [
+    ("language", "corpus", 0),
+    ("change", "change", 0),
+    ("strength, %", "percent", 0),
+    ("passages", "passages", 0),
+    ("precision", "precision", 3),
+    ("recall", "recall", 3),
+    ("granularity", "granularity", 3),
+    ("plagdet", "plagdet", 3),
+];
+
+const PASSAGES_ANSWERS: Columns<5> = [
+    ("shortest passage, words", "min_length", 0),
+    ("cut", "copied", 3),
+    ("light", "light", 3),
+    ("heavy", "heavy", 3),
+    ("all three", "all", 3),
+];
+
+const PASSAGES_SPEED: Columns<3> = [
+    ("what", "what", 0),
+    ("measured", "value", 2),
+    ("unit", "unit", 0),
 ];
 
 const SPARK: Columns<8> = [

@@ -1,7 +1,7 @@
 //! `lookalike passages`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -15,7 +15,10 @@ use lookalike_batch::text_diff::diff_passages;
 use lookalike_batch::units::parse_duration;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
-use super::shared::outputs::{RejectedArgs, TableOutputs, output_file};
+use super::shared::outputs::{
+    RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, is_standard,
+    output_file,
+};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
@@ -218,46 +221,32 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
 
 /// Returns the outputs. The table goes to standard output unless the passages are shown there.
 fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
-    let recipe = Some(&*args.recipe);
-    let shows = args.show.is_some();
-    if shows
-        && args
-            .output
-            .as_deref()
-            .is_some_and(super::shared::outputs::is_standard)
-    {
+    let (recipe, json) = (Some(&*args.recipe), args.running.json);
+    if args.show.is_some() && args.output.as_deref().is_some_and(is_standard) {
         bail!(
             "--show prints on standard output: write the table to a file (-o FILE), or leave one of them out"
         );
     }
-    let quiet_json = args.running.json && args.output.is_none() && shows;
-    let place = match (&args.output, shows) {
-        (None, true) => None,
-        (place, _) => Some(place.as_deref()),
-    };
-    let table = match place {
-        None => None,
-        Some(place) => {
-            let outputs = TableOutputs::new(
-                ("passages", place),
-                &args.bad_rows,
-                args.running.json,
-                recipe,
-            )?;
-            Some(outputs.table)
-        }
-    };
-    if table.is_none() && !quiet_json {
-        let named: Vec<_> = args
-            .bad_rows
+    if args.show.is_none() || args.output.is_some() {
+        let named = ("passages", args.output.as_deref());
+        let outputs = TableOutputs::new(named, &args.bad_rows, json, recipe)?;
+        return Ok(PassageOutputs {
+            passages: Some(outputs.table),
+            rejected: outputs.rejected,
+        });
+    }
+    let mut named = Vec::new();
+    named.extend((!json).then_some(("shown passages", Path::new("-"))));
+    named.extend(
+        args.bad_rows
             .rejected
             .iter()
-            .map(|it| ("rejected rows", &**it))
-            .collect();
-        super::shared::outputs::check_separate_outputs(&named, recipe)?;
-    }
+            .map(|it| ("rejected rows", &**it)),
+    );
+    check_standard_output(&named, json)?;
+    check_separate_outputs(&named, recipe)?;
     Ok(PassageOutputs {
-        passages: table,
+        passages: None,
         rejected: args.bad_rows.target(),
     })
 }

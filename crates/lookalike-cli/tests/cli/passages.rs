@@ -263,6 +263,11 @@ fn hostile_texts_are_searched() {
     place.refused("passages in.jsonl --min-length 1", &["--min-length", "2"]);
     place.refused("passages in.jsonl --max-documents 0", &["none"]);
     place.refused("passages in.jsonl --show -o -", &["--show"]);
+    place.refused(
+        "passages in.jsonl --show --rejected -",
+        &["only one output"],
+    );
+    place.refused("passages in.jsonl --json", &["-o FILE"]);
 }
 
 #[test]

@@ -93,6 +93,23 @@ fn append_verdict(case: &ComparisonCase<'_>, page: &mut String) {
     );
 }
 
+/// One of the two texts of a passage.
+#[derive(Clone, Copy)]
+enum PassageSide {
+    A,
+    B,
+}
+
+impl PassageSide {
+    /// Returns the place of a passage in this text.
+    fn spot_of(self, passage: &SharedPassage) -> &PassageSpot {
+        match self {
+            Self::A => &passage.a,
+            Self::B => &passage.b,
+        }
+    }
+}
+
 /// Appends both texts side by side, with the passages that they share numbered and linked.
 fn append_passages(case: &ComparisonCase<'_>, page: &mut String) {
     let shared = &case.shared;
@@ -103,17 +120,17 @@ fn append_passages(case: &ComparisonCase<'_>, page: &mut String) {
         100.0 * shared.share_of_a,
         100.0 * shared.share_of_b
     );
-    let sides: [(_, _, _, fn(&SharedPassage) -> &PassageSpot); 2] = [
-        ("A", "B", &case.a, |it| &it.a),
-        ("B", "A", &case.b, |it| &it.b),
+    let sides = [
+        ("A", "B", &case.a, PassageSide::A),
+        ("B", "A", &case.b, PassageSide::B),
     ];
-    for (letter, other, side, spot) in sides {
+    for (letter, other, text, side) in sides {
         let _ = write!(
             page,
             "<div><h3>{letter}: {}</h3>\n<p class=\"text\">",
-            escape_html(&side.place)
+            escape_html(&text.place)
         );
-        append_marked(&side.text, [letter, other], &shared.passages, spot, page);
+        append_marked(&text.text, [letter, other], &shared.passages, side, page);
         page.push_str("</p></div>\n");
     }
     page.push_str("</div>\n");
@@ -124,14 +141,14 @@ fn append_marked(
     text: &str,
     [letter, other]: [&str; 2],
     passages: &[SharedPassage],
-    spot: impl Fn(&SharedPassage) -> &PassageSpot,
+    side: PassageSide,
     page: &mut String,
 ) {
     let mut numbered: Vec<_> = (1..).zip(passages).collect();
-    numbered.sort_by_key(|(_, it)| spot(it).bytes.start);
+    numbered.sort_by_key(|(_, it)| side.spot_of(it).bytes.start);
     let mut end = 0;
     for (number, passage) in numbered {
-        let bytes = &spot(passage).bytes;
+        let bytes = &side.spot_of(passage).bytes;
         let start = bytes.start.max(end);
         let stop = bytes.end.max(start);
         let _ = write!(
