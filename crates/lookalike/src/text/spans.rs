@@ -314,6 +314,13 @@ impl<A: Arch> SpanRun<'_, A> {
             {
                 return at;
             }
+            if self.place.is_none() {
+                let end = self.read_wide_characters(at);
+                if end > at {
+                    at = end;
+                    continue;
+                }
+            }
             let after = at + point.len_utf8();
             // Ignored characters were read ahead from the character before them.
             let end = match self.has_entry(point, CharMapEntry::IGNORE) {
@@ -328,6 +335,39 @@ impl<A: Arch> SpanRun<'_, A> {
             at = end;
         }
         self.close_word();
+        at
+    }
+
+    /// Reads three-byte characters that are tokens of their own or separators, as most of a Chinese text is. Returns
+    /// where it stopped: before the first other character and the one before that, which may depend on it.
+    #[inline]
+    fn read_wide_characters(&mut self, mut at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let map = &*self.tokenizer.map;
+        let wide_entry = |at: usize| {
+            let &[first, second, third] = bytes.get(at..)?.first_chunk::<3>()?;
+            let point = (u32::from(first) & 0x0f) << 12
+                | (u32::from(second) & 0x3f) << 6
+                | u32::from(third) & 0x3f;
+            let entry = map.basic_entry(point);
+            let is_single = matches!(
+                entry.entry_kind(),
+                CharMapEntry::CHARACTER | CharMapEntry::BREAK
+            );
+            (first & 0xf0 == 0xe0 && is_single).then_some(entry)
+        };
+        let mut entry = wide_entry(at);
+        while let Some(this) = entry {
+            let next = wide_entry(at + 3);
+            if next.is_none() {
+                break;
+            }
+            if this.entry_kind() == CharMapEntry::CHARACTER {
+                self.tokens.push(u64::from(this.entry_value()), at..at + 3);
+            }
+            at += 3;
+            entry = next;
+        }
         at
     }
 
