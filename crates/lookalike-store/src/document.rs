@@ -279,10 +279,11 @@ impl KnownDocument {
 pub struct DocumentCluster {
     /// The representative.
     pub kept: InsertAnswer,
-    /// Its duplicates, newest first, up to the requested number.
+    /// Its duplicates, newest first, up to the requested number. There can be fewer, even none, although others
+    /// follow, if many were deleted.
     pub members: Vec<InsertAnswer>,
-    /// `true` if there are more.
-    pub more: bool,
+    /// Sequence number of the last member that was examined, to be passed as `after`; `None` if there are no more.
+    pub next: Option<u64>,
 }
 
 /// A preference among the documents of a cluster, and how much of the cluster is read for it.

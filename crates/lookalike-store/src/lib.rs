@@ -89,8 +89,8 @@ mod transfer;
 mod writer;
 
 pub use collection::{
-    AdmittedDocuments, ClusterPage, Collection, CollectionOptions, CollectionStats, DocumentPage,
-    DocumentSelection, VerificationLimits, WallClock,
+    AdmittedDocuments, ClusterPage, ClusterSelection, Collection, CollectionOptions,
+    CollectionStats, DocumentPage, DocumentSelection, VerificationLimits, WallClock,
 };
 pub use disk::{Disk, DiskFile, DiskFolder, ReadFolder, make_directory};
 pub use document::{

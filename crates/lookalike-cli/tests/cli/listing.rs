@@ -157,6 +157,53 @@ fn lists_are_filtered_by_meta() {
     }
 }
 
+/// Conditions on fields of `meta` select clusters by the kept document, whatever its members have.
+#[test]
+fn clusters_are_filtered_by_meta() {
+    let place = Place::new();
+    let service = service(&place, "");
+    for (id, text, source) in [
+        ("a", "the text of the first cluster", "news"),
+        ("b", "the text of the first cluster", "mail"),
+        ("c", "other words are in the second one", "mail"),
+        ("d", "other words are in the second one", "news"),
+        ("e", "a third cluster with the same source", "news"),
+        ("f", "a third cluster with the same source", "news"),
+        ("g", "this document stays alone in its cluster", "news"),
+    ] {
+        let sent = json!({ "id": id, "text": text, "meta": { "source": source, "n": 1 } });
+        assert_eq!(service.post(DOCUMENTS, &sent).status, 200);
+    }
+    let clusters = "/v1/collections/a/clusters";
+    for (query, expected) in [
+        ("", "ace"),
+        ("&meta.source=news", "ae"),
+        ("&meta.source=mail", "c"),
+        ("&meta.source=news&meta.n=1", "ae"),
+        ("&meta.source=news&meta.n=2", ""),
+        ("&meta.other=null&prefer=max:n", "ace"),
+    ] {
+        let (mut found, mut after) = (String::new(), String::new());
+        loop {
+            let page = service.get(&format!("{clusters}?limit=1{query}{after}"));
+            assert_eq!(page.status, 200, "{}", page.text());
+            let page = page.json();
+            for cluster in page["clusters"].as_array().unwrap() {
+                found += cluster["cluster"].as_str().unwrap();
+                assert_eq!(cluster["members"].as_array().unwrap().len(), 1);
+            }
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, expected, "{query}");
+    }
+    let many: String = (0..17).map(|at| format!("&meta.f{at}=1")).collect();
+    let refused = service.get(&format!("{clusters}?limit=1{many}"));
+    assert_eq!(refused.problem(), (400, "bad_request".into()));
+}
+
 /// Cursors go on while documents are inserted and deleted.
 #[test]
 fn pages_continue_while_documents_change() {

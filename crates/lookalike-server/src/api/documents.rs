@@ -7,11 +7,14 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use lookalike::stream::DocumentSlot;
 use lookalike::text::AnalysisScratch;
-use lookalike_store::{ClusterPreference, DocumentCluster, Error, PreferredDocument};
+use lookalike_store::{
+    ClusterPreference, ClusterSelection, DocumentCluster, Error, PreferredDocument,
+};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
+use crate::api::listing::parse_filter;
 use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
 use crate::api::responses::{self, BodyKind, QueryParameters, in_background};
 use crate::api::router::{ApiRequest, ApiResult};
@@ -224,8 +227,9 @@ impl FromStr for PageCursor {
 /// Returns a page of clusters.
 pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     let open = api_request.open_collection()?;
-    let known = ["after", "limit", "members", "prefer"];
+    let known = ["after", "limit", "members", "prefer", "meta.FIELD"];
     let parameters = QueryParameters::parse_query(api_request.query.as_deref(), &known)?;
+    let filter = parse_filter(&parameters)?;
     let after: Option<PageCursor> =
         parameters.get_parameter("after", "the `next` of the page before")?;
     let count = parameters.count_parameter("limit", CLUSTERS_ON_PAGE.0, CLUSTERS_ON_PAGE.1)?;
@@ -248,14 +252,20 @@ pub(crate) async fn list_clusters(api_request: ApiRequest) -> ApiResult {
     }
     responses::long_answer(api_request.service, api_request.client, move || {
         let after = after.map(|place| place.0);
-        let page = open.collection.list_clusters(after, count, members);
+        let selection = ClusterSelection {
+            count,
+            most_members: members,
+            accepts: &|meta| filter.accepts_meta(meta),
+        };
+        let page = open.collection.list_clusters(after, &selection);
         let page = page.map_err(|it| open.to_problem(it))?;
-        let next = page.next.filter(|_| page.clusters.len() == count);
         let preferred =
             find_all_preferred(&open, &page.clusters, prefer.as_ref(), COMPARED_ON_PAGE)?;
         let page = ClusterPageJson {
             clusters: clusters_as_json(&page.clusters, prefer.as_ref(), &preferred),
-            next: next.map(|slot| format!("{}-{}", slot.partition, slot.index)),
+            next: page
+                .next
+                .map(|slot| format!("{}-{}", slot.partition, slot.index)),
         };
         Ok(responses::json_text(&page))
     })

@@ -98,7 +98,7 @@ impl PageQuery {
 }
 
 /// Reads the parameters `meta.FIELD=VALUE`.
-fn parse_filter(parameters: &QueryParameters<'_>) -> Result<MetaFilter, ApiProblem> {
+pub(crate) fn parse_filter(parameters: &QueryParameters<'_>) -> Result<MetaFilter, ApiProblem> {
     let mut filter = MetaFilter::default();
     let conditions = parameters.prefixed_parameters("meta.")?;
     if conditions.len() > MAX_CONDITIONS {

@@ -299,6 +299,10 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
         if *name == "prefer" {
             return preference_parameter(call);
         }
+        if *name == META_FILTER {
+            let whose = "Only clusters whose kept document has";
+            return query_parameter((META_FILTER, json!({ "type": "string" }), describe_filter(whose)));
+        }
         let (schema, about) = match (*name, call.name) {
             ("after", "get_cluster") => (
                 json!({ "type": "integer", "minimum": 0 }),
@@ -316,7 +320,8 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             ),
             ("limit", _) => (
                 count(CLUSTERS_ON_PAGE),
-                "Number of clusters per page; multiplied by `members`, at most 100,000.",
+                "Number of clusters per page; multiplied by `members`, at most 100,000. A page can have fewer, even \
+                 none, and still a `next`: it ends after 16,384 examined documents.",
             ),
             (_, "list_clusters") => (
                 count(MEMBERS_ON_PAGE),
@@ -324,7 +329,8 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
             ),
             _ => (
                 count(MEMBERS),
-                "Number of members listed, the newest first; `more` is true if there are others.",
+                "Number of members listed, the newest first; `more` is true if there are others. If many members \
+                 were deleted, an answer can have fewer, even none, although there are others.",
             ),
         };
         json!({ "name": name, "in": "query", "description": about, "schema": schema })
@@ -360,20 +366,30 @@ fn listing_parameters() -> impl Iterator<Item = Value> {
             "Only documents with this verdict.".to_owned(),
         ),
         (
-            "meta.FIELD",
+            META_FILTER,
             json!({ "type": "string" }),
-            format!(
-                "Only documents with this value of the top-level field FIELD of `meta`, for example \
-                 `meta.source=news`; of several, at most {MAX_CONDITIONS}, all must hold. A value that is a JSON \
-                 number, `true`, `false`, `null` or string in quotes is compared as such, numbers by their value; \
-                 any other is a string. `null` also stands for a missing field. Names and values are \
-                 percent-encoded, and `+` is a blank."
-            ),
+            describe_filter("Only documents with"),
         ),
     ];
-    parameters.into_iter().map(|(name, schema, about)| {
-        json!({ "name": name, "in": "query", "description": about, "schema": schema })
-    })
+    parameters.into_iter().map(query_parameter)
+}
+
+/// Name of the parameters for conditions on `meta`.
+const META_FILTER: &str = "meta.FIELD";
+
+/// Returns a parameter of a query by its name, schema and description.
+fn query_parameter((name, schema, about): (&str, Value, String)) -> Value {
+    json!({ "name": name, "in": "query", "description": about, "schema": schema })
+}
+
+/// Describes the conditions on `meta`; `whose` says of what they hold.
+fn describe_filter(whose: &str) -> String {
+    format!(
+        "{whose} this value of the top-level field FIELD of `meta`, for example `meta.source=news`; of several, at most \
+         {MAX_CONDITIONS}, all must hold. A value that is a JSON number, `true`, `false`, `null` or string in quotes is \
+         compared as such, numbers by their value; any other is a string. `null` also stands for a missing field. Names \
+         and values are percent-encoded, and `+` is a blank."
+    )
 }
 
 /// Returns the parameter that asks for the preferred document of clusters.

@@ -177,7 +177,8 @@ pub(crate) static CALLS: [ApiCall; 37] = calls! {
         takes None, with [], gives 204 None, documents::delete_document;
     "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
         "list the clusters with more than one document",
-        takes None, with ["after", "limit", "members", "prefer"], gives 200 Some("ClusterPage"), documents::list_clusters;
+        takes None, with ["after", "limit", "members", "prefer", "meta.FIELD"], gives 200 Some("ClusterPage"),
+        documents::list_clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
         takes None, with ["after", "members", "prefer"], gives 200 Some("Cluster"), documents::get_cluster;

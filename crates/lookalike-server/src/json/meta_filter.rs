@@ -1,4 +1,4 @@
-//! The parameters `meta.FIELD=VALUE` of lists of documents: equality with top-level fields of `meta`.
+//! The parameters `meta.FIELD=VALUE` of lists of documents and clusters: equality with top-level fields of `meta`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -130,12 +130,8 @@ impl<'a> From<&'a DocumentCluster> for ClusterJson<'a> {
             cluster: &cluster.kept.id,
             kept: VerdictJson::from(&cluster.kept),
             members: cluster.members.iter().map(VerdictJson::from).collect(),
-            more: cluster.more,
-            next: cluster
-                .members
-                .last()
-                .filter(|_| cluster.more)
-                .and_then(|last| last.seq),
+            more: cluster.next.is_some(),
+            next: cluster.next,
             preferred: None,
         }
     }

@@ -15,16 +15,16 @@ use crate::state::CollectionState;
 
 /// Work under one lock, before writers get a turn, in steps: a few milliseconds. A step is a number without a live
 /// document.
-const TURN_STEPS: u64 = 1 << 16;
+pub(super) const TURN_STEPS: u64 = 1 << 16;
 
 /// Steps of reading a row.
-const ROW_STEPS: u64 = 256;
+pub(super) const ROW_STEPS: u64 = 256;
 
 /// Bytes of metadata and texts that take one step.
-const STEP_BYTES: u64 = 4;
+pub(super) const STEP_BYTES: u64 = 4;
 
 /// Turns for one page: it examines at most 16,384 documents, or 4 million numbers without one.
-const PAGE_TURNS: usize = 64;
+pub(super) const PAGE_TURNS: usize = 64;
 
 /// Bytes of ids, metadata and texts after which a page ends.
 const PAGE_BYTES: usize = 16 << 20;

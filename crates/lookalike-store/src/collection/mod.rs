@@ -31,7 +31,7 @@ use lookalike::stream::DocumentPreparer;
 use lookalike::text::AnalysisScratch;
 use parking_lot::{RwLock, RwLockReadGuard};
 
-pub use self::clusters::ClusterPage;
+pub use self::clusters::{ClusterPage, ClusterSelection};
 pub(crate) use self::documents::read_stored_document;
 pub use self::insertion::AdmittedDocuments;
 pub(crate) use self::listing::DocumentWalk;

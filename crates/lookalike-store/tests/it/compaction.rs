@@ -13,7 +13,7 @@ use lookalike_store::{
 use crate::disk::Simulated;
 use crate::formats::{FIRST, stored};
 use crate::power::{Script, replacing_script};
-use crate::support::{Hand, Random, S, document, prepare, settings};
+use crate::support::{Hand, Random, S, document, page_of_clusters, prepare, settings};
 
 const DAY: i64 = 24 * 60 * 60 * S;
 
@@ -45,9 +45,7 @@ fn with_meta(id: &str, text: &str, meta: &str) -> NewDocument {
 fn contents(collection: &Collection) -> String {
     let mut lines = Vec::new();
     export_documents(collection, &mut lines).unwrap();
-    let page = collection
-        .list_clusters(None, usize::MAX, usize::MAX)
-        .unwrap();
+    let page = page_of_clusters(collection, None, usize::MAX, usize::MAX);
     let clusters: Vec<_> = page
         .clusters
         .iter()

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use lookalike_store::{
-    Collection, CollectionSettings, DocumentPage, DocumentSelection, ErrorKind, InsertAnswer,
-    ListedDocument, NewDocument, OnConflict, StoredVerdict, export_documents,
+    ClusterSelection, Collection, CollectionSettings, DocumentPage, DocumentSelection, ErrorKind,
+    InsertAnswer, ListedDocument, NewDocument, OnConflict, StoredVerdict, export_documents,
 };
 
 use crate::compaction::by_wall;
 use crate::disk::{Fault, Simulated};
-use crate::support::{Hand, Random, S, document, prepare, settings, text};
+use crate::support::{Hand, Random, S, document, page_of_clusters, prepare, settings, text};
 
 fn insert(collection: &Collection, documents: Vec<NewDocument>) -> Vec<InsertAnswer> {
     let prepared = prepare(collection, documents);
@@ -221,6 +221,89 @@ fn pages_with_few_matches_are_bounded() {
         page_where(&collection, u64::MAX, 5, &|_, _| true),
         DocumentPage::default()
     );
+}
+
+/// A page of clusters is bounded in the documents that it examines, and the next ones find the clusters whose
+/// representative is accepted.
+#[test]
+fn pages_of_clusters_are_bounded() {
+    let hand = Hand::default();
+    let collection =
+        Collection::create_empty(Arc::new(Simulated::new()), &settings(None), hand.options())
+            .unwrap();
+    let count = 40_000;
+    for portion in 0..count / 1000 {
+        // Each text comes twice, so that every second document is a duplicate.
+        let documents = (0..1000).map(|at| {
+            let number = portion * 1000 + at;
+            NewDocument {
+                meta: (number >= count - 10).then(|| format!("{number}")),
+                ..document(&format!("{number}"), &format!("w{}", number / 2), None)
+            }
+        });
+        insert(&collection, documents.collect());
+    }
+    let wanted = (count - 4).to_string();
+    let (mut pages, mut after, mut found) = (0, None, Vec::new());
+    loop {
+        let examined = std::cell::Cell::new(0);
+        let selection = ClusterSelection {
+            count: 5,
+            most_members: 5,
+            accepts: &|meta| {
+                examined.set(examined.get() + 1);
+                meta == Some(&wanted)
+            },
+        };
+        let page = collection.list_clusters(after, &selection).unwrap();
+        assert!(examined.get() <= 17_000, "{}", examined.get());
+        pages += 1;
+        found.extend(page.clusters);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let found: Vec<_> = found
+        .iter()
+        .map(|it| (&*it.kept.id, it.members.len(), it.next))
+        .collect();
+    assert_eq!((pages, found), (2, vec![(&*wanted, 1, None)]));
+}
+
+/// A cluster of which most members were deleted is read in pages of bounded work, which together have the members
+/// that are left.
+#[test]
+fn deleted_members_are_passed_in_pages() {
+    let hand = Hand::default();
+    let collection =
+        Collection::create_empty(Arc::new(Simulated::new()), &settings(None), hand.options())
+            .unwrap();
+    let ids: Vec<_> = (0..5_000).map(|at| at.to_string()).collect();
+    let documents = ids.iter().map(|id| document(id, "the same text", None));
+    insert(&collection, documents.collect());
+    let left = ["1", "2", "1000", "4999"];
+    let deleted = ids[1..].iter().map(String::as_str);
+    let deleted: Vec<_> = deleted.filter(|id| !left.contains(id)).collect();
+    collection.delete_documents(&deleted).unwrap();
+    for (most, pages_with_most) in [(1, 6), (2, 5), (100, 5)] {
+        let (mut after, mut found, mut pages) = (None, Vec::new(), 0);
+        loop {
+            let page = collection.find_cluster("0", after, most).unwrap().unwrap();
+            assert!(page.members.len() <= most);
+            found.extend(page.members.into_iter().map(|it| it.id));
+            pages += 1;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, ["4999", "1000", "2", "1"], "{most} at a time");
+        assert_eq!(pages, pages_with_most, "{most} at a time");
+    }
+    let page = page_of_clusters(&collection, None, 10, 100);
+    assert_eq!(page.clusters.len(), 1);
+    assert!(page.clusters[0].next.is_some());
 }
 
 /// A page ends after 16 MiB of texts, and has at least one document.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use lookalike::Threshold;
 use lookalike::plan::{self, MatchMethod};
-use lookalike::stream::{StreamWindow, Timestamp};
+use lookalike::stream::{DocumentSlot, StreamWindow, Timestamp};
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    Collection, CollectionOptions, CollectionSettings, DocumentContent, NewDocument, PendingInsert,
+    ClusterPage, ClusterSelection, Collection, CollectionOptions, CollectionSettings,
+    DocumentContent, NewDocument, PendingInsert,
 };
 
 pub(crate) struct Random(pub(crate) u64);
@@ -108,4 +109,19 @@ pub(crate) fn prepare(collection: &Collection, documents: Vec<NewDocument>) -> V
         .into_iter()
         .map(|document| collection.prepare_document(document, &mut scratch).unwrap())
         .collect()
+}
+
+/// Returns a page of all clusters.
+pub(crate) fn page_of_clusters(
+    collection: &Collection,
+    after: Option<DocumentSlot>,
+    count: usize,
+    most_members: usize,
+) -> ClusterPage {
+    let selection = ClusterSelection {
+        count,
+        most_members,
+        accepts: &|_| true,
+    };
+    collection.list_clusters(after, &selection).unwrap()
 }
