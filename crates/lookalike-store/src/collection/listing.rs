@@ -165,7 +165,7 @@ impl DocumentWalk {
         visit: &mut VisitDocument<'_>,
     ) -> Result<bool> {
         let state = collection.read_state()?;
-        let mut steps = 0;
+        let (mut reader, mut steps) = (state.document_reader(), 0);
         for seq in state.seqs_after(self.after) {
             if seq > self.last {
                 break;
@@ -179,7 +179,7 @@ impl DocumentWalk {
                 continue;
             }
             steps += ROW_STEPS;
-            let Some(known) = state.find_by_seq(seq)? else {
+            let Some(known) = reader.find_by_seq(seq)? else {
                 continue;
             };
             // Metadata is in the row, and a row is read with its neighbours.

@@ -238,16 +238,40 @@ impl PartitionFiles {
         self.note_read(self.try_row(number), FailedRead::Row(number))
     }
 
-    fn try_row(&self, number: u64) -> Result<PartitionRow> {
-        let name = self.rows_name();
-        let block = guard_database(&name, || {
+    /// Returns all rows of the block that has a row, with their numbers; none if there is no such block, or it cannot
+    /// be decoded.
+    ///
+    /// # Errors
+    /// If the disk refuses the read.
+    pub(crate) fn read_block_of(&self, number: u64) -> Result<Vec<(u64, PartitionRow)>> {
+        let block = self.note_read(self.find_block(number), FailedRead::Row(number))?;
+        let rows = block.and_then(|(first, block)| {
+            let rows = self.decode_block(first, &block).ok()?;
+            Some((first, rows))
+        });
+        let (mut next, rows) = rows.unwrap_or_default();
+        let rows = rows.into_iter().map(|row| {
+            let number = next;
+            next = next.saturating_add(row.number_count());
+            (number, row)
+        });
+        Ok(rows.collect())
+    }
+
+    /// Reads the block that has a row, if there is one, with the number of its first row.
+    fn find_block(&self, number: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        guard_database(&self.rows_name(), || {
             let transaction = self.database.open_pages()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let block = table.range(..=number)?.next_back().transpose()?;
             Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
-        })?;
+        })
+    }
+
+    fn try_row(&self, number: u64) -> Result<PartitionRow> {
+        let name = self.rows_name();
         let missing = || Error::damaged_file(&name, format!("row {number} is missing"));
-        let (first, block) = block.ok_or_else(missing)?;
+        let (first, block) = self.find_block(number)?.ok_or_else(missing)?;
         let rows = open_block(first, &block).map_err(|what| Error::damaged_file(&name, what))?;
         let mut next = first;
         for row in rows {

@@ -31,6 +31,7 @@ mod partition_table;
 mod pending_queue;
 mod replay;
 mod row_bitmap;
+mod row_reader;
 mod stored_rows;
 mod verdicts;
 
@@ -44,6 +45,7 @@ pub use self::compaction::CompactionTrigger;
 use self::document_index::DocumentIndex;
 pub(crate) use self::partition_state::NOWHERE;
 pub(crate) use self::pending_queue::{PendingBatch, PendingWork};
+pub(crate) use self::row_reader::DocumentReader;
 use self::stored_rows::StoredRows;
 pub(crate) use self::verdicts::PrecheckedDocument;
 use crate::document::KnownDocument;
@@ -212,6 +214,11 @@ impl CollectionState {
         // The row to which a document moved has a number that is not a sequence number.
         let known = self.find_by_row(self.row_of_document(seq))?;
         Ok(known.filter(|known| known.seq == seq))
+    }
+
+    /// Returns a reader of many documents in ascending order.
+    pub(crate) fn document_reader(&self) -> DocumentReader<'_> {
+        DocumentReader::new(self)
     }
 
     /// Returns the slots of kept documents after `after`, in order.

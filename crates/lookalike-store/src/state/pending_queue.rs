@@ -184,12 +184,20 @@ impl PendingQueue {
 
     /// Returns a row, if it waits.
     pub(super) fn read_row(&self, number: u64) -> Option<PartitionRow> {
-        let batch = self
-            .batches()
-            .find(|batch| (batch.first_row..batch.next_row()).contains(&number))?;
+        let batch = self.find_batch(number)?;
         batch
             .rows
             .decode_row_at((number - batch.first_row) as usize)
+    }
+
+    /// Returns `true` if a row waits.
+    pub(super) fn has_row(&self, number: u64) -> bool {
+        self.find_batch(number).is_some()
+    }
+
+    fn find_batch(&self, number: u64) -> Option<&PendingBatch> {
+        self.batches()
+            .find(|batch| (batch.first_row..batch.next_row()).contains(&number))
     }
 
     /// Returns the record at a place, if it waits.

@@ -165,6 +165,16 @@ impl StoredRows {
         partition.read_row(number)
     }
 
+    /// Returns the rows of the block on disk that has a row, with their numbers. Returns none if the row waits for
+    /// the disk, or if the block cannot be decoded: [`read_row`](Self::read_row) then has the row, or the error.
+    pub(super) fn read_block(&self, number: u64) -> Result<Vec<(u64, PartitionRow)>> {
+        let partition = self.on_disk.find_by_row(number);
+        match partition.filter(|_| !self.pending.has_row(number)) {
+            Some(partition) => partition.read_block_of(number),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Returns the document whose row has this number.
     pub(super) fn find_by_row(&self, number: u64) -> Result<Option<KnownDocument>> {
         let document = self.read_row(number)?.into_document(number);
