@@ -140,14 +140,20 @@ impl CollectionState {
         now: Timestamp,
         limit: usize,
     ) -> Result<(InsertAnswer, Vec<DuplicateEvidence>)> {
-        let answer = self.answer_query(document, now)?;
         let known = self.find_by_id(&document.id, document.id_hash)?;
         let own = known.as_ref().and_then(|known| self.document_slot(known));
         let arrival = self.matcher.resolve_arrival(document.time, now);
+        let first = self.first_answer(document, known.as_ref(), &arrival)?;
+        // The most similar match is also the verdict, even if none is listed.
+        let count = limit.max(1);
         let found =
             self.matcher
-                .find_matches(&document.sketched, &arrival, own, limit, &self.rows)?;
-        let matches = found.into_iter().map(|it| self.make_evidence(&it));
+                .find_matches(&document.sketched, &arrival, own, count, &self.rows)?;
+        let answer = match first {
+            Some(first) => first,
+            None => self.answer_with(found.first().copied(), document, &arrival)?,
+        };
+        let matches = found.iter().take(limit).map(|it| self.make_evidence(it));
         Ok((answer, matches.collect::<Result<_>>()?))
     }
 
@@ -218,6 +224,16 @@ impl CollectionState {
         let found =
             self.matcher
                 .check_without(&document.sketched, arrival, replaced, &self.rows)?;
+        self.answer_with(found, document, arrival)
+    }
+
+    /// Returns the answer to a document that is not inserted, by its best match.
+    fn answer_with(
+        &self,
+        found: Option<KeptMatch>,
+        document: &PendingInsert,
+        arrival: &ArrivalTime,
+    ) -> Result<InsertAnswer> {
         Ok(InsertAnswer {
             id: document.id.clone(),
             verdict: self.make_verdict(found)?,
