@@ -583,7 +583,38 @@ fn abandoned_exports_end() {
     assert!(!is_complete);
     assert_eq!(service.get(EXPORT).lines().len(), 500);
     let (_, log) = service.stop();
-    assert!(log.contains("an export broke off"), "{log}");
+    check_disconnected(&log, 2);
+}
+
+/// Checks that the log has one line for each of the exports whose client disconnected, and no warning.
+fn check_disconnected(log: &str, exports: usize) {
+    let about = |line: &&str| line.contains("call=\"export\"") || line.contains("an export");
+    let lines: Vec<_> = log.lines().filter(about).collect();
+    let ended = "the client disconnected before the end of its answer";
+    let disconnected = lines.iter().filter(|line| line.contains(ended)).count();
+    assert_eq!((disconnected, lines.len()), (exports, exports), "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+/// A client that disconnects during an export is no warning, also if the export was slow.
+#[test]
+fn disconnected_export_is_one_line() {
+    let place = Place::new();
+    let service = service(&place, "--slow-request 1ms --log-requests");
+    fill(&service, 500);
+    drop(begin_export(&service));
+    wait_until("the export does not end", || {
+        let metrics = service.get("/metrics").text();
+        metrics.contains("lookalike_answer_bytes 0\n")
+            && metrics.contains("lookalike_requests_total{call=\"export\",status=\"4xx\"} 1\n")
+    });
+    let (_, log) = service.stop();
+    let log: String = log
+        .lines()
+        .filter(|line| line.contains("export"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    check_disconnected(&log, 1);
 }
 
 /// A deletion of the collection does not wait for an export that its client reads, and an export that ends early does

@@ -70,6 +70,28 @@ fn refuse_unframed(version: Version) -> Result<(), ApiProblem> {
     Err(ApiProblem::new(ProblemCode::BadRequest, detail))
 }
 
+/// Why an export ended early.
+enum BrokenExport {
+    /// Nobody reads the problem.
+    ClientGone,
+    Failed(ApiProblem),
+}
+
+impl From<ApiProblem> for BrokenExport {
+    fn from(problem: ApiProblem) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+impl From<BrokenExport> for ApiProblem {
+    fn from(broken: BrokenExport) -> Self {
+        match broken {
+            BrokenExport::ClientGone => client_gone(),
+            BrokenExport::Failed(problem) => problem,
+        }
+    }
+}
+
 /// Sends the rest of an export, and notes whether it is complete.
 async fn send_rest(
     sink: ExportSink,
@@ -77,21 +99,26 @@ async fn send_rest(
     completed: Arc<AtomicBool>,
     timed: TimedRequest,
 ) {
-    let status = loop {
+    let broken = loop {
         match sink.send_portion(export).await {
             Ok((rest, true)) => export = rest,
             Ok((_, false)) => {
                 completed.store(true, Ordering::Release);
-                break StatusCode::OK;
+                return timed.count_request(StatusCode::OK.as_u16());
             }
-            Err(problem) => {
-                let collection = &sink.open.name;
-                tracing::warn!(collection, error = problem.detail, "an export broke off");
-                break problem.code.http_status();
-            }
+            Err(broken) => break broken,
         }
     };
-    timed.count_request(status.as_u16());
+    match broken {
+        BrokenExport::ClientGone => {
+            timed.count_disconnected(client_gone().code.http_status().as_u16());
+        }
+        BrokenExport::Failed(problem) => {
+            let collection = &sink.open.name;
+            tracing::warn!(collection, error = problem.detail, "an export broke off");
+            timed.count_request(problem.code.http_status().as_u16());
+        }
+    }
     // The response body ends after this, when `sink` is dropped.
 }
 
@@ -123,7 +150,7 @@ impl ExportSink {
     async fn send_portion(
         &self,
         mut export: DocumentExport,
-    ) -> Result<(DocumentExport, bool), ApiProblem> {
+    ) -> Result<(DocumentExport, bool), BrokenExport> {
         let PortionPermit { own, held, turn } = self.wait_for_permit().await?;
         let open = Arc::clone(&self.open);
         // The turn is kept until the bytes are counted, even if the client disconnects.
@@ -138,12 +165,13 @@ impl ExportSink {
         if !lines.is_empty() {
             let held = self.fit_budget(held, lines.len()).await?;
             let answer = HeldAnswer::new(lines.into(), (Some(own), held));
-            self.sender.send(answer).map_err(|_| client_gone())?;
+            let sent = self.sender.send(answer);
+            sent.map_err(|_| BrokenExport::ClientGone)?;
         }
         Ok(made)
     }
 
-    async fn wait_for_permit(&self) -> Result<PortionPermit, ApiProblem> {
+    async fn wait_for_permit(&self) -> Result<PortionPermit, BrokenExport> {
         let permit = async {
             let bytes = PORTION_BYTES.min(self.held.total_bytes());
             PortionPermit {
@@ -154,8 +182,8 @@ impl ExportSink {
         };
         tokio::select! {
             biased;
-            () = self.open.wait_until_closing() => Err(self.open.deleting_problem()),
-            () = self.sender.closed() => Err(client_gone()),
+            () = self.open.wait_until_closing() => Err(self.open.deleting_problem().into()),
+            () = self.sender.closed() => Err(BrokenExport::ClientGone),
             permit = permit => Ok(permit),
         }
     }

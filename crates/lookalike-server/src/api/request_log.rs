@@ -155,6 +155,25 @@ impl RequestLog {
         }
     }
 
+    /// Logs that a client disconnected before it had the whole answer. That is no warning, because the client may do so
+    /// at any time.
+    pub(crate) fn log_disconnected(
+        &self,
+        record: &RequestRecord,
+        call: &'static str,
+        took: Duration,
+    ) {
+        tracing::info!(
+            request_id = %record.id,
+            call,
+            seconds = took.as_secs_f64(),
+            client = %record.client,
+            key = record.key,
+            collection = record.collection,
+            "the client disconnected before the end of its answer"
+        );
+    }
+
     fn classify_answer(&self, status: u16, took: Duration) -> LoggedAs {
         if status >= 500 {
             LoggedAs::Failed

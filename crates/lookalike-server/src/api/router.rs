@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
@@ -248,11 +248,27 @@ impl TimedRequest {
     /// Counts the request and the time until now, and logs it.
     pub(crate) fn count_request(&self, status: u16) {
         let took = self.started.elapsed();
-        self.service.metrics.observe_call(self.call, status, took);
         let call = CALLS[self.call].name;
         self.service
             .request_log
             .log_answer(&self.record, call, status, took);
+        self.observe_request(status, took);
+    }
+
+    /// Counts a request as [`count_request`](Self::count_request) does, and logs that its client disconnected, however
+    /// long it took.
+    pub(crate) fn count_disconnected(&self, status: u16) {
+        let took = self.started.elapsed();
+        let call = CALLS[self.call].name;
+        self.service
+            .request_log
+            .log_disconnected(&self.record, call, took);
+        self.observe_request(status, took);
+    }
+
+    fn observe_request(&self, status: u16, took: Duration) {
+        self.service.metrics.observe_call(self.call, status, took);
+        let call = CALLS[self.call].name;
         if let Some(traces) = &self.service.traces
             && !is_probe_call(call)
         {
