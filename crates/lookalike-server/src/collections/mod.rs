@@ -384,7 +384,12 @@ impl ServedCollections {
         copy: impl FnOnce(&dyn Disk) -> Result<(), ApiProblem>,
     ) -> Result<Arc<OpenCollection>, ApiProblem> {
         self.reserve_name(name)?;
+        let reservation = NameReservation {
+            collections: self,
+            name,
+        };
         let restored = self.copy_and_open(name, copy);
+        std::mem::forget(reservation);
         let mut states = self.write_states();
         match restored {
             Ok(collection) => {
@@ -596,6 +601,25 @@ impl ServedCollections {
     }
 }
 
+/// A name that is reserved for a collection that is being restored. If the restoration panics, the name is given free,
+/// because the collection would otherwise be opening for ever.
+struct NameReservation<'a> {
+    collections: &'a ServedCollections,
+    name: &'a str,
+}
+
+impl Drop for NameReservation<'_> {
+    fn drop(&mut self) {
+        let directory = self.collections.directory.join(self.name);
+        let state = CollectionStatus::after_panic(&directory);
+        let mut states = self.collections.write_states();
+        match state {
+            Some(state) => states.insert(self.name.to_owned(), state),
+            None => states.remove(self.name),
+        };
+    }
+}
+
 fn unusable_directory(name: &str, error: &io::Error) -> ApiProblem {
     let detail = format!("the directory of the collection '{name}': {error}");
     ApiProblem::new(ProblemCode::Disk, detail)
@@ -659,6 +683,18 @@ impl CollectionStatus {
             "{path} has '{held}' but no '{MANIFEST_FILE}': restore that file, run `lookalike store \
              repair --settings`, or move the directory away"
         )))
+    }
+
+    /// Returns the state of a directory whose restoration panicked, or `None` if it is not a collection.
+    fn after_panic(path: &Path) -> Option<Self> {
+        // Only a complete copy gets this name.
+        let state = Self::from_directory(path).filter(|_| path.exists())?;
+        Some(match state {
+            Self::Opening => Self::Failed(
+                "the service failed while it was opened: start the service again".to_owned(),
+            ),
+            other => other,
+        })
     }
 
     /// Returns the problem of a request for a collection in this state.
@@ -743,6 +779,27 @@ mod tests {
         ] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    /// A panic while a collection is restored gives its name free, and a complete copy is not opened for ever.
+    #[test]
+    fn panic_frees_the_name_of_a_restoration() {
+        let folder = tempfile::tempdir().unwrap();
+        let collections =
+            ServedCollections::new(folder.path(), CollectionOptions::default()).unwrap();
+        let panics = std::panic::AssertUnwindSafe(|| {
+            collections.restore_collection("a", |_| panic!("the copy panics"))
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert!(collections.list_states().is_empty());
+        let settings = CollectionSettings::default();
+        assert!(collections.create_collection("a", &settings).unwrap().1);
+        // The panic of an opening finds the complete collection in its place.
+        let (created, opening) = (folder.path().join("a"), folder.path().join("b"));
+        fs::create_dir(&opening).unwrap();
+        fs::copy(created.join(MANIFEST_FILE), opening.join(MANIFEST_FILE)).unwrap();
+        let state = CollectionStatus::after_panic(&opening);
+        assert!(matches!(state, Some(CollectionStatus::Failed(why)) if why.contains("start")));
     }
 
     /// A directory that cannot be read may be a collection; a file cannot.
