@@ -47,7 +47,7 @@ pub use access::AccessKeys;
 pub use api::request_log::RequestLogSettings;
 pub use config::{ClientLimits, ServiceConfig};
 pub use error::{Error, Result};
-pub use json::settings::{read_stored_settings, write_settings};
+pub use json::settings::{FindRecipe, read_stored_settings, write_settings};
 pub use service::run_service;
 pub use snapshots::schedule::SnapshotSchedule;
 pub use snapshots::{SnapshotPlace, with_snapshot};

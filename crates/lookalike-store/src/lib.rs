@@ -104,10 +104,10 @@ pub use files::file_names::{
 };
 pub use files::is_guarded;
 pub use maintenance::{MaintenancePace, MaintenanceReport};
-pub use offline::{VerifyReport, read_settings, repair_collection, verify_collection};
+pub use offline::{VerifyReport, read_recipe, read_settings, repair_collection, verify_collection};
 pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};
 pub use settings::{
-    CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange,
+    CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange, SettingsRecord,
 };
 pub use snapshot::restore_collection;
 pub use state::CompactionTrigger;

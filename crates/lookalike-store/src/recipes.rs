@@ -194,6 +194,14 @@ pub(crate) fn read_collection_recipe(disk: &dyn Disk, toml: &str) -> Result<Reci
     }
 }
 
+/// Reads the recipe of a file, with the contents of the files that it names.
+pub(crate) fn read_recipe_file(disk: &dyn Disk, file: &str) -> Result<Recipe> {
+    let read = RecipeFile::read_file(disk, file)?;
+    let find = |name: &str| read.find_content(name);
+    let recipe = Recipe::read_with_files(&read.about.recipe, &find);
+    recipe.map_err(|error| Error::damaged_file(file, error))
+}
+
 /// A directory of recipes by name.
 ///
 /// Names are those of files, so the caller checks them. The archive keeps the descriptions of all recipes in
@@ -266,13 +274,7 @@ impl RecipeArchive {
         if self.find_recipe(name).transpose()?.is_none() {
             return Ok(None);
         }
-        let file = format!("{name}{RECIPE_END}");
-        let read = RecipeFile::read_file(&*self.disk, &file)?;
-        let find = |name: &str| read.find_content(name);
-        let recipe = Recipe::read_with_files(&read.about.recipe, &find);
-        recipe
-            .map(Some)
-            .map_err(|error| Error::damaged_file(&file, error))
+        read_recipe_file(&*self.disk, &format!("{name}{RECIPE_END}")).map(Some)
     }
 
     /// Stores a recipe with its files, in place of one of the same name. When this returns, it is on disk. If it

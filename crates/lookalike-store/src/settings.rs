@@ -116,6 +116,53 @@ impl CollectionSettings {
         }
         Ok(MatchPlan::new(&self.recipe, self.matching)?)
     }
+
+    /// Checks that these settings can have become of those with which a collection was created.
+    ///
+    /// # Errors
+    /// If they differ in anything but the window and the treatment of conflicts, or only one has a window.
+    pub(crate) fn check_changed_from(&self, created: &Self) -> Result<()> {
+        let Self {
+            recipe,
+            matching,
+            window,
+            holds,
+            on_conflict: _,
+        } = self;
+        let is_same = [
+            ("recipe", *recipe == created.recipe),
+            ("match options", *matching == created.matching),
+            ("content", *holds == created.holds),
+            (
+                "window (whether there is one)",
+                window.is_some() == created.window.is_some(),
+            ),
+        ];
+        match is_same.iter().find(|(_, is_same)| !is_same) {
+            None => Ok(()),
+            Some((what, _)) => Err(Error::setting_error(format!(
+                "the settings do not belong together: their {what} is not that of the creation, which cannot change"
+            ))),
+        }
+    }
+}
+
+/// The settings of a collection, and those of its creation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingsRecord {
+    /// The settings that were in force last.
+    pub settings: CollectionSettings,
+    /// The settings at the creation, if they have been changed.
+    pub created: Option<CollectionSettings>,
+}
+
+impl From<CollectionSettings> for SettingsRecord {
+    fn from(settings: CollectionSettings) -> Self {
+        Self {
+            settings,
+            created: None,
+        }
+    }
 }
 
 /// A change of the settings of a collection. Settings that are `None` stay as they are.

@@ -535,6 +535,43 @@ fn damaged_recipe_is_refused_until_it_is_uploaded_again() {
     );
 }
 
+/// `store repair` reads an uploaded recipe from the collection's own copy if the settings have only its name, and says
+/// so if the copy is damaged or missing.
+#[test]
+fn repair_reads_the_recipe_of_the_collection() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    upload_words(&service, "mine", "the\nof\n");
+    service.make("a", json!({ "recipe": "mine" }));
+    let sent = document("x", "the ship of the harbour");
+    service.post("/v1/collections/a/documents", &sent);
+    place.write("answer.json", &service.get("/v1/collections/a").text());
+    service.kill();
+    std::fs::remove_file(place.path("data/a/manifest")).unwrap();
+    place.ok("store repair data/a data/b --settings answer.json --quiet");
+    place.ok("store verify data/b --quiet");
+    place.write("other.json", r#"{"recipe":"others"}"#);
+    let repair = "store repair data/a none --settings";
+    let refused = place.refused(
+        &format!("{repair} other.json"),
+        &[
+            "there is no recipe named 'others'",
+            "store export --settings",
+        ],
+    );
+    assert!(!refused.err.contains("upload"), "{}", refused.err);
+    let recipe = place.path("data/a/recipe");
+    let mut bytes = std::fs::read(&recipe).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&recipe, bytes).unwrap();
+    let damaged = &["'mine' cannot be read", "'recipe' is damaged"];
+    place.refused(&format!("{repair} answer.json"), damaged);
+    std::fs::remove_file(&recipe).unwrap();
+    let missing = &["there is no recipe named 'mine'"];
+    place.refused(&format!("{repair} answer.json"), missing);
+    assert!(!place.has("none"));
+}
+
 /// A snapshot and an export carry the recipe and its files to another machine.
 #[test]
 fn recipe_travels_with_snapshots_and_exports() {

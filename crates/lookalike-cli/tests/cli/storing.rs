@@ -340,6 +340,58 @@ fn lost_manifest_is_repaired() {
     assert_eq!(count("before.jsonl"), count("after.jsonl"));
 }
 
+/// Settings that were changed are exported with those of the creation. Each of the two files, the export and the answer
+/// of the service, replaces a lost manifest; the repaired and the imported collection have the changed settings.
+#[test]
+fn changed_settings_are_repaired_and_imported() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let path = "/v1/collections/a";
+    service.make("a", json!({ "window": "1d", "recipe": "words-3" }));
+    let changed = json!({ "window": "3d", "on_conflict": "replace" });
+    let mut connection = service.connect();
+    assert_eq!(connection.json("PATCH", path, &changed).status, 200);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.unwrap().as_secs();
+    for (id, hours) in [("old", 40), ("new", 0)] {
+        let text = format!("the words of the {id} document of this test");
+        let sent = json!({ "id": id, "text": text, "time": now - hours * 3600 });
+        let answer = service.post(&format!("{path}/documents"), &sent).json();
+        assert_eq!(answer["verdict"], "kept");
+    }
+    place.write("answer.json", &service.get(path).text());
+    assert_eq!(service.stop().0, Some(0));
+    place.ok("store export data/a -o all.jsonl --settings export.json --quiet");
+    let exported: Value = serde_json::from_str(&place.read("export.json")).unwrap();
+    assert_eq!(
+        (&exported["window"], &exported["created"]["window"]),
+        (&json!("3d"), &json!("1d"))
+    );
+    let current = json!({ "window": "3d", "on_conflict": "replace", "recipe": "words-3" });
+    place.write("current.json", &current.to_string());
+    std::fs::remove_file(place.path("data/a/manifest")).unwrap();
+    place.refused(
+        "store repair data/a none --settings current.json",
+        &["no partition belongs", "those of its creation"],
+    );
+    place.ok("store repair data/a data/b --settings export.json --quiet");
+    place.ok("store repair data/a data/c --settings answer.json --quiet");
+    place.ok("store import data/d all.jsonl --settings export.json --quiet");
+    std::fs::remove_dir_all(place.path("data/a")).unwrap();
+    let service = Service::start(&place, "");
+    for name in ["b", "c", "d"] {
+        let path = format!("/v1/collections/{name}");
+        let shown = service.get(&path).json();
+        let settings = &shown["settings"];
+        assert_eq!(
+            (&settings["window"], &settings["on_conflict"]),
+            (&json!("3d"), &json!("replace")),
+            "{shown}"
+        );
+        assert_eq!(service.get(&format!("{path}/stats")).json()["rows"], 2);
+    }
+}
+
 /// Returns the path of the database of the collection.
 fn database(place: &Place) -> std::path::PathBuf {
     let files = std::fs::read_dir(place.path("data/a")).unwrap();

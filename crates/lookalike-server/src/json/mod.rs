@@ -169,6 +169,14 @@ impl JsonFields {
         })
     }
 
+    /// Takes a field whose value is an object, if it is present and not null.
+    ///
+    /// # Errors
+    /// If it is not an object.
+    pub(crate) fn take_object(&mut self, name: &str) -> Result<Option<Self>, ApiProblem> {
+        Ok(self.take_field(name)?.map(Self))
+    }
+
     /// Takes a required field.
     ///
     /// # Errors

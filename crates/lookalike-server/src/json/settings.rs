@@ -13,7 +13,7 @@ use lookalike::{Recipe, Threshold};
 use lookalike_batch::match_options::{MatchOptions, OptionSpelling};
 use lookalike_batch::units::parse_period;
 use lookalike_store::{
-    CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange,
+    CollectionContent, CollectionSettings, ExpiryClock, OnConflict, SettingsChange, SettingsRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -270,24 +270,77 @@ pub(crate) fn read_change(bytes: &[u8]) -> Result<SettingsChange, ApiProblem> {
     Ok(change)
 }
 
-/// Parses the settings of a stored collection, as [`write_settings`] writes them.
+/// Look-up of a recipe by its name, where no service has uploaded recipes.
+pub type FindRecipe<'a> = &'a dyn Fn(&str) -> lookalike_store::Result<Option<Recipe>>;
+
+/// Parses the settings of a stored collection, as [`write_settings`] writes them, or as the fields `settings` and
+/// `created` of the answer of `GET /v1/collections/NAME`. `find_recipe` finds a recipe that is not built in.
 ///
 /// # Errors
-/// If the JSON is not valid settings.
-pub fn read_stored_settings(json: &[u8]) -> Result<CollectionSettings, Error> {
+/// If the JSON is not valid settings, or there is no recipe of this name.
+pub fn read_stored_settings(
+    json: &[u8],
+    find_recipe: FindRecipe<'_>,
+) -> Result<SettingsRecord, Error> {
     let read = || {
         let mut fields = JsonFields::read_fields(json)?;
         let files = fields.take_field::<BTreeMap<String, String>>(RECIPE_FILES)?;
-        let Some(files) = files else {
-            return settings_of_one(fields, &|_| Ok(None));
-        };
-        let toml: String = fields.need_field("recipe")?;
-        let find = |name: &str| files.get(name).map(|content| content.as_bytes().into());
-        let recipe = Recipe::read_with_files(&toml, &find).map_err(bad_settings)?;
-        settings_with(fields, recipe)
+        let files = files.as_ref();
+        let created = fields.take_object(CREATED)?;
+        if let Some(settings) = fields.take_object("settings")? {
+            for name in ["name", "recipe_id"] {
+                fields.take_field::<String>(name)?;
+            }
+            fields.refuse_rest()?;
+            fields = settings;
+        }
+        let created = created.map(|created| read_one_stored(created, files, find_recipe));
+        Ok(SettingsRecord {
+            created: created.transpose()?,
+            settings: read_one_stored(fields, files, find_recipe)?,
+        })
     };
     read().map_err(|problem: ApiProblem| Error::new(problem.detail))
 }
+
+/// Parses settings whose recipe is TOML and names `files`, is built in, or is found.
+fn read_one_stored(
+    mut fields: JsonFields,
+    files: Option<&BTreeMap<String, String>>,
+    find_recipe: FindRecipe<'_>,
+) -> Result<CollectionSettings, ApiProblem> {
+    let Some(files) = files else {
+        return settings_of_one(fields, &|name| find_stored_recipe(name, find_recipe));
+    };
+    let toml: String = fields.need_field("recipe")?;
+    let find = |name: &str| files.get(name).map(|content| content.as_bytes().into());
+    let recipe = Recipe::read_with_files(&toml, &find).map_err(bad_settings)?;
+    settings_with(fields, recipe)
+}
+
+fn find_stored_recipe(
+    name: &str,
+    find_recipe: FindRecipe<'_>,
+) -> Result<Option<Recipe>, ApiProblem> {
+    let is_built_in = Recipe::built_in(name).is_ok();
+    match find_recipe(name) {
+        Ok(None) | Err(_) if is_built_in => Ok(None),
+        Ok(Some(recipe)) => Ok(Some(recipe)),
+        Ok(None) => Err(bad_settings(format!(
+            "there is no recipe named '{}': give one of {}, the TOML of a recipe itself, or the file that \
+             `lookalike store export --settings` has written, which has the files of the recipe",
+            shorten_text(name),
+            Recipe::NAMES.join(", ")
+        ))),
+        Err(error) => Err(bad_settings(format!(
+            "the recipe '{}' cannot be read: {error}",
+            shorten_text(name)
+        ))),
+    }
+}
+
+/// Name of the field with the settings at the creation, if they have been changed.
+const CREATED: &str = "created";
 
 /// Name of the field with the contents of the files of a recipe, in settings that are written to a file.
 const RECIPE_FILES: &str = "recipe_files";
@@ -300,21 +353,29 @@ struct WholeSettingsJson<'a> {
     /// Contents of the files that the recipe names, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipe_files: Option<BTreeMap<&'a str, Cow<'a, str>>>,
+    /// Settings at the creation, if they have been changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<SettingsJson>,
 }
 
 /// Returns the settings of a collection as the JSON of an answer, with the TOML and the files of a recipe that
-/// names files.
+/// names files, and with the settings at the creation if they have been changed.
 ///
 /// # Errors
 /// If serialisation fails, which is not known to happen.
-pub fn write_settings(settings: &CollectionSettings) -> serde_json::Result<Vec<u8>> {
+pub fn write_settings(
+    settings: &CollectionSettings,
+    created: Option<&CollectionSettings>,
+) -> serde_json::Result<Vec<u8>> {
     let mut whole = WholeSettingsJson {
         settings: SettingsJson::from(settings),
         recipe_files: None,
+        created: created.map(SettingsJson::from),
     };
     let recipe = &settings.recipe;
     if !recipe.files.is_empty() {
-        whole.settings.recipe = recipe.to_toml();
+        let both = std::iter::once(&mut whole.settings).chain(&mut whole.created);
+        both.for_each(|settings| settings.recipe = recipe.to_toml());
         // A recipe is read only if its files are UTF-8, so nothing is replaced.
         let contents = recipe.files.iter_contents();
         let texts = contents.map(|(name, content)| (name, String::from_utf8_lossy(content)));
@@ -469,6 +530,11 @@ mod tests {
         super::read_settings(bytes, &|_| Ok(None))
     }
 
+    /// Reads stored settings where no recipe is found.
+    fn read_stored_settings(json: &[u8]) -> Result<SettingsRecord, Error> {
+        super::read_stored_settings(json, &|_| Ok(None))
+    }
+
     fn refused(json: &str) -> String {
         read_settings(json.as_bytes()).unwrap_err().detail
     }
@@ -592,7 +658,7 @@ mod tests {
         );
         // An existing collection with such a skew can still be read.
         let one = read_stored_settings(json.as_bytes()).unwrap();
-        assert_eq!(one.window.unwrap().skew(), Duration::from_secs(61));
+        assert_eq!(one.settings.window.unwrap().skew(), Duration::from_secs(61));
     }
 
     #[test]
@@ -617,8 +683,19 @@ mod tests {
             ..CollectionSettings::default()
         };
         assert_eq!(SettingsJson::from(&settings).recipe, "mine");
-        let written = write_settings(&settings).unwrap();
-        assert_eq!(read_stored_settings(&written).unwrap(), settings);
+        let written = write_settings(&settings, None).unwrap();
+        let record = SettingsRecord::from(settings.clone());
+        assert_eq!(read_stored_settings(&written).unwrap(), record);
+        let replacing = CollectionSettings {
+            on_conflict: OnConflict::Replace,
+            ..settings.clone()
+        };
+        let changed = write_settings(&replacing, Some(&settings)).unwrap();
+        let record = SettingsRecord {
+            settings: replacing,
+            created: Some(settings.clone()),
+        };
+        assert_eq!(read_stored_settings(&changed).unwrap(), record);
         let written = String::from_utf8(written).unwrap();
         for (wrong, said) in [
             (
@@ -639,6 +716,62 @@ mod tests {
         let uploaded = |name: &str| Ok((name == "mine").then(|| settings.recipe.clone()));
         let by_name = super::read_settings(br#"{"recipe":"mine"}"#, &uploaded).unwrap();
         assert_eq!(by_name, settings);
+    }
+
+    /// Stored settings are those of an answer of the service too, with those of the creation, and name a recipe that
+    /// is found.
+    #[test]
+    fn stored_settings_are_those_of_an_answer() {
+        let mine = Recipe {
+            name: "mine".to_owned(),
+            ..Recipe::built_in("words-1").unwrap()
+        };
+        let found = mine.clone();
+        let find = |name: &str| Ok((name == "mine").then(|| found.clone()));
+        let answer = r#"{"name":"news","recipe_id":"12","settings":{"recipe":"mine","window":"4d"},
+            "created":{"recipe":"mine","window":"2d"}}"#;
+        let record = super::read_stored_settings(answer.as_bytes(), &find).unwrap();
+        let days =
+            |settings: &CollectionSettings| settings.window.unwrap().width().as_secs() / 86_400;
+        let created = record.created.unwrap();
+        assert_eq!((days(&record.settings), days(&created)), (4, 2));
+        assert!(record.settings.recipe == mine && created.recipe == mine);
+        let whole = r#"{"name":"news","recipe_id":"12","settings":{"recipe":"words-3"}}"#;
+        let record = read_stored_settings(whole.as_bytes()).unwrap();
+        assert_eq!(
+            (&*record.settings.recipe.name, record.created),
+            ("words-3", None)
+        );
+        for (json, said) in [
+            (answer, "there is no recipe named 'mine'"),
+            (
+                r#"{"settings":{},"threshold":0.8}"#,
+                "the field `threshold` is unknown",
+            ),
+            (
+                r#"{"settings":{},"created":{"treshold":1}}"#,
+                "the field `treshold` is unknown",
+            ),
+            (r#"{"created":7}"#, "the field `created`"),
+        ] {
+            let error = read_stored_settings(json.as_bytes())
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(said) && !error.contains("upload"), "{error}");
+        }
+        let damaged = |_: &str| {
+            let why = std::io::Error::other("bad disk");
+            Err(lookalike_store::Error::from(lookalike::Error::text_error(
+                why,
+            )))
+        };
+        let refused = super::read_stored_settings(answer.as_bytes(), &damaged).unwrap_err();
+        assert!(
+            refused.to_string().contains("'mine' cannot be read"),
+            "{refused}"
+        );
+        let built_in = super::read_stored_settings(whole.as_bytes(), &damaged).unwrap();
+        assert_eq!(built_in.settings.recipe.name, "words-3");
     }
 
     #[test]

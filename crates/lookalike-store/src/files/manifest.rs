@@ -166,6 +166,23 @@ impl CollectionManifest {
         })
     }
 
+    /// Returns the manifest of a collection that was created with other settings than those that are in force. It has
+    /// no history of the windows, so it is only for reading the files of a collection whose own manifest is lost.
+    ///
+    /// # Errors
+    /// If the two differ in settings that cannot change.
+    pub(crate) fn with_lost_changes(
+        created: &CollectionSettings,
+        settings: &CollectionSettings,
+    ) -> Result<Self> {
+        settings.check_changed_from(created)?;
+        Ok(Self {
+            settings: Arc::new(settings.clone()),
+            created: Some(Arc::new(created.clone())),
+            ..Self::new(created)?
+        })
+    }
+
     /// Writes the manifest of a collection with a list of partitions, and before it the files that the recipe
     /// names. Each gets its final name once it is complete.
     pub(crate) fn write_file(&self, disk: &dyn Disk) -> Result<()> {

@@ -8,6 +8,7 @@ mod verify;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use lookalike::Recipe;
 use lookalike::stream::Timestamp;
 
 pub use self::repair::repair_collection;
@@ -17,8 +18,11 @@ pub use self::verify::{VerifyReport, verify_collection};
 use crate::disk::Disk;
 use crate::document::{NewDocument, shorten_id};
 use crate::error::Result;
+use crate::files::file_names::RECIPE_FILE;
+use crate::files::inventory::list_files;
 use crate::files::manifest::CollectionManifest;
 use crate::files::rows::PartitionRow;
+use crate::recipes::read_recipe_file;
 use crate::settings::CollectionSettings;
 
 /// Returns the settings of a collection that is not open.
@@ -28,6 +32,18 @@ use crate::settings::CollectionSettings;
 pub fn read_settings(disk: &dyn Disk) -> Result<CollectionSettings> {
     let settings = CollectionManifest::read_file(disk)?.settings;
     Ok(Arc::unwrap_or_clone(settings))
+}
+
+/// Reads the recipe of a collection whose manifest may be lost, from the file that a collection has if its recipe names
+/// files. Returns `None` if there is no such file.
+///
+/// # Errors
+/// If the file is damaged or cannot be read.
+pub fn read_recipe(disk: &dyn Disk) -> Result<Option<Recipe>> {
+    match list_files(disk)?.iter().any(|file| file == RECIPE_FILE) {
+        true => read_recipe_file(disk, RECIPE_FILE).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// A collection that is not open.

@@ -7,33 +7,38 @@ use crate::collection::{Collection, CollectionOptions};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::files::manifest::CollectionManifest;
-use crate::settings::CollectionSettings;
+use crate::settings::SettingsRecord;
 use crate::transfer::BulkImport;
 
 /// Creates a new collection from all documents of a damaged one that can still be read, in their order.
 ///
 /// The documents are checked and inserted again. Their sequence numbers change, and so do verdicts where a
 /// kept document was lost. A document whose deletion cannot be read exists again, unless a later document has
-/// its id. `settings` are those of the creation and replace a lost manifest; the checksum in each partition
-/// shows whether these are the right ones. Returns the report and the new collection.
+/// its id. `settings` replace a lost manifest; the checksum in each partition shows whether those of the creation are
+/// the right ones. The new collection has the settings that were in force last. Returns the report and the new
+/// collection.
 ///
 /// # Errors
 /// If the manifest cannot be read and no settings are given, no partition belongs to a collection with the
-/// given settings, or the new disk fails.
+/// given settings, they differ from those of the creation in what cannot change, or the new disk fails.
 pub fn repair_collection(
     from: &dyn Disk,
-    settings: Option<&CollectionSettings>,
+    settings: Option<&SettingsRecord>,
     to: Arc<dyn Disk>,
     options: CollectionOptions,
 ) -> Result<(VerifyReport, Collection)> {
     let manifest = match settings {
-        Some(settings) => CollectionManifest::new(settings)?,
+        Some(SettingsRecord {
+            settings,
+            created: Some(created),
+        }) => CollectionManifest::with_lost_changes(created, settings)?,
+        Some(SettingsRecord { settings, .. }) => CollectionManifest::new(settings)?,
         None => CollectionManifest::read_file(from)?,
     };
     let source = OfflineCollection::open_offline(from, manifest)?;
     if settings.is_some() && source.partitions == 0 {
-        let what = "no partition belongs to a collection that was created with these settings: give \
-                    those of its creation";
+        let what = "no partition belongs to a collection that was created with these settings: give those of its \
+                    creation, and if they have been changed, beside them those that were in force last";
         return Err(Error::setting_error(what));
     }
     let collection = Collection::create_empty(to, &source.manifest.settings, options)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lookalike_store::{
     Collection, CollectionSettings, Disk, ErrorKind, ExpiryClock, InsertAnswer, OnConflict,
-    SettingsChange, StoredVerdict, read_settings, repair_collection, restore_collection,
-    verify_collection,
+    SettingsChange, SettingsRecord, StoredVerdict, read_settings, repair_collection,
+    restore_collection, verify_collection,
 };
 
 use crate::disk::{Fault, Simulated};
@@ -295,7 +295,8 @@ fn copies_have_the_changed_settings() {
     without.remove_file("manifest").unwrap();
     let repair = |settings: &CollectionSettings| {
         let new = Arc::new(Simulated::new());
-        let repaired = repair_collection(&without, Some(settings), new, hand.options());
+        let settings = SettingsRecord::from(settings.clone());
+        let repaired = repair_collection(&without, Some(&settings), new, hand.options());
         repaired.map(|(_, collection)| collection.collect_stats().unwrap().rows)
     };
     // The first document is past the window of the creation, under which they are inserted again.

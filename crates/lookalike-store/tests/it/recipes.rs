@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lookalike::Recipe;
 use lookalike_store::{
-    Collection, CollectionSettings, Disk, ErrorKind, RecipeArchive, StoredVerdict, read_settings,
-    repair_collection, restore_collection, verify_collection,
+    Collection, CollectionSettings, Disk, ErrorKind, RecipeArchive, SettingsRecord, StoredVerdict,
+    read_settings, repair_collection, restore_collection, verify_collection,
 };
 
 use crate::disk::{Fault, Simulated};
@@ -236,7 +236,7 @@ fn damaged_recipe_of_a_collection_is_refused() {
         error.contains("it is not the file of the recipe"),
         "{error}"
     );
-    let settings = settings_with(recipe);
+    let settings = SettingsRecord::from(settings_with(recipe));
     let new = Arc::new(Simulated::new());
     let options = Hand::default().options();
     let (_, repaired) = repair_collection(&disk, Some(&settings), new, options).unwrap();

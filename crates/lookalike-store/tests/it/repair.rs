@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike_store::{
-    Collection, CollectionSettings, Disk, DocumentContent, OnConflict, export_documents,
-    repair_collection, verify_collection,
+    Collection, CollectionContent, CollectionSettings, Disk, DocumentContent, OnConflict,
+    SettingsChange, SettingsRecord, export_documents, repair_collection, verify_collection,
 };
 
 use crate::disk::Simulated;
@@ -84,7 +85,12 @@ fn settings_replace_a_lost_manifest() {
     let made_with = lookalike_store::read_settings(&disk.copy()).unwrap();
     let repair_with = |disk: &Simulated, settings: Option<&CollectionSettings>| {
         let new = Arc::new(Simulated::new());
-        let repaired = repair_collection(disk, settings, new.clone(), hand.options());
+        let repaired = repair_collection(
+            disk,
+            settings.cloned().map(SettingsRecord::from).as_ref(),
+            new.clone(),
+            hand.options(),
+        );
         repaired.map_err(|error| (error.to_string(), new.file_names().unwrap()))
     };
     for damage in [false, true] {
@@ -111,6 +117,66 @@ fn settings_replace_a_lost_manifest() {
 }
 
 /// Returns the name of the database of the only partition.
+/// The settings of the creation find the files of a collection whose window was widened, and its repair has the wider
+/// window with all of its documents.
+#[test]
+fn changed_settings_replace_a_lost_manifest() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    hand.set(1_000 * S);
+    let created = settings(Some((40, false)));
+    let collection =
+        Collection::create_empty(Arc::new(disk.clone()), &created, hand.options()).unwrap();
+    let widened = SettingsChange {
+        width: Some(Duration::from_secs(400)),
+        ..SettingsChange::default()
+    };
+    collection.change_settings(&widened).unwrap();
+    for at in 0..20 {
+        hand.set(hand.get() + 10 * S);
+        let text = format!("text number {at} of this window");
+        let prepared = prepare(&collection, vec![document(&at.to_string(), &text, None)]);
+        assert!(collection.insert_documents(&prepared)[0].is_ok());
+    }
+    let before = contents(&collection);
+    let last = CollectionSettings::clone(&collection.collection_settings());
+    drop(collection);
+    let disk = disk.copy();
+    disk.remove_file("manifest").unwrap();
+    let repair_with = |settings: CollectionSettings, created: Option<&CollectionSettings>| {
+        let record = SettingsRecord {
+            settings,
+            created: created.cloned(),
+        };
+        let new = Arc::new(Simulated::new());
+        let repaired = repair_collection(&disk, Some(&record), new, hand.options());
+        repaired.map_err(|error| error.to_string())
+    };
+    let (report, collection) = repair_with(last.clone(), Some(&created)).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+    assert_eq!(*collection.collection_settings(), last);
+    assert_eq!(before.len(), 20);
+    let after = contents(&collection);
+    assert!(before.iter().map(said).eq(after.iter().map(said)));
+    // Those of the creation alone have the narrow window, and those in force alone find no file.
+    let (_, narrow) = repair_with(created.clone(), None).unwrap();
+    assert!(contents(&narrow).len() < 10);
+    let refused = repair_with(last.clone(), None).unwrap_err();
+    assert!(refused.contains("no partition belongs"), "{refused}");
+    for (wrong, what) in [
+        (settings(None), "window"),
+        (
+            CollectionSettings {
+                holds: CollectionContent::Fingerprints,
+                ..last.clone()
+            },
+            "content",
+        ),
+    ] {
+        let refused = repair_with(wrong, Some(&created)).unwrap_err();
+        assert!(refused.contains(what), "{refused}");
+    }
+}
+
 fn database(disk: &Simulated) -> String {
     let mut names = disk.file_names().unwrap().into_iter();
     names.find(|name| name.ends_with(".rows")).unwrap()

@@ -66,8 +66,10 @@ pub(crate) struct StoreRepairArgs {
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
 
-    /// Settings with which the damaged collection was created (JSON, as `store export` writes and PUT
-    /// /v1/collections/NAME takes them); needed if its manifest is damaged or lost
+    /// Settings of the damaged collection, needed if its manifest is damaged or lost: JSON as `store export
+    /// --settings` writes it or GET /v1/collections/NAME answers. If they have been changed, those of the
+    /// creation (`created`) must be in it; the new collection has the last ones. A recipe with files is read
+    /// from the damaged collection where its copy is intact
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 
@@ -114,8 +116,9 @@ pub(crate) struct StoreExportArgs {
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 
-    /// File for the settings of the collection (JSON, as `store import` and PUT /v1/collections/NAME take
-    /// them)
+    /// File for the settings of the collection (JSON, as `store import` takes them): those in force, and in
+    /// `created` those of its creation if they have been changed, which only `store repair` uses. PUT
+    /// /v1/collections/NAME takes the file without `created` and `recipe_files`
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 
@@ -144,7 +147,7 @@ pub(crate) struct StoreImportArgs {
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 
-    /// Create the collection with these settings (JSON)
+    /// Create the collection with these settings (JSON, as `store export --settings` writes it)
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 

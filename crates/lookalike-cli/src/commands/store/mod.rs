@@ -10,10 +10,10 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use lookalike_io::sink::{ByteWriter, OutputTarget};
-use lookalike_server::{read_stored_settings, with_snapshot, write_settings};
+use lookalike_server::{FindRecipe, read_stored_settings, with_snapshot, write_settings};
 use lookalike_store::{
-    self as store, Collection, CollectionOptions, CollectionSettings, Disk, DiskFolder,
-    ImportCounts, MANIFEST_FILE, ReadFolder, VerificationLimits, VerifyReport,
+    self as store, Collection, CollectionOptions, Disk, DiskFolder, ImportCounts, MANIFEST_FILE,
+    ReadFolder, SettingsRecord, VerificationLimits, VerifyReport,
 };
 use serde_json::{Value, json};
 
@@ -93,12 +93,19 @@ fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &SummaryArgs) -> Resu
 }
 
 fn run_repair(args: &StoreRepairArgs) -> Result<CommandOutcome> {
-    let settings = args.settings.as_deref().map(settings_in).transpose()?;
     // If settings are given, the manifest may be missing, but not the directory.
-    if settings.is_none() || !args.directory.is_dir() {
+    if args.settings.is_none() || !args.directory.is_dir() {
         check_existing(&args.directory)?;
     }
     let from = open_to_read(&args.directory)?;
+    // A collection has its own copy of a recipe with files, which was uploaded.
+    let find_recipe = |name: &str| {
+        let recipe = store::read_recipe(&from)?;
+        Ok(recipe.filter(|recipe| recipe.name == name))
+    };
+    let settings = args.settings.as_deref();
+    let settings = settings.map(|file| settings_in(file, &find_recipe));
+    let settings = settings.transpose()?;
     let was_there = args.new.exists();
     let to = Arc::new(open_fresh(&args.new)?);
     let repaired =
@@ -142,7 +149,8 @@ fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
         CollectionOptions::default(),
     )?;
     if let Some(path) = &args.settings {
-        let mut text = write_settings(&collection.collection_settings())?;
+        let created = collection.created_settings();
+        let mut text = write_settings(&collection.collection_settings(), created.as_deref())?;
         text.push(b'\n');
         let mut file = ByteWriter::create_output(&OutputTarget::Path(path.clone()))?;
         file.write_bytes(&text)?;
@@ -205,7 +213,7 @@ fn run_import(args: &StoreImportArgs) -> Result<CommandOutcome> {
     let collection = match &args.settings {
         None => Collection::open_existing(Arc::new(open_existing(&args.directory)?), options)?,
         Some(file) => {
-            let settings = settings_in(file)?;
+            let settings = settings_in(file, &|_| Ok(None))?.settings;
             let disk = Arc::new(open_fresh(&args.directory)?);
             Collection::create_empty(disk, &settings, options)?
         }
@@ -278,10 +286,10 @@ fn discard_new_collection(directory: &Path, was_there: bool) {
     }
 }
 
-fn settings_in(file: &Path) -> Result<CollectionSettings> {
+fn settings_in(file: &Path, find_recipe: FindRecipe<'_>) -> Result<SettingsRecord> {
     let place = format!("the settings in {}", file.display());
     let bytes = std::fs::read(file).map_err(with_context(&place))?;
-    read_stored_settings(&bytes).map_err(with_context(&place))
+    read_stored_settings(&bytes, find_recipe).map_err(with_context(&place))
 }
 
 /// Opens the lines of a file, decompressed according to its extension.
