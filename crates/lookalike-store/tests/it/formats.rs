@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookalike::text::AnalysisScratch;
 use lookalike_store::{
-    Collection, CollectionSettings, Disk, InsertAnswer, OnConflict, export_documents,
-    verify_collection,
+    Collection, CollectionSettings, Disk, InsertAnswer, OnConflict, SettingsChange, StoredVerdict,
+    export_documents, verify_collection,
 };
 
 use crate::disk::Simulated;
 use crate::fingerprints::{bare, codes, fingerprint};
 use crate::flips::erase;
 use crate::power::script;
-use crate::support::Hand;
+use crate::support::{Hand, S, document, prepare, settings, text};
 
 /// Calls that created the stored collections of texts, with partitions, an expiry, moves and deletions.
 const CALLS: usize = 110;
@@ -32,6 +33,12 @@ const SECOND: &str = "collection-2";
 
 /// The same collection after compaction.
 const COMPACTED: &str = "collection-2-compacted";
+
+/// A collection whose settings were changed twice.
+const CHANGED: &str = "collection-3";
+
+/// Documents of that collection, with a change of the settings after each third of them.
+const CHANGED_DOCUMENTS: usize = 90;
 
 /// Collections of fingerprints, some of which were replaced and one deleted.
 const FINGERPRINTS: [&str; 2] = ["collection-1-fingerprints", "collection-2-fingerprints"];
@@ -113,6 +120,70 @@ fn text_collections_of_every_version_open() {
             assert_eq!(answers, script.answers(call));
         }
     }
+}
+
+/// Creates the stored collection whose settings were changed again: its window becomes wider and refreshes, and then
+/// documents are replaced under a narrower one.
+fn of_changed_settings(disk: &Simulated, hand: &Hand) -> Collection {
+    hand.set(1_000 * S);
+    let (disk, created) = (Arc::new(disk.clone()), settings(Some((120, false))));
+    let collection = Collection::create_empty(disk, &created, hand.options()).unwrap();
+    let width = |seconds| Some(Duration::from_secs(seconds));
+    let widened = SettingsChange {
+        width: width(400),
+        refresh: Some(true),
+        ..SettingsChange::default()
+    };
+    let replacing = SettingsChange {
+        width: width(200),
+        on_conflict: Some(OnConflict::Replace),
+        ..SettingsChange::default()
+    };
+    for at in 0..CHANGED_DOCUMENTS {
+        if at == CHANGED_DOCUMENTS / 3 {
+            collection.change_settings(&widened).unwrap();
+        } else if at == 2 * CHANGED_DOCUMENTS / 3 {
+            collection.change_settings(&replacing).unwrap();
+        }
+        insert_text(&collection, hand, at);
+    }
+    collection
+}
+
+/// Inserts a document 4 seconds after the one before; from the last change on, every fifth replaces another.
+fn insert_text(collection: &Collection, hand: &Hand, at: usize) -> InsertAnswer {
+    hand.set((1_000 + 4 * at as i64) * S);
+    let is_replacing = at % 5 == 0 && at > 2 * CHANGED_DOCUMENTS / 3;
+    let id = if is_replacing { at - 7 } else { at };
+    let one = document(&format!("d{id}"), &text(7 * at % 60), None);
+    let prepared = prepare(collection, vec![one]);
+    collection.insert_documents(&prepared).remove(0).unwrap()
+}
+
+/// A collection opens with the settings that were in force, and goes on as one whose settings are changed now.
+#[test]
+fn collection_with_changed_settings_opens() {
+    let (disk, held) = stored(CHANGED);
+    let manifest = disk.open_file("manifest").unwrap();
+    let mut head = [0; 22];
+    assert_eq!(manifest.read_at(&mut head, 0).unwrap(), head.len());
+    assert_eq!(&head, b"lookalike-collection 3");
+    let (new, hand) = (Simulated::new(), Hand::default());
+    let anew = of_changed_settings(&new, &hand);
+    let collection = Collection::open_existing(Arc::new(disk), hand.options()).unwrap();
+    assert_eq!(contents(&collection), held);
+    assert_eq!(contents(&anew), held);
+    assert_eq!(collection.collection_settings(), anew.collection_settings());
+    let created = collection.created_settings().unwrap();
+    assert_eq!(*created, settings(Some((120, false))));
+    let mut duplicates = 0;
+    for at in CHANGED_DOCUMENTS..CHANGED_DOCUMENTS + 40 {
+        let answer = insert_text(&collection, &hand, at);
+        assert_eq!(answer, insert_text(&anew, &hand, at));
+        duplicates += usize::from(answer.verdict != StoredVerdict::Kept);
+    }
+    assert!(duplicates > 5, "{duplicates}");
+    assert_eq!(contents(&collection), contents(&anew));
 }
 
 /// The texts are erased, so the sketches must be read and cannot be computed again.
@@ -221,6 +292,9 @@ fn write_collections_of_the_current_version() {
     let collection = Collection::open_existing(Arc::new(disk.clone()), hand.options()).unwrap();
     assert!(collection.compact_all(&mut || true).unwrap() >= 3);
     write(COMPACTED, &disk, collection);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = of_changed_settings(&disk, &hand);
+    write(CHANGED, &disk, collection);
     let disk = Simulated::new();
     let collection = of_fingerprints(&disk);
     write(FINGERPRINTS[1], &disk, collection);
