@@ -17,7 +17,7 @@
 
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
-use crate::similarity::SequenceMeasure;
+use crate::similarity::{OverlapBound, SequenceMeasure};
 use crate::types::{Distance, Similarity, Threshold};
 
 /// Least predicted recall of pairs whose similarity is the threshold.
@@ -86,8 +86,9 @@ pub enum SimilarityMeasure {
     /// |A ∩ B| / |A ∪ B| on the sets of features.
     #[default]
     Jaccard,
-    /// |A ∩ B| / min(|A|, |B|), for pairs whose Jaccard index is at least t/(2−t). Two sets of equal
-    /// size have that index when one contains the share t of the other.
+    /// |A ∩ B| / min(|A|, |B|). The methods `auto` and `join` find every pair at the threshold, whatever
+    /// the sizes are. `minhash` and `bottomk` find pairs whose Jaccard index is at least t/(2−t), which two sets
+    /// of equal size have when one contains the share t of the other.
     Containment,
     /// The cosine of the weighted features, for pairs whose Jaccard index is at least t/(2−t). A weight
     /// is the number of occurrences unless weights are given.
@@ -373,6 +374,7 @@ impl MatchPlan {
         let candidate_threshold = candidate_threshold(&settings, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
         let (short, signs) = match settings.method {
+            _ if joins_by_containment(&settings) => (Some(usize::MAX), false),
             MatchMethod::Auto => (Some(SHORT), true),
             MatchMethod::MinHash => (None, true),
             MatchMethod::Join => (Some(usize::MAX), false),
@@ -423,7 +425,9 @@ impl MatchPlan {
         self.settings.threshold
     }
 
-    /// Returns the least Jaccard index of candidates.
+    /// Returns the least Jaccard index of candidates, if the plan
+    /// [has one](Self::has_candidate_threshold). With exact containment it is that of two sets of equal size at
+    /// the threshold, and pairs below it are candidates too.
     pub fn candidate_threshold(&self) -> Threshold {
         self.candidate_threshold
     }
@@ -483,7 +487,24 @@ impl MatchPlan {
     /// Returns `true` if candidates must have a Jaccard index of at least
     /// [`candidate_threshold`](Self::candidate_threshold).
     pub fn has_candidate_threshold(&self) -> bool {
-        self.join.is_some() || self.bands.is_some() || self.smallest.is_some()
+        let by_features = self.join.is_some() || self.bands.is_some() || self.smallest.is_some();
+        by_features && !self.joins_by_containment()
+    }
+
+    /// Returns `true` if candidates come from the exact join by containment: every pair whose containment
+    /// reaches the threshold is found, whatever the sizes of its documents are.
+    pub fn joins_by_containment(&self) -> bool {
+        joins_by_containment(&self.settings)
+    }
+
+    /// Returns the least overlap of two documents in the exact join. In a plan without a join, the least
+    /// Jaccard index of candidates.
+    pub(crate) fn overlap_bound(&self) -> OverlapBound {
+        if self.joins_by_containment() {
+            OverlapBound::Containment(self.settings.threshold)
+        } else {
+            OverlapBound::Jaccard(self.candidate_threshold)
+        }
     }
 
     /// Returns `true` if verification compares sets of features: by the measure, or to find out if a pair
@@ -560,6 +581,12 @@ fn deciding_threshold(settings: &MatchSettings, bits: u32) -> Result<Threshold> 
         }
         _ => Ok(settings.threshold),
     }
+}
+
+/// Returns `true` if settings lead to the exact join by containment.
+fn joins_by_containment(settings: &MatchSettings) -> bool {
+    settings.measure == SimilarityMeasure::Containment
+        && matches!(settings.method, MatchMethod::Auto | MatchMethod::Join)
 }
 
 /// Returns the least Jaccard index of candidates.

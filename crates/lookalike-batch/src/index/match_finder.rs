@@ -4,7 +4,8 @@
 //! The candidates of a query are the rows with the same text, the rows that have one of the query's
 //! rarest features in the segment, and the rows that share a band of the plan. They are compared by
 //! their records with the plan's measure and threshold. If the measure compares sequences, the records
-//! rule out most candidates, and only the texts of the others are read.
+//! rule out most candidates, and only the texts of the others are read. By containment, the candidates are
+//! the rows that share enough features; see [`containment`](super::containment).
 //!
 //! Cost: the buckets of bands are built when the index is opened, because they depend on the threshold.
 //! They take 8 bytes of memory for each band of each document that has a signature.
@@ -19,6 +20,7 @@ use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;
 
+use super::containment::{ContainmentPostings, SharedCounts};
 use super::manifest::SegmentEntry;
 use super::postings::{PostingList, pack_posting};
 use super::records::{DocumentRecords, open_postings};
@@ -40,6 +42,8 @@ struct SegmentBuckets {
     postings: PostingList,
     /// Postings of the bands, in ascending order.
     bands: Vec<u64>,
+    /// Features of long documents, if the plan joins by containment.
+    containment: Option<ContainmentPostings>,
 }
 
 /// Buffers that a thread reuses from query to query.
@@ -48,6 +52,7 @@ pub(super) struct MatchScratch {
     keys: Vec<u64>,
     buckets: Vec<Range<u64>>,
     rows: Vec<u32>,
+    counts: SharedCounts,
     signature: Vec<u32>,
     stored: ComparedDocument,
     scratch: AnalysisScratch,
@@ -92,6 +97,10 @@ impl IndexMatcher {
             opened.push(SegmentBuckets {
                 postings: open_postings(index_path, entry.file, matching.postings)?,
                 bands: band_postings(records, &comparer)?,
+                containment: match plan.joins_by_containment() {
+                    true => Some(ContainmentPostings::read_records(records)?),
+                    false => None,
+                },
             });
         }
         let analyzer = TextAnalyzer::new(recipe).with_extras(comparer.required_extras());
@@ -172,13 +181,25 @@ impl IndexMatcher {
             keys,
             buckets,
             rows,
+            counts,
             ..
         } = scratch;
         keys.clear();
         buckets.clear();
         rows.clear();
-        let SegmentBuckets { postings, bands } = segment;
-        let probed = self.comparer.feature_keys(query, keys);
+        let SegmentBuckets {
+            postings,
+            bands,
+            containment,
+        } = segment;
+        let probed = match containment {
+            Some(containment) => {
+                let query = (&self.comparer, query);
+                containment.find_rows(query, postings, (keys, counts), rows)?;
+                0
+            }
+            None => self.comparer.feature_keys(query, keys),
+        };
         for &key in keys.iter() {
             buckets.push(postings.find_key(key)?);
         }

@@ -38,6 +38,7 @@
 //! An index has no notion of time; time windows are a feature of the service.
 
 mod build;
+mod containment;
 mod directory;
 mod ids;
 mod inspect;

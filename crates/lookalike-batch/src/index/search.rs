@@ -532,6 +532,9 @@ fn describe_candidates(
 ) -> String {
     let bands = plan.and_then(|plan| Some((plan.join_plan()?, plan.band_plan()?)));
     match (candidates, bands) {
+        (SearchCandidates::Plan, _) if plan.is_some_and(MatchPlan::joins_by_containment) => {
+            "exact join by containment".to_owned()
+        }
         (SearchCandidates::Plan, Some((join, bands))) => format!(
             "exact join up to {} features, {} bands of {} slots above",
             join.max_features, bands.bands, bands.rows
@@ -623,7 +626,7 @@ impl<C: FingerprintCode> OpenIndex<C> {
         };
         let plan = MatchPlan::new(recipe, check.plan_settings(settings.candidates, distance))?;
         let reach = plan.join_plan().map_or(0, |join| join.max_partner_features);
-        if reach > MOST_INDEXED {
+        if reach > MOST_INDEXED && !plan.joins_by_containment() {
             return Err(Error::usage_error(format!(
                 "the threshold {} needs documents of {reach} features, but an index covers \
                  those of up to {MOST_INDEXED}: give a higher threshold",

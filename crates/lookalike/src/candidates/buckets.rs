@@ -107,6 +107,14 @@ impl CandidateBuckets {
             .chain(self.neighbour_buckets(group).iter().copied())
     }
 
+    /// Returns the side on which the members of a bucket are.
+    pub(crate) fn side_of(&self, group: u32) -> BucketSide {
+        match self.buckets[group as usize].meets {
+            BucketPartners::Own | BucketPartners::OwnAndNext => BucketSide::Indexing,
+            BucketPartners::Previous => BucketSide::Probing,
+        }
+    }
+
     fn partner_buckets(&self, group: u32) -> Range<u32> {
         match self.buckets[group as usize].meets {
             BucketPartners::Own => group..group + 1,

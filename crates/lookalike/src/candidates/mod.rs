@@ -6,12 +6,14 @@
 
 pub(crate) mod bitmap_filter;
 pub(crate) mod buckets;
+mod containment_filter;
 mod prefix_filter;
 mod seen_twice_filter;
 mod sketch_keys;
 mod union_find;
 
 pub(crate) use buckets::BucketSide;
+pub(crate) use containment_filter::{ContainmentFilter, PrefixHits};
 pub(crate) use prefix_filter::{FeatureCounters, PrefixLengths, RarestFeatures, feature_key};
 pub(crate) use seen_twice_filter::{MAX_SEEN_TWICE, SeenTwiceFilter};
 pub(crate) use sketch_keys::{KeyPortion, SketchKeys, band_key, equal_text_key};

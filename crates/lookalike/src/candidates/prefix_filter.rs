@@ -7,10 +7,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::buckets::BucketSide;
+use super::containment_filter::ContainmentFilter;
 use super::seen_twice_filter::SeenTwiceFilter;
 use crate::arch::prefetch;
 use crate::hash::mix_bits;
-use crate::types::Threshold;
+use crate::similarity::OverlapBound;
 
 /// Returns the bucket key of a feature.
 pub(crate) fn feature_key(feature: u64) -> u64 {
@@ -23,24 +24,30 @@ const FEATURE_ROUTE: u64 = 0x5851_f42d_4c95_7f2d;
 ///
 /// Of two sets with a Jaccard index of at least t, the probing prefix of the larger one and the indexing
 /// prefix of the smaller one have a feature in common (Chaudhuri et al. 2006; Bayardo et al. 2007; both
-/// lengths and their names: Xiao et al. 2008).
+/// lengths and their names: Xiao et al. 2008). For containment, see [`ContainmentFilter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PrefixLengths {
-    /// n − ⌈2t / (1 + t) · n⌉ + 1 of n features. Under these, a set is a candidate for all sets with
-    /// the key.
+    /// n − ⌈2t / (1 + t) · n⌉ + 1 of n features, or the prefix of a contained set. Under these, a set is a
+    /// candidate for all sets with the key.
     pub(crate) indexing: usize,
-    /// n − ⌈t · n⌉ + 1 of n features, which is no fewer. Under the additional ones, a set is a
-    /// candidate only for sets that have the key in their indexing prefix.
+    /// n − ⌈t · n⌉ + 1 of n features, which is no fewer, or all of them for containment. Under the additional
+    /// ones, a set is a candidate only for sets that have the key in their indexing prefix.
     pub(crate) probing: usize,
 }
 
 impl PrefixLengths {
     /// Returns the prefixes of a set of `features` features, which must not be 0.
-    pub(crate) fn from_feature_count(features: usize, threshold: Threshold) -> Self {
+    pub(crate) fn from_feature_count(features: usize, bound: OverlapBound) -> Self {
         let all_but = |least: usize| features - least.max(1) + 1;
-        Self {
-            indexing: all_but(threshold.least_shared(2 * features)),
-            probing: all_but(threshold.least_part(features)),
+        match bound {
+            OverlapBound::Jaccard(threshold) => Self {
+                indexing: all_but(threshold.least_shared(2 * features)),
+                probing: all_but(threshold.least_part(features)),
+            },
+            OverlapBound::Containment(threshold) => Self {
+                indexing: ContainmentFilter::new(threshold).prefix_length(features),
+                probing: features,
+            },
         }
     }
 }
@@ -168,7 +175,7 @@ impl FeatureCounters {
     pub(crate) fn select_rarest(
         &self,
         features: &[u64],
-        threshold: Threshold,
+        bound: OverlapBound,
         rarest: &mut RarestFeatures,
     ) {
         rarest.clear_features();
@@ -183,7 +190,7 @@ impl FeatureCounters {
         let order = &mut rarest.features;
         let count = |&feature: &u64| (self.count_of_feature(feature), feature);
         order.extend(features.iter().map(count));
-        let prefixes = PrefixLengths::from_feature_count(features.len(), threshold);
+        let prefixes = PrefixLengths::from_feature_count(features.len(), bound);
         let alone = order.iter().filter(|(count, _)| *count <= 1).count();
         if alone >= prefixes.probing {
             return rarest.clear_features();

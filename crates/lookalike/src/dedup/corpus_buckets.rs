@@ -370,7 +370,7 @@ impl<'a> RareKeys<'a> {
         ranks: &[DocumentRank],
         mut visit: impl FnMut(DocumentRank, &RarestFeatures),
     ) -> Result<()> {
-        let threshold = self.corpus.plan.candidate_threshold();
+        let bound = self.corpus.plan.overlap_bound();
         let (mut buffer, mut rarest) = (Vec::new(), RarestFeatures::default());
         for (at, &rank) in ranks.iter().enumerate() {
             if let Some(&soon) = ranks.get(at + 2) {
@@ -382,8 +382,7 @@ impl<'a> RareKeys<'a> {
                     .prefetch_counters(features.unwrap_or_default());
             }
             self.verifier.features_once(rank, &mut buffer, |features| {
-                self.frequencies
-                    .select_rarest(features, threshold, &mut rarest);
+                self.frequencies.select_rarest(features, bound, &mut rarest);
             })?;
             if let Some(indexing) = &self.indexing {
                 rarest.retain_keys(|key| indexing.may_be_recorded(key));

@@ -249,28 +249,33 @@ impl<'a> Deduplicator<'a> {
             }
             let below = finding.below;
             let ahead = |group| ranks_before(self.buckets.members_ahead(group), below);
-            let mut add = |other| {
-                if may_be_kept(other) {
-                    seen.add_candidate(&self.verifier, other);
+            if self.verifier.joins_by_containment() {
+                seen.add_containments(&self.verifier, &self.buckets, first, ahead);
+            } else {
+                let mut add = |other| {
+                    if may_be_kept(other) {
+                        seen.add_candidate(&self.verifier, other);
+                    }
+                };
+                let met = || count_dense_members(&self.buckets, first, ahead);
+                let bucket_slots = |dense_bucket| {
+                    bucket_slots
+                        .get(&dense_bucket)
+                        .map_or(&[][..], |bucket_slots| {
+                            self.slots_before(dense_bucket, bucket_slots, below)
+                        })
+                };
+                let scans = self.bucket_to_scan(first, met, bucket_slots);
+                visit_candidates(&self.buckets, first, scans.is_some(), ahead, &mut add);
+                if let Some((bucket_slot, others)) = scans {
+                    self.verifier
+                        .dense_buckets
+                        .scan_members(bucket_slot, others, add);
                 }
-            };
-            let met = || count_dense_members(&self.buckets, first, ahead);
-            let bucket_slots = |dense_bucket| {
-                bucket_slots
-                    .get(&dense_bucket)
-                    .map_or(&[][..], |bucket_slots| {
-                        self.slots_before(dense_bucket, bucket_slots, below)
-                    })
-            };
-            let scans = self.bucket_to_scan(first, met, bucket_slots);
-            visit_candidates(&self.buckets, first, scans.is_some(), ahead, &mut add);
-            if let Some((bucket_slot, others)) = scans {
-                self.verifier
-                    .dense_buckets
-                    .scan_members(bucket_slot, others, add);
+                self.count_encounters(first, seen);
             }
-            self.count_encounters(first, seen);
-            for &other in seen.candidates().iter().filter(|&&other| other != first) {
+            let others = seen.candidates().iter();
+            for &other in others.filter(|&&other| other != first && may_be_kept(other)) {
                 let route = self.verifier.candidates(rank, other);
                 finding
                     .inner
@@ -433,9 +438,13 @@ impl<'a> Deduplicator<'a> {
         seen.begin_look_up();
         let kept = |group| self.kept_members_in(group, rank, below);
         let first = self.nodes.first_equal(rank);
-        visit_candidates(&self.buckets, first, scanned.is_some(), kept, |other| {
-            seen.add_candidate(&self.verifier, other)
-        });
+        if self.verifier.joins_by_containment() {
+            seen.add_containments(&self.verifier, &self.buckets, first, kept);
+        } else {
+            visit_candidates(&self.buckets, first, scanned.is_some(), kept, |other| {
+                seen.add_candidate(&self.verifier, other)
+            });
+        }
         for other in scanned.into_iter().flat_map(|it| it.left) {
             seen.add_candidate(&self.verifier, other);
         }

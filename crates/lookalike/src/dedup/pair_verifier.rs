@@ -6,6 +6,7 @@ use super::document_cache::BatchInputs;
 use super::survey::ComparisonTally;
 use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
+use crate::candidates::{ContainmentFilter, PrefixHits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{EditUnit, SimilarityMeasure};
 use crate::similarity::{PairPredicate, Route, SketchRef, StepBudget};
@@ -19,6 +20,8 @@ pub(crate) struct PairVerifier<'a> {
     pub(crate) inputs: BatchInputs<'a>,
     /// Bitmap filter of the dense sets.
     pub(crate) dense_buckets: DenseBuckets,
+    /// Filter of candidates by shared prefix features, if the plan joins by containment.
+    containment: Option<ContainmentFilter>,
     /// Counter of comparisons, if a survey wants them counted.
     tally: Option<&'a ComparisonTally>,
 }
@@ -31,6 +34,7 @@ impl<'a> PairVerifier<'a> {
             batch_sizes,
             inputs: BatchInputs::new(corpus.sketches, corpus.texts, batch_sizes.remembered),
             dense_buckets: DenseBuckets::default(),
+            containment: ContainmentFilter::for_plan(corpus.plan),
             tally: None,
         }
     }
@@ -61,6 +65,25 @@ impl<'a> PairVerifier<'a> {
         let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
         self.predicate
             .candidates(self.sketch_of(a), self.sketch_of(b))
+    }
+
+    /// Returns `true` if candidates come from the exact join by containment.
+    pub(crate) fn joins_by_containment(&self) -> bool {
+        self.containment.is_some()
+    }
+
+    /// Returns `false` if the prefix features that two documents share are too few for the containment of one in
+    /// the other, and their texts differ.
+    pub(crate) fn may_contain(&self, a: DocumentRank, b: DocumentRank, hits: PrefixHits) -> bool {
+        let summary = |rank| {
+            let document = self.corpus.document_at(rank);
+            self.corpus.sketches.set_summary(document)
+        };
+        let (a, b) = (summary(a), summary(b));
+        a.may_have_equal_key(b)
+            || self
+                .containment
+                .is_some_and(|filter| filter.may_match(hits, a.size as usize, b.size as usize))
     }
 
     /// Finds the dense sets among the buckets. `first` returns the first document with the same text.

@@ -388,6 +388,9 @@ impl<'a> PairFinder<'a> {
         bucket_slots: impl Fn(&[DocumentRank]) -> std::ops::Range<usize>,
     ) {
         seen.begin_look_up();
+        if self.verifier.joins_by_containment() {
+            return seen.add_containments(&self.verifier, &self.buckets, rank, members);
+        }
         let met = || count_dense_members(&self.buckets, rank, &members);
         let scans = self
             .verifier

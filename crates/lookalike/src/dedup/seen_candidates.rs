@@ -1,6 +1,7 @@
 //! The candidates of one document from all its buckets, each once.
 
 use super::pair_verifier::PairVerifier;
+use crate::candidates::PrefixHits;
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
 
 /// Returns those of ascending ranks that come before `below`.
@@ -48,6 +49,9 @@ pub(super) fn visit_candidates<'m>(
 pub(crate) struct SeenCandidates {
     bits: Vec<u64>,
     candidates: Vec<DocumentRank>,
+    /// Shared prefix features by rank, while candidates for containment are counted. All are 0 between
+    /// look-ups.
+    hits: Vec<PrefixHits>,
 }
 
 impl SeenCandidates {
@@ -75,6 +79,45 @@ impl SeenCandidates {
         if self.mark_seen(other) {
             verifier.prefetch_summary(other);
         }
+    }
+
+    /// Adds the documents that may contain one, or be contained in it, by the prefix features that they share.
+    /// `members` returns the relevant members of a bucket.
+    pub(super) fn add_containments<'m>(
+        &mut self,
+        verifier: &PairVerifier<'_>,
+        buckets: &CandidateBuckets,
+        first: DocumentRank,
+        members: impl Fn(u32) -> &'m [DocumentRank],
+    ) {
+        let before = self.candidates.len();
+        for &own in buckets.buckets_of(first) {
+            for reached in buckets.reachable_buckets(own) {
+                let hit = PrefixHits::from_sides(buckets.side_of(own), buckets.side_of(reached));
+                members(reached)
+                    .iter()
+                    .for_each(|&other| self.count_hit(other, hit));
+            }
+        }
+        let mut left = before;
+        for at in before..self.candidates.len() {
+            let other = self.candidates[at];
+            let hits = std::mem::take(&mut self.hits[other as usize]);
+            self.candidates[left] = other;
+            left += usize::from(verifier.may_contain(first, other, hits));
+        }
+        self.candidates.truncate(left);
+    }
+
+    fn count_hit(&mut self, other: DocumentRank, hit: PrefixHits) {
+        let at = other as usize;
+        if at >= self.hits.len() {
+            self.hits.resize(at + 1024, PrefixHits::default());
+        }
+        if self.hits[at].is_none() {
+            self.candidates.push(other);
+        }
+        self.hits[at].add_hits(hit);
     }
 
     /// Returns the documents in the order in which they were added.

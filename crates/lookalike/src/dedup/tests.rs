@@ -25,7 +25,7 @@ use crate::plan::{
 };
 use crate::recipe::Recipe;
 use crate::similarity::WeightedFeature;
-use crate::similarity::{DocumentMatch, Route};
+use crate::similarity::{DocumentMatch, OverlapBound, Route};
 use crate::sketch::{DocumentSketcher, DocumentSketches};
 use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextToken};
 use crate::types::{DocId, Threshold};
@@ -1142,15 +1142,16 @@ fn long_template_texts_equal_the_model() {
 fn prefixes_collide_at_threshold_rarely_below() {
     for hundredths in (5..=100).step_by(5).chain([1, 33, 67, 99]) {
         let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
+        let bound = OverlapBound::Jaccard(threshold);
         for smaller in 1..80 {
-            let of_smaller = PrefixLengths::from_feature_count(smaller, threshold);
+            let of_smaller = PrefixLengths::from_feature_count(smaller, bound);
             assert!(of_smaller.indexing <= of_smaller.probing);
             for larger in smaller..80 {
                 let shared = threshold.least_shared(smaller + larger).max(1);
                 if shared > smaller {
                     continue;
                 }
-                let of_larger = PrefixLengths::from_feature_count(larger, threshold);
+                let of_larger = PrefixLengths::from_feature_count(larger, bound);
                 assert!(smaller - shared < of_smaller.indexing, "{smaller} {larger}");
                 assert!(larger - shared < of_larger.probing, "{smaller} {larger}");
                 if smaller == larger && shared > 1 {

@@ -369,10 +369,10 @@ impl FeatureOrder {
         let mut to: Vec<_> = (0..parts)
             .map(|_| ShuffleKeys::new(setup, layout, DenseKeyAction::Split))
             .collect();
-        let threshold = setup.plan.candidate_threshold();
+        let bound = setup.plan.overlap_bound();
         let (mut rarest, mut keys) = (RarestFeatures::default(), Vec::new());
         features.visit_documents(|document, set| {
-            self.frequencies.select_rarest(set, threshold, &mut rarest);
+            self.frequencies.select_rarest(set, bound, &mut rarest);
             keys.clear();
             let part = features.parts.get(document).copied().unwrap_or(0);
             let parted = |(key, side)| (setup.partitioned_key(key, part), side);

@@ -12,7 +12,9 @@
 //! Guarantee: every match of the plan is found. Of two sets with a Jaccard index of at least t, at
 //! least ⌈t·n⌉ of the n features of one are in the other. So *any* n − ⌈t·n⌉ + 1 features of a query
 //! contain a shared one, and the query probes those with the shortest buckets. Prefixes on both sides
-//! would need an order of features that index and query agree on; this needs none.
+//! would need an order of features that index and query agree on; this needs none. For containment, the query
+//! probes all of its features, and the caller counts how many a record shares; then it also needs the
+//! [keys](visit_feature_keys) of longer records.
 //!
 //! ```text
 //! key of the text (16) | state (1) | kind (1) | number of features (4) | features (8 each) | weights
@@ -157,6 +159,14 @@ pub fn visit_record_keys(record: &[u8], visit: &mut dyn FnMut(u64)) -> Option<()
         view.iter_features().map(feature_key).for_each(visit);
     }
     Some(())
+}
+
+/// Calls `visit` with the bucket key of every feature of a record, and returns their number. Returns `None` if these
+/// bytes are not a record.
+pub fn visit_feature_keys(record: &[u8], visit: &mut dyn FnMut(u64)) -> Option<usize> {
+    let view = RecordView::parse_record(record)?;
+    view.iter_features().map(feature_key).for_each(visit);
+    Some(view.len())
 }
 
 /// The sketches, features, weights and sequences of one document under a plan.
@@ -318,7 +328,16 @@ impl DocumentComparer {
             return 0;
         }
         into.extend(features.iter().map(|&feature| feature_key(feature)));
-        PrefixLengths::from_feature_count(features.len(), self.plan.candidate_threshold()).probing
+        PrefixLengths::from_feature_count(features.len(), self.plan.overlap_bound()).probing
+    }
+
+    /// Returns `true` if a document that shares `shared` features with another one of `size` features reaches the
+    /// overlap that the exact join asks for.
+    pub fn may_contain(&self, document: &ComparedDocument, shared: usize, size: usize) -> bool {
+        let own = document.features.len();
+        // More features may be counted than are shared, because keys can collide.
+        let shared = shared.min(own).min(size);
+        shared > 0 && self.plan.overlap_bound().admits_overlap(shared, own, size)
     }
 
     /// Calls `visit` with the bucket keys of the bands of a document that has a signature.

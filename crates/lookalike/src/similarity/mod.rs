@@ -21,13 +21,15 @@ mod document_comparer;
 mod document_lists;
 mod edit;
 mod jaccard;
+mod overlap_bound;
 mod pair_predicate;
 mod substring;
 
 pub use budget::StepBudget;
 pub use cosine::{WeightedFeature, cosine_similarity, euclidean_distance};
 pub use document_comparer::{
-    ComparedDocument, DocumentComparer, DocumentRecorder, MOST_INDEXED, visit_record_keys,
+    ComparedDocument, DocumentComparer, DocumentRecorder, MOST_INDEXED, visit_feature_keys,
+    visit_record_keys,
 };
 pub use edit::{MOST_STEPS, SequenceSymbol, indel_distance, levenshtein_distance};
 pub use jaccard::{containment_index, intersection, jaccard_index};
@@ -37,6 +39,7 @@ pub use pair_predicate::{DocumentMatch, Route};
 
 pub(crate) use document_lists::{DocumentList, DocumentListCache};
 pub(crate) use edit::SequenceOutline;
+pub(crate) use overlap_bound::OverlapBound;
 pub(crate) use pair_predicate::{PairInputs, PairPredicate, SketchRef};
 
 use crate::error::Result;
@@ -151,14 +154,23 @@ pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Simi
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let threshold = plan.threshold();
     if plan.match_settings().measure == SimilarityMeasure::Containment {
-        let shared = intersection(a, b);
-        let union = a.len() + b.len() - shared;
-        let near = !plan.has_candidate_threshold()
-            || plan.candidate_threshold().admits_ratio(shared, union);
-        let passes = near && threshold.admits_ratio(shared, less.len());
-        return passes.then(|| Similarity::from_ratio(shared, less.len()));
+        return containment_if_reaching(plan, less, more);
     }
     jaccard_if_reaching(less, more, threshold)
+}
+
+/// Returns the containment if it reaches the threshold, and the Jaccard index reaches the candidate
+/// threshold if the plan has one. `less` must not be longer than `more`.
+fn containment_if_reaching(plan: &MatchPlan, less: &[u64], more: &[u64]) -> Option<Similarity> {
+    if less.is_empty() {
+        return None;
+    }
+    let least = plan.threshold().least_part(less.len());
+    let shared = jaccard::intersection_of_at_least(less, more, least)?;
+    let union = less.len() + more.len() - shared;
+    let near =
+        !plan.has_candidate_threshold() || plan.candidate_threshold().admits_ratio(shared, union);
+    near.then(|| Similarity::from_ratio(shared, less.len()))
 }
 
 /// Returns the Jaccard index if it reaches the threshold. `less` must not be longer than `more`.
@@ -226,9 +238,16 @@ mod tests {
         assert_eq!(containment(79, 21, 21), None);
         assert_eq!(containment(80, 20, 20), Some(0.8));
         assert_eq!(containment(81, 19, 19), Some(0.81));
-        // A small set within a large one is a candidate up to a Jaccard index of 0.8 / 1.2.
-        assert_eq!(containment(80, 0, 40), Some(1.0));
-        assert_eq!(containment(80, 0, 41), None);
+        // The size of the larger set does not matter, unless candidates come from sketches: then a small
+        // set within a large one is a candidate up to a Jaccard index of 0.8 / 1.2.
+        assert_eq!(containment(80, 0, 41), Some(1.0));
+        assert_eq!(containment(79, 21, 4000), None);
+        assert_eq!(containment(80, 20, 4000), Some(0.8));
+        for (more, expected) in [(40, Some(1.0)), (41, None)] {
+            let lists = lists(80, 0, more);
+            let found = check(SimilarityMeasure::Containment, MatchMethod::MinHash, lists);
+            assert_eq!(found, expected);
+        }
         // With fingerprints, the Hamming distance alone decides which pairs are candidates.
         let near = check(
             SimilarityMeasure::Containment,

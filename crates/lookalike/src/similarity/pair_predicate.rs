@@ -65,6 +65,12 @@ impl<'a> SketchRef<'a> {
         self.sketches.set_summary(self.document)
     }
 
+    /// Returns the number of distinct features, if the plan has an exact join.
+    pub(crate) fn set_size(self) -> Option<usize> {
+        let summary = self.sketches.optional_summary(self.document);
+        summary.map(|summary| summary.size as usize)
+    }
+
     #[inline]
     fn sequence_outline(self) -> SequenceOutline {
         self.sketches.sequence_outline(self.document)
@@ -187,8 +193,8 @@ impl<'p> PairPredicate<'p> {
             return None;
         }
         let shared = a.most_shared(b);
-        let union = (a.size + b.size) as usize - shared;
-        Some(shared > 0 && self.plan.candidate_threshold().admits_ratio(shared, union))
+        let (a, b) = (a.size as usize, b.size as usize);
+        Some(shared > 0 && self.plan.overlap_bound().admits_overlap(shared, a, b))
     }
 
     fn near_by_smallest(&self, smallest: BottomKPlan, a: &[u64], b: &[u64]) -> bool {

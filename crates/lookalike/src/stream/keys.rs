@@ -77,7 +77,7 @@ impl StreamKeys {
     pub(super) fn new(plan: &MatchPlan, codes: bool) -> Self {
         let rarity = plan
             .join_plan()
-            .map(|_| RarityOrders::new(plan.candidate_threshold()));
+            .map(|_| RarityOrders::new(plan.overlap_bound()));
         let extractor = KeyExtractor {
             codes,
             sketch_keys: match codes {

@@ -39,6 +39,7 @@
 //! at once.
 
 mod buckets;
+mod containment;
 mod keys;
 mod pair_inputs;
 mod partitions;
@@ -60,7 +61,7 @@ pub use window::{ArrivalTime, StreamWindow, Timestamp};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::candidates::BucketSide;
+use crate::candidates::{BucketSide, ContainmentFilter};
 use crate::error::Result;
 use crate::hamming::live::{LiveIndex, SequenceNumber};
 use crate::plan::MatchPlan;
@@ -630,10 +631,15 @@ impl StreamMatcher {
         arrival: &ArrivalTime,
         keys: &[ProbeKey],
     ) -> Result<Vec<CandidateDocument>> {
+        let (low, mut numbers) = (self.partitions.lowest_number(), Vec::new());
+        let candidate = |number: u64| self.check_candidate(document, arrival, number);
+        if let Some(filter) = ContainmentFilter::for_plan(&self.plan) {
+            let numbers = self.find_containments(filter, document, keys, low);
+            return Ok(numbers.into_iter().filter_map(candidate).collect());
+        }
         let from = self
             .prefilters
             .query_from(self.prefilters.prefilter_of(document.set_summary()));
-        let (low, mut numbers) = (self.partitions.lowest_number(), Vec::new());
         let found = |probed: ProbeKey, number, prefilter, side| {
             if probed.finds_side(side) && !from.rules_out_match(prefilter) {
                 numbers.push(number);
@@ -650,7 +656,6 @@ impl StreamMatcher {
         }
         numbers.sort_unstable();
         numbers.dedup();
-        let candidate = |number: u64| self.check_candidate(document, arrival, number);
         Ok(numbers.into_iter().filter_map(candidate).collect())
     }
 

@@ -11,7 +11,7 @@ use super::rarity::ProbeKey;
 use super::{
     ArrivalTime, DocumentSlot, KeptMatch, SketchedDocument, StreamMatcher, Timestamp, better_match,
 };
-use crate::candidates::BucketSide;
+use crate::candidates::{BucketSide, ContainmentFilter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::TextState;
 
@@ -117,10 +117,7 @@ impl StreamMatcher {
         if document.text_state() == TextState::Empty || precheck.settled {
             return Ok(precheck);
         }
-        let mut added: Vec<u64> = Vec::new();
-        self.visit_added(document, &precheck, |number| added.push(number));
-        added.sort_unstable();
-        added.dedup();
+        let added = self.numbers_added(document, &precheck);
         let candidate = |number: u64| self.check_candidate(document, arrival, number);
         let candidates: Vec<_> = added.into_iter().filter_map(candidate).collect();
         let (added, steps) = self.best_match(document, candidates, texts, precheck.steps)?;
@@ -129,6 +126,21 @@ impl StreamMatcher {
         precheck.arrival = *arrival;
         precheck.since = self.partitions.next_number();
         Ok(precheck)
+    }
+
+    /// Returns the numbers of candidates that were inserted since the precheck, ascending.
+    fn numbers_added(&self, document: &SketchedDocument, precheck: &PrecheckResult) -> Vec<u64> {
+        if precheck.since == self.partitions.next_number() {
+            return Vec::new();
+        }
+        if let Some(filter) = ContainmentFilter::for_plan(&self.plan) {
+            return self.find_containments(filter, document, &precheck.probed, precheck.since);
+        }
+        let mut added: Vec<u64> = Vec::new();
+        self.visit_added(document, precheck, |number| added.push(number));
+        added.sort_unstable();
+        added.dedup();
+        added
     }
 
     /// Calls `visit` with the number of every candidate that was inserted since the precheck: documents under a
@@ -140,9 +152,6 @@ impl StreamMatcher {
         mut visit: impl FnMut(u64),
     ) {
         let since = precheck.since;
-        if since == self.partitions.next_number() {
-            return;
-        }
         let from = self
             .prefilters
             .query_from(self.prefilters.prefilter_of(document.set_summary()));

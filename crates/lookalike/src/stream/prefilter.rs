@@ -18,8 +18,8 @@
 use std::sync::OnceLock;
 
 use crate::plan::MatchPlan;
+use crate::similarity::OverlapBound;
 use crate::sketch::SetSummary;
-use crate::types::Threshold;
 
 /// Set size and group parities of one document, packed into 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ type DifferenceLimits = [i8; 256];
 /// Makes and compares prefilters, for plans in which features decide.
 #[derive(Debug)]
 pub(super) struct PrefilterTable {
-    threshold: Threshold,
+    bound: OverlapBound,
     /// Limits by size of one document, made on first use. Empty if features do not decide.
     rows: Vec<OnceLock<Box<DifferenceLimits>>>,
 }
@@ -70,7 +70,7 @@ impl PrefilterTable {
             && plan.bottom_k_plan().is_none();
         let rows = if by_features { 256 } else { 0 };
         Self {
-            threshold: plan.candidate_threshold(),
+            bound: plan.overlap_bound(),
             rows: (0..rows).map(|_| OnceLock::new()).collect(),
         }
     }
@@ -98,7 +98,7 @@ impl PrefilterTable {
             let fits = |apart: usize| {
                 let shared = (size + other).saturating_sub(apart) / 2;
                 let shared = shared.min(size).min(other);
-                shared > 0 && self.threshold.admits_ratio(shared, size + other - shared)
+                shared > 0 && self.bound.admits_overlap(shared, size, other)
             };
             let apart = (0..=GROUPS as usize).take_while(|&apart| fits(apart));
             *most = apart.count() as i8 - 1;
@@ -132,6 +132,7 @@ mod tests {
     use crate::Recipe;
     use crate::hash::mix_bits;
     use crate::plan::{MatchMethod, MatchSettings};
+    use crate::types::Threshold;
 
     /// All that the prefilter rejects, the summary rejects too; and the prefilter rejects nearly all
     /// that the summary does.

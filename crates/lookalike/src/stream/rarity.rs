@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::arch;
-use crate::candidates::{BucketSide, PrefixLengths, feature_key};
-use crate::types::Threshold;
+use crate::candidates::{BucketSide, PrefixHits, PrefixLengths, feature_key};
+use crate::similarity::OverlapBound;
 
 /// A bucket key under which a document looks for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,11 @@ impl ProbeKey {
         Self { key, side }
     }
 
+    /// Returns the hit of a document that was inserted under this key on `side`, for containment.
+    pub(super) fn hit_on_side(self, side: BucketSide) -> PrefixHits {
+        PrefixHits::from_sides(self.side, side)
+    }
+
     /// Returns `true` if the querying document can see one that was inserted under this key on `side`.
     pub(super) fn finds_side(self, side: BucketSide) -> bool {
         self.side == BucketSide::Indexing || side == BucketSide::Indexing
@@ -47,7 +52,7 @@ impl ProbeKey {
 /// Learns the frequencies of features, and keeps the orders made from them.
 #[derive(Debug)]
 pub(super) struct RarityOrders {
-    threshold: Threshold,
+    bound: OverlapBound,
     counters: Vec<u32>,
     /// Orders of live documents before the newest one, the oldest first.
     older: VecDeque<Arc<RarityOrder>>,
@@ -61,7 +66,7 @@ pub(super) struct RarityOrders {
 /// The order under which documents are inserted. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct NewestOrder {
-    threshold: Threshold,
+    bound: OverlapBound,
     order: Arc<RarityOrder>,
 }
 
@@ -90,15 +95,15 @@ const ORDERS: u64 = 16;
 const MOST_COUNTERS: usize = 1 << 22;
 
 impl RarityOrders {
-    /// Returns the initial state, for sets whose Jaccard index reaches `threshold`.
-    pub(super) fn new(threshold: Threshold) -> Self {
+    /// Returns the initial state, for sets whose overlap reaches `bound`.
+    pub(super) fn new(bound: OverlapBound) -> Self {
         let first = RarityOrder {
             first: 0,
             mark: 0,
             classes: Box::new([0]),
         };
         Self {
-            threshold,
+            bound,
             counters: vec![0; 1 << 12],
             older: VecDeque::new(),
             newest: Arc::new(first),
@@ -109,7 +114,7 @@ impl RarityOrders {
 
     /// Appends the keys under which a set looks for others: those of each order.
     pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<ProbeKey>) {
-        with_ranking(features, self.threshold, |ranking| {
+        with_ranking(features, self.bound, |ranking| {
             for order in self.iter_orders() {
                 let sided = ranking.prefix_keys(order);
                 keys.extend(sided.map(|(key, side)| ProbeKey { key, side }));
@@ -120,7 +125,7 @@ impl RarityOrders {
     /// Returns the order under which documents are inserted.
     pub(super) fn newest_order(&self) -> NewestOrder {
         NewestOrder {
-            threshold: self.threshold,
+            bound: self.bound,
             order: self.newest.clone(),
         }
     }
@@ -183,14 +188,17 @@ impl RarityOrders {
             .iter()
             .map(|&count| frequency_class(count))
             .collect();
-        self.begun += 1;
+        // A set that may contain another is looked up and inserted with all of its features, so the
+        // prefix of the other one may be of any order, and one kind of keys serves all orders.
+        let is_shared = self.bound.least_containment().is_some();
+        self.begun += u64::from(!is_shared);
         let newest = Arc::new(RarityOrder {
             first,
             mark: self.begun % ORDERS,
             classes,
         });
-        self.older
-            .push_back(std::mem::replace(&mut self.newest, newest));
+        let before = std::mem::replace(&mut self.newest, newest);
+        self.older.extend((!is_shared).then_some(before));
         self.counters.iter_mut().for_each(|count| *count /= 2);
         self.since = 0;
     }
@@ -214,18 +222,18 @@ impl RarityOrders {
 impl NewestOrder {
     /// Appends the keys under which a set is inserted.
     pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, BucketSide)>) {
-        with_ranking(features, self.threshold, |ranking| {
+        with_ranking(features, self.bound, |ranking| {
             keys.extend(ranking.prefix_keys(&self.order));
         });
     }
 }
 
-fn with_ranking(features: &[u64], threshold: Threshold, rank: impl FnOnce(&mut RankedFeatures)) {
+fn with_ranking(features: &[u64], bound: OverlapBound, rank: impl FnOnce(&mut RankedFeatures)) {
     if features.is_empty() {
         return;
     }
     let mut ranking = RANKING.take();
-    ranking.begin_document(features, threshold);
+    ranking.begin_document(features, bound);
     rank(&mut ranking);
     RANKING.set(ranking);
 }
@@ -247,11 +255,11 @@ struct RankedFeatures {
 }
 
 impl RankedFeatures {
-    fn begin_document(&mut self, features: &[u64], threshold: Threshold) {
+    fn begin_document(&mut self, features: &[u64], bound: OverlapBound) {
         self.features.clear();
         let document_keys = |&feature: &u64| (feature, feature_key(feature));
         self.features.extend(features.iter().map(document_keys));
-        let prefixes = PrefixLengths::from_feature_count(features.len(), threshold);
+        let prefixes = PrefixLengths::from_feature_count(features.len(), bound);
         (self.indexing, self.probing) = (prefixes.indexing, prefixes.probing);
     }
 
@@ -316,6 +324,11 @@ fn frequency_class(count: u32) -> u8 {
 mod tests {
     use super::*;
     use crate::hash::mix_bits;
+    use crate::types::Threshold;
+
+    fn jaccard(threshold: f64) -> OverlapBound {
+        OverlapBound::Jaccard(Threshold::new(threshold).unwrap())
+    }
 
     type Sided = Vec<(u64, BucketSide)>;
 
@@ -368,7 +381,7 @@ mod tests {
     /// A set is looked up under every order, and found under each order only by sets of that order.
     #[test]
     fn keys_of_each_order_are_separate() {
-        let mut rarity = RarityOrders::new(Threshold::new(0.8).unwrap());
+        let mut rarity = RarityOrders::new(jaccard(0.8));
         let set: Vec<u64> = (0..10).map(mix_bits).collect();
         let mut added = Sided::new();
         for number in 0..8 * LEAST {
@@ -401,7 +414,7 @@ mod tests {
     fn sets_at_the_threshold_collide_in_all_orders() {
         for hundredths in [10, 50, 80, 90, 100] {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
-            let mut rarity = RarityOrders::new(threshold);
+            let mut rarity = RarityOrders::new(OverlapBound::Jaccard(threshold));
             let mut random = 1u64;
             let mut below = |limit: u64| {
                 random = mix_bits(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -451,7 +464,7 @@ mod tests {
     /// inserted under a learned order.
     #[test]
     fn template_sets_below_threshold_do_not_collide() {
-        let mut rarity = RarityOrders::new(Threshold::new(0.75).unwrap());
+        let mut rarity = RarityOrders::new(jaccard(0.75));
         let mut added: Vec<Sided> = Vec::new();
         for number in 0..4 * LEAST {
             let own = (0..4).map(|at| mix_bits(1000 + 4 * number + at));
@@ -480,7 +493,7 @@ mod tests {
 
     #[test]
     fn orders_expire_with_their_documents() {
-        let mut rarity = RarityOrders::new(Threshold::new(0.8).unwrap());
+        let mut rarity = RarityOrders::new(jaccard(0.8));
         for number in 0..200_000u64 {
             let low = number.saturating_sub(20_000);
             rarity.forget_before(low);

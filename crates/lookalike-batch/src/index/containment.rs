@@ -1,0 +1,105 @@
+//! Candidates of a search by containment: rows that share enough features with the query.
+//!
+//! The postings of a segment have the features of short documents only. Those of long ones are added in memory
+//! when the index is opened, because only containment needs them: a query of any length may be contained in a
+//! long document.
+//!
+//! Guarantee: every row whose containment reaches the threshold is found, because all features of the query
+//! are counted.
+//!
+//! Cost: opening reads all records. Memory is 8 bytes for each feature of documents above [`MOST_INDEXED`]
+//! features, and 4 for each row. A query takes as many steps as rows have its features.
+
+use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED, visit_feature_keys};
+use lookalike_io::error::Result;
+use rayon::slice::ParallelSliceMut;
+
+use super::postings::{PostingList, pack_posting};
+use super::records::DocumentRecords;
+
+/// What a search by containment needs of a segment besides its postings.
+pub(super) struct ContainmentPostings {
+    /// Number of features of each row.
+    sizes: Vec<u32>,
+    /// Postings of the features of long documents, ascending.
+    long: Vec<u64>,
+}
+
+/// Numbers of features that rows share with a query.
+#[derive(Default)]
+pub(super) struct SharedCounts {
+    counts: Vec<u32>,
+    /// Rows whose number is not 0.
+    rows: Vec<u32>,
+}
+
+impl SharedCounts {
+    /// Makes room for rows below `rows`. Others, which a damaged file may name, are not counted.
+    fn resize_for(&mut self, rows: usize) {
+        self.counts.resize(rows, 0);
+    }
+
+    fn count_row(&mut self, row: u32) {
+        if let Some(count) = self.counts.get_mut(row as usize) {
+            if *count == 0 {
+                self.rows.push(row);
+            }
+            *count += 1;
+        }
+    }
+
+    /// Calls `visit` with every counted row and its number, and sets all numbers to 0.
+    fn drain_rows(&mut self, mut visit: impl FnMut(u32, usize)) {
+        for row in self.rows.drain(..) {
+            visit(row, std::mem::take(&mut self.counts[row as usize]) as usize);
+        }
+    }
+}
+
+impl ContainmentPostings {
+    /// Reads the records of a segment.
+    pub(super) fn read_records(records: &DocumentRecords) -> Result<Self> {
+        let mut read = Self {
+            sizes: Vec::with_capacity(records.len() as usize),
+            long: Vec::new(),
+        };
+        for row in 0..records.len() as u32 {
+            let start = read.long.len();
+            let visit = &mut |key| read.long.push(pack_posting(key, row));
+            let size = visit_feature_keys(&records.record_of_row(row)?, visit)
+                .ok_or_else(|| records.invalid_record(row))?;
+            if size <= MOST_INDEXED {
+                read.long.truncate(start);
+            }
+            read.sizes.push(size as u32);
+        }
+        read.long.par_sort_unstable();
+        Ok(read)
+    }
+
+    /// Appends the rows that share enough features with a query. `keys` is empty before and after.
+    pub(super) fn find_rows(
+        &self,
+        (comparer, query): (&DocumentComparer, &ComparedDocument),
+        postings: &PostingList,
+        (keys, counts): (&mut Vec<u64>, &mut SharedCounts),
+        rows: &mut Vec<u32>,
+    ) -> Result<()> {
+        comparer.feature_keys(query, keys);
+        counts.resize_for(self.sizes.len());
+        for key in keys.drain(..) {
+            postings.visit_rows(postings.find_key(key)?, |row| counts.count_row(row))?;
+            let prefix = pack_posting(key, 0);
+            let from = self.long.partition_point(|&posting| posting < prefix);
+            let same = self.long[from..].iter();
+            same.take_while(|&&posting| posting >> 32 == key >> 32)
+                .for_each(|&posting| counts.count_row(posting as u32));
+        }
+        counts.drain_rows(|row, shared| {
+            if comparer.may_contain(query, shared, self.sizes[row as usize] as usize) {
+                rows.push(row);
+            }
+        });
+        Ok(())
+    }
+}
