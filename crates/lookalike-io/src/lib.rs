@@ -6,6 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`documents`] | document files (`.txt`, `.md`, `.html`, `.docx`, `.pdf`) → texts with their places |
 //! | [`source`] | inputs → blocks → rows, one parser per format |
 //! | [`sink`] | kept rows, tables, outputs that appear complete |
 //! | [`ordered_results`] | work on many threads, results in order |
@@ -14,6 +15,7 @@
 //! This crate knows no runs and no matches. It uses the engine only for byte search, for the limit of
 //! feature weights, and to pass on its errors.
 
+pub mod documents;
 pub mod error;
 pub mod ordered_results;
 pub mod sink;

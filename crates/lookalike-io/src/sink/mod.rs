@@ -3,6 +3,7 @@
 mod annotate;
 mod atomic;
 mod byte_writer;
+mod extracted_texts;
 mod kept_rows;
 mod output_stream;
 mod parquet;
@@ -22,6 +23,7 @@ use crate::error::Result;
 pub use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use byte_writer::{ByteWriter, check_output};
+pub use extracted_texts::ExtractedTextWriter;
 pub use kept_rows::{check_kept, prepare_kept};
 pub use staged_output::{StagedOutput, commit_all};
 pub use table::escape_tsv;

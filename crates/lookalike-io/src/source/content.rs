@@ -80,12 +80,12 @@ pub(super) fn known_extensions() -> &'static str {
 }
 
 /// Describes a file of an unsupported format by its extension.
-pub(super) fn foreign_extension(path: &Path) -> Option<&'static str> {
+pub(crate) fn foreign_extension(path: &Path) -> Option<&'static str> {
     describe_extension(&path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 /// Describes an input of an unsupported format by its first bytes.
-pub(super) fn foreign_content(start: &[u8]) -> Option<&'static str> {
+pub(crate) fn foreign_content(start: &[u8]) -> Option<&'static str> {
     let found = SIGNATURES
         .iter()
         .find(|(bytes, _)| start.starts_with(bytes));

@@ -38,12 +38,34 @@ const FEW: usize = 8;
 /// Returns `true` if an input that is to be read as UTF-8 is in fact UTF-16. Either it starts with the
 /// byte order mark of UTF-16 (or of little-endian UTF-32), or every second byte is zero and no other
 /// is, as in UTF-16 text in Latin letters.
-pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
+pub(crate) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
     let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);
     let alternates = bytes.len() >= FEW && [0, 1].iter().any(|&at| zeros(at) && others(1 - at));
     let has_mark = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
     encoding == UTF_8 && (has_mark || alternates)
+}
+
+/// Decodes a file that is one text, without its byte order mark. The reason why it cannot be decoded speaks of
+/// the file.
+pub(crate) fn decode_file(
+    bytes: &[u8],
+    encoding: &'static Encoding,
+    invalid_text: InvalidText,
+) -> std::result::Result<String, String> {
+    check_encoding(encoding).map_err(|error| error.to_string())?;
+    if is_utf16(bytes, encoding) {
+        return Err("it looks like UTF-16: convert it to UTF-8 first".to_owned());
+    }
+    let decoding = RowDecoding {
+        encoding,
+        invalid_text,
+    };
+    let mut room = String::new();
+    let text = decoding
+        .decode_row(&bytes[bom_length(bytes, encoding)..], &mut room)
+        .map_err(|reason| reason.replacen("the row", "the file", 1))?;
+    Ok(text.to_owned())
 }
 
 /// The encoding of the rows and the treatment of malformed text.

@@ -16,32 +16,32 @@ const MAX_DEPTH: usize = 128;
 const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 /// An input that was found.
-pub(super) struct FoundInput {
+pub(crate) struct FoundInput {
     /// The path to open; `-` is standard input.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The path below the given directory, or the file name. It is the file's path in a mirrored
     /// output.
-    pub(super) below: PathBuf,
-    pub(super) format: InputFormat,
+    pub(crate) below: PathBuf,
+    pub(crate) format: InputFormat,
     /// `None` for standard input.
-    pub(super) metadata: Option<Metadata>,
+    pub(crate) metadata: Option<Metadata>,
 }
 
 /// The result of the expansion.
-pub(super) struct ExpandedInputs {
-    pub(super) found: Vec<FoundInput>,
+pub(crate) struct ExpandedInputs {
+    pub(crate) found: Vec<FoundInput>,
     /// Files of unknown formats in the given directories.
-    pub(super) left_out: Vec<PathBuf>,
+    pub(crate) left_out: Vec<PathBuf>,
 }
 
 /// Returns `true` if the path stands for standard input.
-pub(super) fn is_stdin(path: &Path) -> bool {
+pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
 /// Finds all inputs, in reading order: arguments as given, and the files of a directory or a glob
 /// sorted by path.
-pub(super) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<ExpandedInputs> {
+pub(crate) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<ExpandedInputs> {
     let mut finder = InputFinder {
         options,
         all: ExpandedInputs {

@@ -76,10 +76,13 @@ mod utf8;
 use std::path::PathBuf;
 
 pub use block::{InputBlock, ParseScratch};
+pub(crate) use byte_stream::ByteStream;
 pub(crate) use columnar::PositionedFile;
+pub(crate) use content::{foreign_content, foreign_extension};
 pub use convert::{to_binary, to_large_strings};
-pub(crate) use expand::is_named_json;
+pub(crate) use decode::{decode_file, is_utf16};
 pub use expand::{CompressionKind, compression_by_extension, format_by_extension};
+pub(crate) use expand::{find_inputs, is_named_json, is_stdin};
 pub use features::RowFeatures;
 pub use file::InputFile;
 pub use inputs::InputSet;

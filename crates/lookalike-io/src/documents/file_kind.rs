@@ -1,0 +1,121 @@
+//! The kinds of document files, and what other files are.
+
+use std::path::Path;
+
+use crate::source::{foreign_content, foreign_extension};
+
+/// The kind of a document file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DocumentKind {
+    /// Plain text.
+    PlainText,
+    /// CommonMark with tables, strikethrough, footnotes, task lists and front matter.
+    Markdown,
+    /// HTML.
+    Html,
+    /// Office Open XML, as word processors write it.
+    Docx,
+    /// PDF with text.
+    Pdf,
+}
+
+/// Extensions that are documents, for messages.
+const KNOWN: &str = ".txt, .md, .html, .docx and .pdf";
+
+/// First bytes of files that are no text.
+const SIGNATURES: [(&[u8], &str); 10] = [
+    (b"%PDF-", "a PDF file"),
+    (b"{\\rtf", "an RTF document: save it as .docx or .txt first"),
+    (
+        OLE,
+        "an old Office document: save it as .docx or .txt first",
+    ),
+    (b"\x89PNG\r\n\x1A\n", "an image"),
+    (b"\xFF\xD8\xFF", "an image"),
+    (b"GIF87a", "an image"),
+    (b"GIF89a", "an image"),
+    (b"\x1F\x8B", "a compressed file"),
+    (b"\x28\xB5\x2F\xFD", "a compressed file"),
+    (b"PAR1", "a Parquet file, which holds rows"),
+];
+
+const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
+
+/// Bytes at the start of a text in which a zero byte shows that it is none.
+const TEXT_START: usize = 8192;
+
+impl DocumentKind {
+    /// Returns the kind by the extension of a path, after `.gz` or `.zst` is removed, or what else the file is:
+    /// a phrase without a full stop.
+    ///
+    /// # Errors
+    /// If the extension stands for another kind of file or is unknown.
+    pub fn from_path(path: &Path) -> Result<Self, String> {
+        let extension = path.extension().and_then(|name| name.to_str());
+        let extension = extension.unwrap_or_default().to_ascii_lowercase();
+        match extension.as_str() {
+            "txt" | "text" => Ok(Self::PlainText),
+            "md" | "markdown" | "mkd" | "mdown" => Ok(Self::Markdown),
+            "html" | "htm" | "xhtml" => Ok(Self::Html),
+            "docx" | "docm" => Ok(Self::Docx),
+            "pdf" => Ok(Self::Pdf),
+            "gz" | "gzip" | "zst" | "zstd" => {
+                Self::from_path(Path::new(path.file_stem().unwrap_or_default()))
+            }
+            other => Err(describe_other(path, other)),
+        }
+    }
+}
+
+fn describe_other(path: &Path, extension: &str) -> String {
+    let what = match extension {
+        "doc" | "odt" | "rtf" | "wps" => {
+            "it is a word processor document of another format: save it as .docx or .txt first"
+        }
+        "jsonl" | "ndjson" | "json" | "csv" | "tsv" | "parquet" => {
+            "it holds rows, and not one document: give it as an input of its own"
+        }
+        "png" | "jpg" | "jpeg" | "gif" | "tif" | "tiff" | "webp" | "bmp" | "svg" => {
+            "it is an image, which has no text that can be read"
+        }
+        _ => match foreign_extension(path) {
+            Some(what) => return format!("it is {what}"),
+            None => return format!("its kind is unknown by its extension; known are {KNOWN}"),
+        },
+    };
+    what.to_owned()
+}
+
+/// Refuses bytes that are no text, by what they are.
+pub(super) fn refuse_foreign_content(bytes: &[u8]) -> Result<(), String> {
+    let known = SIGNATURES
+        .iter()
+        .find(|(start, _)| bytes.starts_with(start));
+    if let Some(what) = known.map(|(_, what)| *what).or(foreign_content(bytes)) {
+        return Err(format!("its content is {what}"));
+    }
+    let start = &bytes[..bytes.len().min(TEXT_START)];
+    match start.iter().position(|&byte| byte == 0) {
+        Some(at) if !starts_like_utf16(bytes) => Err(format!(
+            "it is not a text file: its byte {} is zero",
+            at + 1
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn starts_like_utf16(bytes: &[u8]) -> bool {
+    crate::source::is_utf16(bytes, encoding_rs::UTF_8)
+}
+
+/// Refuses the container that both `.doc` files and `.docx` files with a password have.
+pub(super) fn refuse_old_word(bytes: &[u8]) -> Result<(), String> {
+    match bytes.starts_with(OLE) {
+        true => Err(
+            "it is encrypted or an old .doc file: save it as .docx without a password \
+                     first"
+                .to_owned(),
+        ),
+        false => Ok(()),
+    }
+}

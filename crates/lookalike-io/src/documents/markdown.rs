@@ -1,0 +1,69 @@
+//! The text of a Markdown document, with the place of every character.
+//!
+//! CommonMark with tables, strikethrough, footnotes, task lists and front matter, which is no text. Markers and
+//! link targets are removed, code is kept, and blocks of HTML are read as HTML.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use super::html::append_html;
+use super::span_map::SpanMapBuilder;
+
+/// Appends the text of a Markdown document, the original of the builder.
+pub(super) fn append_markdown(source: &str, out: &mut SpanMapBuilder<'_>) {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let mut is_metadata = false;
+    for (event, range) in Parser::new_ext(source, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::MetadataBlock(_)) => is_metadata = true,
+            Event::End(TagEnd::MetadataBlock(_)) => is_metadata = false,
+            _ if is_metadata => {}
+            Event::Text(text) | Event::Code(text) => append_text(source, &text, range, out),
+            Event::SoftBreak | Event::HardBreak => out.push_replaced(b"\n", range),
+            Event::Start(Tag::HtmlBlock) => append_block(source, range, out),
+            Event::InlineHtml(tag) if is_line_break(&tag) => out.push_replaced(b"\n", range),
+            Event::Rule => out.push_separator(range.start),
+            Event::Start(tag) if !is_inline(&tag.to_end()) => out.push_separator(range.start),
+            Event::End(tag) if !is_inline(&tag) => out.push_separator(range.end),
+            _ => {}
+        }
+    }
+}
+
+/// Appends text or code. The range of code includes its backticks.
+fn append_text(source: &str, text: &str, range: Range<usize>, out: &mut SpanMapBuilder<'_>) {
+    match source[range.clone()].find(text) {
+        Some(at) => out.push_copy(range.start + at..range.start + at + text.len()),
+        None => out.push_replaced(text.as_bytes(), range),
+    }
+}
+
+fn append_block(source: &str, range: Range<usize>, out: &mut SpanMapBuilder<'_>) {
+    out.push_separator(range.start);
+    append_html(source, range, out);
+}
+
+fn is_line_break(tag: &str) -> bool {
+    let name = tag.trim_start_matches('<');
+    name.get(..2)
+        .is_some_and(|start| start.eq_ignore_ascii_case("br"))
+        && name[2..].starts_with(['>', '/', ' '])
+}
+
+fn is_inline(tag: &TagEnd) -> bool {
+    matches!(
+        tag,
+        TagEnd::Emphasis
+            | TagEnd::Strong
+            | TagEnd::Strikethrough
+            | TagEnd::Link
+            | TagEnd::Image
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+    )
+}

@@ -1,0 +1,83 @@
+//! Extracted texts of documents as `.txt` files of a directory.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::{Component, Path, PathBuf};
+
+use super::WrittenOutput;
+use super::atomic::{AtomicFile, OutputDirectories, SealedFile};
+use super::staged_output::StagedOutput;
+use crate::error::{Error, Result, display_path};
+
+/// Writes texts below a directory. None has its name until all are committed.
+pub struct ExtractedTextWriter {
+    directory: PathBuf,
+    taken: HashSet<String>,
+    sealed: Vec<SealedFile>,
+    directories: OutputDirectories,
+    written: WrittenOutput,
+}
+
+impl ExtractedTextWriter {
+    /// Creates a writer below a directory, which is created with its first file.
+    pub fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_path_buf(),
+            taken: HashSet::new(),
+            sealed: Vec::new(),
+            directories: OutputDirectories::default(),
+            written: WrittenOutput::default(),
+        }
+    }
+
+    /// Writes and syncs the text of a document, and returns the path that it will have: the id with `.txt` after it.
+    /// If another id has led to this path, `-2`, `-3`, … stands before `.txt`. Paths that differ only in case
+    /// count as equal.
+    ///
+    /// # Errors
+    /// If the directory or the file cannot be created or written.
+    pub fn write_text(&mut self, id: &str, text: &str) -> Result<PathBuf> {
+        let name = self.free_name(id);
+        let path = self.directory.join(name);
+        if let Some(parent) = path.parent() {
+            self.directories.create_with_parents(parent)?;
+        }
+        let file = AtomicFile::create_for(&path)?;
+        file.as_file()
+            .write_all(text.as_bytes())
+            .map_err(|cause| Error::write_error("write", display_path(&path), cause))?;
+        self.sealed.push(file.seal_file()?);
+        self.written.rows += 1;
+        self.written.bytes += text.len() as u64;
+        Ok(path)
+    }
+
+    fn free_name(&mut self, id: &str) -> String {
+        let parts: Vec<_> = Path::new(id)
+            .components()
+            .filter_map(|part| match part {
+                Component::Normal(name) => Some(name.to_string_lossy()),
+                _ => None,
+            })
+            .collect();
+        let base = match parts.is_empty() {
+            true => "document".to_owned(),
+            false => parts.join("/"),
+        };
+        let numbered = (2u64..).map(|number| format!("{base}-{number}.txt"));
+        let mut names = std::iter::once(format!("{base}.txt")).chain(numbered);
+        names
+            .find(|name| self.taken.insert(name.to_lowercase()))
+            .expect("the names are endless")
+    }
+
+    /// Returns the files, complete and on disk, for [`commit_all`](super::commit_all) with the other outputs.
+    pub fn prepare_texts(self) -> StagedOutput {
+        StagedOutput {
+            written: self.written,
+            sealed: self.sealed,
+            single: None,
+            directories: self.directories,
+        }
+    }
+}
