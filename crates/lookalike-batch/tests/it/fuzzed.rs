@@ -1,5 +1,7 @@
 //! Runs the checks of the fuzz targets on malformed and on random bytes.
 
+#[path = "../../../../fuzz/bodies/documents.rs"]
+mod documents;
 #[path = "../../../../fuzz/bodies/library.rs"]
 mod library;
 #[path = "../../../../fuzz/bodies/recipe.rs"]
@@ -101,6 +103,9 @@ fn every_sample_is_read_by_every_target() {
         for choice in 0..=u8::MAX {
             rows::check(&chosen(choice, piece));
         }
+        for choice in [0, 1] {
+            documents::check(&chosen(choice, piece));
+        }
         for repeated in [1, 70] {
             for choice in 0..text::RECIPES as u8 {
                 text::check(&chosen(choice, &piece.repeat(repeated)));
@@ -149,6 +154,9 @@ fn deep_nesting_is_an_error_or_text() {
         let deep = open.repeat(20_000 / open.len());
         for choice in 0..text::RECIPES as u8 {
             text::check(&chosen(choice, &deep.as_bytes()[..4000]));
+        }
+        for choice in [0, 1] {
+            documents::check(&chosen(choice, deep.as_bytes()));
         }
         for choice in [0x00, 0x10, 0x20] {
             rows::check(&chosen(choice, deep.as_bytes()));
@@ -199,6 +207,11 @@ fn changed_index_files_are_read_or_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn arbitrary_bytes_as_documents(choice in 0u8..2, bytes in bytes()) {
+        documents::check(&chosen(choice, &bytes));
+    }
 
     #[test]
     fn arbitrary_bytes_as_rows(choice: u8, bytes in bytes()) {
