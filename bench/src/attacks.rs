@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Child;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -271,7 +271,7 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
         size.longest_wait,
     );
     let (stopped, ended) = (OnceLock::new(), AtomicBool::new(false));
-    let attempts = AtomicU64::new(0);
+    let (attempts, probed) = (AtomicU64::new(0), AtomicUsize::new(0));
     let target = Target {
         address: service.address,
         size,
@@ -285,14 +285,16 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
         let attackers: Vec<_> = (0..kind.threads)
             .map(|thread| scope.spawn(move || (kind.attack)(target, thread)))
             .collect();
-        let probing = scope.spawn(|| probe_liveness(target.address, &stopped, size.longest_wait));
+        let probing =
+            scope.spawn(|| probe_liveness(target.address, &stopped, size.longest_wait, &probed));
         let asking = scope.spawn(|| honest.run(&stopped, &ended));
         let begun = Instant::now();
         std::thread::sleep(size.lasts);
         // A busy machine may not have begun by then.
         let has_begun = || {
             let attempts = attempts.load(Ordering::Relaxed);
-            honest.answered() > 0 && (kind.threads == 0 || attempts > 0)
+            let is_attacked = kind.threads == 0 || attempts > 0;
+            is_attacked && honest.answered() > 0 && probed.load(Ordering::Relaxed) > 0
         };
         while !has_begun() && begun.elapsed() < LONGEST_END {
             std::thread::sleep(Duration::from_millis(10));

@@ -277,11 +277,12 @@ impl HonestClient {
     }
 }
 
-/// Asks `/livez` over new connections until the service is told to stop.
+/// Asks `/livez` over new connections until the service is told to stop, and counts its answers.
 pub(super) fn probe_liveness(
     address: SocketAddr,
     stopped: &OnceLock<Instant>,
     longest_wait: Duration,
+    answered: &AtomicUsize,
 ) -> ClientLog {
     let (mut due, mut log) = (Instant::now(), ClientLog::default());
     while stopped.get().is_none() {
@@ -290,6 +291,7 @@ pub(super) fn probe_liveness(
             .and_then(|mut connection| connection.ask("GET", "/livez", &[], b""));
         let is_live = probed.is_ok_and(|answer| answer.status == 200);
         log.count(due, stopped.get(), is_live, longest_wait);
+        answered.fetch_add(usize::from(is_live), Ordering::Relaxed);
         due += BETWEEN_PROBES;
     }
     log
