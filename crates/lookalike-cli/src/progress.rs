@@ -181,6 +181,7 @@ impl ProgressListener for ProgressReporter {
             (RunStage::Candidates, _) => ("finding candidates", UNMEASURED),
             (RunStage::Decide, Some(_)) => ("comparing", DOCUMENTS),
             (RunStage::Decide, None) => ("comparing", UNMEASURED),
+            (RunStage::Passages, _) => ("finding repeated passages", DOCUMENTS),
             (RunStage::Measure, _) => ("measuring", SETTINGS),
             (RunStage::Open, _) => ("reading the index", UNMEASURED),
             (RunStage::Index, _) => ("indexing", UNMEASURED),

@@ -11,8 +11,9 @@ use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
-    OutputRows, OutputTarget, RowAnnotation, StagedOutput, TableCell, TableColumn, TableWriter,
-    WriteOptions, check_kept, check_output, check_table, commit_all, prepare_kept,
+    AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput, TableCell,
+    TableColumn, TableWriter, WriteOptions, check_kept, check_output, check_table, commit_all,
+    prepare_kept,
 };
 use lookalike_io::source::RowPlace;
 
@@ -21,6 +22,7 @@ use super::corpus_rows::OpenInputs;
 use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
+use super::repeated_text::{self, RepeatedText, RepeatedTextAction};
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
 
@@ -72,6 +74,9 @@ impl<'a> DedupSession<'a> {
     ) -> Result<DedupSummary> {
         let opened = OpenInputs::new(paths, self.settings)?;
         check_outputs(&opened, outputs)?;
+        if outputs.passages.is_some() {
+            repeated_text::check_settings(self.settings)?;
+        }
         let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
         let plan = self.plan;
         let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
@@ -88,7 +93,8 @@ impl<'a> DedupSession<'a> {
         };
         // If verdicts are decided in row order, rows are copied while later verdicts are still open.
         let early = outputs.kept.as_ref().filter(|output| {
-            let in_order = corpus.match_corpus().order.is_none() && !outputs.annotate;
+            let is_unchanged = !outputs.annotate && outputs.passages.is_none();
+            let in_order = corpus.match_corpus().order.is_none() && is_unchanged;
             in_order && self.settings.threads > 1 && output.appears_complete()
         });
         let verdicts_so_far = VerdictsSoFar::new(&corpus);
@@ -100,7 +106,7 @@ impl<'a> DedupSession<'a> {
         };
         let copy = |output: &OutputTarget| {
             let options = WriteOptions {
-                annotate: None,
+                change: RowChange::Unchanged,
                 threads: self.settings.threads,
             };
             prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
@@ -129,16 +135,26 @@ impl<'a> DedupSession<'a> {
             Ok((outcome, components, prepared.transpose()?))
         })?;
         let verdicts = DocumentVerdicts::new(&corpus, &outcome, components);
+        let (repeated, cut_table) =
+            verdicts.find_repeats(outputs, &opened, self.settings, progress)?;
+        if repeated.is_some() {
+            self.stage_done("passages");
+        }
         // Kept rows come last, because standard output and pipes cannot take them back.
-        let tables = verdicts.write_tables(outputs, &opened)?;
+        let mut tables = verdicts.write_tables(outputs, &opened)?;
+        tables.extend(cut_table);
         let (rejected, bad_rows) = rejected.prepare_output()?;
         let kept = match prepared {
             Some(kept) => Some(kept),
-            None => verdicts.write_kept(&opened, outputs, self.settings, progress)?,
+            None => {
+                verdicts.write_kept(&opened, outputs, repeated.as_ref(), self.settings, progress)?
+            }
         };
         commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
         self.stage_done("write");
-        self.make_summary(&corpus, &outcome, &verdicts, rejected)
+        let mut summary = self.make_summary(&corpus, &outcome, &verdicts, rejected)?;
+        summary.passages = repeated.map(|it| it.summary);
+        Ok(summary)
     }
 
     fn make_summary(
@@ -177,6 +193,7 @@ impl<'a> DedupSession<'a> {
             suspicious: suspicious(corpus, &clusters, verdicts)?,
             histogram: similarities(outcome).collect(),
             audit,
+            passages: None,
             seconds: self.started.elapsed().as_secs_f64(),
             stages: self.stages,
         })
@@ -185,15 +202,20 @@ impl<'a> DedupSession<'a> {
 
 fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
     if let Some(output) = &outputs.kept {
-        check_kept(&opened.inputs, output, outputs.annotate)?;
+        let marks = outputs
+            .passages
+            .is_some_and(|it| it.action == RepeatedTextAction::Mark);
+        check_kept(&opened.inputs, output, outputs.annotate || marks)?;
     }
-    for table in [&outputs.removed, &outputs.clusters].into_iter().flatten() {
+    let tables = [&outputs.removed, &outputs.clusters, &outputs.cuts];
+    for table in tables.into_iter().flatten() {
         check_table(table)?;
     }
     let all = [
         &outputs.kept,
         &outputs.removed,
         &outputs.clusters,
+        &outputs.cuts,
         &outputs.rejected,
     ];
     for output in all.into_iter().flatten() {
@@ -315,10 +337,32 @@ impl<'a> DocumentVerdicts<'a> {
         Ok(removed.into_iter().chain(clusters.transpose()?).collect())
     }
 
+    /// Finds the text of kept documents that stands in earlier ones, if it is wanted.
+    fn find_repeats(
+        &self,
+        outputs: &DedupOutputs,
+        opened: &OpenInputs,
+        settings: &RunSettings,
+        progress: &dyn ProgressListener,
+    ) -> Result<(Option<RepeatedText>, Option<StagedOutput>)> {
+        let Some(wanted) = &outputs.passages else {
+            return Ok((None, None));
+        };
+        let documents = (0..self.corpus.len() as u32).map(DocId);
+        let kept: Vec<DocId> = documents
+            .filter(|it| self.removal_of(*it).is_none())
+            .collect();
+        let table = outputs.cuts.as_ref().map(|output| (output, opened));
+        let (repeated, table) =
+            RepeatedText::find_repeats(self.corpus, &kept, (wanted, settings), table, progress)?;
+        Ok((Some(repeated), table))
+    }
+
     fn write_kept(
         &self,
         opened: &OpenInputs,
         outputs: &DedupOutputs,
+        repeated: Option<&RepeatedText>,
         settings: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<Option<StagedOutput>> {
@@ -326,12 +370,31 @@ impl<'a> DocumentVerdicts<'a> {
             return Ok(None);
         };
         progress.begin_stage(RunStage::Write, Some(self.corpus.documents.len() as u64));
-        let annotate = |index: usize| self.annotation(index);
+        let document = |index: usize| DocId((self.corpus.known_count() + index) as u32);
+        let annotation = |index: usize| self.annotation(document(index));
+        let annotations = AddedFields {
+            names: &["cluster", "duplicate_of", "similarity"],
+            values: &annotation,
+            numbers: &[false, false, true],
+        };
+        let mark = |index: usize| {
+            Ok(repeated
+                .map(|it| it.marked_value(document(index)))
+                .into_iter()
+                .collect())
+        };
+        let marks = AddedFields {
+            names: &["passages"],
+            values: &mark,
+            numbers: &[false],
+        };
+        let left_out = |index: usize| repeated.and_then(|it| it.left_out(document(index)));
         let options = WriteOptions {
-            annotate: if outputs.annotate {
-                Some(&annotate)
-            } else {
-                None
+            change: match outputs.passages.map(|it| it.action) {
+                Some(RepeatedTextAction::Mark) => RowChange::AddFields(&marks),
+                Some(RepeatedTextAction::Remove) => RowChange::CutText(&left_out),
+                None if outputs.annotate => RowChange::AddFields(&annotations),
+                None => RowChange::Unchanged,
             },
             threads: settings.threads,
         };
@@ -441,15 +504,17 @@ impl<'a> DocumentVerdicts<'a> {
         table.prepare_table()
     }
 
-    fn annotation(&self, index: usize) -> Result<RowAnnotation> {
-        let document = DocId((self.corpus.known_count() + index) as u32);
+    /// Returns the values of `cluster`, `duplicate_of` and `similarity`.
+    fn annotation(&self, document: DocId) -> Result<Vec<AddedValue>> {
         let removal = self.removal_of(document);
         let kept = removal.map_or(document, |removal| removal.kept.with);
-        let cluster = self.corpus.document_id(kept)?.into_owned();
-        Ok(RowAnnotation {
-            duplicate_of: removal.map(|_| cluster.clone()),
-            similarity: removal.map(|removal| removal.kept.similarity.get()),
-            cluster,
+        let cluster = AddedValue::Text(self.corpus.document_id(kept)?.into_owned());
+        Ok(match removal {
+            Some(removal) => {
+                let similarity = AddedValue::Number(removal.kept.similarity.get());
+                vec![cluster.clone(), cluster, similarity]
+            }
+            None => vec![cluster, AddedValue::Null, AddedValue::Null],
         })
     }
 }

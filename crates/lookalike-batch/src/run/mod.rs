@@ -27,6 +27,7 @@ mod plant;
 mod progress;
 mod read_corpus;
 pub(crate) mod rejected;
+mod repeated_text;
 pub(crate) mod row_reader;
 mod sampled;
 mod segment;
@@ -65,6 +66,7 @@ pub use plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
 };
 pub use progress::{ProgressListener, RunStage, SilentProgress};
+pub use repeated_text::{RepeatedTextAction, RepeatedTextSettings, RepeatedTextSummary};
 pub use sampled::CorpusSample;
 pub use segment::{
     SegmentSettings, SegmentSummary, SegmentTexts, TermListing, run_segment, weight_in_digits,

@@ -15,6 +15,8 @@ pub enum RunStage {
     Candidates,
     /// Verifying candidates and deciding verdicts, measured in documents.
     Decide,
+    /// Finding repeated text, measured in documents read.
+    Passages,
     /// Evaluating settings on labelled texts, measured in settings.
     Measure,
     /// Opening or verifying an index, without a measure.

@@ -74,6 +74,11 @@ impl<'a> ReadCorpus<'a> {
         Self::read_observed(opened, settings, plan, (reject, audit, None), progress)
     }
 
+    /// Returns the hash of each document's value of `--within`; empty if documents are not divided.
+    pub(super) fn parts(&self) -> &[u64] {
+        &self.parts
+    }
+
     /// Reads a sample of the rows of all inputs.
     pub(super) fn read_sample(
         opened: &'a OpenInputs,

@@ -6,6 +6,7 @@ use lookalike::plan;
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{ReadOptions, RowSource};
 
+use super::repeated_text::RepeatedTextSettings;
 use crate::match_options::OptionSpelling;
 
 /// The total order of a run's documents: the first document of a cluster in this order is kept. Ties
@@ -107,6 +108,12 @@ pub struct DedupOutputs {
     pub components: bool,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
+    /// What to do with text of kept documents that stands in an earlier one, the first of which stays. It cannot
+    /// be combined with `annotate`.
+    pub passages: Option<RepeatedTextSettings>,
+    /// A table of that text: `id, first, start, end, first_start, first_end, length, source, row, first_source,
+    /// first_row, text`. Positions count characters from 0.
+    pub cuts: Option<OutputTarget>,
 }
 
 /// Outputs of a pairs run.

@@ -4,6 +4,7 @@ use lookalike::Similarity;
 use serde::Serialize;
 
 use super::audit::AuditReport;
+use super::repeated_text::RepeatedTextSummary;
 
 /// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than
 /// every number.
@@ -74,6 +75,9 @@ pub struct DedupSummary {
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
+    /// Text of kept documents that stands in earlier ones, if it was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passages: Option<RepeatedTextSummary>,
     /// Seconds of each stage.
     pub stages: Vec<(&'static str, f64)>,
 }

@@ -32,6 +32,7 @@ mod passages;
 mod plain;
 mod planting;
 mod recipes;
+mod repeated_text;
 mod scale;
 mod service;
 mod serving;

@@ -1,34 +1,27 @@
-//! Rows with the fields `cluster`, `duplicate_of` and `similarity` appended; otherwise byte for byte.
+//! Rows with appended fields; otherwise byte for byte.
 
 use encoding_rs::UTF_8;
 
-use super::RowAnnotation;
 use super::table::{put_delimited, put_json_string};
+use super::{AddedFields, AddedValue};
 use crate::error::{Error, Result};
 use crate::source::{FieldProbe, InputFile, InputFormat, InputSet, trim_line_end};
-
-/// The names of the added fields, in their order.
-pub(super) const FIELDS: [&str; 3] = ["cluster", "duplicate_of", "similarity"];
 
 /// Annotates the rows of one thread.
 pub(super) struct RowAnnotator<'a> {
     inputs: &'a InputSet,
-    annotate: &'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync),
+    fields: &'a AddedFields<'a>,
     probe: FieldProbe,
     decoded: String,
     added: String,
 }
 
 impl<'a> RowAnnotator<'a> {
-    pub(super) fn new(
-        inputs: &'a InputSet,
-        annotate: &'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync),
-    ) -> Self {
-        let probe = FieldProbe::new(&FIELDS);
+    pub(super) fn new(inputs: &'a InputSet, fields: &'a AddedFields<'a>) -> Self {
         Self {
             inputs,
-            annotate,
-            probe,
+            fields,
+            probe: FieldProbe::new(fields.names),
             decoded: String::new(),
             added: String::new(),
         }
@@ -43,17 +36,18 @@ impl<'a> RowAnnotator<'a> {
         row: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let annotation = (self.annotate)(index)?;
+        let values = (self.fields.values)(index)?;
         let content = trim_line_end(row);
         self.added.clear();
         let (kept, closing) = match file.input_format() {
             InputFormat::Csv { delimiter, quoting } => {
-                append_cells(&annotation, delimiter, quoting, &mut self.added);
+                append_cells(&values, delimiter, quoting, &mut self.added);
                 (content, &b""[..])
             }
             InputFormat::Jsonl | InputFormat::Json => {
                 let kept = self.open_object(file, number, content)?;
-                put_members(&annotation, kept.ends_with(b"{"), &mut self.added);
+                let is_empty = kept.ends_with(b"{");
+                put_members(self.fields.names, &values, is_empty, &mut self.added);
                 if self.inputs.text_encoding() != UTF_8 {
                     self.added = escape_non_ascii(&self.added);
                 }
@@ -108,12 +102,13 @@ pub(super) fn annotated_header(
     inputs: &InputSet,
     file: &InputFile,
     header: &[u8],
+    fields: &[&str],
 ) -> Result<Vec<u8>> {
     let taken = |field: &&str| {
         file.column_names()
             .is_some_and(|names| names.iter().any(|name| name == field))
     };
-    if let Some(field) = FIELDS.iter().copied().find(taken) {
+    if let Some(field) = fields.iter().copied().find(taken) {
         return Err(Error::input_error(format!(
             "{} already has a column `{field}`",
             file.display_name()
@@ -125,7 +120,7 @@ pub(super) fn annotated_header(
     let content = trim_line_end(header);
     let mut out = content.to_vec();
     let delimiter = char::from(delimiter);
-    let added: String = FIELDS
+    let added: String = fields
         .iter()
         .flat_map(|field| [delimiter.to_string(), (*field).into()])
         .collect();
@@ -134,35 +129,32 @@ pub(super) fn annotated_header(
     Ok(out)
 }
 
-fn append_cells(annotation: &RowAnnotation, delimiter: u8, quoting: bool, out: &mut String) {
-    let similarity = annotation.similarity.map(|value| value.to_string());
-    let duplicate_of = annotation.duplicate_of.as_deref();
-    for cell in [
-        Some(annotation.cluster.as_str()),
-        duplicate_of,
-        similarity.as_deref(),
-    ] {
+fn append_cells(values: &[AddedValue], delimiter: u8, quoting: bool, out: &mut String) {
+    for value in values {
         out.push(char::from(delimiter));
-        put_delimited(cell.unwrap_or_default(), delimiter, quoting, out);
+        match value {
+            AddedValue::Text(text) | AddedValue::Json(text) => {
+                put_delimited(text, delimiter, quoting, out);
+            }
+            AddedValue::Number(number) => out.push_str(&number.to_string()),
+            AddedValue::Null => {}
+        }
     }
 }
 
-fn put_members(annotation: &RowAnnotation, first: bool, out: &mut String) {
-    out.push_str(if first {
-        "\"cluster\":"
-    } else {
-        ",\"cluster\":"
-    });
-    put_json_string(&annotation.cluster, out);
-    out.push_str(",\"duplicate_of\":");
-    match &annotation.duplicate_of {
-        Some(id) => put_json_string(id, out),
-        None => out.push_str("null"),
-    }
-    out.push_str(",\"similarity\":");
-    match annotation.similarity.filter(|value| value.is_finite()) {
-        Some(value) => out.push_str(&value.to_string()),
-        None => out.push_str("null"),
+fn put_members(names: &[&str], values: &[AddedValue], is_empty: bool, out: &mut String) {
+    for (at, (name, value)) in names.iter().zip(values).enumerate() {
+        if at > 0 || !is_empty {
+            out.push(',');
+        }
+        put_json_string(name, out);
+        out.push(':');
+        match value {
+            AddedValue::Text(text) => put_json_string(text, out),
+            AddedValue::Json(json) => out.push_str(json),
+            AddedValue::Number(number) if number.is_finite() => out.push_str(&number.to_string()),
+            AddedValue::Number(_) | AddedValue::Null => out.push_str("null"),
+        }
     }
 }
 
@@ -182,7 +174,12 @@ fn escape_non_ascii(json: &str) -> String {
 }
 
 /// Appends text in the encoding of the inputs.
-fn put_encoded(inputs: &InputSet, file: &InputFile, text: &str, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn put_encoded(
+    inputs: &InputSet,
+    file: &InputFile,
+    text: &str,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let encoding = inputs.text_encoding();
     let (bytes, _, unmappable) = encoding.encode(text);
     if unmappable {

@@ -2,7 +2,7 @@
 //!
 //! Rows are copied in *chunks*: consecutive rows of one input that span about 1 MiB. A chunk is read in
 //! one piece, the removed rows are cut out of it, and the rest is written in one piece. If the output
-//! is a plain file and the rows are not annotated, the position of each chunk is known in advance, and
+//! is a plain file and the rows are not changed, the position of each chunk is known in advance, and
 //! threads write chunks in parallel. Otherwise chunks are prepared in parallel and written in order.
 //! Data is synced to disk during writing, so that little is left for the final sync.
 
@@ -17,11 +17,12 @@ use std::sync::{Mutex, PoisonError};
 
 use super::annotate::{self, RowAnnotator};
 use super::atomic::OutputDirectories;
+use super::cut_text::{LeftOutText, TextCutter};
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_inputs};
 use super::parquet::write_parquet;
 use super::staged_output::StagedOutput;
 use super::table::{TableCell, TableColumn, TableWriter};
-use super::{OutputRows, OutputTarget, WriteOptions, WrittenOutput};
+use super::{AddedValue, OutputRows, OutputTarget, RowChange, WriteOptions, WrittenOutput};
 use crate::error::{Error, Result, display_path};
 use crate::ordered_results::work_in_order;
 use crate::source::{
@@ -41,32 +42,23 @@ fn write_numbers(
     options: &WriteOptions<'_>,
 ) -> Result<StagedOutput> {
     let mut columns = vec![TableColumn::Integer("row")];
-    if options.annotate.is_some() {
-        columns.extend([
-            TableColumn::Text("cluster"),
-            TableColumn::Text("duplicate_of"),
-            TableColumn::Number("similarity"),
-        ]);
+    let added = options.change.added_fields();
+    for (name, is_number) in added.iter().flat_map(|it| it.names.iter().zip(it.numbers)) {
+        columns.push(match is_number {
+            true => TableColumn::Number(name),
+            false => TableColumn::Text(name),
+        });
     }
     let mut table = TableWriter::create_table(output, &columns, None)?;
     for index in (0..rows.len()).filter(|&index| rows.is_kept(index)) {
-        let row = TableCell::Integer(rows.row_number(index) - 1);
-        match options
-            .annotate
-            .map(|annotate| annotate(index))
-            .transpose()?
-        {
-            None => table.push_row(&[row])?,
-            Some(added) => table.push_row(&[
-                row,
-                TableCell::Text(&added.cluster),
-                added
-                    .duplicate_of
-                    .as_deref()
-                    .map_or(TableCell::Null, TableCell::Text),
-                added.similarity.map_or(TableCell::Null, TableCell::Number),
-            ])?,
-        }
+        let values = added.map_or(Ok(Vec::new()), |it| (it.values)(index))?;
+        let mut cells = vec![TableCell::Integer(rows.row_number(index) - 1)];
+        cells.extend(values.iter().map(|value| match value {
+            AddedValue::Text(text) | AddedValue::Json(text) => TableCell::Text(text),
+            AddedValue::Number(number) => TableCell::Number(*number),
+            AddedValue::Null => TableCell::Null,
+        }));
+        table.push_row(&cells)?;
     }
     table.prepare_table()
 }
@@ -176,7 +168,7 @@ pub fn prepare_kept(
         }
         _ => vec![job.part_of_inputs(output.clone(), 0..inputs.input_files().len())],
     };
-    let annotates = options.annotate.is_some();
+    let annotates = options.change.added_fields().is_some();
     for part in &parts {
         check_files(
             &inputs.input_files()[part.files.clone()],
@@ -258,7 +250,7 @@ pub(super) struct WriteJob<'a> {
 struct RowChunk {
     file: usize,
     rows: Range<usize>,
-    /// Position in the output, if rows are not annotated.
+    /// Position in the output, if rows are not changed.
     start: u64,
     /// `true` if the kept row before them lacks a line feed, so that one must be inserted.
     after_open: bool,
@@ -361,7 +353,7 @@ impl WriteJob<'_> {
         let header = self.header_row(part)?;
         let chunks = self.divide_part(part, header.len() as u64);
         let writes_list = writes_list(files, &part.output);
-        let in_place = self.options.annotate.is_none()
+        let in_place = self.options.change.is_unchanged()
             && !writes_list
             && compression(&part.output) == CompressionKind::None
             && target.is_regular();
@@ -379,8 +371,8 @@ impl WriteJob<'_> {
         let Some((file, header)) = with_header else {
             return Ok(Vec::new());
         };
-        let mut header = match self.options.annotate {
-            Some(_) => annotate::annotated_header(self.inputs, file, header)?,
+        let mut header = match self.options.change.added_fields() {
+            Some(fields) => annotate::annotated_header(self.inputs, file, header, fields.names)?,
             None => header.to_vec(),
         };
         if !header.ends_with(b"\n") {
@@ -444,27 +436,44 @@ impl WriteJob<'_> {
         room.out.resize(length, 0);
         self.inputs
             .read_data(chunk.file, data_start, &mut room.out)?;
-        match &mut room.annotator {
-            None => self.close_gaps(first..last + 1, start, &mut room.out),
-            Some(annotator) => {
-                std::mem::swap(&mut room.out, &mut room.read);
-                room.out.clear();
-                let file = &self.inputs.input_files()[chunk.file];
-                for row in (first..last + 1).filter(kept) {
-                    let place = self.rows.place_of(row);
-                    let at = (place.start_offset() - start) as usize;
-                    let bytes = &room.read[at..at + place.byte_length() as usize];
-                    annotator.annotate_row(
-                        file,
-                        self.rows.row_number(row),
-                        row,
-                        bytes,
-                        &mut room.out,
-                    )?;
-                }
-            }
+        if room.changer.is_none() {
+            self.close_gaps(first..last + 1, start, &mut room.out);
+            return Ok(());
+        }
+        std::mem::swap(&mut room.out, &mut room.read);
+        room.out.clear();
+        for row in (first..last + 1).filter(kept) {
+            self.change_row(chunk.file, row, start, room)?;
         }
         Ok(())
+    }
+
+    /// Appends a row as it is changed. The bytes that were read begin at offset `start`.
+    fn change_row(
+        &self,
+        file: usize,
+        row: usize,
+        start: u64,
+        room: &mut ChunkBuffers<'_>,
+    ) -> Result<()> {
+        let place = self.rows.place_of(row);
+        let at = (place.start_offset() - start) as usize;
+        let bytes = &room.read[at..at + place.byte_length() as usize];
+        let file = &self.inputs.input_files()[file];
+        let number = self.rows.row_number(row);
+        match &mut room.changer {
+            Some(RowChanger::Annotator(annotator)) => {
+                annotator.annotate_row(file, number, row, bytes, &mut room.out)
+            }
+            Some(RowChanger::Cutter(cutter, left_out)) => match left_out(row) {
+                Some(left_out) => cutter.cut_row(file, number, &left_out, bytes, &mut room.out),
+                None => {
+                    room.out.extend_from_slice(bytes);
+                    Ok(())
+                }
+            },
+            None => Ok(()),
+        }
     }
 
     /// Moves the kept rows together. `bytes` begins at offset `start`.
@@ -488,14 +497,19 @@ impl WriteJob<'_> {
     }
 
     fn new_buffers(&self) -> ChunkBuffers<'_> {
-        let annotator = self
-            .options
-            .annotate
-            .map(|annotate| RowAnnotator::new(self.inputs, annotate));
+        let changer = match self.options.change {
+            RowChange::Unchanged => None,
+            RowChange::AddFields(fields) => Some(RowChanger::Annotator(Box::new(
+                RowAnnotator::new(self.inputs, fields),
+            ))),
+            RowChange::CutText(left_out) => {
+                Some(RowChanger::Cutter(TextCutter::new(self.inputs), left_out))
+            }
+        };
         ChunkBuffers {
             out: Vec::new(),
             read: Vec::new(),
-            annotator,
+            changer,
         }
     }
 
@@ -637,7 +651,16 @@ fn move_bytes(bytes: &mut [u8], run: &Range<usize>, to: usize) -> usize {
 struct ChunkBuffers<'a> {
     out: Vec<u8>,
     read: Vec<u8>,
-    annotator: Option<RowAnnotator<'a>>,
+    changer: Option<RowChanger<'a>>,
+}
+
+/// Changes rows on one thread.
+enum RowChanger<'a> {
+    Annotator(Box<RowAnnotator<'a>>),
+    Cutter(
+        TextCutter<'a>,
+        &'a (dyn Fn(usize) -> Option<LeftOutText> + Sync),
+    ),
 }
 
 /// Syncs written data to disk while more is written. Errors are ignored, because the final sync reports

@@ -3,6 +3,7 @@
 mod annotate;
 mod atomic;
 mod byte_writer;
+mod cut_text;
 mod extracted_texts;
 mod kept_rows;
 mod output_stream;
@@ -23,6 +24,7 @@ use crate::error::Result;
 pub use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use byte_writer::{ByteWriter, check_output};
+pub use cut_text::LeftOutText;
 pub use extracted_texts::ExtractedTextWriter;
 pub use kept_rows::{check_kept, prepare_kept};
 pub use staged_output::{StagedOutput, commit_all};
@@ -129,22 +131,60 @@ pub trait OutputRows: Sync {
     fn is_kept(&self, index: usize) -> bool;
 }
 
-/// The fields that are added to a row.
+/// A value of an added field.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RowAnnotation {
-    /// The value of the field `cluster`.
-    pub cluster: String,
-    /// The value of `duplicate_of`; `None` is written as null or as an empty cell.
-    pub duplicate_of: Option<String>,
-    /// The value of `similarity`; `None` is written as null or as an empty cell.
-    pub similarity: Option<f64>,
+pub enum AddedValue {
+    /// A string.
+    Text(String),
+    /// A number.
+    Number(f64),
+    /// A JSON value: a value in JSON, a string elsewhere.
+    Json(String),
+    /// Null, or an empty cell.
+    Null,
+}
+
+/// Fields that are added to every row.
+pub struct AddedFields<'a> {
+    /// Their names.
+    pub names: &'a [&'a str],
+    /// Returns a value for each name, by the row's index in the [`OutputRows`].
+    pub values: &'a (dyn Fn(usize) -> Result<Vec<AddedValue>> + Sync),
+    /// Whether each is a number. The others are strings in Parquet.
+    pub numbers: &'a [bool],
+}
+
+/// How rows are changed when they are written.
+#[derive(Clone, Copy, Default)]
+pub enum RowChange<'a> {
+    /// Rows stay as they are.
+    #[default]
+    Unchanged,
+    /// Fields are added to every row.
+    AddFields(&'a AddedFields<'a>),
+    /// Parts of the text are left out, by the row's index in the [`OutputRows`]; `None` leaves a row as it is.
+    /// The text must be a single field.
+    CutText(&'a (dyn Fn(usize) -> Option<LeftOutText> + Sync)),
+}
+
+impl<'a> RowChange<'a> {
+    fn added_fields(self) -> Option<&'a AddedFields<'a>> {
+        match self {
+            Self::AddFields(fields) => Some(fields),
+            Self::Unchanged | Self::CutText(_) => None,
+        }
+    }
+
+    fn is_unchanged(self) -> bool {
+        matches!(self, Self::Unchanged)
+    }
 }
 
 /// Options of writing kept rows.
 #[derive(Clone, Copy)]
 pub struct WriteOptions<'a> {
-    /// Returns the fields to add to a row, by the row's index in the [`OutputRows`]; `None` adds nothing.
-    pub annotate: Option<&'a (dyn Fn(usize) -> Result<RowAnnotation> + Sync)>,
+    /// How rows are changed.
+    pub change: RowChange<'a>,
     /// Number of threads, from 1.
     pub threads: usize,
 }

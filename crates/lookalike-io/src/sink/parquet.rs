@@ -7,7 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, Float64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray,
+};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -21,14 +23,13 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
-use super::RowAnnotation;
-use super::annotate::FIELDS;
 use super::kept_rows::{OutputPart, WriteJob};
 use super::output_stream::{OpenOutput, OutputStream};
 use super::table::unwritable;
+use super::{AddedFields, AddedValue, LeftOutText, RowChange};
 use crate::error::{Error, Result};
 use crate::ordered_results::work_in_order;
-use crate::source::{InputFile, PositionedFile};
+use crate::source::{InputFile, PositionedFile, to_large_strings};
 
 /// Uncompressed bytes of input in one task. Tasks are small because rows differ much in length, and all
 /// threads should finish at about the same time.
@@ -69,7 +70,7 @@ pub(super) fn write_parquet(
     let Some(first) = opened.first() else {
         return stream.finish_stream();
     };
-    let schema = output_schema(first, job.options.annotate.is_some())?;
+    let schema = output_schema(first, job.options.change.added_fields())?;
     let options = ArrowWriterOptions::new().with_properties(properties(&first.metadata));
     let writer = ArrowWriter::try_new_with_options(stream, Arc::clone(&schema), options);
     let (mut writer, factory) = writer
@@ -148,25 +149,30 @@ fn open_inputs<'a>(job: &WriteJob<'a>, part: &OutputPart) -> Result<Vec<OpenParq
 }
 
 /// Returns the columns of the output.
-fn output_schema(first: &OpenParquetInput<'_>, annotated: bool) -> Result<SchemaRef> {
+fn output_schema(
+    first: &OpenParquetInput<'_>,
+    added: Option<&AddedFields<'_>>,
+) -> Result<SchemaRef> {
     let schema = first.metadata.schema();
-    if !annotated {
+    let Some(added) = added else {
         return Ok(Arc::clone(schema));
-    }
+    };
     let mut fields = schema.fields().to_vec();
-    for (position, name) in FIELDS.iter().enumerate() {
+    for (&name, &is_number) in added.names.iter().zip(added.numbers) {
         if schema.fields().find(name).is_some() {
             return Err(Error::input_error(format!(
                 "{} already has a column `{name}`",
                 first.input.display_name()
             )));
         }
-        let data_type = if position == 2 {
+        let data_type = if is_number {
             DataType::Float64
         } else {
             DataType::Utf8
         };
-        fields.push(Arc::new(Field::new(*name, data_type, position > 0)));
+        // The first column has a value in every row.
+        let is_nullable = fields.len() > schema.fields().len();
+        fields.push(Arc::new(Field::new(name, data_type, is_nullable)));
     }
     Ok(Arc::new(Schema::new_with_metadata(
         fields,
@@ -294,7 +300,7 @@ fn encode_task(
         let batch = batch.map_err(|error| failed(error.into()))?;
         let rows = &kept[passed..(passed + batch.num_rows()).min(kept.len())];
         passed += batch.num_rows();
-        let columns = annotated_columns(job, batch, rows)?;
+        let columns = changed_columns(job, file, batch, rows)?;
         let mut leaves = writers.iter_mut();
         for (field, column) in schema.fields().iter().zip(&columns) {
             for leaf in compute_leaves(field, column).map_err(failed)? {
@@ -340,26 +346,86 @@ fn select_rows(
     RowSelection::from(selectors)
 }
 
-/// Returns the columns of some rows, with annotations if they are wanted.
-fn annotated_columns(
+/// Returns the columns of some rows as they are written.
+fn changed_columns(
     job: &WriteJob<'_>,
+    file: &OpenParquetInput<'_>,
     batch: RecordBatch,
     rows: &[usize],
 ) -> Result<Vec<ArrayRef>> {
     let mut columns = batch.columns().to_vec();
-    if let Some(annotate) = job.options.annotate {
-        let added: Vec<RowAnnotation> = rows
-            .iter()
-            .map(|&row| annotate(row))
-            .collect::<Result<_>>()?;
-        let clusters: StringArray = added.iter().map(|it| Some(it.cluster.as_str())).collect();
-        let kept: StringArray = added.iter().map(|it| it.duplicate_of.as_deref()).collect();
-        let similarity: Float64Array = added.iter().map(|it| it.similarity).collect();
-        columns.extend([
-            Arc::new(clusters) as ArrayRef,
-            Arc::new(kept),
-            Arc::new(similarity),
-        ]);
+    match job.options.change {
+        RowChange::Unchanged => {}
+        RowChange::AddFields(fields) => columns.extend(added_columns(fields, rows)?),
+        RowChange::CutText(left_out) => {
+            let field = job.inputs.first_text_field();
+            let schema = batch.schema();
+            let (at, _) = schema.column_with_name(field).ok_or_else(|| {
+                Error::usage_error(format!(
+                    "the text `{field}` of {} is within a column: text can be cut in a column of its own",
+                    file.input.display_name()
+                ))
+            })?;
+            columns[at] = cut_column(file, &columns[at], rows, left_out)?;
+        }
     }
     Ok(columns)
+}
+
+/// Returns the values of added fields as columns.
+fn added_columns(fields: &AddedFields<'_>, rows: &[usize]) -> Result<Vec<ArrayRef>> {
+    let values = rows.iter().map(|&row| (fields.values)(row));
+    let values: Vec<Vec<AddedValue>> = values.collect::<Result<_>>()?;
+    let column = |(at, &is_number): (usize, &bool)| -> ArrayRef {
+        let values = values.iter().map(|row| &row[at]);
+        match is_number {
+            true => Arc::new(values.map(number_of).collect::<Float64Array>()),
+            false => Arc::new(values.map(text_of).collect::<StringArray>()),
+        }
+    };
+    Ok(fields.numbers.iter().enumerate().map(column).collect())
+}
+
+fn number_of(value: &AddedValue) -> Option<f64> {
+    match value {
+        AddedValue::Number(number) => Some(*number),
+        AddedValue::Text(_) | AddedValue::Json(_) | AddedValue::Null => None,
+    }
+}
+
+fn text_of(value: &AddedValue) -> Option<&str> {
+    match value {
+        AddedValue::Text(text) | AddedValue::Json(text) => Some(text),
+        AddedValue::Number(_) | AddedValue::Null => None,
+    }
+}
+
+/// Returns a column of texts, of which parts are left out, with its type.
+fn cut_column(
+    file: &OpenParquetInput<'_>,
+    column: &ArrayRef,
+    rows: &[usize],
+    left_out: &(dyn Fn(usize) -> Option<LeftOutText> + Sync),
+) -> Result<ArrayRef> {
+    let left_out: Vec<_> = rows.iter().map(|&row| left_out(row)).collect();
+    if left_out.iter().all(Option::is_none) {
+        return Ok(Arc::clone(column));
+    }
+    let failed =
+        |reason: String| Error::input_error(format!("{}: {reason}", file.input.display_name()));
+    let wide = to_large_strings(column).map_err(|it| failed(it.to_string()))?;
+    let texts = wide.iter().zip(&left_out);
+    let texts = texts.map(|(text, left_out)| match (text, left_out) {
+        (Some(text), Some(left_out)) => left_out.cut_text(text).map(Some).map_err(failed),
+        (text, _) => Ok(text.map(str::to_owned)),
+    });
+    let texts = texts.collect::<Result<Vec<Option<String>>>>()?;
+    match column.data_type() {
+        DataType::Utf8 => Ok(Arc::new(StringArray::from(texts))),
+        DataType::LargeUtf8 => Ok(Arc::new(LargeStringArray::from(texts))),
+        DataType::Utf8View => Ok(Arc::new(texts.into_iter().collect::<StringViewArray>())),
+        other => Err(failed(format!(
+            "text can be cut in columns of strings, and this one has the type {other}"
+        ))),
+    }
 }

@@ -218,7 +218,7 @@ pub(super) struct CellReader(Option<(u8, Box<Reader>)>);
 
 impl CellReader {
     /// Returns the cells of a row without its line end.
-    fn read_cells(&mut self, row: &str, delimiter: u8) -> Vec<String> {
+    pub(super) fn read_cells(&mut self, row: &str, delimiter: u8) -> Vec<String> {
         let reader = match &mut self.0 {
             Some((known, reader)) if *known == delimiter => reader,
             other => {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParseScratch};
 use super::block_reader::ReadProgress;
-use super::decode::{RowDecoding, check_encoding};
+use super::decode::{RowDecoding, bom_length, check_encoding};
 use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
 use super::file::{InputFile, InputStorage};
@@ -14,7 +14,8 @@ use super::memory::{MemoryTable, OpenTable};
 use super::parquet_rows;
 use super::row_values::FieldPlan;
 use super::{
-    BadRow, IdField, InputFormat, ReadOptions, RowPlace, RowResult, RowSource, WantedFields, json,
+    BadRow, IdField, InputFormat, InvalidText, ReadOptions, RowPlace, RowResult, RowSource,
+    WantedFields, json,
 };
 use crate::error::{Error, Result};
 use crate::spool::SpoolFile;
@@ -424,6 +425,28 @@ impl InputSet {
         room: &'a mut String,
     ) -> std::result::Result<&'a str, String> {
         self.decoding.decode_row(bytes, room)
+    }
+
+    /// Returns a row of JSON as it is parsed, if it is changed before: half surrogate pairs are replaced.
+    pub(crate) fn mend_json(&self, row: &str) -> Option<String> {
+        match self.options.invalid_text {
+            InvalidText::Reject => None,
+            InvalidText::Lossy => json::mend_surrogates(row),
+        }
+    }
+
+    /// Divides the bytes of a file into its byte order mark, if it has one, and the text.
+    pub(crate) fn split_mark<'b>(&self, bytes: &'b [u8]) -> (&'b [u8], &'b [u8]) {
+        bytes.split_at(bom_length(bytes, self.options.encoding))
+    }
+
+    /// Returns the name of the field with the text, the first if there are several.
+    pub(crate) fn first_text_field(&self) -> &str {
+        self.options
+            .fields
+            .text
+            .first()
+            .map_or("text", String::as_str)
     }
 
     /// Returns the encoding of the text formats.

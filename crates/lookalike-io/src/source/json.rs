@@ -261,7 +261,7 @@ fn store_value(
 
 /// Returns the row with U+FFFD in place of every escape of a lone surrogate, or `None` if there is no
 /// such escape.
-fn mend_surrogates(row: &str) -> Option<String> {
+pub(super) fn mend_surrogates(row: &str) -> Option<String> {
     let mut mended: Option<String> = None;
     let (mut copied, mut at) = (0, 0);
     while let Some(found) = row

@@ -71,6 +71,7 @@ mod parquet_rows;
 mod reread;
 mod row_values;
 mod table_block;
+mod text_place;
 mod utf8;
 
 use std::path::PathBuf;
@@ -90,6 +91,7 @@ pub(crate) use json::FieldProbe;
 pub(crate) use line_reader::trim_line_end;
 pub use memory::MemoryTable;
 pub use number_text::shortest_digits;
+pub(crate) use text_place::{find_cell_text, find_json_text};
 pub use utf8::first_malformed;
 
 /// Default of [`ReadOptions::block_bytes`]: 1 MiB. This is large enough that handing out a block costs

@@ -12,7 +12,8 @@ use arrow_array::*;
 use arrow_select::concat::concat_batches;
 use lookalike_io::error::{ErrorKind, Result};
 use lookalike_io::sink::{
-    OutputRows, OutputTarget, RowAnnotation, WriteOptions, WrittenOutput, prepare_kept,
+    AddedFields, AddedValue, LeftOutText, OutputRows, OutputTarget, RowChange, WriteOptions,
+    WrittenOutput, prepare_kept,
 };
 use lookalike_io::source::{InputSet, ReadOptions, RowPlace};
 use parquet::arrow::ArrowWriter;
@@ -49,12 +50,21 @@ impl OutputRows for Rows {
     }
 }
 
-fn annotation(index: usize) -> Result<RowAnnotation> {
-    let duplicate = index % 2 == 1;
-    Ok(RowAnnotation {
-        cluster: format!("c\"{index}"),
-        duplicate_of: duplicate.then(|| "中".to_owned()),
-        similarity: duplicate.then_some(0.875),
+const ADDED: AddedFields<'_> = AddedFields {
+    names: &["cluster", "duplicate_of", "similarity"],
+    values: &added_values,
+    numbers: &[false, false, true],
+};
+
+fn added_values(index: usize) -> Result<Vec<AddedValue>> {
+    let cluster = AddedValue::Text(format!("c\"{index}"));
+    Ok(match index % 2 == 1 {
+        true => vec![
+            cluster,
+            AddedValue::Text("中".to_owned()),
+            AddedValue::Number(0.875),
+        ],
+        false => vec![cluster, AddedValue::Null, AddedValue::Null],
     })
 }
 
@@ -73,7 +83,10 @@ fn write_with(
         .collect();
     let rows = Rows { rows, keep };
     let options = WriteOptions {
-        annotate: annotate.then_some(&annotation),
+        change: match annotate {
+            true => RowChange::AddFields(&ADDED),
+            false => RowChange::Unchanged,
+        },
         threads,
     };
     let last = AtomicU64::new(0);
@@ -296,7 +309,7 @@ fn failed_runs_leave_no_files() {
     fs::write(&input, "{\"text\":\"other\"}\n").unwrap();
     let output = OutputTarget::Path(root.join("out.jsonl"));
     let options = WriteOptions {
-        annotate: None,
+        change: RowChange::Unchanged,
         threads: 1,
     };
     let error = match prepare_kept(&inputs, &rows, &output, &options, &|_| ()) {
@@ -537,7 +550,7 @@ fn kept_rows_stay_hidden_until_the_commit() {
     let target = directory.path().join("out.jsonl");
     let output = OutputTarget::Path(target.clone());
     let options = WriteOptions {
-        annotate: None,
+        change: RowChange::Unchanged,
         threads: 2,
     };
     let prepared = std::thread::scope(|scope| {
@@ -556,4 +569,120 @@ fn kept_rows_stay_hidden_until_the_commit() {
         .map(|(_, row)| &row[..])
         .collect();
     assert_eq!(fs::read_to_string(target).unwrap(), expected);
+}
+
+/// Writes all rows of an input; the text of the second row loses the part between its brackets.
+fn cut_second(input: &Path, output: &Path, options: &ReadOptions, text: &str) -> Result<()> {
+    let inputs = InputSet::open_paths(&[input.to_path_buf()], options)?;
+    let found = read_on(2, &inputs)?;
+    let rows = found.rows.iter().map(|row| (row.place, row.number));
+    let rows = Rows {
+        rows: rows.collect(),
+        keep: |_| true,
+    };
+    let range = text.find('[').unwrap()..text.find(']').unwrap() + 1;
+    let left_out = LeftOutText {
+        ranges: vec![0..0, range],
+        length: text.len(),
+    };
+    let left_out = |row: usize| (row == 1).then(|| left_out.clone());
+    let options = WriteOptions {
+        change: RowChange::CutText(&left_out),
+        threads: 2,
+    };
+    let output = OutputTarget::Path(output.to_path_buf());
+    prepare_kept(&inputs, &rows, &output, &options, &|_| ())?.commit_output()?;
+    Ok(())
+}
+
+#[test]
+fn only_the_text_of_a_cut_row_changes() {
+    let folder = tempdir().unwrap();
+    let lossy = ReadOptions {
+        invalid_text: lookalike_io::source::InvalidText::Lossy,
+        ..ReadOptions::default()
+    };
+    let cases: [(&str, &[u8], &[u8]); 7] = [
+        (
+            "a.jsonl",
+            b"{\"text\":\"x\"}\r\n { \"n\": 1.0, \"t\\u0065xt\": \"a \\u005b\\n b]c\" , \"m\":[]} \n",
+            b"{\"text\":\"x\"}\r\n { \"n\": 1.0, \"t\\u0065xt\": \"a c\" , \"m\":[]} \n",
+        ),
+        (
+            "b.csv",
+            b"n,text,m\n1,x,\"2\"\n\"1\",\"a [\"\" b]c\",\"2\"\n",
+            b"n,text,m\n1,x,\"2\"\n\"1\",a c,\"2\"\n",
+        ),
+        ("c.tsv", b"text\tm\nx\t\"\na [b]c\t\"\n", b"text\tm\nx\t\"\na c\t\"\n"),
+        ("d.txt", b"x\na [b]c\n", b"x\na c\n"),
+        ("e.json", b"[{\"text\":\"x\"},\n{\"text\":\"a [b]c\"}]", b"[\n{\"text\":\"x\"},\n{\"text\":\"a c\"}\n]\n"),
+        (
+            "f.jsonl",
+            b"{\"text\":\"x\"}\n{\"text\":\"a [\\ud800]c\",\"n\":\"\xff\"}\n",
+            "{\"text\":\"x\"}\n{\"text\":\"a c\",\"n\":\"\u{fffd}\"}\n".as_bytes(),
+        ),
+        (
+            "g.jsonl",
+            b"{\"text\":\"x\"}\n{\"text\":\"a [b]c\"}",
+            b"{\"text\":\"x\"}\n{\"text\":\"a c\"}",
+        ),
+    ];
+    for (name, content, expected) in cases {
+        let (input, output) = (
+            folder.path().join(name),
+            folder.path().join(format!("out-{name}")),
+        );
+        fs::write(&input, content).unwrap();
+        let text = match name {
+            "a.jsonl" => "a [\n b]c",
+            "b.csv" => "a [\" b]c",
+            "f.jsonl" => "a [\u{fffd}]c",
+            _ => "a [b]c",
+        };
+        cut_second(&input, &output, &lossy, text).unwrap();
+        assert_eq!(fs::read(&output).unwrap(), expected, "{name}");
+        let error = cut_second(&input, &output, &lossy, &format!("{text} more")).unwrap_err();
+        assert!(error.to_string().contains("row 2, in "), "{error}");
+        assert!(error.to_string().contains("was changed"), "{error}");
+    }
+}
+
+#[test]
+fn text_is_cut_in_columns_of_any_kind_of_strings() {
+    let folder = tempdir().unwrap();
+    let texts = vec![Some("x"), Some("a [b]c")];
+    let columns: [ArrayRef; 3] = [
+        Arc::new(StringArray::from(texts.clone())),
+        Arc::new(LargeStringArray::from(texts.clone())),
+        Arc::new(StringViewArray::from(texts)),
+    ];
+    for column in columns {
+        let data_type = column.data_type().clone();
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("n", numbers, false),
+            ("text", column, true),
+        ]);
+        let batch = batch.unwrap();
+        let (input, output) = (
+            folder.path().join("a.parquet"),
+            folder.path().join("b.parquet"),
+        );
+        let mut writer =
+            ArrowWriter::try_new(fs::File::create(&input).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        cut_second(&input, &output, &ReadOptions::default(), "a [b]c").unwrap();
+        let file = fs::File::open(&output).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+            .unwrap()
+            .build()
+            .unwrap();
+        let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+        let written = concat_batches(&batches[0].schema(), &batches).unwrap();
+        assert_eq!(written.column(0), batch.column(0));
+        assert_eq!(written.column(1).data_type(), &data_type);
+        let cut = lookalike_io::source::to_large_strings(written.column(1)).unwrap();
+        assert_eq!(cut.iter().collect::<Vec<_>>(), [Some("x"), Some("a c")]);
+    }
 }

@@ -23,7 +23,7 @@ use super::grams::{GramList, index_width, visit_winnowed};
 const POSTINGS_PER_ENTRY: usize = 4;
 
 /// Selects the grams by which a text is found in an index. It keeps its buffers from text to text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Winnower {
     settings: PassageSettings,
     grams: GramList,

@@ -64,6 +64,13 @@ impl SpannedTokens {
         }
     }
 
+    /// Returns the number of tokens before a byte of the text; `None` if the byte is within a token.
+    pub fn count_until(&self, byte: usize) -> Option<usize> {
+        let count = self.starts.partition_point(|&it| (it as usize) < byte);
+        let is_between = count == 0 || self.ends[count - 1] as usize <= byte;
+        is_between.then_some(count)
+    }
+
     /// Removes all tokens and keeps the memory.
     pub fn clear(&mut self) {
         self.values.clear();

@@ -6,7 +6,7 @@ use lookalike::DocId;
 
 /// Values by document. The oldest value goes first, unless it was used again since it came in or was last spared.
 #[derive(Debug)]
-pub(super) struct DocumentCache<T> {
+pub(in crate::run) struct DocumentCache<T> {
     max_bytes: usize,
     values: HashMap<DocId, CachedValue<T>>,
     /// Oldest first.
@@ -22,7 +22,7 @@ struct CachedValue<T> {
 }
 
 impl<T: Clone> DocumentCache<T> {
-    pub(super) fn new(max_bytes: usize) -> Self {
+    pub(in crate::run) fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
             values: HashMap::new(),
@@ -31,7 +31,7 @@ impl<T: Clone> DocumentCache<T> {
         }
     }
 
-    pub(super) fn find_value(&mut self, document: DocId) -> Option<T> {
+    pub(in crate::run) fn find_value(&mut self, document: DocId) -> Option<T> {
         let cached = self.values.get_mut(&document)?;
         cached.was_used = true;
         Some(cached.value.clone())
@@ -39,7 +39,7 @@ impl<T: Clone> DocumentCache<T> {
 
     /// Adds a value that takes this many bytes, and removes others until all fit. A value that is larger than the
     /// cache is not added.
-    pub(super) fn add_value(&mut self, document: DocId, value: T, bytes: usize) {
+    pub(in crate::run) fn add_value(&mut self, document: DocId, value: T, bytes: usize) {
         if bytes > self.max_bytes || self.values.contains_key(&document) {
             return;
         }

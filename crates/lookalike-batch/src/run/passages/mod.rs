@@ -28,6 +28,7 @@ use lookalike_io::ordered_results::OrderedResults;
 use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
 use lookalike_io::source::ParseScratch;
 
+pub(super) use cache::DocumentCache;
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
 pub use settings::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use clap::Args;
-use lookalike_batch::run::{DedupOutputs, KeepOrder, RunInputs, RunSettings, parse_keep};
+use clap::{Args, ValueEnum};
+use lookalike::passages::PassageSettings;
+use lookalike_batch::run::{
+    DedupOutputs, KeepOrder, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings,
+    parse_keep,
+};
 
 use crate::commands::shared::matching_runs::MatchingRunArgs;
 use crate::commands::shared::outputs::{
@@ -21,7 +25,8 @@ use crate::commands::shared::outputs::{
 Examples:
   lookalike dedup articles.jsonl.zst -o unique.jsonl.zst --removed removed.tsv
   lookalike dedup posts/ --text title,body --keep max:time --dry-run
-  lookalike dedup today.csv --against yesterday.csv -o new.csv")]
+  lookalike dedup today.csv --against yesterday.csv -o new.csv
+  lookalike dedup corpus.jsonl -o clean.jsonl --passages remove --cuts cuts.jsonl")]
 pub(crate) struct DedupArgs {
     /// Reference documents: they come before all others, count as kept and are never written. Give them after
     /// IN, or before another option
@@ -60,6 +65,43 @@ pub(crate) struct DedupArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 
+    /// Text of kept rows that stands in an earlier kept row: mark adds the field `passages`, which says where;
+    /// remove leaves it out of OUT
+    ///
+    /// Whole sentences and lines that together have at least --min-length, and whose words all lie in runs of that
+    /// length that stand in earlier rows. Case, punctuation, width and Chinese script do not count. The first
+    /// occurrence stays.
+    #[arg(
+        long,
+        value_name = "ACTION",
+        value_enum,
+        conflicts_with_all = ["annotate", "window"],
+        help_heading = "Passages"
+    )]
+    pub(crate) passages: Option<PassagesArg>,
+
+    /// Fewest words of a repeated passage; twice as many characters of scripts without spaces
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value_t = 40,
+        value_parser = clap::value_parser!(u32).range(2..=i64::from(PassageSettings::MAX_WORDS)),
+        requires = "passages",
+        help_heading = "Passages"
+    )]
+    pub(crate) min_length: u32,
+
+    /// Table of the repeated passages with their texts, from which all can be put back: id, first, start, end,
+    /// first_start, first_end, length, source, row, first_source, first_row, text (.tsv, .csv, .jsonl or
+    /// .parquet). Positions count characters from 0
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "passages",
+        help_heading = "Passages"
+    )]
+    pub(crate) cuts: Option<PathBuf>,
+
     /// Rule that selects the kept document of each group: first, last, longest (most characters), max:FIELD
     /// or min:FIELD (largest or smallest value). Strings are larger than numbers; missing, empty and NaN
     /// values come last in both. Ties go to the first document
@@ -76,16 +118,40 @@ pub(crate) struct DedupArgs {
     pub(crate) run: MatchingRunArgs,
 }
 
+/// The values of `--passages`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PassagesArg {
+    /// Add the field `passages`
+    Mark,
+    /// Leave them out
+    Remove,
+}
+
 /// An output with its name in messages.
 pub(super) type NamedOutput<'a> = (&'static str, &'a Path);
 
 impl DedupArgs {
+    /// Returns the settings of repeated text, if it is wanted.
+    fn repeated_text(&self) -> Result<Option<RepeatedTextSettings>> {
+        let Some(action) = self.passages else {
+            return Ok(None);
+        };
+        Ok(Some(RepeatedTextSettings {
+            action: match action {
+                PassagesArg::Mark => RepeatedTextAction::Mark,
+                PassagesArg::Remove => RepeatedTextAction::Remove,
+            },
+            passages: PassageSettings::new(self.min_length)?,
+        }))
+    }
+
     /// Returns the outputs that are given.
     fn named_outputs(&self) -> Vec<NamedOutput<'_>> {
         let places = [
             ("kept rows", &self.output),
             ("removed", &self.removed),
             ("clusters", &self.clusters),
+            ("cuts", &self.cuts),
             ("rejected rows", &self.bad_rows.rejected),
         ];
         let given = places.into_iter();
@@ -117,9 +183,12 @@ impl<'a> DedupRun<'a> {
             clusters: args.clusters.as_deref().map(output_target),
             components: args.components,
             rejected: args.bad_rows.target(),
+            passages: args.repeated_text()?,
+            cuts: args.cuts.as_deref().map(output_target),
         };
         let nothing = DedupOutputs {
             components: args.components,
+            passages: outputs.passages,
             ..DedupOutputs::default()
         };
         let outputs = if args.dry_run { nothing } else { outputs };

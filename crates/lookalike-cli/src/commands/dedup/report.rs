@@ -1,6 +1,6 @@
 //! Summary of `dedup` for people.
 
-use lookalike_batch::run::DedupSummary;
+use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
 
 use super::args::{DedupArgs, NamedOutput};
 use crate::commands::shared::outputs::is_standard;
@@ -24,6 +24,7 @@ pub(super) fn describe_dedup(
     add_references(&mut text, done);
     text.add_line("kept", format_count(done.kept));
     add_removed(&mut text, done);
+    add_passages(&mut text, done);
     add_clusters(&mut text, done, printer);
     let heading = "Similarity of the removed documents to the kept ones";
     text.add_histogram((&done.histogram, done.threshold), heading, printer);
@@ -88,6 +89,33 @@ fn add_removed(text: &mut SummaryText, done: &DedupSummary) {
     ];
     for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
         text.add_line("", format_args!("{:>9} {how}", format_count(documents)));
+    }
+}
+
+fn add_passages(text: &mut SummaryText, done: &DedupSummary) {
+    let Some(found) = &done.passages else {
+        return;
+    };
+    let what = match found.action {
+        RepeatedTextAction::Mark => "marked",
+        RepeatedTextAction::Remove => "removed",
+    };
+    text.add_line(
+        "passages",
+        format_args!(
+            "{} {what} in {}, with {} words or characters in all",
+            format_count(found.passages),
+            format_plural(found.documents, "kept document", "kept documents"),
+            format_count(found.tokens)
+        ),
+    );
+    if found.emptied > 0 {
+        let documents = format_plural(found.emptied, "kept document", "kept documents");
+        let what = match found.action {
+            RepeatedTextAction::Mark => "nothing else is in",
+            RepeatedTextAction::Remove => "nothing is left of",
+        };
+        text.add_line("", format_args!("{what} {documents}"));
     }
 }
 
@@ -215,6 +243,7 @@ mod tests {
             components: None,
             rejected: 2,
             audit: None,
+            passages: None,
             bytes: 2_500_000,
             seconds: 0.5,
             method: "auto",
