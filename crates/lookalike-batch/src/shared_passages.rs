@@ -8,23 +8,75 @@ use lookalike::passages::{
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike::{Recipe, Result};
+use lookalike_io::documents::{ExtractedText, TextOrigin};
 use serde_json::{Value, json};
 
-/// Where one side of a passage stands.
+/// Where one side of a passage stands. In a document file with markup, characters and line are those of the file;
+/// the text is then without the markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageSpot {
     /// Bytes of the text.
     pub bytes: Range<usize>,
-    /// Characters (code points) of the text.
+    /// Characters (code points) of the file.
     pub characters: Range<usize>,
-    /// Line in which the passage begins, from 1.
+    /// Line of the file in which the passage begins, from 1.
     pub line: usize,
+    /// Characters of the text, if they are not those of the file.
+    pub text_characters: Option<Range<usize>>,
 }
 
 impl PassageSpot {
     fn to_json(&self) -> Value {
-        json!({ "start": self.characters.start, "end": self.characters.end, "line": self.line })
+        let mut told = json!({
+            "start": self.characters.start,
+            "end": self.characters.end,
+            "line": self.line,
+        });
+        if let Some(text) = &self.text_characters {
+            told["text_start"] = text.start.into();
+            told["text_end"] = text.end.into();
+        }
+        told
     }
+}
+
+/// Returns the bytes of the file (in UTF-8) that a range of a text comes from, a byte order mark included.
+pub(crate) fn file_bytes(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usize> {
+    let range = original_range(extracted, bytes);
+    let mark = match extracted.has_byte_order_mark {
+        true => '\u{feff}'.len_utf8(),
+        false => 0,
+    };
+    range.start + mark..range.end + mark
+}
+
+/// Returns the characters of the file that a range of a text comes from, a byte order mark included. `places` is
+/// the index of the original text.
+pub(crate) fn file_characters(
+    extracted: &ExtractedText,
+    places: &PlaceIndex,
+    bytes: &Range<usize>,
+) -> Range<usize> {
+    let range = original_range(extracted, bytes);
+    let mark = usize::from(extracted.has_byte_order_mark);
+    let count = |byte| mark + places.count_characters(extracted.original_text(), byte);
+    count(range.start)..count(range.end)
+}
+
+/// Returns the line of the file, from 1, in which a range of a text begins.
+pub(crate) fn file_line(
+    extracted: &ExtractedText,
+    places: &PlaceIndex,
+    bytes: &Range<usize>,
+) -> usize {
+    let start = original_range(extracted, bytes).start;
+    places.line_number(extracted.original_text(), start)
+}
+
+/// Returns the range of the original text; the range itself if the file has no positions.
+fn original_range(extracted: &ExtractedText, bytes: &Range<usize>) -> Range<usize> {
+    let range = extracted.original_range(bytes.clone());
+    range.unwrap_or_else(|| bytes.clone())
 }
 
 /// A passage that two texts share.
@@ -70,7 +122,21 @@ impl SharedPassages {
     ///
     /// # Errors
     /// If a text has 4 GiB or more.
-    pub fn find_all(recipe: &Recipe, [a, b]: [&str; 2], settings: PassageSettings) -> Result<Self> {
+    pub fn find_all(recipe: &Recipe, texts: [&str; 2], settings: PassageSettings) -> Result<Self> {
+        let [a, b] = texts.map(|text| ExtractedText::from_plain_text(text.to_owned()));
+        Self::find_in_documents(recipe, [&a, &b], settings)
+    }
+
+    /// Finds the passages that the second document has from the first one. Their places are those of the files.
+    ///
+    /// # Errors
+    /// If a text has 4 GiB or more.
+    pub fn find_in_documents(
+        recipe: &Recipe,
+        documents: [&ExtractedText; 2],
+        settings: PassageSettings,
+    ) -> Result<Self> {
+        let [a, b] = documents.map(|it| &*it.text);
         let tokenizer = SpanTokenizer::new(recipe);
         let mut tokens = [SpannedTokens::default(), SpannedTokens::default()];
         tokenizer.tokenize_text(a, &mut tokens[0])?;
@@ -82,16 +148,9 @@ impl SharedPassages {
             let covered = count_covered(passages.iter().map(|it| range(it).clone()).collect());
             covered as f64 / tokens[side].len().max(1) as f64
         };
-        let places = [a, b].map(PlaceIndex::new);
+        let places = documents.map(DocumentPlaces::new);
         let spot = |side: usize, range: &Range<usize>| {
-            let text = [a, b][side];
-            let bytes = to_visible_characters(text, tokens[side].byte_range(range.clone()));
-            let count = |byte| places[side].count_characters(text, byte);
-            PassageSpot {
-                characters: count(bytes.start)..count(bytes.end),
-                line: places[side].line_number(text, bytes.start),
-                bytes,
-            }
+            places[side].locate_passage(tokens[side].byte_range(range.clone()))
         };
         let shared = passages.iter().map(|it| SharedPassage {
             a: spot(0, &it.source),
@@ -121,6 +180,42 @@ impl SharedPassages {
             "share_of_a": self.share_of_a,
             "share_of_b": self.share_of_b,
         })
+    }
+}
+
+/// A document with the indices of its places.
+struct DocumentPlaces<'a> {
+    document: &'a ExtractedText,
+    file: PlaceIndex,
+    /// The places of the text, if they are not those of the file.
+    text: Option<PlaceIndex>,
+}
+
+impl<'a> DocumentPlaces<'a> {
+    fn new(document: &'a ExtractedText) -> Self {
+        let differs =
+            document.has_byte_order_mark || matches!(document.origin, TextOrigin::Spans(_));
+        Self {
+            document,
+            file: PlaceIndex::new(document.original_text()),
+            text: differs.then(|| PlaceIndex::new(&document.text)),
+        }
+    }
+
+    fn locate_passage(&self, tokens: Range<usize>) -> PassageSpot {
+        let text = &*self.document.text;
+        let bytes = to_visible_characters(text, tokens);
+        let count = |places: &PlaceIndex| {
+            let [start, end] =
+                [bytes.start, bytes.end].map(|byte| places.count_characters(text, byte));
+            start..end
+        };
+        PassageSpot {
+            characters: file_characters(self.document, &self.file, &bytes),
+            line: file_line(self.document, &self.file, &bytes),
+            text_characters: self.text.as_ref().map(count),
+            bytes,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use lookalike::DocId;
+use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::Result;
 use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
 
@@ -102,6 +103,16 @@ impl CorpusRows<'_> {
         inputs.reread_row(documents.place_of(index), parse, |row| {
             row.features.is_none().then(|| row.text.to_owned())
         })
+    }
+
+    /// Reads a document again, with the places of its characters if it is a document file.
+    pub(super) fn reread_document(
+        &self,
+        document: DocId,
+        parse: &mut ParseScratch,
+    ) -> Result<ExtractedText> {
+        let (inputs, documents, index) = self.locate_document(document);
+        inputs.reread_document(documents.place_of(index), parse)
     }
 
     /// Returns the inputs and the documents to which a document belongs, and its index there.

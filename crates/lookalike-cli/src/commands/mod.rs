@@ -15,6 +15,8 @@ mod index;
 mod pairs;
 mod passages;
 mod plant;
+#[cfg(feature = "pdf")]
+mod read_pdf;
 mod recipe;
 mod reference;
 mod search;
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     Store(StoreArgs),
     Recipe(RecipeArgs),
+    #[cfg(feature = "pdf")]
+    ReadPdf(read_pdf::ReadPdfArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]
     Completions {
@@ -139,6 +143,8 @@ impl Command {
             Self::Serve(args) => serve::run_serve(args),
             Self::Store(args) => store::run_store(args),
             Self::Recipe(args) => recipe::run_recipe(args),
+            #[cfg(feature = "pdf")]
+            Self::ReadPdf(args) => read_pdf::run_read_pdf(args),
             Self::Completions { shell } => generate::print_completions(*shell),
             Self::Man => generate::print_manual(),
             Self::Reference => generate::print_reference(),

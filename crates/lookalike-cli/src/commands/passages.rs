@@ -14,7 +14,9 @@ use lookalike_batch::run::{
 use lookalike_batch::text_diff::diff_passages;
 use lookalike_batch::units::parse_duration;
 
-use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
+use super::shared::inputs::{
+    ReadingArgs, document_file_options, read_options, refuse_features, without_features,
+};
 use super::shared::outputs::{
     RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, is_standard,
     output_file,
@@ -32,13 +34,19 @@ use crate::text_diff::mark_passages;
 /// kind (verbatim, edited or reordered). The source is the earlier document, or the one of --against. Positions
 /// count characters from 0; the length counts words, and characters of scripts without spaces. Every equal run of
 /// at least --min-length that is not boilerplate is found; case, punctuation, width and Chinese script do not
-/// count. A file of plain text is one document.
+/// count.
+///
+/// A file of plain text, Markdown, HTML, .docx or PDF is one document, and its path is its id. Markdown and HTML are
+/// compared without their markup. Positions are those of the file, a byte order mark included; in .docx and PDF files
+/// they count in the extracted text, which --extracted writes. A file that cannot be read is reported, and the others
+/// are compared. Each PDF file is read by a process of its own with at most 2 GiB of memory, 60 s of processor time
+/// and 120 s in all.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(mut_arg("document_per_file", |it| it.hide(true)))]
 #[command(after_help = "\
 Examples:
-  lookalike passages essay.txt --against sources/ --show
+  lookalike passages essay.docx --against sources/ --show --extracted texts/
   lookalike passages articles.jsonl -o passages.tsv --time published
   lookalike passages chapters/ --order longest --min-length 20 -o passages.parquet")]
 pub(crate) struct PassagesArgs {
@@ -51,7 +59,7 @@ pub(crate) struct PassagesArgs {
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
 
-    /// Read each line of plain text as a document
+    /// Read each line of a plain text file as a document
     #[arg(long, help_heading = "Input", conflicts_with = "document_per_file")]
     pub(crate) document_per_line: bool,
 
@@ -81,6 +89,11 @@ pub(crate) struct PassagesArgs {
     /// Order of the table
     #[arg(long, value_enum, default_value_t = OrderArg::Position, help_heading = "Output")]
     pub(crate) order: OrderArg,
+
+    /// Directory for the texts of .docx and PDF files, in which their positions count: ID.txt for each file. A file
+    /// that exists with another text is not replaced, but refused
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) extracted: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
@@ -171,6 +184,7 @@ pub(crate) enum OrderArg {
 const DESCRIBED: usize = 5;
 
 pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
+    refuse_inside_inputs(args)?;
     let settings = passage_settings(args)?;
     let outputs = passage_outputs(args)?;
     let targets = [&outputs.passages, &outputs.rejected];
@@ -195,6 +209,7 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
     refuse_features(&args.reading)?;
     let mut read = read_options(&args.reading)?;
     read.text_documents = !args.document_per_line;
+    read.document_files = Some(document_file_options());
     Ok(PassageRunSettings {
         recipe: load_recipe(&args.recipe, &args.changes)?,
         passages: PassageSettings::new(args.min_length)?,
@@ -219,6 +234,29 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
     })
 }
 
+/// Refuses to write extracted texts into a directory that is read, because another run would read them as
+/// documents.
+fn refuse_inside_inputs(args: &PassagesArgs) -> Result<()> {
+    let Some(extracted) = &args.extracted else {
+        return Ok(());
+    };
+    let existing = extracted.ancestors().find_map(|it| match it.as_os_str() {
+        empty if empty.is_empty() => Path::new(".").canonicalize().ok(),
+        _ => it.canonicalize().ok(),
+    });
+    for input in args.inputs.iter().chain(&args.against) {
+        let is_around = |input: PathBuf| existing.as_ref().is_some_and(|it| it.starts_with(input));
+        if input.is_dir() && input.canonicalize().is_ok_and(is_around) {
+            bail!(
+                "the texts of --extracted {} would be documents of {} in the next run: name a directory outside it",
+                extracted.display(),
+                input.display()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Returns the outputs. The table goes to standard output unless the passages are shown there.
 fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
     let (recipe, json) = (Some(&*args.recipe), args.running.json);
@@ -233,6 +271,7 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
         return Ok(PassageOutputs {
             passages: Some(outputs.table),
             rejected: outputs.rejected,
+            extracted: args.extracted.clone(),
         });
     }
     let mut named = Vec::new();
@@ -248,6 +287,7 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
     Ok(PassageOutputs {
         passages: None,
         rejected: args.bad_rows.target(),
+        extracted: args.extracted.clone(),
     })
 }
 
@@ -346,7 +386,27 @@ fn describe_passages(
             ));
         }
     }
-    text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
+    if done.unreadable_files > 0 {
+        text.add_line(
+            "unreadable files",
+            format_args!(
+                "{} left out, each reported with its reason",
+                format_count(done.unreadable_files)
+            ),
+        );
+    }
+    let bad_rows = done.rejected - done.unreadable_files;
+    text.add_rejected(bad_rows, done.documents, TEXT_OPTIONS);
+    if let Some(directory) = &args.extracted {
+        text.add_line(
+            "extracted texts",
+            format_args!(
+                "{} new in {}",
+                format_count(done.extracted_texts),
+                directory.display()
+            ),
+        );
+    }
     text.add_line("recipe", format_recipe(&done.recipe, &done.recipe_id));
     text.add_output(args.output.as_deref());
     text.into_text()

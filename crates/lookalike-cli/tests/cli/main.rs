@@ -9,6 +9,7 @@ mod attacks;
 mod auditing;
 mod comparing;
 mod compat;
+mod documents;
 mod evaluating;
 mod explaining;
 mod failures;

@@ -67,11 +67,25 @@ impl DocumentKind {
     }
 }
 
+/// Returns why a document of a format that is not known here cannot be read. Returns `None` for other files.
+pub(crate) fn describe_other_document(path: &Path) -> Option<&'static str> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    match extension.as_str() {
+        "doc" | "odt" | "rtf" | "wps" => Some(
+            "it is a word processor document of another format: save it as .docx or .txt first",
+        ),
+        "epub" | "djvu" | "ps" => Some(
+            "it is a document with pages of another format: save it as .html, .pdf or .txt first",
+        ),
+        _ => None,
+    }
+}
+
 fn describe_other(path: &Path, extension: &str) -> String {
+    if let Some(what) = describe_other_document(path) {
+        return what.to_owned();
+    }
     let what = match extension {
-        "doc" | "odt" | "rtf" | "wps" => {
-            "it is a word processor document of another format: save it as .docx or .txt first"
-        }
         "jsonl" | "ndjson" | "json" | "csv" | "tsv" | "parquet" => {
             "it holds rows, and not one document: give it as an input of its own"
         }

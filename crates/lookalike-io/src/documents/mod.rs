@@ -1,10 +1,11 @@
 //! The text of document files: plain text, Markdown, HTML, `.docx` and PDF, one document per file.
 //!
-//! [`DocumentSet`] finds the files of directories, globs and paths, and reads them on many threads, in
-//! order. [`extract_text`] does the same for bytes in memory. A position in the text leads back to the file
-//! where the file is text itself ([`TextOrigin`]).
+//! An [`InputSet`](crate::source::InputSet) reads them among other inputs if its options say so
+//! ([`ReadOptions::document_files`](crate::source::ReadOptions)); [`extract_text`] does the same for bytes in memory.
+//! A position in the text leads back to the file where the file is text itself ([`TextOrigin`]).
 //!
 //! A file that cannot be read is a [`BadRow`](crate::source::BadRow) with its reason, and the others are read.
+//! PDF files are read in processes with limits ([`PdfReader`]).
 //! Markup is removed for reading and reporting; the markup of recipes is another matter, and its result is part
 //! of what a recipe means.
 //!
@@ -18,24 +19,30 @@
 //! assert_eq!(&extracted.original_text()[range], "&amp; <b>chips");
 //! ```
 
-mod document_set;
 mod docx;
 mod file_kind;
 mod html;
 mod markdown;
 #[cfg(feature = "pdf")]
 mod pdf;
+mod pdf_process;
 mod span_map;
 
 use std::ops::Range;
 
 use encoding_rs::Encoding;
 
-pub use self::document_set::{DocumentResult, DocumentSet, ReadDocument};
 pub use self::file_kind::DocumentKind;
+pub(crate) use self::file_kind::describe_other_document;
+#[cfg(feature = "pdf")]
+pub use self::pdf::{extract_pdf_text, read_pdf_input};
+pub use self::pdf_process::{PdfLimits, PdfReader};
 pub use self::span_map::SpanMap;
 use self::span_map::SpanMapBuilder;
-use crate::source::{InvalidText, MAX_ROW_BYTES, decode_file};
+use crate::source::{InvalidText, MAX_ROW_BYTES, bom_length, decode_file};
+
+/// Stack of the thread that reads a PDF file, because nested objects are read by recursion.
+const PDF_STACK_BYTES: usize = 64 << 20;
 
 /// The text of a document file, and where each part of it stands in the file.
 #[derive(Debug, Clone)]
@@ -44,6 +51,8 @@ pub struct ExtractedText {
     pub text: String,
     /// Where its parts stand in the file.
     pub origin: TextOrigin,
+    /// `true` if the file begins with a byte order mark, which [`original_text`](Self::original_text) leaves out.
+    pub has_byte_order_mark: bool,
 }
 
 /// The relation of an extracted text to its file.
@@ -58,6 +67,33 @@ pub enum TextOrigin {
 }
 
 impl ExtractedText {
+    /// Creates a text that is a whole file or row.
+    pub fn from_plain_text(text: String) -> Self {
+        Self {
+            text,
+            origin: TextOrigin::Plain,
+            has_byte_order_mark: false,
+        }
+    }
+
+    /// Creates a text without positions in its file.
+    pub(crate) fn without_positions(text: String) -> Self {
+        Self {
+            text,
+            origin: TextOrigin::Extracted,
+            has_byte_order_mark: false,
+        }
+    }
+
+    /// Returns the number of bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        let spans = match &self.origin {
+            TextOrigin::Spans(spans) => spans.memory_bytes(),
+            TextOrigin::Plain | TextOrigin::Extracted => 0,
+        };
+        self.text.len() + spans
+    }
+
     /// Returns the byte range of [`original_text`](Self::original_text) that a byte range of the text comes from.
     /// It is `None` for files without positions. `range` consists of whole characters.
     pub fn original_range(&self, range: Range<usize>) -> Option<Range<usize>> {
@@ -78,6 +114,11 @@ impl ExtractedText {
     }
 }
 
+/// The reason why a PDF file has no text where nothing reads such files.
+const NO_PDF: &str = "it is a PDF file, which only a program built with `--features pdf` can read: build one with \
+                      `cargo build --release -p lookalike-cli --features pdf`, or extract its text first, \
+                      for example with `pdftotext`";
+
 /// Options of reading documents.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
@@ -85,8 +126,10 @@ pub struct ExtractOptions {
     pub encoding: &'static Encoding,
     /// The treatment of malformed text.
     pub invalid_text: InvalidText,
-    /// Largest accepted file, and largest expanded text of a `.docx` file, in bytes.
+    /// Largest accepted file, largest expanded text of a `.docx` file, and largest text of a PDF file, in bytes.
     pub max_bytes: u32,
+    /// The reader of PDF files; `None` refuses them.
+    pub pdf: Option<PdfReader>,
 }
 
 impl Default for ExtractOptions {
@@ -95,6 +138,7 @@ impl Default for ExtractOptions {
             encoding: encoding_rs::UTF_8,
             invalid_text: InvalidText::default(),
             max_bytes: MAX_ROW_BYTES,
+            pdf: None,
         }
     }
 }
@@ -121,17 +165,23 @@ pub fn extract_text(
     match kind {
         DocumentKind::PlainText => {
             file_kind::refuse_foreign_content(bytes)?;
-            decode_file(bytes, options.encoding, options.invalid_text).map(|text| ExtractedText {
-                text,
-                origin: TextOrigin::Plain,
+            let text = decode_file(bytes, options.encoding, options.invalid_text)?;
+            Ok(ExtractedText {
+                has_byte_order_mark: bom_length(bytes, options.encoding) > 0,
+                ..ExtractedText::from_plain_text(text)
             })
         }
         DocumentKind::Markdown | DocumentKind::Html => strip_markup(kind, bytes, options),
         DocumentKind::Docx => {
             file_kind::refuse_old_word(bytes)?;
-            docx::read_docx(bytes, most as usize).map(without_positions)
+            docx::read_docx(bytes, most as usize).map(ExtractedText::without_positions)
         }
-        DocumentKind::Pdf => read_pdf(bytes).map(without_positions),
+        DocumentKind::Pdf => match &options.pdf {
+            Some(reader) => reader
+                .read_pdf(bytes, most)
+                .map(ExtractedText::without_positions),
+            None => Err(NO_PDF.to_owned()),
+        },
     }
 }
 
@@ -153,26 +203,6 @@ fn strip_markup(
     Ok(ExtractedText {
         text,
         origin: TextOrigin::Spans(segments.with_original(original)),
+        has_byte_order_mark: bom_length(bytes, options.encoding) > 0,
     })
-}
-
-fn without_positions(text: String) -> ExtractedText {
-    ExtractedText {
-        text,
-        origin: TextOrigin::Extracted,
-    }
-}
-
-#[cfg(feature = "pdf")]
-fn read_pdf(bytes: &[u8]) -> Result<String, String> {
-    pdf::read_pdf(bytes)
-}
-
-#[cfg(not(feature = "pdf"))]
-fn read_pdf(_: &[u8]) -> Result<String, String> {
-    Err(
-        "it is a PDF file, which this build cannot read: extract its text first, for example with \
-         `pdftotext`"
-            .to_owned(),
-    )
 }

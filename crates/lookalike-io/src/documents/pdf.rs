@@ -1,24 +1,66 @@
 //! The text of a PDF file with text. Pages that are images have none.
 //!
-//! The library panics on many damaged files. Its panics become reasons; they print nothing, because the panic
-//! hook is told of them by a flag of the thread.
+//! This is the work of the child processes of [`PdfReader`](super::PdfReader), which bound it. The library
+//! panics on many damaged files. Its panics become reasons; they print nothing, because the panic hook is told
+//! of them by a flag of the thread.
 
 use std::any::Any;
 use std::cell::Cell;
+use std::fmt;
+use std::io::Read;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
-use pdf_extract::{Document, OutputError, PlainTextOutput, output_doc};
+use pdf_extract::{ConvertToFmt, Document, PlainTextOutput, output_doc};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Stack of the thread that reads a file, because nested objects are read by recursion.
-const STACK_BYTES: usize = 64 << 20;
+use super::PDF_STACK_BYTES;
 
-/// Returns the text of a PDF file, or the reason why there is none.
-pub(super) fn read_pdf(bytes: &[u8]) -> Result<String, String> {
+/// Limits the address space and the processor time of this process for the rest of its life, reads a PDF file from
+/// `input`, and returns its text. It is the work of a process that a [`PdfReader`](super::PdfReader) starts.
+///
+/// # Errors
+/// The reason why there is no text: a phrase without a full stop.
+pub fn read_pdf_input(
+    mut input: impl Read,
+    memory_bytes: u64,
+    cpu_seconds: u64,
+    max_bytes: u32,
+) -> Result<String, String> {
+    limit_process(memory_bytes, cpu_seconds)
+        .map_err(|cause| format!("the limits for PDF files cannot be set: {cause}"))?;
+    let mut bytes = Vec::new();
+    input
+        .read_to_end(&mut bytes)
+        .map_err(|cause| format!("it cannot be read: {cause}"))?;
+    extract_pdf_text(&bytes, max_bytes)
+}
+
+fn limit_process(memory_bytes: u64, cpu_seconds: u64) -> rustix::io::Result<()> {
+    let limit = |current: u64, maximum: u64| Rlimit {
+        current: Some(current),
+        maximum: Some(maximum),
+    };
+    // A process that a limit ends leaves no image of its memory.
+    setrlimit(Resource::Core, limit(0, 0))?;
+    setrlimit(Resource::As, limit(memory_bytes, memory_bytes))?;
+    // At the maximum the system kills the process without a signal that tells the limit.
+    setrlimit(Resource::Cpu, limit(cpu_seconds, cpu_seconds + 1))
+}
+
+/// Returns the text of a PDF file, at most `max_bytes` of it, or the reason why there is none. Neither time nor
+/// memory is bounded: use a [`PdfReader`](super::PdfReader) for files of unknown origin.
+///
+/// # Errors
+/// The reason: a phrase without a full stop.
+pub fn extract_pdf_text(bytes: &[u8], max_bytes: u32) -> Result<String, String> {
     let read = std::thread::scope(|scope| {
         std::thread::Builder::new()
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || catch_panics(|| read_pages(bytes)))
+            .name("PDF".to_owned())
+            .stack_size(PDF_STACK_BYTES)
+            .spawn_scoped(scope, || {
+                catch_panics(|| read_pages(bytes, max_bytes as usize))
+            })
             .map(|thread| thread.join())
     });
     let text = read
@@ -30,17 +72,52 @@ pub(super) fn read_pdf(bytes: &[u8]) -> Result<String, String> {
     Err("it is a PDF file without text, as scanned pages are: recognise its text first".to_owned())
 }
 
-fn read_pages(bytes: &[u8]) -> Result<String, String> {
-    let damaged = |cause: &dyn std::fmt::Display| format!("the PDF file is damaged: {cause}");
+fn read_pages(bytes: &[u8], max_bytes: usize) -> Result<String, String> {
+    let damaged = |cause: &dyn fmt::Display| format!("the PDF file is damaged: {cause}");
     let mut document = Document::load_mem(bytes).map_err(|cause| damaged(&cause))?;
     // Many files are encrypted with an empty password, so that only changes are forbidden.
     if document.is_encrypted() && document.decrypt("").is_err() {
         return Err("the PDF file is encrypted: save it without a password first".to_owned());
     }
-    let mut text = String::new();
-    let mut output = PlainTextOutput::new(&mut text);
-    output_doc(&document, &mut output).map_err(|cause: OutputError| damaged(&cause))?;
-    Ok(text)
+    let mut text = BoundedText {
+        text: String::new(),
+        max_bytes,
+        is_full: false,
+    };
+    let written = output_doc(&document, &mut PlainTextOutput::new(&mut text));
+    if text.is_full {
+        return Err(format!(
+            "its text has more than {max_bytes} bytes, the limit of a document"
+        ));
+    }
+    written.map_err(|cause| damaged(&cause))?;
+    Ok(text.text)
+}
+
+/// A text that refuses to grow beyond a limit.
+struct BoundedText {
+    text: String,
+    max_bytes: usize,
+    is_full: bool,
+}
+
+impl fmt::Write for BoundedText {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.text.len() + part.len() > self.max_bytes {
+            self.is_full = true;
+            return Err(fmt::Error);
+        }
+        self.text.push_str(part);
+        Ok(())
+    }
+}
+
+impl<'a> ConvertToFmt for &'a mut BoundedText {
+    type Writer = &'a mut BoundedText;
+
+    fn convert(self) -> Self::Writer {
+        self
+    }
 }
 
 thread_local! {

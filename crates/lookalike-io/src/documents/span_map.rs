@@ -30,6 +30,11 @@ impl SpanMap {
         &self.original
     }
 
+    /// Returns the number of bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.original.len() + size_of_val(self.segments.as_slice())
+    }
+
     /// Returns the byte range of the original that a byte range of the stripped text comes from.
     ///
     /// `range` consists of whole characters. The result contains the markup between them. A character

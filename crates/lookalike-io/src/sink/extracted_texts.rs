@@ -32,13 +32,22 @@ impl ExtractedTextWriter {
 
     /// Writes and syncs the text of a document, and returns the path that it will have: the id with `.txt` after it.
     /// If another id has led to this path, `-2`, `-3`, … stands before `.txt`. Paths that differ only in case
-    /// count as equal.
+    /// count as equal. A file that exists and has this text stays as it is.
     ///
     /// # Errors
-    /// If the directory or the file cannot be created or written.
+    /// If the directory or the file cannot be created or written, or if a file of this path has another text.
     pub fn write_text(&mut self, id: &str, text: &str) -> Result<PathBuf> {
         let name = self.free_name(id);
         let path = self.directory.join(name);
+        if path.symlink_metadata().is_ok() {
+            return match has_content(&path, text) {
+                true => Ok(path),
+                false => Err(Error::output_error(format!(
+                    "{} exists already and has another text: name another directory, or remove the file",
+                    display_path(&path)
+                ))),
+            };
+        }
         if let Some(parent) = path.parent() {
             self.directories.create_with_parents(parent)?;
         }
@@ -71,6 +80,11 @@ impl ExtractedTextWriter {
             .expect("the names are endless")
     }
 
+    /// Returns the number of files that were written.
+    pub fn text_count(&self) -> u64 {
+        self.written.rows
+    }
+
     /// Returns the files, complete and on disk, for [`commit_all`](super::commit_all) with the other outputs.
     pub fn prepare_texts(self) -> StagedOutput {
         StagedOutput {
@@ -80,4 +94,11 @@ impl ExtractedTextWriter {
             directories: self.directories,
         }
     }
+}
+
+/// Returns `true` if a path is a file with this content.
+fn has_content(path: &Path, text: &str) -> bool {
+    let is_as_long = |it: std::fs::Metadata| it.is_file() && it.len() == text.len() as u64;
+    path.metadata().is_ok_and(is_as_long)
+        && std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }

@@ -43,6 +43,8 @@ pub(super) struct DocumentFiles {
     pub(super) buffer: ReadBuffer,
     /// End of each file in the buffer.
     pub(super) ends: Vec<usize>,
+    /// For each file: why it cannot be read.
+    pub(super) failures: Vec<Option<String>>,
     /// The number of the first row.
     pub(super) number: u64,
 }

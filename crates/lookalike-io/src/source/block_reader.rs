@@ -367,6 +367,7 @@ impl ReadProgress {
             file: self.file,
             buffer: ReadBuffer::default(),
             ends: vec![0; count],
+            failures: vec![None; count],
             number: self.rows + 1,
         };
         self.file += count;

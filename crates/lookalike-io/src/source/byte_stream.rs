@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 const COMPRESSED_BUFFER: usize = 256 << 10;
 
 /// A sequential reader that knows its position in the file on disk.
-pub(crate) struct ByteStream {
+pub(super) struct ByteStream {
     name: String,
     reader: Box<dyn Read + Send>,
     position: Arc<AtomicU64>,
@@ -52,7 +52,7 @@ impl ByteStream {
 
     /// Decompresses `file` according to its first bytes; `expected` is the compression that its name
     /// indicates.
-    pub(crate) fn from_sniffed(name: &str, file: File, expected: CompressionKind) -> Result<Self> {
+    pub(super) fn from_sniffed(name: &str, file: File, expected: CompressionKind) -> Result<Self> {
         let position = Arc::new(AtomicU64::new(0));
         let counted = CountedFile {
             file,
@@ -94,7 +94,7 @@ impl ByteStream {
     }
 
     /// Reads some bytes into `room` and returns their number; 0 at the end.
-    pub(crate) fn read_bytes(&mut self, room: &mut [u8]) -> Result<usize> {
+    pub(super) fn read_bytes(&mut self, room: &mut [u8]) -> Result<usize> {
         loop {
             match self.reader.read(room) {
                 Ok(length) => return Ok(length),

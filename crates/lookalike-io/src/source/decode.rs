@@ -21,7 +21,7 @@ pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
 pub(super) const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Returns the length of the byte order mark at the start of an input; the first row begins after it.
-pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
+pub(crate) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
     let utf8 = encoding == UTF_8 && bytes.starts_with(UTF8_MARK);
     let gb18030 =
         (encoding == GB18030 || encoding == GBK) && bytes.starts_with(b"\x84\x31\x95\x33");

@@ -7,6 +7,7 @@ use super::byte_stream::ByteStream;
 use super::content::{foreign_extension, known_extensions};
 use super::json_list::begins_list;
 use super::{InputFormat, ReadOptions};
+use crate::documents::{DocumentKind, describe_other_document};
 use crate::error::{Error, Result, display_path};
 
 /// Largest depth of nested directories. Deeper nesting is a loop of symbolic links or mounts.
@@ -16,32 +17,34 @@ const MAX_DEPTH: usize = 128;
 const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 /// An input that was found.
-pub(crate) struct FoundInput {
+pub(super) struct FoundInput {
     /// The path to open; `-` is standard input.
-    pub(crate) path: PathBuf,
+    pub(super) path: PathBuf,
     /// The path below the given directory, or the file name. It is the file's path in a mirrored
     /// output.
-    pub(crate) below: PathBuf,
-    pub(crate) format: InputFormat,
+    pub(super) below: PathBuf,
+    pub(super) format: InputFormat,
+    /// The kind of a document file, or why files of its extension are none that can be read.
+    pub(super) document: Option<std::result::Result<DocumentKind, String>>,
     /// `None` for standard input.
-    pub(crate) metadata: Option<Metadata>,
+    pub(super) metadata: Option<Metadata>,
 }
 
 /// The result of the expansion.
-pub(crate) struct ExpandedInputs {
-    pub(crate) found: Vec<FoundInput>,
+pub(super) struct ExpandedInputs {
+    pub(super) found: Vec<FoundInput>,
     /// Files of unknown formats in the given directories.
-    pub(crate) left_out: Vec<PathBuf>,
+    pub(super) left_out: Vec<PathBuf>,
 }
 
 /// Returns `true` if the path stands for standard input.
-pub(crate) fn is_stdin(path: &Path) -> bool {
+pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
 /// Finds all inputs, in reading order: arguments as given, and the files of a directory or a glob
 /// sorted by path.
-pub(crate) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<ExpandedInputs> {
+pub(super) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<ExpandedInputs> {
     let mut finder = InputFinder {
         options,
         all: ExpandedInputs {
@@ -80,6 +83,7 @@ impl InputFinder<'_> {
                 path,
                 below,
                 format,
+                document: None,
                 metadata: None,
             });
             return Ok(());
@@ -163,7 +167,8 @@ impl InputFinder<'_> {
         let metadata = metadata_of(&path)?;
         let taken = self.options.document_per_file
             || self.options.format.is_some()
-            || format_by_extension(&path).is_some();
+            || format_by_extension(&path).is_some()
+            || self.document_kind(&path).is_some();
         match (metadata.is_dir(), metadata.is_file()) {
             // A linked directory is skipped because it may be one of its own parents.
             (true, _) if path.is_symlink() => Ok(()),
@@ -178,18 +183,37 @@ impl InputFinder<'_> {
     }
 
     fn add_file(&mut self, path: PathBuf, below: PathBuf, metadata: Metadata) -> Result<()> {
-        let format = if metadata.is_file() {
-            self.file_format(&path)?
-        } else {
-            self.stream_format(format_by_extension(&path))
+        let document = self.document_kind(&path);
+        let format = match (metadata.is_file(), &document) {
+            (_, Some(_)) => InputFormat::TextFile,
+            (true, None) => self.file_format(&path)?,
+            (false, None) => self.stream_format(format_by_extension(&path)),
         };
         self.all.found.push(FoundInput {
             path,
             below,
             format,
+            document,
             metadata: Some(metadata),
         });
         Ok(())
+    }
+
+    /// Returns the kind of a document file by its extension, or why such documents cannot be read. Returns `None` if
+    /// the options or the extension make the file another input.
+    fn document_kind(&self, path: &Path) -> Option<std::result::Result<DocumentKind, String>> {
+        let options = self.options;
+        if options.document_files.is_none()
+            || options.document_per_file
+            || options.format.is_some()
+        {
+            return None;
+        }
+        match DocumentKind::from_path(path) {
+            Ok(DocumentKind::PlainText) if !options.text_documents => None,
+            Ok(kind) => Some(Ok(kind)),
+            Err(_) => describe_other_document(path).map(|reason| Err(reason.to_owned())),
+        }
     }
 
     fn file_format(&self, path: &Path) -> Result<InputFormat> {

@@ -13,6 +13,7 @@ use super::expand::{
     CompressionKind, FoundInput, compression_by_content, compression_by_extension, is_stdin,
 };
 use super::line_reader::RowEnds;
+use crate::documents::DocumentKind;
 use crate::error::{Error, Result, display_path};
 use crate::spool::SpoolFile;
 
@@ -56,6 +57,7 @@ pub struct InputFile {
     path: PathBuf,
     below: PathBuf,
     format: InputFormat,
+    document: Option<std::result::Result<DocumentKind, String>>,
     storage: InputStorage,
     /// `None` for standard input.
     identity: Option<FileIdentity>,
@@ -88,8 +90,13 @@ impl InputFile {
         let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
         let handle = OnceLock::new();
         let mut compressed = false;
-        if regular {
-            let file = open_file(&name, &found.path)?;
+        // A document file that cannot be opened is a bad row, as any other one that cannot be read.
+        let opened = regular.then(|| open_file(&name, &found.path));
+        let opened = match opened.transpose() {
+            Err(_) if found.document.is_some() => None,
+            opened => opened?,
+        };
+        if let Some(file) = opened {
             compressed = compression_by_extension(&found.path) != CompressionKind::None
                 || starts_compressed(&name, &file)?;
             if keep_open && !compressed {
@@ -102,7 +109,8 @@ impl InputFile {
             let copy = plain_copy(&name, &found.path, scratch)?;
             handle.get_or_init(|| copy);
         }
-        let storage = match (found.format, in_place) {
+        let is_extracted = found.document.as_ref().is_some_and(is_extracted_kind);
+        let storage = match (found.format, in_place && !is_extracted) {
             (InputFormat::Parquet, _) => InputStorage::Records,
             (InputFormat::Json, _) => InputStorage::Stream,
             (_, true) => InputStorage::InPlace,
@@ -113,6 +121,7 @@ impl InputFile {
             path: found.path,
             below: found.below,
             format: found.format,
+            document: found.document,
             storage,
             identity: found.metadata.as_ref().map(FileIdentity::from_metadata),
             regular,
@@ -134,6 +143,7 @@ impl InputFile {
             path: PathBuf::new(),
             below: PathBuf::from(name),
             format: InputFormat::Memory,
+            document: None,
             storage: InputStorage::Columns,
             identity: None,
             regular: false,
@@ -156,6 +166,22 @@ impl InputFile {
     /// Returns the format.
     pub fn input_format(&self) -> InputFormat {
         self.format
+    }
+
+    /// Returns `true` if this is a document file, which the options made one document by its extension.
+    pub fn is_document_file(&self) -> bool {
+        self.document.is_some()
+    }
+
+    /// Returns `true` if positions in its text are not positions in the file (`.docx`, PDF). The text itself is
+    /// then kept for reading it again.
+    pub fn is_extracted(&self) -> bool {
+        self.document.as_ref().is_some_and(is_extracted_kind)
+    }
+
+    /// Returns the kind of a document file, or why it cannot be read.
+    pub(super) fn document_kind(&self) -> Option<&std::result::Result<DocumentKind, String>> {
+        self.document.as_ref()
     }
 
     /// Returns the size on disk in bytes if this is a regular file; for a table in memory, the size of
@@ -319,6 +345,10 @@ impl InputFile {
             _ => Error::read_error("read", format!("{} at byte {start}", self.name), cause),
         })
     }
+}
+
+fn is_extracted_kind(kind: &std::result::Result<DocumentKind, String>) -> bool {
+    matches!(kind, Ok(DocumentKind::Docx | DocumentKind::Pdf))
 }
 
 fn open_file(name: &str, path: &Path) -> Result<File> {

@@ -47,6 +47,9 @@ pub struct InputSet {
     /// The table that is read, if rows come from memory.
     pub(super) table: Option<OpenTable>,
     pub(super) layout: OnceLock<RowLayout>,
+    /// The layout of files that are one document each. They have no fields, so they do not decide whether rows
+    /// of other inputs have ids.
+    documents: OnceLock<RowLayout>,
     pub(super) census: FieldCensus,
     reading: Mutex<ReadProgress>,
     pool: Mutex<Vec<ReadBuffer>>,
@@ -137,6 +140,7 @@ impl InputSet {
             records,
             table: None,
             layout: OnceLock::new(),
+            documents: OnceLock::new(),
             census: FieldCensus::new(&options.fields),
             reading: Mutex::new(ReadProgress::new()),
             pool: Mutex::new(Vec::new()),
@@ -418,6 +422,20 @@ impl InputSet {
             .get_or_init(|| RowLayout::new(&self.options.fields, None, &self.census))
     }
 
+    pub(super) fn document_layout(&self) -> &RowLayout {
+        self.documents
+            .get_or_init(|| RowLayout::new(&self.options.fields, None, &self.census))
+    }
+
+    /// Returns `true` if names of files are the ids of some documents, while rows of other inputs have ids of their
+    /// own or none.
+    pub fn mixes_files_and_rows(&self) -> bool {
+        let is_document = |file: &InputFile| file.input_format() == InputFormat::TextFile;
+        self.options.fields.id == IdField::Default
+            && self.files.iter().any(is_document)
+            && !self.files.iter().all(is_document)
+    }
+
     /// Decodes the bytes of a row, without its line end, to text.
     pub(crate) fn decode_row<'a>(
         &self,
@@ -514,8 +532,12 @@ fn check_fields(files: &[InputFile], fields: &WantedFields) -> Result<()> {
     match wanted {
         None => Ok(()),
         Some(wanted) => Err(Error::usage_error(format!(
-            "the field `{wanted}` cannot be read from {}, which is plain text",
-            file.display_name()
+            "the field `{wanted}` cannot be read from {}, which is {}",
+            file.display_name(),
+            match file.is_document_file() {
+                true => "a document without fields",
+                false => "plain text",
+            }
         ))),
     }
 }

@@ -160,7 +160,7 @@ impl ReadBuffer {
         self.used = 0;
     }
 
-    fn truncate(&mut self, used: usize) {
+    pub(super) fn truncate(&mut self, used: usize) {
         self.used = self.used.min(used);
     }
 

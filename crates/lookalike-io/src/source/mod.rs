@@ -23,6 +23,8 @@
 //!   ordinary character. Real streams of titles contain thousands of unpaired quotes, and an RFC 4180
 //!   parser would swallow the rows between two of them.
 //! * **Text**: one document per line, or one document per file.
+//! * **Document files** ([`ReadOptions::document_files`]): one document per file, as in
+//!   [`documents`](crate::documents). A file without text that can be read is one bad row, and its place is empty.
 //! * **Parquet**: string columns (plain, large, view or dictionary) and binary columns are text. A
 //!   binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs.
 //!
@@ -42,7 +44,7 @@
 //! and [`InputSet::read_raw_row`]. An uncompressed regular file is read in place; if its size or
 //! modification time has changed since it was opened, that is an error. Everything else (standard input,
 //! pipes, compressed files, JSON lists, Parquet) is copied to an unlinked temporary file during the
-//! first reading, unless [`ReadOptions::again`] is `false`.
+//! first reading, and so are the texts of `.docx` and PDF files, unless [`ReadOptions::again`] is `false`.
 
 mod block;
 mod block_reader;
@@ -76,14 +78,14 @@ mod utf8;
 
 use std::path::PathBuf;
 
+use crate::documents::PdfReader;
 pub use block::{InputBlock, ParseScratch};
-pub(crate) use byte_stream::ByteStream;
 pub(crate) use columnar::PositionedFile;
 pub(crate) use content::{foreign_content, foreign_extension};
 pub use convert::{to_binary, to_large_strings};
-pub(crate) use decode::{decode_file, is_utf16};
+pub(crate) use decode::{bom_length, decode_file, is_utf16};
 pub use expand::{CompressionKind, compression_by_extension, format_by_extension};
-pub(crate) use expand::{find_inputs, is_named_json, is_stdin};
+pub(crate) use expand::is_named_json;
 pub use features::RowFeatures;
 pub use file::InputFile;
 pub use inputs::InputSet;
@@ -119,7 +121,7 @@ pub enum InputFormat {
     Parquet,
     /// Plain text, one document per line.
     Text,
-    /// Plain text, one document per file.
+    /// One document per file: plain text, or one of [`DocumentKind`](crate::documents::DocumentKind).
     TextFile,
     /// Rows in memory; no file has this format.
     Memory,
@@ -205,6 +207,9 @@ pub struct ReadOptions {
     pub document_per_file: bool,
     /// `true` if each file of plain text, by its extension, is one document, while other files keep their formats.
     pub text_documents: bool,
+    /// Reading of document files by their extensions, one document per file: `.md`, `.html`, `.docx` and `.pdf`,
+    /// and with `text_documents` also `.txt`. `None` knows no such files.
+    pub document_files: Option<DocumentFileOptions>,
     /// The fields to read from each row.
     pub fields: WantedFields,
     /// Largest accepted row, in decompressed bytes.
@@ -228,6 +233,7 @@ impl Default for ReadOptions {
             invalid_text: InvalidText::default(),
             document_per_file: false,
             text_documents: false,
+            document_files: None,
             fields: WantedFields::default(),
             max_row_bytes: MAX_ROW_BYTES,
             block_bytes: BLOCK_BYTES,
@@ -235,6 +241,13 @@ impl Default for ReadOptions {
             again: true,
         }
     }
+}
+
+/// Options of reading document files among other inputs.
+#[derive(Debug, Clone, Default)]
+pub struct DocumentFileOptions {
+    /// The reader of PDF files; `None` makes each of them a bad row.
+    pub pdf: Option<PdfReader>,
 }
 
 /// The fields to read from each row. Plain text has no fields: the row itself is the text.

@@ -445,6 +445,14 @@ pub(super) struct RowPosition<'a> {
 }
 
 impl RowPosition<'_> {
+    /// Returns the position of a row that has no bytes of its own.
+    pub(super) fn without_bytes(self) -> Self {
+        Self {
+            place: RowPlace::new(self.place.start_offset(), 0),
+            ..self
+        }
+    }
+
     pub(super) fn bad_row_for(self, reason: String) -> BadRow {
         let Self {
             file,

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::Write;
 
 use lookalike_io::documents::{
-    DocumentKind, DocumentSet, ExtractOptions, ExtractedText, TextOrigin, extract_text,
+    DocumentKind, ExtractOptions, ExtractedText, PdfLimits, PdfReader, TextOrigin, extract_text,
 };
 use lookalike_io::sink::ExtractedTextWriter;
+use lookalike_io::source::{DocumentFileOptions, InputSet, ParseScratch, ReadOptions};
 use tempfile::tempdir;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -333,29 +334,116 @@ fn chinese_pdf(text: &str, content: &str) -> Vec<u8> {
 const CHINESE: &str = "BT /F1 12 Tf 50 700 Td <000100020003> Tj 0 -20 Td <00040005> Tj ET";
 
 #[cfg(feature = "pdf")]
+fn pdf_refusal(bytes: &[u8]) -> String {
+    lookalike_io::documents::extract_pdf_text(bytes, 1 << 20).unwrap_err()
+}
+
+#[cfg(feature = "pdf")]
 #[test]
 fn chinese_pdf_files_are_chinese() {
-    let extracted = extract(DocumentKind::Pdf, &chinese_pdf("抄袭的段落", CHINESE));
-    assert_eq!(words(&extracted.text), ["抄袭的", "段落"]);
-    assert!(matches!(extracted.origin, TextOrigin::Extracted));
+    use lookalike_io::documents::extract_pdf_text;
+
+    let file = chinese_pdf("抄袭的段落", CHINESE);
+    let text = extract_pdf_text(&file, 1 << 20).unwrap();
+    assert_eq!(words(&text), ["抄袭的", "段落"]);
+    let length = text.len() as u32;
+    assert!(extract_pdf_text(&file, length).is_ok());
+    let reason = extract_pdf_text(&file, length - 1).unwrap_err();
+    assert!(reason.contains(&format!("more than {} bytes", length - 1)), "{reason}");
 }
 
 #[cfg(feature = "pdf")]
 #[test]
 fn pdf_files_without_text_have_a_reason() {
     let scanned = chinese_pdf("a", "0 0 100 100 re f");
-    assert!(refusal(DocumentKind::Pdf, &scanned).contains("without text"));
+    assert!(pdf_refusal(&scanned).contains("without text"));
     let whole = chinese_pdf("抄袭的段落", CHINESE);
-    assert!(refusal(DocumentKind::Pdf, &whole[..40]).contains("PDF file"));
-    assert!(refusal(DocumentKind::Pdf, b"").contains("PDF file"));
+    assert!(pdf_refusal(&whole[..40]).contains("PDF file"));
+    assert!(pdf_refusal(b"").contains("PDF file"));
     let text = String::from_utf8(whole.clone()).unwrap();
     let sizeless = text.replace("/MediaBox", "/Mediabox").into_bytes();
-    assert!(refusal(DocumentKind::Pdf, &sizeless).contains("damaged"));
+    assert!(pdf_refusal(&sizeless).contains("damaged"));
     for at in (0..whole.len()).step_by(7) {
         let mut changed = whole.clone();
         changed[at] ^= 0x11;
-        let _ = extract_text(DocumentKind::Pdf, &changed, &ExtractOptions::default());
+        let _ = lookalike_io::documents::extract_pdf_text(&changed, 1 << 20);
     }
+}
+
+/// Reads a long file with a script for a reader, which is given the three limits.
+fn read_by_script(script: &str, limits: PdfLimits) -> Result<String, String> {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("reader");
+    fs::write(&path, script).unwrap();
+    let reader = PdfReader::new("/bin/sh".into(), &path, limits);
+    reader.read_pdf(&vec![b'x'; 10 << 20], 100)
+}
+
+#[test]
+fn ends_of_the_pdf_reader_become_texts_or_reasons() {
+    let limits = PdfLimits {
+        memory_bytes: 7 << 20,
+        cpu_seconds: 8,
+        wall_seconds: 60,
+    };
+    let read = |script: &str| read_by_script(script, limits);
+    assert_eq!(read("cat > /dev/null; printf '中 %s' \"$*\""), Ok("中 7340032 8 100".into()));
+    assert_eq!(read("printf 'it is torn'; exit 1"), Err("it is torn".into()));
+    for (script, reason) in [
+        ("kill -XCPU $$", "more than 8 s of processor time"),
+        ("echo memory allocation of 9 bytes failed >&2; kill -ABRT $$", "more than 7 MiB of memory"),
+        ("echo the thread has overflowed its stack >&2; kill -ABRT $$", "64 MiB of stack"),
+        ("kill -KILL $$", "ended by signal 9"),
+        ("echo sorry >&2; exit 2", "(sorry)"),
+        ("printf '\\377'", "no text"),
+        // More than the largest text is not read.
+        ("while :; do printf xxxxxxxxxx; done", "failed"),
+    ] {
+        let told = read(script).unwrap_err();
+        assert!(told.contains(reason), "{script}: {told}");
+    }
+    let missing = PdfReader::new("/nowhere/reader".into(), "", limits);
+    let told = missing.read_pdf(b"", 100).unwrap_err();
+    assert!(told.contains("cannot be started"), "{told}");
+}
+
+#[test]
+fn pdf_reader_that_hangs_is_killed() {
+    let limits = PdfLimits {
+        wall_seconds: 1,
+        ..PdfLimits::default()
+    };
+    let started = std::time::Instant::now();
+    let told = read_by_script("exec sleep 60", limits).unwrap_err();
+    assert!(told.contains("more than 1 s, the limit"), "{told}");
+    assert!(started.elapsed().as_secs() < 30);
+}
+
+#[test]
+fn pdf_files_need_a_reader() {
+    let reason = refusal(DocumentKind::Pdf, &chinese_pdf("a", CHINESE));
+    assert!(reason.contains("--features pdf"), "{reason}");
+}
+
+/// Returns the lines `number id text` or `number reason` of all rows, each of which is also read again.
+fn read_rows(inputs: &InputSet) -> Vec<String> {
+    let (mut scratch, mut again) = (ParseScratch::default(), ParseScratch::default());
+    let mut seen = Vec::new();
+    while let Some(block) = inputs.next_block().unwrap() {
+        let visit = &mut |row: lookalike_io::source::RowResult<'_>| {
+            seen.push(match row {
+                Ok(row) => {
+                    let reread = inputs.reread_document(row.place, &mut again)?;
+                    assert_eq!(reread.text, row.text);
+                    format!("{} {} {}", row.number, row.id.unwrap_or("-"), row.text.trim())
+                }
+                Err(bad) => format!("{} {}", bad.number, bad.reason),
+            });
+            Ok(())
+        };
+        inputs.parse_block(&block, &mut scratch, visit).unwrap();
+    }
+    seen
 }
 
 #[test]
@@ -372,40 +460,56 @@ fn directories_are_read_in_order_with_bad_files_reported() {
     );
     write("d.md", b"*mark*");
     write("e.doc", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1");
-    write("f.jsonl", b"{}");
+    write("f.jsonl", b"{\"id\": \"row\", \"text\": \"of a file\"}\n");
     write("g.txt", b"\xFF");
-    write("sub/h.TXT", b"deep");
-    write("named", b"without extension");
-    let paths = [root.to_path_buf(), root.join("named")];
-    let set = DocumentSet::find_documents(&paths, ExtractOptions::default()).unwrap();
-    assert_eq!(set.file_count(), 10);
-    for threads in [1, 2, 5] {
-        let mut seen = Vec::new();
-        set.visit_documents(threads, |document| {
-            seen.push(match document {
-                Ok(read) => format!("{} {} {}", read.number, read.id, read.extracted.text.trim()),
-                Err(bad) => format!("{} {}", bad.number, bad.reason),
-            });
-            Ok(())
-        })
-        .unwrap();
-        let named = root.join("named");
-        for (line, expected) in seen.iter().zip([
-            "1 a.txt plain",
-            "2 b.html html",
-            "3 c.docx word",
-            "4 d.md mark",
-            "5 it is a word processor document of another format",
-            "6 it holds rows",
-            "7 the file is not valid UTF-8 at its byte 1",
-            "8 its kind is unknown",
-            "9 sub/h.TXT deep",
-            &format!("10 {} without extension", named.display()),
-        ]) {
-            assert!(line.starts_with(expected), "{line}");
+    write("h.docx", b"PK");
+    write("i.png", b"\x89PNG");
+    write("j.htm", "x".repeat(101).as_bytes());
+    write("k.htm", "x".repeat(100).as_bytes());
+    write("sub/b.html", b"");
+    write("sub/m.TXT", b"\xEF\xBB\xBFdeep");
+    let options = ReadOptions {
+        text_documents: true,
+        document_files: Some(DocumentFileOptions::default()),
+        max_row_bytes: 100,
+        ..ReadOptions::default()
+    };
+    // A block of one byte has one file.
+    for block_bytes in [1, 1 << 20] {
+        let options = ReadOptions {
+            block_bytes,
+            max_row_bytes: 4096,
+            ..options.clone()
+        };
+        let inputs = InputSet::open_paths(&[root.to_path_buf()], &options).unwrap();
+        assert_eq!(inputs.skipped_files(), [root.join("i.png")]);
+        assert!(inputs.mixes_files_and_rows());
+        let seen = read_rows(&inputs);
+        let name = |name: &str| root.join(name).display().to_string();
+        let expected = [
+            format!("1 {} plain", name("a.txt")),
+            format!("2 {} html", name("b.html")),
+            format!("3 {} word", name("c.docx")),
+            format!("4 {} mark", name("d.md")),
+            "5 it is a word processor document of another format".to_owned(),
+            "6 row of a file".to_owned(),
+            "7 the file is not valid UTF-8 at its byte 1".to_owned(),
+            "8 it is damaged or not a .docx file".to_owned(),
+            format!("9 {} x", name("j.htm")),
+            format!("10 {} x", name("k.htm")),
+            format!("11 {} ", name("sub/b.html")),
+            format!("12 {} deep", name("sub/m.TXT")),
+        ];
+        for (line, expected) in seen.iter().zip(&expected) {
+            assert!(line.starts_with(expected), "{line}, not {expected}");
         }
-        assert_eq!(seen.len(), 10);
+        assert_eq!(seen.len(), expected.len());
     }
+    // The limit of a file is inclusive, and only the files beyond it are bad.
+    let files = ["j.htm", "k.htm"].map(|name| root.join(name));
+    let seen = read_rows(&InputSet::open_paths(&files, &options).unwrap());
+    assert!(seen[0].ends_with("is longer than 100 bytes"), "{seen:?}");
+    assert!(seen[1].ends_with("xx"), "{seen:?}");
 }
 
 #[test]
@@ -438,6 +542,12 @@ fn extracted_texts_do_not_collide_and_appear_together() {
         ]
     );
     assert_eq!(writer.prepare_texts().commit_output().unwrap().rows, 6);
+    // The same texts may be written again; others are not replaced.
+    let mut writer = ExtractedTextWriter::new(&root);
+    writer.write_text("a/b.docx", "a/b.docx").unwrap();
+    assert_eq!(writer.text_count(), 0);
+    let error = writer.write_text("b.pdf", "other").unwrap_err().to_string();
+    assert!(error.contains("b.pdf.txt exists already"), "{error}");
     assert_eq!(
         fs::read_to_string(root.join("a/b.docx-2.txt")).unwrap(),
         "a/b.docx"

@@ -1,11 +1,15 @@
 //! The documents of a passages run: their rows and the index of their grams.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
 use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
 use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
+use lookalike_io::sink::ExtractedTextWriter;
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
 
 use super::super::corpus_rows::{CorpusRows, OpenInputs};
@@ -29,6 +33,8 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) max_documents: Option<u32>,
     pub(super) tokenizer: Arc<SpanTokenizer>,
     pub(super) repeated_ids: Option<RepeatedIds>,
+    /// Document files that have no text or cannot be read.
+    pub(super) unreadable_files: u64,
     window: f64,
     /// Texts that were read again.
     texts: Mutex<DocumentCache<Arc<RereadText>>>,
@@ -48,6 +54,7 @@ impl<'a> PassageCorpus<'a> {
             reading,
             tokenizer: Arc::new(SpanTokenizer::new(&settings.recipe)),
             reject,
+            unreadable_files: AtomicU64::new(0),
         };
         let mut pairs = Vec::new();
         let mut against = ReadDocuments::default();
@@ -85,6 +92,7 @@ impl<'a> PassageCorpus<'a> {
             max_documents,
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
+            unreadable_files: reader.unreadable_files.into_inner(),
             window: settings.window.unwrap_or(f64::INFINITY),
             texts: Mutex::new(DocumentCache::new(TEXT_BYTES)),
         })
@@ -142,16 +150,31 @@ impl<'a> PassageCorpus<'a> {
         let reread = match known {
             Some(known) => known,
             None => {
-                let text = self.rows.reread_text(document, parse)?.unwrap_or_default();
+                let extracted = self.rows.reread_document(document, parse)?;
                 let id = self.rows.document_id(document)?.into();
-                let reread = Arc::new(RereadText { id, text });
-                let bytes = reread.text.len() + reread.id.len();
+                let reread = Arc::new(RereadText { id, extracted });
+                let bytes = reread.extracted.memory_bytes() + reread.id.len();
                 texts().add_value(document, Arc::clone(&reread), bytes);
                 reread
             }
         };
-        self.tokenizer.tokenize_text(&reread.text, tokens)?;
+        self.tokenizer.tokenize_text(reread.text(), tokens)?;
         Ok(reread)
+    }
+
+    /// Writes the texts of documents without positions in their files below a directory, each under the document's
+    /// id.
+    pub(super) fn write_extracted_texts(&self, directory: &Path) -> Result<ExtractedTextWriter> {
+        let mut writer = ExtractedTextWriter::new(directory);
+        let mut parse = ParseScratch::default();
+        for document in (0..self.rows.len() as u32).map(DocId) {
+            let (inputs, documents, index) = self.rows.locate_document(document);
+            if inputs.input_of(documents.place_of(index)).is_extracted() {
+                let extracted = self.rows.reread_document(document, &mut parse)?;
+                writer.write_text(&self.rows.document_id(document)?, &extracted.text)?;
+            }
+        }
+        Ok(writer)
     }
 }
 
@@ -159,7 +182,14 @@ impl<'a> PassageCorpus<'a> {
 #[derive(Debug)]
 pub(super) struct RereadText {
     pub(super) id: Arc<str>,
-    pub(super) text: String,
+    pub(super) extracted: ExtractedText,
+}
+
+impl RereadText {
+    /// Returns the text that is compared.
+    pub(super) fn text(&self) -> &str {
+        &self.extracted.text
+    }
 }
 
 struct PassageReader<'a> {
@@ -167,6 +197,8 @@ struct PassageReader<'a> {
     reading: &'a RunSettings,
     tokenizer: Arc<SpanTokenizer>,
     reject: &'a RejectRows<'a>,
+    /// Bad document files so far.
+    unreadable_files: AtomicU64,
 }
 
 /// What one block of rows yields: documents, and the selected grams of each, with its number in the block.
@@ -181,6 +213,8 @@ struct BlockWorker {
     tokens: SpannedTokens,
     winnower: Winnower,
     selected: Vec<SelectedGram>,
+    /// `true` if a row without an id has its number as the id, because files have their names as ids.
+    numbers_rows: bool,
 }
 
 impl PassageReader<'_> {
@@ -206,6 +240,7 @@ impl PassageReader<'_> {
                     progress.rows_usable();
                 }
                 tally.add_rows(part.documents.len() as u64, &part.documents.bad);
+                self.count_unreadable_files(inputs, &part.documents.bad);
                 tell_bad_rows(&part.documents.bad, progress, self.reading.strict, |rows| {
                     (self.reject)(inputs, rows)
                 })?;
@@ -219,6 +254,14 @@ impl PassageReader<'_> {
         tally.refuse_useless(inputs)
     }
 
+    fn count_unreadable_files(&self, inputs: &InputSet, bad: &[BadRow]) {
+        let of_files = bad
+            .iter()
+            .filter(|it| inputs.input_of(it.place).is_document_file());
+        self.unreadable_files
+            .fetch_add(of_files.count() as u64, Ordering::Relaxed);
+    }
+
     fn read_block(
         &self,
         inputs: &InputSet,
@@ -228,6 +271,7 @@ impl PassageReader<'_> {
         is_indexed: bool,
     ) -> Result<BlockPart> {
         worker.winnower = Winnower::new(self.settings.passages);
+        worker.numbers_rows = inputs.mixes_files_and_rows();
         let mut part = BlockPart::default();
         inputs.parse_block(block, parse, &mut |row| {
             match row {
@@ -249,6 +293,12 @@ impl PassageReader<'_> {
         part: &mut BlockPart,
     ) -> Result<()> {
         let number = part.documents.len() as u32;
+        let row_number =
+            (worker.numbers_rows && row.id.is_none()).then(|| row.number.to_string());
+        let row = &InputRow {
+            id: row.id.or(row_number.as_deref()),
+            ..*row
+        };
         if let Err(reason) = part.documents.push_row(row, extra) {
             part.push_bad(make_bad_row(inputs, row, reason));
             return Ok(());

@@ -8,6 +8,8 @@
 //! The index holds the grams of the documents of `--against`, or of all documents without them. A document is
 //! searched for what it has from earlier documents, or from those of `--against`.
 //!
+//! A document is a row, or a file of text, Markdown, HTML, `.docx` or PDF. Positions are those of the file.
+//!
 //! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), some 30 bytes and the id of each
 //! document, 256 MiB of texts, and 64 MiB of prepared sources per thread.
 
@@ -25,7 +27,7 @@ use lookalike::passages::Winnower;
 use lookalike::text::SpannedTokens;
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;
-use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, commit_all};
+use lookalike_io::sink::{ExtractedTextWriter, TableCell, TableColumn, TableWriter, check_output, commit_all};
 use lookalike_io::source::ParseScratch;
 
 pub(super) use cache::DocumentCache;
@@ -89,12 +91,18 @@ fn run_passages(
         Some(repeated) => progress.repeated_ids(repeated),
         None => {}
     }
+    let texts = outputs.extracted.as_deref();
+    let texts = texts
+        .map(|directory| corpus.write_extracted_texts(directory))
+        .transpose()?;
+    let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
     let writer = PassageWriter::new(&corpus, outputs, &opened)?;
     let writer = writer.search_all(settings, progress)?;
     let found = writer.found;
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
-    commit_all(table.into_iter().chain(bad_rows))?;
+    let texts = texts.map(ExtractedTextWriter::prepare_texts);
+    commit_all(table.into_iter().chain(bad_rows).chain(texts))?;
     Ok(PassagesSummary {
         documents: corpus.rows.documents.len() as u64,
         against: corpus.rows.known_count() as u64,
@@ -113,6 +121,8 @@ fn run_passages(
         most_copied: found.most_copied.into_iter().map(|(_, it)| it).collect(),
         repeated_ids: corpus.repeated_ids.as_ref().map_or(0, |it| it.documents),
         rejected,
+        unreadable_files: corpus.unreadable_files,
+        extracted_texts,
         bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
         index_bytes: corpus.index.memory_bytes() as u64,
         seconds: started.elapsed().as_secs_f64(),
@@ -336,7 +346,7 @@ fn describe_boilerplate(
         let place = selected.iter().find(|it| it.hash == gram.hash);
         examples.extend(place.map(|it| BoilerplateExample {
             text: shorten_example(
-                &reread.text[tokens.byte_range(it.start as usize..it.end as usize)],
+                &reread.text()[tokens.byte_range(it.start as usize..it.end as usize)],
             ),
             documents: gram.documents,
         }));

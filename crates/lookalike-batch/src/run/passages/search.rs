@@ -11,12 +11,15 @@ use lookalike::passages::{
     SelectedGram, Winnower, to_visible_characters,
 };
 use lookalike::text::SpannedTokens;
+use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 
 use super::cache::DocumentCache;
 use super::corpus::{PassageCorpus, RereadText};
-use crate::shared_passages::{count_covered, round_share};
+use crate::shared_passages::{
+    count_covered, file_bytes, file_characters, file_line, round_share,
+};
 
 use super::settings::{CopiedPair, DescribedPassage, OffsetUnit};
 
@@ -132,7 +135,7 @@ impl<'a> DocumentSearcher<'a> {
             return Ok(findings);
         }
         self.finder.set_document(self.tokens.values());
-        let places = PlaceIndex::new(&reread.text);
+        let places = PlaceIndex::new(reread.extracted.original_text());
         let mut covered = Vec::new();
         for source in sources {
             let prepared = self.prepare_source(source)?;
@@ -162,7 +165,7 @@ impl<'a> DocumentSearcher<'a> {
             .corpus
             .reread_document(document, &mut self.parse, &mut tokens)?;
         let source = Rc::new(CachedSource {
-            places: PlaceIndex::new(&reread.text),
+            places: PlaceIndex::new(reread.extracted.original_text()),
             prepared: PassageSource::new(tokens.values(), self.settings),
             reread,
             tokens,
@@ -198,13 +201,13 @@ impl<'a> DocumentSearcher<'a> {
                 let described = DescribedPassage {
                     document: pair.document.clone(),
                     source: pair.source.clone(),
-                    line: document.places.line_number(document.text, bytes.start),
-                    source_line: source.places.line_number(source.text, source_bytes.start),
+                    line: document.line_number(&bytes),
+                    source_line: source.line_number(&source_bytes),
                     length: row.length,
                     similarity: row.similarity,
                     kind: row.kind,
-                    text: cut_text(&document.text[bytes]),
-                    source_text: cut_text(&source.text[source_bytes]),
+                    text: cut_text(&document.text()[bytes]),
+                    source_text: cut_text(&source.text()[source_bytes]),
                 };
                 findings.described.push((findings.rows.len(), described));
             }
@@ -243,8 +246,9 @@ fn describe_pair(
 struct TextSide<'t> {
     id: DocId,
     name: &'t Arc<str>,
-    text: &'t str,
+    extracted: &'t ExtractedText,
     tokens: &'t SpannedTokens,
+    /// Places of the original text.
     places: &'t PlaceIndex,
 }
 
@@ -258,22 +262,31 @@ impl<'t> TextSide<'t> {
         Self {
             id,
             name: &reread.id,
-            text: &reread.text,
+            extracted: &reread.extracted,
             tokens,
             places,
         }
     }
 
-    fn byte_range(&self, tokens: &Range<usize>) -> Range<usize> {
-        to_visible_characters(self.text, self.tokens.byte_range(tokens.clone()))
+    fn text(&self) -> &str {
+        &self.extracted.text
     }
 
+    fn byte_range(&self, tokens: &Range<usize>) -> Range<usize> {
+        to_visible_characters(self.text(), self.tokens.byte_range(tokens.clone()))
+    }
+
+    /// Returns the positions of a range of the text in the file.
     fn offsets(&self, bytes: &Range<usize>, unit: OffsetUnit) -> Range<usize> {
-        let count = |byte| self.places.count_characters(self.text, byte);
         match unit {
-            OffsetUnit::Bytes => bytes.clone(),
-            OffsetUnit::Characters => count(bytes.start)..count(bytes.end),
+            OffsetUnit::Bytes => file_bytes(self.extracted, bytes),
+            OffsetUnit::Characters => file_characters(self.extracted, self.places, bytes),
         }
+    }
+
+    /// Returns the line of the file in which a range of the text begins.
+    fn line_number(&self, bytes: &Range<usize>) -> usize {
+        file_line(self.extracted, self.places, bytes)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Settings and summary of a passages run.
 
+use std::path::PathBuf;
+
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
 use lookalike_io::sink::OutputTarget;
@@ -66,7 +68,7 @@ pub enum OffsetUnit {
     /// Characters (code points).
     #[default]
     Characters,
-    /// Bytes of UTF-8.
+    /// Bytes of UTF-8, into which other encodings are converted.
     Bytes,
 }
 
@@ -99,7 +101,7 @@ pub struct PassageRunSettings {
     pub window: Option<f64>,
     /// A field that must have equal values in both documents.
     pub within: Option<String>,
-    /// The unit of positions.
+    /// The unit of positions. Those in a document file are of the file, or of the extracted text of `.docx` and PDF.
     pub offsets: OffsetUnit,
     /// The order of the table.
     pub order: PassageOrder,
@@ -138,8 +140,10 @@ pub struct PassageOutputs {
     /// A table of passages: `document, source, start, end, source_start, source_end, length, similarity, kind`;
     /// `None` writes none.
     pub passages: Option<OutputTarget>,
-    /// The rejected rows, byte for byte.
+    /// The rejected rows, byte for byte. A document file that cannot be read is a line of JSON with its reason.
     pub rejected: Option<OutputTarget>,
+    /// A directory for the texts of `.docx` and PDF files, in which positions count.
+    pub extracted: Option<PathBuf>,
 }
 
 /// The result of a passages run.
@@ -167,8 +171,12 @@ pub struct PassagesSummary {
     pub most_copied: Vec<CopiedPair>,
     /// Documents that have the id of an earlier one.
     pub repeated_ids: u64,
-    /// Rows that could not be used.
+    /// Rows that could not be used, and files that could not be read.
     pub rejected: u64,
+    /// Document files among them.
+    pub unreadable_files: u64,
+    /// Texts of `.docx` and PDF files that were written.
+    pub extracted_texts: u64,
     /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Bytes of memory of the index.

@@ -39,18 +39,20 @@ const TEXT_OPTIONS: [&str; 22] = [
 ///
 /// Prints the normalised texts, the tokens, the heaviest features with their hashes and signed votes, the
 /// sums, the bits, the positions in which the fingerprints differ, the estimates of MinHash, every
-/// similarity, and the verdict with its reason.
+/// similarity, and the verdict with its reason. Markdown and HTML files are compared without their markup, and places
+/// of passages are those of the file.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(after_help = "\
 Examples:
   lookalike compare --literal 'the cat sat on the mat' 'the cat sat on a mat'
-  lookalike compare essay.txt source.txt --html essay.html
+  lookalike compare essay.docx source.html --html page.html
   lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json
   lookalike compare --fingerprints --digits binary 10101 00110
   lookalike compare --hashes 'CSDN=100101:4 blog=101011:5' 'CSDN=100101:4 blog=101011:3'")]
 pub(crate) struct CompareArgs {
-    /// First text: a file with one document, or FILE#ID or FILE:ROW for a document of a file
+    /// First text: a file with one document (plain text, Markdown, HTML, .docx, PDF, or one row), or FILE#ID or
+    /// FILE:ROW for a document of a file
     #[arg(value_name = "A")]
     pub(crate) a: String,
 

@@ -14,14 +14,15 @@ use lookalike::compare::Comparison;
 use lookalike::passages::PassageSettings;
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
 use lookalike_batch::shared_passages::SharedPassages;
-use lookalike_io::source::{InputFormat, ReadOptions};
+use lookalike_io::documents::{DocumentKind, ExtractedText};
+use lookalike_io::source::{InputFormat, ParseScratch, ReadOptions, RowPlace};
 
 pub(crate) use self::args::CompareArgs;
 use super::shared::documents::{
     DescribedDocuments, DocumentDescription, FoundDocument, lock_ignoring_poison,
     look_up_documents, parse_place, unless_known, visit_rows,
 };
-use super::shared::inputs::read_options;
+use super::shared::inputs::{document_file_options, read_options};
 use super::shared::matching::recipe_and_plan;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
@@ -41,9 +42,13 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     }
     let [a, b] = [&args.a, &args.b].map(|text| read_compared_side(text, args, &options));
     let (a, b) = (a?, b?);
-    let compared = Comparison::new(&recipe, chosen, &a.text, &b.text)?;
-    let both = [&*a.text, &*b.text];
-    let shared = SharedPassages::find_all(&recipe, both, PassageSettings::default())?;
+    let compared = Comparison::new(&recipe, chosen, &a.extracted.text, &b.extracted.text)?;
+    let both = [&a.extracted, &b.extracted];
+    let shared = SharedPassages::find_in_documents(&recipe, both, PassageSettings::default())?;
+    let [a, b] = [a, b].map(|side| ComparedSide {
+        place: side.place,
+        text: side.extracted.text,
+    });
     let case = ComparisonCase {
         recipe: &recipe,
         a,
@@ -69,17 +74,28 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     Ok(CommandOutcome::Done)
 }
 
+/// A text that an argument names, with the places of its characters.
+struct NamedText {
+    place: String,
+    extracted: ExtractedText,
+}
+
+impl NamedText {
+    fn from_plain_text(place: String, text: String) -> Self {
+        Self {
+            place,
+            extracted: ExtractedText::from_plain_text(text),
+        }
+    }
+}
+
 /// Reads the text that an argument names.
-fn read_compared_side(
-    named: &str,
-    args: &CompareArgs,
-    options: &ReadOptions,
-) -> Result<ComparedSide> {
+fn read_compared_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<NamedText> {
     if args.literal {
-        return Ok(ComparedSide {
-            place: "as given".to_owned(),
-            text: named.to_owned(),
-        });
+        return Ok(NamedText::from_plain_text(
+            "as given".to_owned(),
+            named.to_owned(),
+        ));
     }
     if named == "-" {
         let mut bytes = Vec::new();
@@ -91,29 +107,29 @@ fn read_compared_side(
                 options.encoding.name()
             );
         }
-        return Ok(ComparedSide {
-            place: "standard input".to_owned(),
-            text: text.into_owned(),
-        });
+        return Ok(NamedText::from_plain_text(
+            "standard input".to_owned(),
+            text.into_owned(),
+        ));
     }
-    let found = if Path::new(named).exists() {
-        only_document(named, args, options)?
-    } else {
-        named_document(named, args, options)?
-    };
-    Ok(ComparedSide {
-        place: found.display_place(),
-        text: found.text,
-    })
+    if Path::new(named).exists() {
+        return only_document(named, args, options);
+    }
+    let found = named_document(named, args, options)?;
+    Ok(NamedText::from_plain_text(found.display_place(), found.text))
 }
 
 /// Reads the only document of a file.
-fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Result<FoundDocument> {
-    let format = options
-        .format
-        .or_else(|| unless_known(Path::new(path), InputFormat::Text));
+fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Result<NamedText> {
+    let usual = || match DocumentKind::from_path(Path::new(path)) {
+        Ok(_) => None,
+        Err(_) => unless_known(Path::new(path), InputFormat::Text),
+    };
+    let format = options.format.or_else(usual);
     let options = ReadOptions {
         format,
+        text_documents: true,
+        document_files: Some(document_file_options()),
         document_per_file: options.document_per_file || format == Some(InputFormat::Text),
         ..options.clone()
     };
@@ -123,7 +139,7 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     visit_rows(&inputs, thread_count(args.threads), &|row| match row {
         Ok(row) => {
             let mut found = lock_ignoring_poison(&found);
-            found.push(FoundDocument::new(row, &inputs));
+            found.push((FoundDocument::new(row, &inputs).display_place(), row.place));
             found.len() < 2
         }
         Err(reason) => {
@@ -135,8 +151,11 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     if let Some(reason) = lock_ignoring_poison(&bad).take() {
         bail!("the text cannot be read: {reason}");
     }
-    match <[FoundDocument; 1]>::try_from(found) {
-        Ok([found]) => Ok(found),
+    match <[(String, RowPlace); 1]>::try_from(found) {
+        Ok([(place, row)]) => Ok(NamedText {
+            place,
+            extracted: inputs.reread_document(row, &mut ParseScratch::default())?,
+        }),
         Err(found) if found.is_empty() => bail!("{path} has no document"),
         Err(_) => bail!("{path} has several documents: name one as {path}#ID or {path}:ROW"),
     }

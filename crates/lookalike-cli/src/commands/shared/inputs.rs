@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Arg, Args, ValueEnum};
 use lookalike_batch::units::parse_size;
-use lookalike_io::source::{IdField, InputFormat, InvalidText, ReadOptions, WantedFields};
+use lookalike_io::documents::PdfReader;
+use lookalike_io::source::{DocumentFileOptions, IdField, InputFormat, InvalidText, ReadOptions, WantedFields};
 
 /// Options for reading the inputs.
 #[derive(Debug, Args)]
@@ -144,6 +145,29 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
         scratch: reading.scratch.clone(),
         ..defaults
     })
+}
+
+/// Returns how document files are read: PDF files by this program itself, in processes of their own.
+pub(crate) fn document_file_options() -> DocumentFileOptions {
+    DocumentFileOptions { pdf: pdf_reader() }
+}
+
+#[cfg(feature = "pdf")]
+fn pdf_reader() -> Option<PdfReader> {
+    use crate::commands::read_pdf;
+
+    // A program whose path is unknown cannot start itself; the message of that names the cause.
+    let program = std::env::current_exe().unwrap_or_default();
+    Some(PdfReader::new(
+        program,
+        read_pdf::NAME,
+        lookalike_io::documents::PdfLimits::default(),
+    ))
+}
+
+#[cfg(not(feature = "pdf"))]
+fn pdf_reader() -> Option<PdfReader> {
+    None
 }
 
 pub(crate) fn check_has_text(reading: &ReadingArgs, option: &str) -> Result<()> {

@@ -1,0 +1,185 @@
+//! PDF files, read in processes of their own.
+//!
+//! The library that reads PDF files bounds neither time nor memory nor stack, and a file of a few hundred bytes
+//! can exhaust each. So every file is read by a child process, whose address space and processor time the
+//! system limits, and which is killed after a limit of time. A child that ends this way becomes a reason
+//! that names the limit, as every other file that cannot be read.
+//!
+//! Protocol: the child has the file on standard input, and as its last three arguments the bytes of address space,
+//! the seconds of processor time and the largest text in bytes. It ends with 0 after the text, or with 1 after
+//! the reason why there is none, on standard output. [`read_pdf_input`](super::read_pdf_input) is its work.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of a child's messages that are read.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+/// Longest time between two looks at a child that runs.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+
+/// Number of the signal for too much processor time. It has this number on Linux, macOS and the BSDs.
+const SIGXCPU: i32 = 24;
+
+/// What the standard library and the command say when memory cannot be allocated.
+const LACK_OF_MEMORY: [&str; 2] = ["memory allocation", "out of memory"];
+
+/// Number of the signal that ends a child for a lack of stack.
+const SIGABRT: i32 = 6;
+
+/// What to do about a PDF file that cannot be read here.
+const REMEDY: &str = "extract its text first, for example with `pdftotext`";
+
+/// Limits for reading one PDF file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PdfLimits {
+    /// Address space in bytes.
+    pub memory_bytes: u64,
+    /// Processor time in seconds.
+    pub cpu_seconds: u64,
+    /// Time from start to end in seconds.
+    pub wall_seconds: u64,
+}
+
+impl Default for PdfLimits {
+    /// 2 GiB, 60 seconds of processor time, 120 seconds in all.
+    fn default() -> Self {
+        Self {
+            memory_bytes: 2 << 30,
+            cpu_seconds: 60,
+            wall_seconds: 120,
+        }
+    }
+}
+
+/// A program that reads PDF files, and its limits.
+#[derive(Debug, Clone)]
+pub struct PdfReader {
+    program: PathBuf,
+    argument: OsString,
+    limits: PdfLimits,
+}
+
+impl PdfReader {
+    /// Creates a reader that starts `program` with `argument` and three numbers (see the
+    /// [module](super)) for each file.
+    pub fn new(program: PathBuf, argument: impl Into<OsString>, limits: PdfLimits) -> Self {
+        Self {
+            program,
+            argument: argument.into(),
+            limits,
+        }
+    }
+
+    /// Returns the text of a PDF file.
+    ///
+    /// # Errors
+    /// The reason why there is no text: a phrase without a full stop.
+    pub fn read_pdf(&self, bytes: &[u8], max_bytes: u32) -> Result<String, String> {
+        let mut child = self
+            .start_child(max_bytes)
+            .map_err(|cause| format!("the reader of PDF files cannot be started: {cause}"))?;
+        let deadline = Instant::now() + Duration::from_secs(self.limits.wall_seconds);
+        let (input, output, messages) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (ended, output, messages) = thread::scope(|scope| {
+            scope.spawn(move || {
+                // A child that ends early does not read all of its input; its status says why.
+                input.map(|mut input| input.write_all(bytes))
+            });
+            let output = scope.spawn(move || read_at_most(output, max_bytes as usize + 1));
+            let messages = scope.spawn(move || read_at_most(messages, MESSAGE_BYTES));
+            let ended = wait_until(&mut child, deadline);
+            let joined = |it: thread::ScopedJoinHandle<'_, Vec<u8>>| it.join().unwrap_or_default();
+            (ended, joined(output), joined(messages))
+        });
+        match ended.map_err(|cause| format!("the reader of PDF files is lost: {cause}"))? {
+            Some(status) => self.interpret_end(status, output, &messages),
+            None => Err(self.describe_limit(&format!("{} s", self.limits.wall_seconds))),
+        }
+    }
+
+    fn start_child(&self, max_bytes: u32) -> std::io::Result<Child> {
+        let PdfLimits {
+            memory_bytes,
+            cpu_seconds,
+            ..
+        } = self.limits;
+        Command::new(&self.program)
+            .arg(&self.argument)
+            .args([memory_bytes, cpu_seconds, max_bytes.into()].map(|it| it.to_string()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+
+    fn interpret_end(
+        &self,
+        status: ExitStatus,
+        output: Vec<u8>,
+        messages: &[u8],
+    ) -> Result<String, String> {
+        let messages = String::from_utf8_lossy(messages);
+        match (status.code(), status.signal()) {
+            (Some(0), _) => String::from_utf8(output).map_err(|_| "its text is no text".to_owned()),
+            (Some(1), _) => Err(String::from_utf8_lossy(&output).into_owned()),
+            (_, Some(SIGXCPU)) => {
+                Err(self
+                    .describe_limit(&format!("{} s of processor time", self.limits.cpu_seconds)))
+            }
+            _ if LACK_OF_MEMORY.iter().any(|it| messages.contains(it)) => {
+                Err(self
+                    .describe_limit(&format!("{} MiB of memory", self.limits.memory_bytes >> 20)))
+            }
+            (_, Some(SIGABRT)) if messages.contains("overflowed its stack") => Err(format!(
+                "its parts are nested too deeply, which takes more than {} MiB of stack, the limit for a PDF \
+                 file: {REMEDY}",
+                super::PDF_STACK_BYTES >> 20
+            )),
+            (_, signal) => Err(format!(
+                "the reader of PDF files failed ({}): {REMEDY}",
+                match signal {
+                    Some(signal) => format!("ended by signal {signal}"),
+                    None => messages.lines().next().unwrap_or("no message").to_owned(),
+                }
+            )),
+        }
+    }
+
+    fn describe_limit(&self, limit: &str) -> String {
+        format!("reading it takes more than {limit}, the limit for a PDF file: {REMEDY}")
+    }
+}
+
+/// Waits for the end of a child. After the deadline it is killed, and the result is `None`.
+fn wait_until(child: &mut Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+    let mut wait = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(wait);
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Reads a pipe to its end or until it has passed a limit. Closing it then ends the child that writes.
+fn read_at_most(pipe: Option<impl Read>, most: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // A pipe that breaks has ended; the status of the child says why.
+        let _ = pipe.take(most as u64).read_to_end(&mut bytes);
+    }
+    bytes
+}
