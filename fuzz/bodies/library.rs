@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use lookalike::passages::PassageSettings;
 use lookalike::plan::{EditUnit, SimilarityMeasure};
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::index::{
@@ -82,6 +83,7 @@ fn sample() -> &'static Sample {
             memory: None,
             texts: true,
             distance_only: false,
+            passages: Some(PassageSettings::default()),
             replace: false,
         };
         let inputs = [rows.clone()];

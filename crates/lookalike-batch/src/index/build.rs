@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{FingerprintCode, HammingPlan, PlanRequest};
+use lookalike::passages::PassageSettings;
 use lookalike::similarity::DocumentRecorder;
 use lookalike::text::{AnalysisScratch, TextAnalysis};
 use lookalike::{Cpu, Distance};
@@ -13,6 +14,7 @@ use lookalike_io::sink::{OutputTarget, check_output};
 use lookalike_io::source::{BadRow, InputSet};
 
 use super::directory::{self, DirectoryKind, NewDirectory};
+use super::grams::{self, GramSelector};
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{FileChecksum, IndexManifest, SegmentEntry, TableEntry, file_name};
 use super::records::{self, DocumentRecords, RecordsWriter};
@@ -134,6 +136,11 @@ fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<
              leave --texts out",
         ));
     }
+    if settings.passages.is_some() && !settings.texts {
+        return Err(Error::usage_error(
+            "passages are verified on the texts: an index that finds them stores texts",
+        ));
+    }
     let distance = Distance::new(settings.distance, bits)?;
     let of_documents = reading.entries == IndexEntries::Documents;
     // Fails now rather than after all inputs have been read.
@@ -153,6 +160,7 @@ fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<
         ids: None,
         texts: settings.texts,
         matching: of_documents && !settings.distance_only,
+        passages: settings.passages.map(PassageSettings::min_words),
         next_row: 1,
         next_file: 1,
         segments: Vec::new(),
@@ -213,6 +221,8 @@ struct RowLot<C> {
     numbers: Vec<u32>,
     texts: texts::TextLot,
     records: records::RecordLot,
+    /// Grams of the texts.
+    grams: Vec<u64>,
     bad: Vec<BadRow>,
     /// Numbers of the rows without ids.
     unnamed: RowNumbers,
@@ -232,6 +242,7 @@ impl<C> Default for RowLot<C> {
             numbers: Vec::new(),
             texts: texts::TextLot::default(),
             records: records::RecordLot::default(),
+            grams: Vec::new(),
             bad: Vec::new(),
             unnamed: RowNumbers::default(),
             last: 0,
@@ -271,7 +282,8 @@ impl<C: FingerprintCode> RowLot<C> {
 
     fn memory_bytes(&self) -> usize {
         let codes = self.codes.len() * size_of::<C>();
-        codes + self.ids.byte_count() + self.texts.byte_count() + self.records.byte_count()
+        let grams = 8 * self.grams.len();
+        codes + grams + self.ids.byte_count() + self.texts.byte_count() + self.records.byte_count()
     }
 }
 
@@ -286,6 +298,7 @@ struct NewRows<C> {
     ids: Option<IdsWriter>,
     texts: Option<TextsWriter>,
     records: Option<RecordsWriter>,
+    grams: Vec<u64>,
     named: Option<bool>,
     without: u64,
     bytes: u64,
@@ -366,6 +379,7 @@ fn read_rows<C: FingerprintCode>(
         .as_ref()
         .filter(|_| manifest.matching)
         .map(|recipe| DocumentRecorder::new(recipe, Cpu::detect_best()));
+    let grams = GramSelector::for_index(manifest);
     let bad_rows = BadRows {
         inputs: &inputs,
         rejected,
@@ -394,6 +408,7 @@ fn read_rows<C: FingerprintCode>(
             )?),
             None => None,
         },
+        grams: Vec::new(),
         named: manifest.ids,
         without: 0,
         bytes: 0,
@@ -401,7 +416,7 @@ fn read_rows<C: FingerprintCode>(
     blocks_in_order(
         &inputs,
         change.progress,
-        |block, parse, scratch: &mut AnalysisScratch, emit| {
+        |block, parse, (scratch, selector): &mut (AnalysisScratch, Option<GramSelector>), emit| {
             let mut lot = RowLot::default();
             inputs.parse_block(block, parse, &mut |row| {
                 let row = match row {
@@ -423,7 +438,19 @@ fn read_rows<C: FingerprintCode>(
                 match fingerprinter.make_row(&inputs, &row, scratch, &mut record) {
                     Err(reason) => lot.bad.push(make_bad_row(&inputs, &row, reason)),
                     Ok(None) => {}
-                    Ok(Some(item)) => lot.push_row(&item, row.number, manifest.texts)?,
+                    Ok(Some(item)) => {
+                        lot.push_row(&item, row.number, manifest.texts)?;
+                        if let Some(grams) = &grams
+                            && item.print != RowPrint::Nothing
+                        {
+                            let row = lot.codes.len() as u32 - 1;
+                            selector.get_or_insert_with(|| grams.clone()).select_grams(
+                                item.text,
+                                row,
+                                &mut lot.grams,
+                            )?;
+                        }
+                    }
                 }
                 if lot.memory_bytes() >= PART_BYTES {
                     lot.texts.close_frame()?;
@@ -451,6 +478,7 @@ fn read_rows<C: FingerprintCode>(
                 records.put_lot(&lot.records)?;
             }
             let base = new.codes.len() as u32;
+            grams::append_grams(&mut new.grams, &lot.grams, base)?;
             let unfingerprinted = lot
                 .unfingerprinted
                 .iter()
@@ -521,6 +549,7 @@ fn finish_new_rows<C: FingerprintCode>(
         texts: None,
         poor: None,
         matching: None,
+        grams: None,
         removed: None,
     };
     let mut repeated = None;
@@ -556,6 +585,14 @@ fn finish_new_rows<C: FingerprintCode>(
             )?)
         }
     };
+    let grams = match manifest.passages {
+        None => None,
+        Some(_) => {
+            let (seal, postings) = grams::write_grams(index_path, file, &new.grams)?;
+            entry.grams = Some(seal);
+            Some(postings)
+        }
+    };
     let unfingerprinted = UnfingerprintedRows::from_unsorted(new.unfingerprinted);
     entry.poor = write_unfingerprinted(index_path, file, &unfingerprinted)?;
     let part = SegmentPart {
@@ -564,6 +601,7 @@ fn finish_new_rows<C: FingerprintCode>(
         texts,
         unfingerprinted,
         records,
+        grams,
         removed: Tombstones::without_rows(),
     };
     let source = SegmentSource {

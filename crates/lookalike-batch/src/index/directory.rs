@@ -10,7 +10,7 @@ use lookalike_io::sink::{AtomicFile, ProvisionalDirectory};
 use super::manifest::{self, IndexManifest};
 
 /// Extensions of an index's files.
-const EXTENSIONS: [&str; 9] = [
+const EXTENSIONS: [&str; 10] = [
     "codes",
     "ids",
     "texts",
@@ -18,6 +18,7 @@ const EXTENSIONS: [&str; 9] = [
     "records",
     "signatures",
     "postings",
+    "grams",
     "removed",
     "table",
 ];

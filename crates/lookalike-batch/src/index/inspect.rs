@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::by_width;
 use super::directory;
+use super::grams::{self, GramSelector};
 use super::manifest::{IndexManifest, SegmentEntry, file_name};
 use super::paged::damaged_file;
 use super::records::open_postings;
@@ -51,6 +52,9 @@ pub struct IndexInfo {
     pub has_texts: bool,
     /// `true` if the index can be searched by thresholds and measures, `false` if only by distances.
     pub has_features: bool,
+    /// Fewest words of a passage, if passages can be found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_passage_words: Option<u32>,
     /// Bytes on disk.
     pub bytes: u64,
     /// The segments, in the order of their rows.
@@ -103,6 +107,15 @@ pub fn index_info(index_path: &Path) -> Result<IndexInfo> {
     })
 }
 
+/// Returns the fewest words of a passage that an index finds; `None` if it finds no passages.
+///
+/// # Errors
+///
+/// If `index_path` is not an index or its manifest is damaged.
+pub fn min_passage_words(index_path: &Path) -> Result<Option<u32>> {
+    Ok(directory::read_manifest(index_path)?.passages)
+}
+
 fn describe_plan<C: FingerprintCode>(
     index_path: &Path,
     manifest: &IndexManifest,
@@ -143,6 +156,7 @@ pub(super) fn info_from_manifest(index_path: &Path, manifest: &IndexManifest) ->
         has_ids: manifest.ids,
         has_texts: manifest.texts,
         has_features: manifest.matching,
+        min_passage_words: manifest.passages,
         bytes: sizes.map(size).sum(),
         segments: manifest
             .segments
@@ -211,6 +225,10 @@ fn verify_files<C: FingerprintCode>(
         if let (Some(records), Some(matching)) = (&part.records, &entry.matching) {
             records.verify_files()?;
             open_postings(index_path, entry.file, matching.postings)?.verify_file()?;
+        }
+        if let (Some(postings), Some(selector)) = (&part.grams, GramSelector::for_index(manifest)) {
+            postings.verify_file()?;
+            grams::verify_sampled_rows(&part, selector, rows.div_ceil(SAMPLE).max(1), index_path)?;
         }
         if let Some(recipe) = manifest.known_recipe() {
             verified.sampled +=

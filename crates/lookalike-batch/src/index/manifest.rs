@@ -7,9 +7,11 @@ use std::fmt;
 use std::path::Path;
 
 use lookalike::Recipe;
+use lookalike::passages::PassageSettings;
 use lookalike_io::error::{Error, Result, display_path};
 use serde::{Deserialize, Serialize};
 
+use super::grams::GRAMS_FILE;
 use super::paged::damaged_file;
 
 /// The manifest's file name.
@@ -17,11 +19,15 @@ pub(super) const NAME: &str = "manifest";
 
 const MAGIC: &str = "lookalike-library";
 
-/// The version that is written.
+/// The version that is written, unless the index finds passages.
 const VERSION: &str = "3";
 
-/// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records.
-const READ: [&str; 3] = ["1", "2", VERSION];
+/// The version of an index that finds passages.
+const PASSAGES_VERSION: &str = "4";
+
+/// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records, version 4 added
+/// grams.
+const READ: [&str; 4] = ["1", "2", VERSION, PASSAGES_VERSION];
 
 /// A checksum, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +79,9 @@ pub struct IndexManifest {
     /// `true` if records are stored, so that the index can be searched by thresholds and measures.
     #[serde(skip_serializing_if = "is_false", default)]
     pub(super) matching: bool,
+    /// Fewest words of a passage, if grams are stored, so that passages of the texts can be found.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) passages: Option<u32>,
     /// The number of the next row, from 1.
     pub(super) next_row: u64,
     /// The number of the next file, from 1.
@@ -119,6 +128,8 @@ pub(super) struct SegmentEntry {
     pub(super) poor: Option<UnfingerprintedEntry>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) matching: Option<MatchingEntry>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) grams: Option<FileChecksum>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) removed: Option<RemovedEntry>,
 }
@@ -174,7 +185,11 @@ impl IndexManifest {
             .expect("a manifest has only strings, numbers and lists");
         let body = format!("{json}\n");
         let checksum = FileChecksum(lookalike::value_hash(body.as_bytes()));
-        format!("{MAGIC} {VERSION} {checksum}\n{body}")
+        let version = match self.passages {
+            None => VERSION,
+            Some(_) => PASSAGES_VERSION,
+        };
+        format!("{MAGIC} {version} {checksum}\n{body}")
     }
 
     /// Parses the content of a manifest's file. Messages name it by `path`.
@@ -252,6 +267,12 @@ impl IndexManifest {
         if self.matching && self.recipe.is_none() {
             return Err("it has records, but no recipe".to_owned());
         }
+        if let Some(words) = self.passages {
+            PassageSettings::new(words).map_err(|error| error.to_string())?;
+            if self.recipe.is_none() || !self.texts {
+                return Err("it has grams, but no recipe or no texts".to_owned());
+            }
+        }
         let mut next = 1;
         for segment in &self.segments {
             let removed = segment.removed.as_ref();
@@ -290,6 +311,12 @@ impl IndexManifest {
                     segment.file
                 ));
             }
+            if segment.grams.is_some() != self.passages.is_some() {
+                return Err(format!(
+                    "segment {} differs from the index in whether grams are stored",
+                    segment.file
+                ));
+            }
             if removed.is_some_and(|removed| removed.rows > segment.rows) {
                 return Err(format!(
                     "segment {} has fewer rows than are removed",
@@ -322,6 +349,12 @@ impl IndexManifest {
         self.loaded.clone()
     }
 
+    /// Returns how long a passage must be, if passages can be found.
+    pub(super) fn passage_settings(&self) -> Option<PassageSettings> {
+        self.passages
+            .and_then(|words| PassageSettings::new(words).ok())
+    }
+
     /// Returns the number of rows that are not removed.
     pub(super) fn count_live_rows(&self) -> u64 {
         self.segments
@@ -347,6 +380,9 @@ impl IndexManifest {
             }
             if let Some(matching) = &segment.matching {
                 names.extend(super::records::file_names(segment.file, matching));
+            }
+            if segment.grams.is_some() {
+                names.push(file_name(segment.file, GRAMS_FILE));
             }
             if let Some(removed) = &segment.removed {
                 names.push(file_name(removed.file, "removed"));

@@ -11,6 +11,7 @@
 //! 00000001.records     documents in the form in which they are compared …
 //! 00000001.signatures  … with the signatures of the long ones …
 //! 00000001.postings    … and the rows of each bucket key
+//! 00000001.grams       rows of each gram, if passages can be found
 //! 00000002.tombstones     tombstones of a segment
 //! 00000003.table       a file that the recipe names
 //! ```
@@ -40,7 +41,9 @@
 mod build;
 mod containment;
 mod directory;
+mod grams;
 mod ids;
+mod indexed_passages;
 mod inspect;
 mod manifest;
 mod match_finder;
@@ -58,13 +61,17 @@ mod tombstones;
 mod unfingerprinted;
 
 use lookalike::Recipe;
+use lookalike::passages::PassageSettings;
 use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use crate::fingerprint_notation::FingerprintNotation;
 
 pub use build::{add_to_index, build_index};
-pub use inspect::{IndexInfo, SegmentInfo, VerifySummary, index_info, verify_index};
+pub(crate) use indexed_passages::{IndexedPassages, IndexedSource};
+pub use inspect::{
+    IndexInfo, SegmentInfo, VerifySummary, index_info, min_passage_words, verify_index,
+};
 pub use manifest::IndexManifest;
 pub use remove::{RemoveSummary, remove_from_index};
 pub use search::{
@@ -114,6 +121,8 @@ pub struct BuildSettings {
     /// `true` if the index is searched only by distances. Records for thresholds and measures are then
     /// not stored. Bare fingerprints never have such records.
     pub distance_only: bool,
+    /// How long a passage must be, if passages of the texts can be found. Needs `texts`.
+    pub passages: Option<PassageSettings>,
     /// `true` if an existing index is replaced.
     pub replace: bool,
 }

@@ -158,8 +158,22 @@ impl PostingList {
         Ok(low)
     }
 
+    /// Returns the number of postings.
+    pub(super) fn count_postings(&self) -> u64 {
+        self.count
+    }
+
     /// Calls `visit` with the rows of the postings in the range.
     pub(super) fn visit_rows(&self, range: Range<u64>, mut visit: impl FnMut(u32)) -> Result<()> {
+        self.visit_range(range, |posting| visit(posting as u32))
+    }
+
+    /// Calls `visit` with every posting, ascending.
+    pub(super) fn visit_postings(&self, visit: impl FnMut(u64)) -> Result<()> {
+        self.visit_range(0..self.count, visit)
+    }
+
+    fn visit_range(&self, range: Range<u64>, mut visit: impl FnMut(u64)) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
             let end = (at / READ_AT_ONCE + 1)
@@ -167,7 +181,7 @@ impl PostingList {
                 .min(range.end);
             let bytes = self.file.read_range(at * NUMBER, end * NUMBER)?;
             for posting in bytes.chunks_exact(NUMBER as usize) {
-                visit(u64::from_le_bytes(to_array(posting)) as u32);
+                visit(u64::from_le_bytes(to_array(posting)));
             }
             at = end;
         }

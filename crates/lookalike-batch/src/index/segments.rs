@@ -10,11 +10,13 @@ use lookalike::hamming::{FingerprintCode, HammingPlan, HammingSegment, PlanReque
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
+use super::grams;
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{
     FileChecksum, IndexManifest, MatchingEntry, SegmentEntry, UnfingerprintedEntry, file_name,
 };
 use super::paged::damaged_file;
+use super::postings::PostingList;
 use super::records::{DocumentRecords, RecordsWriter};
 use super::texts::{self, StoredTexts, TextsWriter, UnpackedFrame};
 use super::tombstones::Tombstones;
@@ -52,6 +54,7 @@ pub(super) struct SegmentPart {
     pub(super) texts: Option<StoredTexts>,
     pub(super) unfingerprinted: UnfingerprintedRows,
     pub(super) records: Option<DocumentRecords>,
+    pub(super) grams: Option<PostingList>,
     pub(super) removed: Tombstones,
 }
 
@@ -115,6 +118,10 @@ pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Resu
             Some(records)
         }
     };
+    let grams = match entry.grams {
+        None => None,
+        Some(seal) => Some(grams::open_grams(index_path, entry.file, seal)?),
+    };
     let removed = match &entry.removed {
         None => Tombstones::without_rows(),
         Some(removed) => {
@@ -135,6 +142,7 @@ pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Resu
         texts,
         unfingerprinted,
         records,
+        grams,
         removed,
     })
 }
@@ -340,6 +348,13 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         true => Some(merge_records(index_path, file, &sources)?),
         false => None,
     };
+    let grams = match manifest.passages {
+        Some(_) => {
+            let parts: Vec<_> = sources.iter().map(|source| &source.part).collect();
+            Some(grams::merge_grams(index_path, file, &parts)?)
+        }
+        None => None,
+    };
     let mut sources = sources.into_iter();
     let mut codes = Vec::new();
     if let Some(first) = sources.next() {
@@ -359,6 +374,7 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         texts,
         poor: unfingerprinted,
         matching,
+        grams,
         removed: None,
     })
 }

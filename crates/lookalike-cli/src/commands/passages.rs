@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use lookalike::passages::PassageSettings;
+use lookalike_batch::index::min_passage_words;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     self, BoilerplateLimit, DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs,
@@ -14,6 +15,7 @@ use lookalike_batch::run::{
 use lookalike_batch::text_diff::diff_passages;
 use lookalike_batch::units::parse_duration;
 
+use super::index::{PassagesIndexArgs, run_passages_index};
 use super::shared::inputs::{
     ReadingArgs, document_file_options, read_options, refuse_features, without_features,
 };
@@ -48,8 +50,13 @@ use crate::text_diff::mark_passages;
 Examples:
   lookalike passages essay.docx --against sources/ --show --extracted texts/
   lookalike passages articles.jsonl -o passages.tsv --time published
+  lookalike passages essay.txt --index theses.lib --show
   lookalike passages chapters/ --order longest --min-length 20 -o passages.parquet")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct PassagesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<PassagesCommand>,
+
     /// Documents: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
@@ -58,6 +65,16 @@ pub(crate) struct PassagesArgs {
     /// another option
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
+
+    /// Index whose texts are the possible sources (see `lookalike passages index`). Its recipe says which tokens are
+    /// equal
+    #[arg(
+        long,
+        value_name = "LIB",
+        conflicts_with_all = ["against", "time", "window", "within", "recipe"],
+        help_heading = "Input"
+    )]
+    pub(crate) index: Option<PathBuf>,
 
     /// Read each line of a plain text file as a document
     #[arg(long, help_heading = "Input", conflicts_with = "document_per_file")]
@@ -99,19 +116,20 @@ pub(crate) struct PassagesArgs {
     pub(crate) bad_rows: RejectedArgs,
 
     /// Shortest passage in words; a word counts as two characters of a script without spaces
+    ///
+    /// Default: 12; with --index, what the index was built for.
     #[arg(
         long,
         value_name = "WORDS",
-        default_value_t = 12,
         value_parser = clap::value_parser!(u32).range(2..=i64::from(PassageSettings::MAX_WORDS)),
         help_heading = "Passages"
     )]
-    pub(crate) min_length: u32,
+    pub(crate) min_length: Option<u32>,
 
     /// In how many documents a run of five words (ten characters) may be before it is boilerplate, which leads to
     /// no passage: a number, a percentage, or none for no limit
     ///
-    /// Default: 20 documents, or 0.1% of them if that is more; with --against, of those documents.
+    /// Default: 20 documents, or 0.1% of them if that is more; with --against or --index, of those documents.
     #[arg(
         long,
         value_name = "N|PERCENT|none",
@@ -160,6 +178,12 @@ pub(crate) struct PassagesArgs {
     pub(crate) running: RunningArgs,
 }
 
+/// Commands beside the search itself.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PassagesCommand {
+    Index(PassagesIndexArgs),
+}
+
 /// A unit of positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OffsetsArg {
@@ -184,6 +208,9 @@ pub(crate) enum OrderArg {
 const DESCRIBED: usize = 5;
 
 pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
+    if let Some(PassagesCommand::Index(args)) = &args.command {
+        return run_passages_index(args);
+    }
     refuse_inside_inputs(args)?;
     let settings = passage_settings(args)?;
     let outputs = passage_outputs(args)?;
@@ -212,12 +239,13 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
     read.document_files = Some(document_file_options());
     Ok(PassageRunSettings {
         recipe: load_recipe(&args.recipe, &args.changes)?,
-        passages: PassageSettings::new(args.min_length)?,
+        passages: passage_length(args)?,
         max_documents: args.max_documents.unwrap_or_default(),
         read,
         time: args.time.clone(),
         window: args.window,
         within: args.within.clone(),
+        index: args.index.clone(),
         offsets: match args.offsets {
             OffsetsArg::Characters => OffsetUnit::Characters,
             OffsetsArg::Bytes => OffsetUnit::Bytes,
@@ -232,6 +260,18 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
         strict: args.running.strict,
         spelling: OptionSpelling::Options,
     })
+}
+
+/// Returns how long a passage must be.
+fn passage_length(args: &PassagesArgs) -> Result<PassageSettings> {
+    let indexed = match (&args.index, args.min_length) {
+        (Some(index), None) => min_passage_words(index)?,
+        _ => None,
+    };
+    match args.min_length.or(indexed) {
+        Some(words) => Ok(PassageSettings::new(words)?),
+        None => Ok(PassageSettings::default()),
+    }
 }
 
 /// Refuses to write extracted texts into a directory that is read, because another run would read them as

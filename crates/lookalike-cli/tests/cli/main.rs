@@ -29,6 +29,7 @@ mod measures;
 mod operating;
 mod oracle;
 mod outputs;
+mod passage_index;
 mod passages;
 mod plain;
 mod planting;

@@ -94,7 +94,9 @@ impl InputSet {
                 continue;
             }
             match (&documents.failures[index], file.document_kind()) {
-                (Some(reason), _) => visit(Err(position.without_bytes().bad_row_for(reason.clone())))?,
+                (Some(reason), _) => {
+                    visit(Err(position.without_bytes().bad_row_for(reason.clone())))?
+                }
                 (None, Some(Ok(kind))) => {
                     self.visit_new_document(file, *kind, bytes, position, scratch, visit)?;
                 }

@@ -203,9 +203,7 @@ impl InputFinder<'_> {
     /// the options or the extension make the file another input.
     fn document_kind(&self, path: &Path) -> Option<std::result::Result<DocumentKind, String>> {
         let options = self.options;
-        if options.document_files.is_none()
-            || options.document_per_file
-            || options.format.is_some()
+        if options.document_files.is_none() || options.document_per_file || options.format.is_some()
         {
             return None;
         }

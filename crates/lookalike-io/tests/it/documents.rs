@@ -349,7 +349,10 @@ fn chinese_pdf_files_are_chinese() {
     let length = text.len() as u32;
     assert!(extract_pdf_text(&file, length).is_ok());
     let reason = extract_pdf_text(&file, length - 1).unwrap_err();
-    assert!(reason.contains(&format!("more than {} bytes", length - 1)), "{reason}");
+    assert!(
+        reason.contains(&format!("more than {} bytes", length - 1)),
+        "{reason}"
+    );
 }
 
 #[cfg(feature = "pdf")]
@@ -387,12 +390,24 @@ fn ends_of_the_pdf_reader_become_texts_or_reasons() {
         wall_seconds: 60,
     };
     let read = |script: &str| read_by_script(script, limits);
-    assert_eq!(read("cat > /dev/null; printf '中 %s' \"$*\""), Ok("中 7340032 8 100".into()));
-    assert_eq!(read("printf 'it is torn'; exit 1"), Err("it is torn".into()));
+    assert_eq!(
+        read("cat > /dev/null; printf '中 %s' \"$*\""),
+        Ok("中 7340032 8 100".into())
+    );
+    assert_eq!(
+        read("printf 'it is torn'; exit 1"),
+        Err("it is torn".into())
+    );
     for (script, reason) in [
         ("kill -XCPU $$", "more than 8 s of processor time"),
-        ("echo memory allocation of 9 bytes failed >&2; kill -ABRT $$", "more than 7 MiB of memory"),
-        ("echo the thread has overflowed its stack >&2; kill -ABRT $$", "64 MiB of stack"),
+        (
+            "echo memory allocation of 9 bytes failed >&2; kill -ABRT $$",
+            "more than 7 MiB of memory",
+        ),
+        (
+            "echo the thread has overflowed its stack >&2; kill -ABRT $$",
+            "64 MiB of stack",
+        ),
         ("kill -KILL $$", "ended by signal 9"),
         ("echo sorry >&2; exit 2", "(sorry)"),
         ("printf '\\377'", "no text"),
@@ -435,7 +450,12 @@ fn read_rows(inputs: &InputSet) -> Vec<String> {
                 Ok(row) => {
                     let reread = inputs.reread_document(row.place, &mut again)?;
                     assert_eq!(reread.text, row.text);
-                    format!("{} {} {}", row.number, row.id.unwrap_or("-"), row.text.trim())
+                    format!(
+                        "{} {} {}",
+                        row.number,
+                        row.id.unwrap_or("-"),
+                        row.text.trim()
+                    )
                 }
                 Err(bad) => format!("{} {}", bad.number, bad.reason),
             });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
-use lookalike::passages::{PassageIndex, SelectedGram, Winnower};
+use lookalike::passages::{PassageIndex, PassageSettings, SelectedGram, Winnower};
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
@@ -21,7 +21,9 @@ use super::super::rejected::{RowTally, tell_bad_rows};
 use super::super::row_reader::{RejectRows, make_bad_row};
 use super::super::settings::RunSettings;
 use super::cache::DocumentCache;
+use super::gram_index::{DiskGrams, GramIndex};
 use super::settings::PassageRunSettings;
+use crate::index::{IndexedPassages, IndexedSource};
 
 /// Bytes of texts that are kept for all threads.
 const TEXT_BYTES: usize = 256 << 20;
@@ -29,7 +31,9 @@ const TEXT_BYTES: usize = 256 << 20;
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
     pub(super) rows: CorpusRows<'a>,
-    pub(super) index: PassageIndex,
+    pub(super) index: GramIndex,
+    /// How long a passage must be for the index to find it.
+    pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
     pub(super) tokenizer: Arc<SpanTokenizer>,
     pub(super) repeated_ids: Option<RepeatedIds>,
@@ -38,6 +42,8 @@ pub(super) struct PassageCorpus<'a> {
     window: f64,
     /// Texts that were read again.
     texts: Mutex<DocumentCache<Arc<RereadText>>>,
+    /// Texts of an index on disk.
+    sources: Mutex<DocumentCache<Arc<RereadText>>>,
 }
 
 impl<'a> PassageCorpus<'a> {
@@ -45,6 +51,7 @@ impl<'a> PassageCorpus<'a> {
     pub(super) fn read_all(
         opened: &'a OpenInputs,
         settings: &PassageRunSettings,
+        disk: Option<IndexedPassages>,
         reading: &RunSettings,
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
@@ -70,16 +77,17 @@ impl<'a> PassageCorpus<'a> {
             repeated_ids = find_repeats(inputs, &against)?;
         }
         let mut documents = ReadDocuments::default();
-        let own = opened.against.is_none().then_some(&mut pairs);
+        let is_indexed = opened.against.is_none() && disk.is_none();
+        let own = is_indexed.then_some(&mut pairs);
         reader.read_inputs(&opened.inputs, &opened.extra, &mut documents, own, progress)?;
         let repeated = find_repeats(&opened.inputs, &documents)?;
         documents.check_fields(&opened.inputs, &opened.extra, reading)?;
         opened.inputs.refuse_absent_fields()?;
         progress.begin_stage(RunStage::Index, None);
-        let sources = if opened.against.is_some() {
-            against.len()
-        } else {
-            documents.len()
+        let sources = match (&disk, &opened.against) {
+            (Some(disk), _) => disk.count_sources(),
+            (None, Some(_)) => against.len(),
+            (None, None) => documents.len(),
         };
         let max_documents = settings.max_documents.max_documents(sources);
         Ok(Self {
@@ -88,13 +96,20 @@ impl<'a> PassageCorpus<'a> {
                 against,
                 documents,
             },
-            index: PassageIndex::from_pairs(pairs, max_documents),
+            indexed: disk
+                .as_ref()
+                .map_or(settings.passages, IndexedPassages::passage_settings),
+            index: match disk {
+                Some(disk) => GramIndex::Disk(DiskGrams::new(disk, max_documents)),
+                None => GramIndex::Memory(PassageIndex::from_pairs(pairs, max_documents)),
+            },
             max_documents,
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
             unreadable_files: reader.unreadable_files.into_inner(),
             window: settings.window.unwrap_or(f64::INFINITY),
             texts: Mutex::new(DocumentCache::new(TEXT_BYTES)),
+            sources: Mutex::new(DocumentCache::new(TEXT_BYTES)),
         })
     }
 
@@ -103,14 +118,26 @@ impl<'a> PassageCorpus<'a> {
         self.rows.known_count() as u32..self.rows.len() as u32
     }
 
-    /// Returns the document with this number in the index.
-    pub(super) fn indexed_document(&self, number: u32) -> DocId {
-        // The index has either the documents of `--against`, which come first, or all documents.
+    /// Returns the number of possible sources besides the documents that are searched.
+    pub(super) fn count_others(&self) -> usize {
+        match &self.index {
+            GramIndex::Memory(_) => self.rows.known_count(),
+            GramIndex::Disk(disk) => disk.passages.count_sources(),
+        }
+    }
+
+    /// Returns the source with this number in the index.
+    pub(super) fn indexed_source(&self, number: u32) -> DocId {
+        // The index has either the documents of `--against`, which come first, or all documents, or the rows of an
+        // index on disk, which are no documents of this run.
         DocId(number)
     }
 
     /// Returns `true` if a document may be the source of another one.
     pub(super) fn may_copy(&self, document: DocId, source: DocId) -> bool {
+        if matches!(self.index, GramIndex::Disk(_)) {
+            return true;
+        }
         let part = |it| self.value_of(it, |documents| &documents.parts);
         let time = |it| self.value_of(it, |documents| &documents.times);
         let precedes = match (time(source), time(document)) {
@@ -155,6 +182,36 @@ impl<'a> PassageCorpus<'a> {
                 let reread = Arc::new(RereadText { id, extracted });
                 let bytes = reread.extracted.memory_bytes() + reread.id.len();
                 texts().add_value(document, Arc::clone(&reread), bytes);
+                reread
+            }
+        };
+        self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        Ok(reread)
+    }
+
+    /// Returns the text of a source, which is read again if it is not in the cache, and replaces `tokens` by its
+    /// tokens.
+    pub(super) fn reread_source(
+        &self,
+        source: DocId,
+        parse: &mut ParseScratch,
+        tokens: &mut SpannedTokens,
+    ) -> Result<Arc<RereadText>> {
+        let GramIndex::Disk(disk) = &self.index else {
+            return self.reread_document(source, parse, tokens);
+        };
+        let sources = || self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sources().find_value(source);
+        let reread = match known {
+            Some(known) => known,
+            None => {
+                let IndexedSource { id, text } = disk.passages.read_source(source.0)?;
+                let reread = Arc::new(RereadText {
+                    id: id.into(),
+                    extracted: ExtractedText::from_plain_text(text),
+                });
+                let bytes = reread.extracted.memory_bytes() + reread.id.len();
+                sources().add_value(source, Arc::clone(&reread), bytes);
                 reread
             }
         };
@@ -293,8 +350,7 @@ impl PassageReader<'_> {
         part: &mut BlockPart,
     ) -> Result<()> {
         let number = part.documents.len() as u32;
-        let row_number =
-            (worker.numbers_rows && row.id.is_none()).then(|| row.number.to_string());
+        let row_number = (worker.numbers_rows && row.id.is_none()).then(|| row.number.to_string());
         let row = &InputRow {
             id: row.id.or(row_number.as_deref()),
             ..*row

@@ -16,6 +16,7 @@
 mod cache;
 mod corpus;
 mod evaluation;
+mod gram_index;
 mod search;
 mod settings;
 
@@ -27,7 +28,9 @@ use lookalike::passages::Winnower;
 use lookalike::text::SpannedTokens;
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;
-use lookalike_io::sink::{ExtractedTextWriter, TableCell, TableColumn, TableWriter, check_output, commit_all};
+use lookalike_io::sink::{
+    ExtractedTextWriter, TableCell, TableColumn, TableWriter, check_output, commit_all,
+};
 use lookalike_io::source::ParseScratch;
 
 pub(super) use cache::DocumentCache;
@@ -42,6 +45,7 @@ use super::corpus_rows::OpenInputs;
 use super::progress::{ProgressListener, RunStage};
 use super::rejected::RejectedRows;
 use super::settings::RunInputs;
+use crate::index::IndexedPassages;
 use corpus::PassageCorpus;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
@@ -78,6 +82,9 @@ fn run_passages(
     progress: &dyn ProgressListener,
 ) -> Result<PassagesSummary> {
     let started = Instant::now();
+    let disk = settings.index.as_deref().map(IndexedPassages::open_index);
+    let disk = disk.transpose()?;
+    let settings = &settings.with_index(disk.as_ref())?;
     let reading = settings.reading_settings();
     let opened = OpenInputs::new(paths, &reading)?;
     for output in outputs.passages.iter().chain(&outputs.rejected) {
@@ -85,7 +92,7 @@ fn run_passages(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
-    let corpus = PassageCorpus::read_all(&opened, settings, &reading, &reject, progress)?;
+    let corpus = PassageCorpus::read_all(&opened, settings, disk, &reading, &reject, progress)?;
     match &corpus.repeated_ids {
         Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
         Some(repeated) => progress.repeated_ids(repeated),
@@ -105,7 +112,7 @@ fn run_passages(
     commit_all(table.into_iter().chain(bad_rows).chain(texts))?;
     Ok(PassagesSummary {
         documents: corpus.rows.documents.len() as u64,
-        against: corpus.rows.known_count() as u64,
+        against: corpus.count_others() as u64,
         passages: found.passages,
         pairs: found.pairs,
         copying: found.copying,
@@ -115,7 +122,7 @@ fn run_passages(
             max_documents: corpus.max_documents,
             grams: corpus.index.boilerplate_grams().len() as u64,
             documents: found.with_boilerplate,
-            examples: describe_boilerplate(&corpus, settings)?,
+            examples: describe_boilerplate(&corpus)?,
         },
         longest: found.longest.into_iter().map(|(_, it)| it).collect(),
         most_copied: found.most_copied.into_iter().map(|(_, it)| it).collect(),
@@ -329,19 +336,16 @@ fn shorten_example(text: &str) -> String {
 }
 
 /// Returns the text of the most frequent boilerplate grams.
-fn describe_boilerplate(
-    corpus: &PassageCorpus<'_>,
-    settings: &PassageRunSettings,
-) -> Result<Vec<BoilerplateExample>> {
-    let mut grams = corpus.index.boilerplate_grams().to_vec();
+fn describe_boilerplate(corpus: &PassageCorpus<'_>) -> Result<Vec<BoilerplateExample>> {
+    let mut grams = corpus.index.boilerplate_grams();
     grams.sort_by_key(|it| (std::cmp::Reverse(it.documents), it.first, it.hash));
     grams.truncate(EXAMPLES);
     let (mut parse, mut tokens) = (ParseScratch::default(), SpannedTokens::default());
-    let (mut winnower, mut selected) = (Winnower::new(settings.passages), Vec::new());
+    let (mut winnower, mut selected) = (Winnower::new(corpus.indexed), Vec::new());
     let mut examples = Vec::new();
     for gram in grams {
-        let document = corpus.indexed_document(gram.first);
-        let reread = corpus.reread_document(document, &mut parse, &mut tokens)?;
+        let source = corpus.indexed_source(gram.first);
+        let reread = corpus.reread_source(source, &mut parse, &mut tokens)?;
         winnower.select_grams(tokens.values(), &mut selected);
         let place = selected.iter().find(|it| it.hash == gram.hash);
         examples.extend(place.map(|it| BoilerplateExample {

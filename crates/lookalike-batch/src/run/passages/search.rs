@@ -17,9 +17,7 @@ use lookalike_io::source::ParseScratch;
 
 use super::cache::DocumentCache;
 use super::corpus::{PassageCorpus, RereadText};
-use crate::shared_passages::{
-    count_covered, file_bytes, file_characters, file_line, round_share,
-};
+use crate::shared_passages::{count_covered, file_bytes, file_characters, file_line, round_share};
 
 use super::settings::{CopiedPair, DescribedPassage, OffsetUnit};
 
@@ -99,7 +97,7 @@ impl<'a> DocumentSearcher<'a> {
             corpus,
             offsets,
             min_described,
-            winnower: Winnower::new(settings),
+            winnower: Winnower::new(corpus.indexed),
             finder: PassageFinder::new(settings),
             parse: ParseScratch::default(),
             tokens: SpannedTokens::default(),
@@ -118,7 +116,7 @@ impl<'a> DocumentSearcher<'a> {
             .select_grams(self.tokens.values(), &mut self.selected);
         let boilerplate = corpus
             .index
-            .find_candidates(&self.selected, &mut self.candidates);
+            .find_candidates(&self.selected, &mut self.candidates)?;
         let mut findings = DocumentFindings {
             tokens: self.tokens.len(),
             has_boilerplate: boilerplate > 0,
@@ -127,7 +125,7 @@ impl<'a> DocumentSearcher<'a> {
         let sources = self
             .candidates
             .iter()
-            .map(|it| corpus.indexed_document(it.document));
+            .map(|it| corpus.indexed_source(it.document));
         let sources: Vec<DocId> = sources
             .filter(|&source| corpus.may_copy(document, source))
             .collect();
@@ -163,7 +161,7 @@ impl<'a> DocumentSearcher<'a> {
         let mut tokens = SpannedTokens::default();
         let reread = self
             .corpus
-            .reread_document(document, &mut self.parse, &mut tokens)?;
+            .reread_source(document, &mut self.parse, &mut tokens)?;
         let source = Rc::new(CachedSource {
             places: PlaceIndex::new(reread.extracted.original_text()),
             prepared: PassageSource::new(tokens.values(), self.settings),

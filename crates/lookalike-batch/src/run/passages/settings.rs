@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
+use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use super::super::settings::{RunSettings, RunWindow};
+use crate::index::IndexedPassages;
 use crate::match_options::OptionSpelling;
 
 /// In how many documents a gram may be before it counts as boilerplate.
@@ -101,6 +103,8 @@ pub struct PassageRunSettings {
     pub window: Option<f64>,
     /// A field that must have equal values in both documents.
     pub within: Option<String>,
+    /// An index on disk whose texts are the possible sources, instead of other documents.
+    pub index: Option<PathBuf>,
     /// The unit of positions. Those in a document file are of the file, or of the extracted text of `.docx` and PDF.
     pub offsets: OffsetUnit,
     /// The order of the table.
@@ -116,6 +120,26 @@ pub struct PassageRunSettings {
 }
 
 impl PassageRunSettings {
+    /// Returns the settings for an index: its recipe, and passages that are at least as long as it can find.
+    pub(super) fn with_index(&self, index: Option<&IndexedPassages>) -> Result<Self> {
+        let Some(index) = index else {
+            return Ok(self.clone());
+        };
+        let (least, wanted) = (
+            index.passage_settings().min_words(),
+            self.passages.min_words(),
+        );
+        if wanted < least {
+            return Err(Error::usage_error(format!(
+                "the index finds passages of at least {least} words, not of {wanted}: build it for shorter ones"
+            )));
+        }
+        Ok(Self {
+            recipe: index.recipe().clone(),
+            ..self.clone()
+        })
+    }
+
     /// Returns the settings by which the rows are read.
     pub(super) fn reading_settings(&self) -> RunSettings {
         RunSettings {

@@ -116,7 +116,10 @@ fn read_compared_side(named: &str, args: &CompareArgs, options: &ReadOptions) ->
         return only_document(named, args, options);
     }
     let found = named_document(named, args, options)?;
-    Ok(NamedText::from_plain_text(found.display_place(), found.text))
+    Ok(NamedText::from_plain_text(
+        found.display_place(),
+        found.text,
+    ))
 }
 
 /// Reads the only document of a file.

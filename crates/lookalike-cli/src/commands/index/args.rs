@@ -263,6 +263,7 @@ pub(super) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
         memory: args.memory,
         texts: args.texts,
         distance_only: args.distance_only,
+        passages: None,
         replace: args.force,
     })
 }

@@ -1,6 +1,7 @@
 //! `lookalike index`.
 
 mod args;
+mod passages;
 mod plan;
 mod report;
 
@@ -13,10 +14,12 @@ use lookalike_io::sink::OutputTarget;
 
 pub(crate) use self::args::IndexArgs;
 use self::args::{
-    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexRemoveArgs, IndexRowsArgs,
-    IndexVerifyArgs, build_settings,
+    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexRemoveArgs, IndexVerifyArgs,
+    build_settings,
 };
-use super::shared::running::{RowsRun, print_summary, thread_count};
+pub(crate) use self::passages::{PassagesIndexArgs, run_passages_index};
+use super::shared::outputs::RejectedArgs;
+use super::shared::running::{RowsRun, RunningArgs, print_summary, thread_count};
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, escape_control, format_count};
 use crate::progress::ProgressReporter;
@@ -37,14 +40,18 @@ pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
 
 fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
     let settings = build_settings(args)?;
-    insert_rows(&args.rows, |reading, rejected, reporter| {
+    let reading = args.rows.read_options()?;
+    let rows = (&args.rows.bad_rows, &args.rows.running);
+    insert_rows(reading, rows, |reading, rejected, reporter| {
         let (index, inputs) = (&args.library, &args.rows.inputs);
         index::build_index(index, inputs, &settings, reading, rejected, reporter)
     })
 }
 
 fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
-    insert_rows(&args.rows, |reading, rejected, reporter| {
+    let reading = args.rows.read_options()?;
+    let rows = (&args.rows.bad_rows, &args.rows.running);
+    insert_rows(reading, rows, |reading, rejected, reporter| {
         index::add_to_index(
             &args.library,
             &args.rows.inputs,
@@ -56,20 +63,16 @@ fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
 }
 
 fn insert_rows(
-    args: &IndexRowsArgs,
+    reading: IndexReadOptions,
+    (bad_rows, running): (&RejectedArgs, &RunningArgs),
     insert: impl FnOnce(
         &IndexReadOptions,
         Option<&OutputTarget>,
         &ProgressReporter,
     ) -> lookalike_io::Result<AddSummary>,
 ) -> Result<CommandOutcome> {
-    let reading = args.read_options()?;
-    let rejected = args.bad_rows.target();
-    let run = RowsRun::new(
-        &args.running,
-        args.bad_rows.rejected.as_deref(),
-        rejected.is_some(),
-    );
+    let rejected = bad_rows.target();
+    let run = RowsRun::new(running, bad_rows.rejected.as_deref(), rejected.is_some());
     let done = run.watch_work(|reporter| insert(&reading, rejected.as_ref(), reporter))?;
     run.finish_run(&done, done.rejected, || {
         report::describe_added(&done, &reading.entries)

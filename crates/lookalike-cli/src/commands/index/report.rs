@@ -104,6 +104,12 @@ fn add_contents(text: &mut SummaryText, info: &IndexInfo) {
         false => "by distance",
     };
     text.add_line("searched", searched);
+    if let Some(words) = info.min_passage_words {
+        text.add_line(
+            "passages",
+            format_args!("of at least {words} words, with `lookalike passages IN --index`"),
+        );
+    }
 }
 
 /// Returns the summary of a verified index.

@@ -6,7 +6,9 @@ use anyhow::{Result, bail};
 use clap::{Arg, Args, ValueEnum};
 use lookalike_batch::units::parse_size;
 use lookalike_io::documents::PdfReader;
-use lookalike_io::source::{DocumentFileOptions, IdField, InputFormat, InvalidText, ReadOptions, WantedFields};
+use lookalike_io::source::{
+    DocumentFileOptions, IdField, InputFormat, InvalidText, ReadOptions, WantedFields,
+};
 
 /// Options for reading the inputs.
 #[derive(Debug, Args)]

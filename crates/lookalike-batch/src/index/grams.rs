@@ -1,0 +1,161 @@
+//! Grams of a segment's texts: they find the rows that may share a passage with a text.
+//!
+//! A file of grams has the format of [postings](super::postings). Its keys are the hashes of the selected grams
+//! of every text (see [`lookalike::passages`]).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lookalike::passages::{PassageIndex, PassageSettings, SelectedGram, Winnower};
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_io::error::{Error, Result};
+
+use super::manifest::{FileChecksum, IndexManifest, file_name};
+use super::paged::damaged_file;
+use super::postings::{PostingList, pack_posting, write_postings};
+use super::segments::SegmentPart;
+use super::texts::UnpackedFrame;
+
+/// Extension of the file.
+pub(super) const GRAMS_FILE: &str = "grams";
+
+/// Selects the grams of texts. It keeps its buffers from text to text.
+#[derive(Clone)]
+pub(super) struct GramSelector {
+    tokenizer: Arc<SpanTokenizer>,
+    winnower: Winnower,
+    tokens: SpannedTokens,
+    selected: Vec<SelectedGram>,
+}
+
+impl GramSelector {
+    /// Creates a selector for the texts of an index; `None` if it finds no passages.
+    pub(super) fn for_index(manifest: &IndexManifest) -> Option<Self> {
+        let settings: PassageSettings = manifest.passage_settings()?;
+        let recipe = manifest.known_recipe()?;
+        Some(Self {
+            tokenizer: Arc::new(SpanTokenizer::new(&recipe)),
+            winnower: Winnower::new(settings),
+            tokens: SpannedTokens::default(),
+            selected: Vec::new(),
+        })
+    }
+
+    /// Returns the selected grams of a text.
+    fn select_from(&mut self, text: &str) -> Result<&[SelectedGram]> {
+        self.tokenizer.tokenize_text(text, &mut self.tokens)?;
+        let tokens = self.tokens.values();
+        self.winnower.select_grams(tokens, &mut self.selected);
+        Ok(&self.selected)
+    }
+
+    /// Appends the postings of a row.
+    pub(super) fn select_grams(
+        &mut self,
+        text: &str,
+        row: u32,
+        postings: &mut Vec<u64>,
+    ) -> Result<()> {
+        let selected = self.select_from(text)?.iter();
+        postings.extend(selected.map(|gram| pack_posting(gram.hash, row)));
+        Ok(())
+    }
+}
+
+/// Appends postings whose rows count from `base`.
+pub(super) fn append_grams(all: &mut Vec<u64>, postings: &[u64], base: u32) -> Result<()> {
+    if all.len() + postings.len() > PassageIndex::MAX_POSTINGS {
+        return Err(Error::limit_error(format!(
+            "one run adds at most {} grams, which is some 110 GB of text: give the inputs in several runs of \
+             `lookalike passages index add`",
+            PassageIndex::MAX_POSTINGS
+        )));
+    }
+    all.extend(postings.iter().map(|posting| posting + u64::from(base)));
+    Ok(())
+}
+
+/// Writes the grams of new rows.
+pub(super) fn write_grams(
+    index_path: &Path,
+    file: u64,
+    postings: &[u64],
+) -> Result<(FileChecksum, PostingList)> {
+    let path = index_path.join(file_name(file, GRAMS_FILE));
+    let seal = write_postings(&path, postings.len() as u64, |visit| {
+        postings.iter().for_each(|&posting| visit(posting));
+        Ok(())
+    })?;
+    Ok((FileChecksum(seal), PostingList::open_file(&path)?))
+}
+
+/// Opens the grams of a segment and compares their checksum.
+pub(super) fn open_grams(index_path: &Path, file: u64, seal: FileChecksum) -> Result<PostingList> {
+    let path = index_path.join(file_name(file, GRAMS_FILE));
+    let postings = PostingList::open_file(&path)?;
+    match FileChecksum(postings.file_checksum()) == seal {
+        true => Ok(postings),
+        false => Err(damaged_file(
+            &path,
+            "it is not the file that the manifest names",
+        )),
+    }
+}
+
+/// Writes the grams of the rows that remain of several segments.
+pub(super) fn merge_grams(
+    index_path: &Path,
+    file: u64,
+    parts: &[&SegmentPart],
+) -> Result<FileChecksum> {
+    let path = index_path.join(file_name(file, GRAMS_FILE));
+    let lists = || parts.iter().filter_map(|part| part.grams.as_ref());
+    let count = lists().map(PostingList::count_postings).sum();
+    let seal = write_postings(&path, count, |visit| {
+        let mut base = 0;
+        for part in parts {
+            let removed = &part.removed;
+            let gone_before = removed.rank_before();
+            if let Some(postings) = &part.grams {
+                postings.visit_postings(|posting| {
+                    let row = posting as u32;
+                    if !removed.contains_row(row) {
+                        visit(pack_posting(posting, base + row - gone_before(row)));
+                    }
+                })?;
+            }
+            base += (part.entry.rows - removed.count_removed()) as u32;
+        }
+        Ok(())
+    })?;
+    Ok(FileChecksum(seal))
+}
+
+/// Verifies that every `step`th row of a segment has the grams of its text.
+pub(super) fn verify_sampled_rows(
+    part: &SegmentPart,
+    mut selector: GramSelector,
+    step: u64,
+    index_path: &Path,
+) -> Result<()> {
+    let (Some(texts), Some(postings)) = (&part.texts, &part.grams) else {
+        return Ok(());
+    };
+    let mut unpacked = UnpackedFrame::default();
+    for row in (0..part.entry.rows).step_by(step as usize) {
+        let text = texts.text_of_row(row, &mut unpacked)?;
+        for gram in selector.select_from(text)? {
+            let mut is_there = false;
+            postings.visit_rows(postings.find_key(gram.hash)?, |it| {
+                is_there |= u64::from(it) == row;
+            })?;
+            if !is_there {
+                let path = index_path.join(file_name(part.entry.file, GRAMS_FILE));
+                let id = part.names.id_of_row(row)?;
+                let what = format!("a gram of '{id}' is missing");
+                return Err(damaged_file(&path, &what));
+            }
+        }
+    }
+    Ok(())
+}

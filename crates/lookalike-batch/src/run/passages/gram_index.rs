@@ -1,0 +1,105 @@
+//! The grams of possible sources: of documents that were read, or of an index on disk.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use lookalike::passages::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram};
+use lookalike_io::error::Result;
+
+use crate::index::IndexedPassages;
+
+/// Finds the sources that may share a passage with a text. Sources are numbered from 0.
+pub(super) enum GramIndex {
+    /// Of documents that were read. Its limit was set when it was built.
+    Memory(PassageIndex),
+    /// Of an index on disk.
+    Disk(DiskGrams),
+}
+
+/// An index on disk, and the boilerplate that was met in it.
+pub(super) struct DiskGrams {
+    pub(super) passages: IndexedPassages,
+    max_documents: Option<u32>,
+    boilerplate: Mutex<BTreeMap<u64, BoilerplateGram>>,
+}
+
+impl DiskGrams {
+    pub(super) fn new(passages: IndexedPassages, max_documents: Option<u32>) -> Self {
+        Self {
+            passages,
+            max_documents,
+            boilerplate: Mutex::default(),
+        }
+    }
+
+    /// Appends the sources that have a gram. Returns `false` if there are too many, so that it is boilerplate.
+    fn find_gram(&self, hash: u64, found: &mut Vec<u32>) -> Result<bool> {
+        let mut sources = Vec::new();
+        self.passages.find_gram(hash, &mut sources)?;
+        let documents = sources.len() as u32;
+        if self.max_documents.is_some_and(|most| documents > most) {
+            let gram = BoilerplateGram {
+                hash,
+                documents,
+                first: sources[0],
+            };
+            let mut met = self
+                .boilerplate
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            met.insert(hash, gram);
+            return Ok(false);
+        }
+        found.append(&mut sources);
+        Ok(true)
+    }
+}
+
+impl GramIndex {
+    /// Replaces `candidates` by the sources that share selected grams with a text, ascending, and returns the
+    /// number of selected grams that are boilerplate.
+    pub(super) fn find_candidates(
+        &self,
+        selected: &[SelectedGram],
+        candidates: &mut Vec<PassageCandidate>,
+    ) -> Result<usize> {
+        let disk = match self {
+            Self::Memory(index) => return Ok(index.find_candidates(selected, candidates)),
+            Self::Disk(disk) => disk,
+        };
+        let (mut found, mut boilerplate) = (Vec::new(), 0);
+        for gram in selected {
+            boilerplate += usize::from(!disk.find_gram(gram.hash, &mut found)?);
+        }
+        found.sort_unstable();
+        candidates.clear();
+        let equal = found.chunk_by(|a, b| a == b);
+        candidates.extend(equal.map(|equal| PassageCandidate {
+            document: equal[0],
+            shared: equal.len() as u32,
+        }));
+        Ok(boilerplate)
+    }
+
+    /// Returns the boilerplate: all of it in memory, and what was met in an index on disk.
+    pub(super) fn boilerplate_grams(&self) -> Vec<BoilerplateGram> {
+        match self {
+            Self::Memory(index) => index.boilerplate_grams().to_vec(),
+            Self::Disk(disk) => {
+                let met = disk
+                    .boilerplate
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                met.values().copied().collect()
+            }
+        }
+    }
+
+    /// Returns the bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Memory(index) => index.memory_bytes(),
+            Self::Disk(_) => 0,
+        }
+    }
+}
