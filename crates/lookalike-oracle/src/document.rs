@@ -32,6 +32,18 @@ impl OracleDocument {
         }
     }
 
+    /// Returns the shared features ÷ those of the smaller text; for texts without features, 1 if they are equal
+    /// and 0 if not.
+    pub fn containment(&self, other: &Self) -> f64 {
+        match (self, other) {
+            (Self::Fingerprintable(a), Self::Fingerprintable(b)) if a.len() <= b.len() => {
+                containment(a, b)
+            }
+            (Self::Fingerprintable(a), Self::Fingerprintable(b)) => containment(b, a),
+            _ => self.similarity(other),
+        }
+    }
+
     /// Returns the Jaccard index; for texts without features, 1 if they are equal and 0 if not.
     pub fn similarity(&self, other: &Self) -> f64 {
         match (self, other) {
@@ -92,6 +104,16 @@ mod tests {
         assert_eq!(similarity("", ""), 0.0);
         assert_eq!(similarity(" ", "\u{3000}"), 0.0);
         assert_eq!(similarity("", "!!!"), 0.0);
+    }
+
+    #[test]
+    fn containment_is_of_the_smaller_text() {
+        let of =
+            |a: &str, b: &str| OracleDocument::new(a, 1).containment(&OracleDocument::new(b, 1));
+        assert_eq!(of("a b c", "x a y b z c"), 1.0);
+        assert_eq!(of("x a y b z c", "a b q"), 2.0 / 3.0);
+        assert_eq!(of("", ""), 0.0);
+        assert_eq!(of("!!", "!!"), 1.0);
     }
 
     #[test]

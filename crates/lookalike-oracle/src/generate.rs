@@ -80,6 +80,65 @@ pub fn generate_form(
     })
 }
 
+/// Returns `documents` texts of 0 to 2,000 words, short beside long. Many contain an earlier text, whole or with a
+/// few words replaced, and are 1.2, 1.5, 3 or 20 times as long; others are excerpts or repetitions of earlier
+/// ones.
+pub fn generate_contained(documents: usize, seed: u64) -> Vec<(String, String)> {
+    const ODD: [&str; 6] = ["", " ", "!!", "one", "One.", "one two"];
+    let mut random = OracleRandom::new(seed);
+    let mut texts: Vec<String> = Vec::with_capacity(documents);
+    while texts.len() < documents {
+        let earlier = match texts.len() {
+            0 => Vec::new(),
+            count => texts[random.next_below(count)]
+                .split(' ')
+                .map(str::to_owned)
+                .collect(),
+        };
+        let text = match random.next_below(20) {
+            0 => ODD[random.next_below(ODD.len())].to_owned(),
+            1 => earlier.join(", "),
+            2 | 3 if !earlier.is_empty() => {
+                let start = random.next_below(earlier.len());
+                let length = 1 + random.next_below(earlier.len() - start);
+                earlier[start..start + length].join(" ")
+            }
+            4..=12 => surround_words(earlier, &mut random).join(" "),
+            _ => {
+                let length = [6, 40, 160, 400][random.next_below(4)];
+                let words = 1 + random.next_below(length);
+                choose_words(words, &mut random).join(" ")
+            }
+        };
+        texts.push(text);
+    }
+    number_texts(texts)
+}
+
+/// Returns words with some of them replaced, inside a list that is several times as long.
+fn surround_words(mut words: Vec<String>, random: &mut OracleRandom) -> Vec<String> {
+    let replaced = match random.next_below(4) {
+        0 => words.len() / 10,
+        1 => words.len() / 2,
+        few => few - 2,
+    };
+    for _ in 0..replaced.min(words.len()) {
+        let at = random.next_below(words.len());
+        words[at] = make_rare_word(random);
+    }
+    let tenths = [2, 5, 20, 190][random.next_below(4)];
+    let more = (words.len() * tenths / 10).min(2000 - words.len().min(2000));
+    let before = random.next_below(more + 1);
+    let mut all = choose_words(before, random);
+    all.extend(words);
+    all.extend(choose_words(more - before, random));
+    all
+}
+
+fn choose_words(count: usize, random: &mut OracleRandom) -> Vec<String> {
+    (0..count).map(|_| choose_word(random)).collect()
+}
+
 /// `place(at, replace_words, random)` chooses the place of replaced word number `at` of `replace_words`, as
 /// an index into the list of places whose first `at` are taken.
 fn generate_siblings(

@@ -33,6 +33,6 @@ pub mod text;
 pub mod verdict;
 
 pub use document::{OracleDocument, containment, jaccard_index, token_ngrams};
-pub use pairs::{all_pairs, all_pairs_by_double_loop, all_pairs_of_sets};
+pub use pairs::{all_containments, all_pairs, all_pairs_by_double_loop, all_pairs_of_sets};
 pub use text::{normalize_text, split_tokens};
 pub use verdict::{OracleVerdict, judge_documents, verdicts_from_pairs};

@@ -22,17 +22,32 @@ pub type SimilarPair = (usize, usize, f64);
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
 pub fn all_pairs_by_double_loop(documents: &[OracleDocument], threshold: f64) -> Vec<SimilarPair> {
+    compare_all(documents, threshold, OracleDocument::similarity)
+}
+
+/// Returns the pairs with containment ≥ `threshold`, sorted by position.
+///
+/// # Panics
+/// If the threshold is not above 0 and at most 1.
+pub fn all_containments(documents: &[OracleDocument], threshold: f64) -> Vec<SimilarPair> {
+    compare_all(documents, threshold, OracleDocument::containment)
+}
+
+fn compare_all(
+    documents: &[OracleDocument],
+    threshold: f64,
+    similarity: impl Fn(&OracleDocument, &OracleDocument) -> f64 + Sync,
+) -> Vec<SimilarPair> {
     check_threshold(threshold);
-    let mut pairs = Vec::new();
-    for (i, a) in documents.iter().enumerate() {
-        for (j, b) in documents.iter().enumerate().skip(i + 1) {
-            let similarity = a.similarity(b);
-            if similarity >= threshold {
-                pairs.push((i, j, similarity));
-            }
-        }
-    }
-    pairs
+    let pairs_of = |i: usize| {
+        let later = documents.iter().enumerate().skip(i + 1);
+        let pairs = later.map(|(j, other)| (i, j, similarity(&documents[i], other)));
+        pairs
+            .filter(|&(_, _, similarity)| similarity >= threshold)
+            .collect::<Vec<_>>()
+    };
+    let ranks = (0..documents.len()).into_par_iter();
+    ranks.flat_map_iter(pairs_of).collect()
 }
 
 /// Returns the same pairs for texts under the default recipe with n-grams of `n` tokens. It is
