@@ -789,14 +789,51 @@ mod tests {
         assert_eq!(plan.threshold().least_part(11), 9);
     }
 
-    #[test]
-    fn containment_plans_for_equal_sizes() {
+    fn containment_plan(threshold: Threshold, method: MatchMethod) -> MatchPlan {
         let settings = MatchSettings {
             measure: SimilarityMeasure::Containment,
-            threshold: Threshold::new(0.8).unwrap(),
+            threshold,
+            method,
             ..MatchSettings::default()
         };
-        let plan = MatchPlan::new(&Recipe::default(), settings).unwrap();
+        MatchPlan::new(&Recipe::default(), settings).unwrap()
+    }
+
+    /// The join takes documents of every size, and there is no least Jaccard index.
+    #[test]
+    fn containment_is_joined_exactly() {
+        for thousandths in [10, 500, 900, 1000] {
+            let threshold = Threshold::new(f64::from(thousandths) / 1000.0).unwrap();
+            for method in [MatchMethod::Auto, MatchMethod::Join] {
+                let plan = containment_plan(threshold, method);
+                let join = plan.join_plan().unwrap();
+                assert_eq!(join.max_features, usize::MAX);
+                assert_eq!(join.max_partner_features, usize::MAX);
+                assert!(plan.band_plan().is_none() && plan.joins_by_containment());
+                assert!(!plan.has_candidate_threshold());
+                assert_eq!(plan.separate_candidate_threshold(), None);
+                assert_eq!(plan.guaranteed_jaccard(), None);
+                assert!(plan.compares_features());
+                assert_eq!(plan.overlap_bound(), OverlapBound::Containment(threshold));
+            }
+        }
+        let others = [
+            MatchMethod::MinHash,
+            MatchMethod::SimHash,
+            MatchMethod::Exact,
+            MatchMethod::Sentences,
+            MatchMethod::BottomK,
+        ];
+        for method in others {
+            let plan = containment_plan(Threshold::DEFAULT, method);
+            assert!(!plan.joins_by_containment() && plan.join_plan().is_none());
+        }
+    }
+
+    /// With sketches, the least Jaccard index is that of two sets of equal size at the threshold.
+    #[test]
+    fn containment_by_sketches_plans_for_equal_sizes() {
+        let plan = containment_plan(Threshold::new(0.8).unwrap(), MatchMethod::MinHash);
         let least = plan.candidate_threshold();
         // Two sets of 100 that share 80 have a union of 120.
         assert!(
@@ -804,21 +841,11 @@ mod tests {
                 && least.admits_ratio(80, 120)
                 && !least.admits_ratio(79, 121)
         );
-        assert!(!least.admits_ratio(
-            plan.join_plan().unwrap().max_features,
-            plan.join_plan().unwrap().max_partner_features + 1
-        ));
+        assert_eq!(plan.separate_candidate_threshold(), Some(least));
         assert!(plan.band_plan().unwrap().expected_recall(least.get()) >= RECALL);
-        for hundredths in 1..=100 {
+        for hundredths in 10..=100 {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
-            let settings = MatchSettings {
-                threshold,
-                method: MatchMethod::Join,
-                ..settings
-            };
-            let least = MatchPlan::new(&Recipe::default(), settings)
-                .unwrap()
-                .candidate_threshold();
+            let least = containment_plan(threshold, MatchMethod::MinHash).candidate_threshold();
             for size in 1..300 {
                 let shared = threshold.least_part(size);
                 let at_the_threshold = shared * 100 == size * hundredths as usize;

@@ -56,6 +56,12 @@ impl ContainmentFilter {
         misses + hits
     }
 
+    /// Returns the number of features of which a larger set has at least one, if the set of `features` features is
+    /// contained in it.
+    pub(crate) fn shortest_prefix(self, features: usize) -> usize {
+        self.limits(features).0 + 1
+    }
+
     /// Returns the number of features that a set may lack in a larger one, and the number of prefix features that
     /// it then shares at least.
     fn limits(self, features: usize) -> (usize, usize) {
@@ -128,6 +134,7 @@ mod tests {
                 let prefix = filter.prefix_length(size);
                 let least = threshold.least_part(size);
                 assert!((1..=size).contains(&prefix));
+                assert_eq!(filter.shortest_prefix(size), size - least.max(1) + 1);
                 for (shared, expected) in [(least - 1, false), (least, true), (least + 1, true)] {
                     if shared > size || shared == 0 {
                         continue;

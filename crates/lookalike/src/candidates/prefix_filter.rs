@@ -36,6 +36,19 @@ pub(crate) struct PrefixLengths {
 }
 
 impl PrefixLengths {
+    /// Returns the shortest prefixes of a set of `features` features, which must not be 0. They are for callers
+    /// that do not count shared features, and differ for containment only.
+    pub(crate) fn with_one_hit(features: usize, bound: OverlapBound) -> Self {
+        let prefixes = Self::from_feature_count(features, bound);
+        match bound {
+            OverlapBound::Jaccard(_) => prefixes,
+            OverlapBound::Containment(threshold) => Self {
+                indexing: ContainmentFilter::new(threshold).shortest_prefix(features),
+                ..prefixes
+            },
+        }
+    }
+
     /// Returns the prefixes of a set of `features` features, which must not be 0.
     pub(crate) fn from_feature_count(features: usize, bound: OverlapBound) -> Self {
         let all_but = |least: usize| features - least.max(1) + 1;
@@ -170,12 +183,12 @@ impl FeatureCounters {
         &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
     }
 
-    /// Finds the features of a document that serve as its bucket keys. Leaves `rarest` empty if the document has
-    /// so many features of its own that it cannot match any other.
+    /// Finds the features of a document that serve as its bucket keys, by the prefixes for its number of features.
+    /// Leaves `rarest` empty if the document has so many features of its own that it cannot match any other.
     pub(crate) fn select_rarest(
         &self,
         features: &[u64],
-        bound: OverlapBound,
+        prefixes: PrefixLengths,
         rarest: &mut RarestFeatures,
     ) {
         rarest.clear_features();
@@ -190,7 +203,6 @@ impl FeatureCounters {
         let order = &mut rarest.features;
         let count = |&feature: &u64| (self.count_of_feature(feature), feature);
         order.extend(features.iter().map(count));
-        let prefixes = PrefixLengths::from_feature_count(features.len(), bound);
         let alone = order.iter().filter(|(count, _)| *count <= 1).count();
         if alone >= prefixes.probing {
             return rarest.clear_features();

@@ -16,8 +16,8 @@ use crate::candidates::buckets::{
     self, BucketSide, CandidateBuckets, CandidateBucketsBuilder, DocumentRank, RankedKey,
 };
 use crate::candidates::{
-    FeatureCounters, KeyPortion, MAX_SEEN_TWICE, RarestFeatures, SeenTwiceFilter, SketchKeys,
-    equal_text_key,
+    FeatureCounters, KeyPortion, MAX_SEEN_TWICE, PrefixLengths, RarestFeatures, SeenTwiceFilter,
+    SketchKeys, equal_text_key,
 };
 use crate::error::Result;
 use crate::hamming::FingerprintCode;
@@ -382,7 +382,9 @@ impl<'a> RareKeys<'a> {
                     .prefetch_counters(features.unwrap_or_default());
             }
             self.verifier.features_once(rank, &mut buffer, |features| {
-                self.frequencies.select_rarest(features, bound, &mut rarest);
+                let prefixes = PrefixLengths::from_feature_count(features.len().max(1), bound);
+                self.frequencies
+                    .select_rarest(features, prefixes, &mut rarest);
             })?;
             if let Some(indexing) = &self.indexing {
                 rarest.retain_keys(|key| indexing.may_be_recorded(key));

@@ -57,7 +57,10 @@ pub(crate) struct SeenCandidates {
 impl SeenCandidates {
     pub(super) fn begin_look_up(&mut self) {
         for rank in self.candidates.drain(..) {
-            self.bits[rank as usize / 64] = 0;
+            // Candidates for containment have no bit.
+            if let Some(word) = self.bits.get_mut(rank as usize / 64) {
+                *word = 0;
+            }
         }
     }
 

@@ -449,7 +449,8 @@ impl Run {
             }
             (SimilarityMeasure::Containment, _) => {
                 let near = jaccard >= self.plan.candidate_threshold().get();
-                if !matches!(route, Route::SimHash | Route::Sentences) && !near {
+                let by_sketch = matches!(route, Route::MinHash | Route::BottomK);
+                if by_sketch && !near {
                     return None;
                 }
                 shared as f64 / a.features.len().min(b.features.len()) as f64
@@ -1136,6 +1137,43 @@ fn long_template_texts_equal_the_model() {
     }
 }
 
+/// Texts of all lengths that contain one another: every pair at the threshold is found, with windows,
+/// partitions and known documents.
+#[test]
+fn containment_finds_every_pair() {
+    let mut far = 0;
+    for (at, threshold) in [0.5, 0.9, 1.0].into_iter().enumerate() {
+        for (analyzer, method) in [(0, MatchMethod::Auto), (1, MatchMethod::Join)] {
+            let settings = settings(threshold, method, SimilarityMeasure::Containment, 3);
+            let seed = 10 * at as u64 + analyzer as u64;
+            let count = choose_effort(80, 500);
+            let texts = lookalike_oracle::generate::generate_contained(count, seed);
+            let texts = texts.into_iter().map(|(_, text)| text).collect();
+            let mut run = Run::new(&ANALYZERS[analyzer], settings, texts);
+            run.check_all(&format!("containment {threshold} {method:?}"));
+            let (pairs, _) = run.model_pairs(CopyPairs::None);
+            let size = |document: usize| run.documents[document].features.len();
+            let is_far = |&&(a, b, ..): &&Found| {
+                let (less, more) = (size(a).min(size(b)), size(a).max(size(b)));
+                more > 3 * less && less > 20
+            };
+            far += pairs.iter().filter(is_far).count();
+            let mut random = Random(seed);
+            run.parts = Some((0..count).map(|_| random.next() % 2).collect());
+            run.given = 40;
+            run.check_all("containment with partitions and known documents");
+            let times = (0..count).map(|_| random.below(60) as f64).collect();
+            run.window = Some((times, 20.0));
+            run.given = 0;
+            run.check_all("containment with partitions and a window");
+            run.parts = None;
+            run.order = Some((0..count).rev().map(|at| DocId(at as u32)).collect());
+            run.check_all("containment with a window and an order");
+        }
+    }
+    assert!(far > choose_effort(20, 60), "{far}");
+}
+
 /// For every two sizes with as few shared features as the threshold requires, all of them last in the
 /// order: the first shared one is still in both prefixes. With one feature fewer it need not be.
 #[test]
@@ -1378,6 +1416,12 @@ fn one_feature_decides_at_the_threshold() {
     assert_eq!(matches(containment, pair_of(80, 20, 20)), Some(0.8));
     assert_eq!(matches(containment, pair_of(79, 21, 21)), None);
     assert_eq!(matches(containment, pair_of(81, 19, 19)), Some(0.81));
+    // Containment in a longer text, whatever its length is.
+    for more in [20, 50, 200, 1900] {
+        assert_eq!(matches(containment, pair_of(80, 20, more)), Some(0.8));
+        assert_eq!(matches(containment, pair_of(79, 21, more + 1)), None);
+        assert_eq!(matches(containment, pair_of(80, more, 20)), Some(0.8));
+    }
 }
 
 #[test]

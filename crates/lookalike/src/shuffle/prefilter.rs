@@ -2,6 +2,7 @@
 
 use super::ShuffleSetup;
 use crate::byte_reader::ByteReader;
+use crate::hash::mix_bits;
 use crate::similarity::PairPredicate;
 use crate::sketch::{DocumentSketches, LONG, SetSummary};
 use crate::types::DocId;
@@ -17,6 +18,8 @@ pub(super) enum PrefilterLayout {
     Slots,
     /// The SimHash fingerprint.
     Code,
+    /// Size and bitmap of a feature set, for documents in the exact join by containment.
+    Bitmap,
 }
 
 impl PrefilterLayout {
@@ -31,12 +34,26 @@ impl PrefilterLayout {
         }
     }
 
+    /// Returns the prefilter data that is sent with the keys of features in a plan's exact join.
+    pub(super) fn of_features(setup: &ShuffleSetup) -> Self {
+        match setup.plan.joins_by_containment() {
+            true => Self::Bitmap,
+            false => Self::Summary,
+        }
+    }
+
     pub(super) fn layout_number(self) -> u8 {
         self as u8
     }
 
     pub(super) fn from_number(number: u8) -> Option<Self> {
-        let all = [Self::Nothing, Self::Summary, Self::Slots, Self::Code];
+        let all = [
+            Self::Nothing,
+            Self::Summary,
+            Self::Slots,
+            Self::Code,
+            Self::Bitmap,
+        ];
         all.into_iter()
             .find(|layout| layout.layout_number() == number)
     }
@@ -58,6 +75,25 @@ pub(super) enum PrefilterColumn {
         bits: Vec<u64>,
     },
     Codes(Vec<u128>),
+    Bitmaps {
+        sizes: Vec<u32>,
+        bitmaps: Vec<FeatureBitmap>,
+    },
+}
+
+/// A bit for each value of ten bits of a feature. It says more about containment than the parities of a
+/// summary do, because a bit that is not set proves that a set lacks the features with these bits.
+type FeatureBitmap = [u64; BITMAP_WORDS];
+
+const BITMAP_WORDS: usize = 16;
+
+fn bitmap_of(features: &[u64]) -> FeatureBitmap {
+    let mut bitmap = [0; BITMAP_WORDS];
+    for feature in features {
+        let bit = mix_bits(*feature) as usize % (64 * BITMAP_WORDS);
+        bitmap[bit / 64] |= 1 << (bit % 64);
+    }
+    bitmap
 }
 
 impl PrefilterColumn {
@@ -71,6 +107,10 @@ impl PrefilterColumn {
                 bits: Vec::new(),
             },
             PrefilterLayout::Code => Self::Codes(Vec::new()),
+            PrefilterLayout::Bitmap => Self::Bitmaps {
+                sizes: Vec::new(),
+                bitmaps: Vec::new(),
+            },
         }
     }
 
@@ -80,11 +120,18 @@ impl PrefilterColumn {
             Self::Summaries(_) => PrefilterLayout::Summary,
             Self::Slots { .. } => PrefilterLayout::Slots,
             Self::Codes(_) => PrefilterLayout::Code,
+            Self::Bitmaps { .. } => PrefilterLayout::Bitmap,
         }
     }
 
-    /// Adds a document, which must have the sketches of this layout.
-    pub(super) fn push_document(&mut self, sketches: &DocumentSketches, document: DocId) {
+    /// Adds a document, which must have the sketches of this layout. `features` are all of its features, if
+    /// the layout is of features.
+    pub(super) fn push_document(
+        &mut self,
+        sketches: &DocumentSketches,
+        document: DocId,
+        features: &[u64],
+    ) {
         match self {
             Self::Nothing => {}
             Self::Summaries(summaries) => summaries.push(sketches.set_summary(document)),
@@ -100,6 +147,10 @@ impl PrefilterColumn {
                 }
             }
             Self::Codes(codes) => codes.push(sketches.fingerprint(document).unwrap_or(0)),
+            Self::Bitmaps { sizes, bitmaps } => {
+                sizes.push(features.len() as u32);
+                bitmaps.push(bitmap_of(features));
+            }
         }
     }
 
@@ -119,6 +170,16 @@ impl PrefilterColumn {
                 bits.extend_from_slice(&from[at * *words..][..*words]);
             }
             (Self::Codes(to), Self::Codes(from)) => to.push(from[at]),
+            (
+                Self::Bitmaps { sizes, bitmaps },
+                Self::Bitmaps {
+                    sizes: from_sizes,
+                    bitmaps: from,
+                },
+            ) => {
+                sizes.push(from_sizes[at]);
+                bitmaps.push(from[at]);
+            }
             _ => {}
         }
     }
@@ -143,6 +204,13 @@ impl PrefilterColumn {
             Self::Codes(codes) => codes
                 .iter()
                 .for_each(|code| into.extend(code.to_le_bytes())),
+            Self::Bitmaps { sizes, bitmaps } => {
+                sizes
+                    .iter()
+                    .for_each(|size| into.extend(size.to_le_bytes()));
+                let words = bitmaps.as_flattened().iter();
+                words.for_each(|word| into.extend(word.to_le_bytes()));
+            }
         }
     }
 
@@ -166,6 +234,12 @@ impl PrefilterColumn {
                 bits.extend(reader.read_list(count.checked_mul(*words)?, u64::from_le_bytes)?);
             }
             Self::Codes(codes) => codes.extend(reader.read_list(count, u128::from_le_bytes)?),
+            Self::Bitmaps { sizes, bitmaps } => {
+                sizes.extend(reader.read_list(count, u32::from_le_bytes)?);
+                let words = count.checked_mul(BITMAP_WORDS)?;
+                let words = reader.read_list(words, u64::from_le_bytes)?;
+                bitmaps.extend_from_slice(words.as_chunks().0);
+            }
         }
         Some(())
     }
@@ -214,7 +288,28 @@ impl<'s> PairPrefilter<'s> {
                 }
             }
             PrefilterColumn::Codes(codes) => self.are_near_fingerprints(codes[a], codes[b]),
+            PrefilterColumn::Bitmaps { sizes, bitmaps } => self.may_overlap(
+                (sizes[a] as usize, &bitmaps[a]),
+                (sizes[b] as usize, &bitmaps[b]),
+            ),
         }
+    }
+
+    /// Returns `true` if two sets of features may share enough. A bit that only one bitmap has stands for a
+    /// feature that only this set has.
+    fn may_overlap(&self, a: (usize, &FeatureBitmap), b: (usize, &FeatureBitmap)) -> bool {
+        let most_shared = |one: (usize, &FeatureBitmap), other: &FeatureBitmap| {
+            let words = one.1.iter().zip(other);
+            let alone = words.map(|(one, other)| (one & !other).count_ones() as usize);
+            one.0.saturating_sub(alone.sum())
+        };
+        let shared = most_shared(a, b.1).min(most_shared(b, a.1));
+        shared > 0
+            && self
+                .setup
+                .plan
+                .overlap_bound()
+                .admits_overlap(shared, a.0, b.0)
     }
 
     /// Returns `true` if enough slots may be equal. Equal slots have equal bits, so at least as many

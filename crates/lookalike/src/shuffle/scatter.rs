@@ -10,7 +10,9 @@ use super::blocks::{
 use super::partitioning::{refuse_no_parts, send_by_part};
 use super::prefilter::PrefilterLayout;
 use super::{ShuffleDocument, ShuffleSetup, TextName};
-use crate::candidates::{FeatureCounters, RarestFeatures, SketchKeys, equal_text_key};
+use crate::candidates::{
+    FeatureCounters, PrefixLengths, RarestFeatures, SketchKeys, equal_text_key,
+};
 use crate::error::{Error, Result};
 use crate::hash::mix_bits;
 use crate::similarity::SketchRef;
@@ -77,7 +79,7 @@ impl PendingBlocks {
         let layout = PrefilterLayout::of_sketches(setup);
         Self {
             keys: ShuffleKeys::new(setup, layout, dense_action),
-            features: [layout, PrefilterLayout::Summary]
+            features: [layout, PrefilterLayout::of_features(setup)]
                 .map(|layout| ShuffleFeatures::new(setup, layout))
                 .into(),
             texts: HashMap::new(),
@@ -211,9 +213,11 @@ impl DocumentScatterer {
         features
             .parts
             .extend(self.setup.bounds.within.then_some(part));
-        features.prefilters.push_document(&self.sketches, document);
+        let added = &features.features[start..];
+        let prefilters = &mut features.prefilters;
+        prefilters.push_document(&self.sketches, document, added);
+        self.shuffle_blocks.bytes += 8 * added.len() + 84;
         features.ends.push(features.features.len() as u32);
-        self.shuffle_blocks.bytes += 8 * (features.features.len() - start) + 84;
     }
 
     fn add_document_keys(&mut self, (name, part): (TextName, u64), document: DocId) {
@@ -240,7 +244,7 @@ impl DocumentScatterer {
             .for_each(|key| *key = setup.partitioned_key(*key, part));
         let to = &mut shuffle_blocks.keys;
         to.nodes.push(name.text_node());
-        to.prefilters.push_document(sketches, document);
+        to.prefilters.push_document(sketches, document, &[]);
         let at = to.nodes.len() as u32 - 1;
         to.entries.extend(
             keys.iter()
@@ -372,7 +376,8 @@ impl FeatureOrder {
         let bound = setup.plan.overlap_bound();
         let (mut rarest, mut keys) = (RarestFeatures::default(), Vec::new());
         features.visit_documents(|document, set| {
-            self.frequencies.select_rarest(set, bound, &mut rarest);
+            let prefixes = PrefixLengths::with_one_hit(set.len().max(1), bound);
+            self.frequencies.select_rarest(set, prefixes, &mut rarest);
             keys.clear();
             let part = features.parts.get(document).copied().unwrap_or(0);
             let parted = |(key, side)| (setup.partitioned_key(key, part), side);

@@ -598,6 +598,95 @@ fn partitions_and_known_documents_equal_a_batch() {
     assert!(removed > 300 && repeats_of_known > 100);
 }
 
+/// Texts of all lengths that contain one another get the verdicts of one machine, also within partitions and
+/// against known documents.
+#[test]
+fn containments_equal_those_of_one_machine() {
+    let mut random = Random(13);
+    let (mut removed, mut far) = (0, 0);
+    for (seed, threshold) in [0.5, 0.9, 1.0].into_iter().enumerate() {
+        let settings = at(MatchMethod::Auto, SimilarityMeasure::Containment, threshold);
+        for (within, against) in [(false, false), (true, false), (true, true)] {
+            let count = choose_effort(200, 600);
+            let texts = lookalike_oracle::generate::generate_contained(count, 40 + seed as u64);
+            let documents: Vec<Held> = texts
+                .into_iter()
+                .map(|(id, text)| Held {
+                    part: random.below(2) as u64,
+                    given: against && random.below(3) == 0,
+                    ..Held::new(id, 1.0 + random.below(9) as f64, text)
+                })
+                .collect();
+            let bounds = MatchBounds {
+                within,
+                against,
+                features: false,
+            };
+            let recipe = Recipe::default();
+            let setup = ShuffleSetup::new(&recipe, settings, DocumentOrder::Most, bounds).unwrap();
+            let expected = alone(&setup, &documents);
+            removed += expected.removed.len();
+            let length = |id: &str| {
+                let document = documents.iter().find(|document| document.id == id);
+                document.map_or(0, |document| document.text.len())
+            };
+            let is_far = |(id, (kept, ..)): &(&String, &(String, f64, &str))| {
+                let (one, other) = (length(id), length(kept));
+                one.max(other) > 3 * one.min(other)
+            };
+            far += expected.removed.iter().filter(is_far).count();
+            for cut in CUTS {
+                let (found, _) = distributed(&setup, &documents, cut);
+                if !against {
+                    assert_eq!(found.pairs, expected.pairs, "{settings:?} {cut:?}");
+                }
+                assert_eq!(found.removed, expected.removed, "{settings:?} {cut:?}");
+            }
+        }
+    }
+    assert!(removed > 300 && far > 60, "{removed} {far}");
+}
+
+/// Links by containment leave most texts of a natural corpus in components of their own, because one task
+/// resolves a component.
+#[test]
+fn containment_links_few_texts_that_do_not_match() {
+    use lookalike_oracle::generate::{CorpusKind, generate_corpus};
+
+    let setup = setup(
+        at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.9),
+        DocumentOrder::Smallest,
+    );
+    let texts = generate_corpus(CorpusKind::English, choose_effort(300, 1000), 5);
+    let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+    let mut scatter = DocumentScatterer::new(setup.clone());
+    for (at, text) in texts.iter().enumerate() {
+        let id = format!("{at:05}");
+        scatter.add_document(&ShuffleDocument::new(&id, OrderValue::Missing, text));
+    }
+    let (_, features): (Vec<_>, Vec<_>) = scatter
+        .take_blocks()
+        .into_iter()
+        .partition(|it| it.kind == ShuffleBlockKind::Part);
+    let keys = keys_of_features(&setup, &features, 1);
+    let links = gather(&setup, &keys, CUTS[0]).remove(0).links;
+    let members = ComponentMembers::new(&links, Vec::new());
+    let documents: Vec<_> = texts
+        .iter()
+        .map(|text| lookalike_oracle::OracleDocument::new(text, 2))
+        .collect();
+    let matching = lookalike_oracle::all_containments(&documents, 0.9);
+    let matching: BTreeSet<usize> = matching.iter().flat_map(|&(a, b, _)| [a, b]).collect();
+    let linked = members.components().len();
+    let share = |count: usize| 100 * count / texts.len();
+    assert!(share(matching.len()) > 10, "{}", matching.len());
+    assert!(
+        share(linked) < share(matching.len()) + 20,
+        "{linked} {}",
+        matching.len()
+    );
+}
+
 #[test]
 fn repeated_ids_are_named() {
     let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
