@@ -91,6 +91,9 @@ const LEAST: u64 = 1024;
 /// candidates unnecessarily.
 const ORDERS: u64 = 16;
 
+/// Mark of the probing side of a feature, where the sides have separate keys. Then all orders have the mark 0.
+const PROBING_MARK: u64 = 1;
+
 /// Largest number of counters: 16 MiB.
 const MOST_COUNTERS: usize = 1 << 22;
 
@@ -114,10 +117,16 @@ impl RarityOrders {
 
     /// Appends the keys under which a set looks for others: those of each order.
     pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<ProbeKey>) {
+        let is_separate = has_separate_sides(self.bound);
         with_ranking(features, self.bound, |ranking| {
             for order in self.iter_orders() {
                 let sided = ranking.prefix_keys(order);
-                keys.extend(sided.map(|(key, side)| ProbeKey { key, side }));
+                keys.extend(sided.flat_map(|(key, side)| {
+                    let finds_both = is_separate && side == BucketSide::Indexing;
+                    let probing = key ^ PROBING_MARK;
+                    std::iter::once(ProbeKey { key, side })
+                        .chain(finds_both.then_some(ProbeKey { key: probing, side }))
+                }));
             }
         });
     }
@@ -190,7 +199,7 @@ impl RarityOrders {
             .collect();
         // A set that may contain another is looked up and inserted with all of its features, so the
         // prefix of the other one may be of any order, and one kind of keys serves all orders.
-        let is_shared = self.bound.least_containment().is_some();
+        let is_shared = has_separate_sides(self.bound);
         self.begun += u64::from(!is_shared);
         let newest = Arc::new(RarityOrder {
             first,
@@ -222,10 +231,25 @@ impl RarityOrders {
 impl NewestOrder {
     /// Appends the keys under which a set is inserted.
     pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, BucketSide)>) {
+        let is_separate = has_separate_sides(self.bound);
         with_ranking(features, self.bound, |ranking| {
-            keys.extend(ranking.prefix_keys(&self.order));
+            keys.extend(
+                ranking
+                    .prefix_keys(&self.order)
+                    .map(|(key, side)| match side {
+                        BucketSide::Probing if is_separate => (key ^ PROBING_MARK, side),
+                        _ => (key, side),
+                    }),
+            );
         });
     }
+}
+
+/// Returns `true` if the sides of a feature have keys of their own. For containment they have: a set is inserted
+/// under all of its features, and most of these are frequent. So the documents of the probing side are many, and
+/// only a set with the feature in its indexing prefix reads them.
+fn has_separate_sides(bound: OverlapBound) -> bool {
+    bound.least_containment().is_some()
 }
 
 fn with_ranking(features: &[u64], bound: OverlapBound, rank: impl FnOnce(&mut RankedFeatures)) {
@@ -458,6 +482,93 @@ mod tests {
             }
             assert!(met > 0 && orders > 2, "{met} {orders}");
         }
+    }
+
+    /// Two sets at the containment have as many hits as are asked for, whatever orders they were inserted and
+    /// looked up under.
+    #[test]
+    fn contained_sets_have_enough_hits_in_all_orders() {
+        for hundredths in [50, 80, 90, 100] {
+            let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
+            let bound = OverlapBound::Containment(threshold);
+            let filter = crate::candidates::ContainmentFilter::new(threshold);
+            let mut rarity = RarityOrders::new(bound);
+            let mut random = 1u64;
+            let mut below = |limit: u64| {
+                random = mix_bits(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
+                random % limit
+            };
+            let mut added: Vec<(Vec<u64>, Sided)> = Vec::new();
+            let (mut met, mut passed_over) = (0, 0);
+            for number in 0..12_000u64 {
+                let size = 1 + below(8) * below(8);
+                let mut set: Vec<u64> =
+                    (0..size).map(|_| mix_bits(below(60) * below(60))).collect();
+                if !added.is_empty() && below(2) == 0 {
+                    let earlier = &added[below(added.len() as u64) as usize].0;
+                    set.extend(&earlier[below(3).min(earlier.len() as u64 - 1) as usize..]);
+                }
+                set.sort_unstable();
+                set.dedup();
+                let is_compared = number % 500 < 10;
+                let mut probed = Vec::new();
+                rarity.keys_to_ask(&set, &mut probed);
+                for (other, keys) in added.iter().filter(|_| is_compared) {
+                    let shared = crate::similarity::intersection(&set, other);
+                    let is_match =
+                        shared > 0 && bound.admits_overlap(shared, set.len(), other.len());
+                    let may_match =
+                        filter.may_match(count_hits(&probed, keys), set.len(), other.len());
+                    assert!(may_match || !is_match, "{set:?} {other:?}");
+                    met += usize::from(is_match);
+                    passed_over += usize::from(!may_match);
+                }
+                if number % 100 == 0 {
+                    let mut keys = Vec::new();
+                    rarity.newest_order().keys_to_add(&set, &mut keys);
+                    assert_eq!(keys.len(), set.len());
+                    added.push((set.clone(), keys));
+                }
+                rarity.learn_features(&set, number, 0, number);
+                assert_eq!(rarity.iter_orders().count(), 1);
+            }
+            assert!(met > 100 && passed_over > 500, "{met} {passed_over}");
+        }
+    }
+
+    fn count_hits(probed: &[ProbeKey], keys: &[(u64, BucketSide)]) -> PrefixHits {
+        let mut hits = PrefixHits::default();
+        for probed in probed {
+            let same = keys.iter().filter(|(key, _)| *key == probed.key);
+            let found = same.filter(|&&(_, side)| probed.finds_side(side));
+            found.for_each(|&(_, side)| hits.add_hits(probed.hit_on_side(side)));
+        }
+        hits
+    }
+
+    /// Features that nearly every set has are not read, because only a few sets have them in their prefix.
+    #[test]
+    fn frequent_features_are_found_in_prefixes_alone() {
+        let mut rarity = RarityOrders::new(OverlapBound::Containment(Threshold::new(0.9).unwrap()));
+        let set_of = |number: u64| -> Vec<u64> {
+            let own = (0..10).map(|at| mix_bits(1000 + 10 * number + at));
+            (0..40).map(mix_bits).chain(own).collect()
+        };
+        let mut added = Sided::new();
+        for number in 0..3 * LEAST {
+            if number >= 2 * LEAST {
+                rarity
+                    .newest_order()
+                    .keys_to_add(&set_of(number), &mut added);
+            }
+            rarity.learn_features(&set_of(number), number, 0, number);
+        }
+        let mut probed = Vec::new();
+        rarity.keys_to_ask(&set_of(3 * LEAST), &mut probed);
+        let read = |probed: &ProbeKey| added.iter().filter(|(key, _)| *key == probed.key).count();
+        let read: usize = probed.iter().map(read).sum();
+        // Inserted under all features, of which 40 are shared, and found by one of them at most.
+        assert!(read as u64 <= 2 * LEAST, "{read}");
     }
 
     /// Sets of one template whose own features are too many for the threshold find hardly any that were

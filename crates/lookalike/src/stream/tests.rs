@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use lookalike_oracle::effort::choose_effort;
 use proptest::prelude::*;
 
 use super::*;
@@ -318,6 +319,54 @@ fn stream_verdicts_equal_batch_verdicts() {
                 assert!(stream.partitions > 24);
                 assert!(stream.matcher.len() < texts.len() as u64 / 2);
             }
+        }
+    }
+}
+
+/// Texts of all lengths that contain one another get the verdicts of a batch, also after the order of features
+/// has changed, and if they are checked ahead.
+#[test]
+fn containments_equal_those_of_a_batch() {
+    let count = choose_effort(1300, 3000);
+    for (seed, threshold) in [0.5, 0.9, 1.0].into_iter().enumerate() {
+        let settings = MatchSettings {
+            threshold: Threshold::new(threshold).unwrap(),
+            measure: SimilarityMeasure::Containment,
+            ..MatchSettings::default()
+        };
+        let texts = lookalike_oracle::generate::generate_contained(count, seed as u64);
+        let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+        for width in [None, Some(150)] {
+            let window = width.map(|width| {
+                StreamWindow::new(Duration::from_secs(width), Duration::ZERO, false).unwrap()
+            });
+            let mut stream = Stream::new(settings, window);
+            let in_seconds: Vec<f64> = (0..count).map(|at| at as f64).collect();
+            let expected = in_a_batch(
+                stream.matcher.plan(),
+                &texts,
+                width.map(|width| (&in_seconds[..], width as f64)),
+            );
+            assert!(expected.iter().flatten().count() > count / 8);
+            let mut answers = Vec::new();
+            for (start, texts) in (0..).step_by(40).zip(texts.chunks(40)) {
+                let documents: Vec<_> = texts.iter().map(|text| stream.prepare(text)).collect();
+                let times = (start..).map(|at: i64| Timestamp(at * S));
+                let prechecks: Vec<_> = documents
+                    .iter()
+                    .zip(times.clone())
+                    .map(|(document, time)| {
+                        stream.look_ahead(document, &stream.matcher.resolve_arrival(None, time))
+                    })
+                    .collect();
+                for (((text, document), precheck), time) in
+                    texts.iter().zip(&documents).zip(prechecks).zip(times)
+                {
+                    let answer = stream.offer_checked(text, document, precheck, None, time);
+                    answers.push(answer.1);
+                }
+            }
+            assert_eq!(answers, expected, "{threshold} {width:?}");
         }
     }
 }
