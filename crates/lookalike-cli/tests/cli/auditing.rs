@@ -268,13 +268,17 @@ fn measures_without_feature_sets_are_refused() {
             "--method simhash --verify containment",
             &["--audit", "containment"],
         ),
+        (
+            "--verify containment",
+            &["--audit", "--verify containment", "every pair is found"],
+        ),
     ];
     for (options, words) in refusals {
         place.refused(&format!("pairs in.jsonl {options} --audit"), words);
     }
     place.refused("pairs in.jsonl --audit=0", &["0"]);
     place.refused("pairs in.jsonl --audit-seed 3", &["--audit"]);
-    place.ok("pairs in.jsonl --audit --verify containment");
+    place.ok("pairs in.jsonl --audit --method minhash --verify containment");
 }
 
 /// Short rows precede long ones, as in concatenated files.
@@ -311,8 +315,8 @@ fn sample_size_does_not_depend_on_lengths() {
     );
 }
 
-/// Containment is computed only for pairs with a minimum Jaccard index. The audit reports that minimum,
-/// because it does not know any other pairs.
+/// With sketches, containment is computed only for pairs with a minimum Jaccard index. The audit reports that
+/// minimum, because it does not know any other pairs.
 #[test]
 fn containment_audit_states_its_minimum_jaccard() {
     let place = Place::new();
@@ -324,7 +328,8 @@ fn containment_audit_states_its_minimum_jaccard() {
         documents.extend([(format!("a{at}"), text), (format!("b{at}"), start)]);
     }
     place.write("in.jsonl", corpus_jsonl(&documents));
-    let line = "dedup in.jsonl --dry-run --verify containment --threshold .8 --audit";
+    let line =
+        "dedup in.jsonl --dry-run --method minhash --verify containment --threshold .8 --audit";
     let summary = place.summary(line);
     let least = summary["audit"]["least_jaccard"].as_f64().unwrap();
     assert!((least - 2.0 / 3.0).abs() < 0.001, "{least}");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lookalike_oracle::effort::choose_effort;
 use lookalike_oracle::generate::{self, CorpusKind};
 use lookalike_oracle::{
-    OracleDocument, OracleVerdict, all_pairs, split_tokens, verdicts_from_pairs,
+    OracleDocument, OracleVerdict, all_containments, all_pairs, split_tokens, verdicts_from_pairs,
 };
 
 use crate::support::{Place, jsonl, rows};
@@ -74,6 +74,115 @@ fn exact_join_equals_the_definition() {
         }
     }
     assert!(all > choose_effort(600, 2000), "{all}");
+}
+
+/// Returns the features of texts under the default recipe.
+fn analyzed(documents: &Texts) -> Vec<OracleDocument> {
+    let texts = documents.iter();
+    texts
+        .map(|(_, text)| OracleDocument::new(text, 2))
+        .collect()
+}
+
+fn read_pairs(place: &Place, line: &str) -> Vec<(String, String, f64)> {
+    let rows = rows(place.ok(line).text()).into_iter();
+    rows.map(|row| (row[0].clone(), row[1].clone(), row[2].parse().unwrap()))
+        .collect()
+}
+
+/// Texts of all lengths that contain one another: `pairs`, `dedup` and `search` find what the definition says.
+#[test]
+fn containments_equal_the_definition() {
+    let (mut all, mut far) = (0, 0);
+    for (at, threshold) in [0.5, 0.9, 1.0].into_iter().enumerate() {
+        let place = Place::new();
+        let documents = generate::generate_contained(choose_effort(700, 1500), 50 + at as u64);
+        written(&place, &documents);
+        let analyzed = analyzed(&documents);
+        let id = |at: usize| documents[at].0.clone();
+        let pairs = all_containments(&analyzed, threshold);
+        let options = format!("--verify containment --threshold {threshold}");
+        let expected: Vec<_> = pairs.iter().map(|&(a, b, it)| (id(a), id(b), it)).collect();
+        let found = read_pairs(&place, &format!("pairs in.jsonl --all {options}"));
+        assert_eq!(found, expected, "{threshold}");
+        let length = |at: usize| documents[at].1.len();
+        let is_far = |&&(a, b, _): &&(usize, usize, f64)| {
+            length(a).max(length(b)) > 3 * length(a).min(length(b))
+        };
+        (all, far) = (all + pairs.len(), far + pairs.iter().filter(is_far).count());
+
+        let order: Vec<usize> = (0..documents.len()).collect();
+        let verdicts = verdicts_from_pairs(&order, 0, &pairs);
+        let expected: HashMap<_, _> =
+            (0..)
+                .zip(&verdicts)
+                .filter_map(|(at, verdict)| match *verdict {
+                    OracleVerdict::Kept => None,
+                    OracleVerdict::Removed { kept, similarity } => {
+                        Some((id(at), (id(kept), similarity)))
+                    }
+                });
+        let expected: HashMap<_, _> = expected.collect();
+        assert_eq!(removed(&place, &options), expected, "{threshold}");
+
+        place.ok("index build lib in.jsonl");
+        let found = read_pairs(&place, &format!("search lib in.jsonl {options}"));
+        let mut found: Vec<_> = found.into_iter().filter(|(a, b, _)| a != b).collect();
+        let both = pairs
+            .iter()
+            .flat_map(|&(a, b, it)| [(id(a), id(b), it), (id(b), id(a), it)]);
+        let mut expected: Vec<_> = both.collect();
+        found.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        assert_eq!(found, expected, "search at {threshold}");
+    }
+    assert!(all > 1000 && far > 200, "{all} {far}");
+}
+
+/// A text that is copied whole into one 1.2, 1.5, 3 or 20 times as long is found, in either order.
+#[test]
+fn every_text_copied_whole_is_found() {
+    let place = Place::new();
+    let english = generate::generate_corpus(CorpusKind::English, 400, 61);
+    let sources: Vec<String> = english.into_iter().map(|(_, text)| text).collect();
+    let lengths = sources.iter().map(|text| text.split(' ').count());
+    let lengths: Vec<usize> = lengths.collect();
+    let filler: Vec<&str> = sources[200..]
+        .iter()
+        .flat_map(|text| text.split(' '))
+        .collect();
+    for times in [1.2, 1.5, 3.0, 20.0] {
+        let mut documents = Texts::new();
+        for (at, text) in sources[..60].iter().enumerate() {
+            let more = (lengths[at] as f64 * (times - 1.0)).ceil() as usize;
+            let own = filler.iter().cycle().skip(at * 997).take(more);
+            let own: Vec<&str> = own.copied().collect();
+            let (before, after) = own.split_at(more / 3);
+            let whole = format!("{} {text} {}", before.join(" "), after.join(" "));
+            let copy = [(format!("s{at}"), text.clone()), (format!("w{at}"), whole)];
+            documents.extend(if at % 2 == 0 {
+                copy
+            } else {
+                let [a, b] = copy;
+                [b, a]
+            });
+        }
+        written(&place, &documents);
+        let found = read_pairs(
+            &place,
+            "pairs in.jsonl --verify containment --threshold 0.9",
+        );
+        let planted = (0..60).filter(|at| {
+            let (text, whole) = (format!("s{at}"), format!("w{at}"));
+            let is_pair = |(a, b, _): &(String, String, f64)| {
+                (a, b) == (&text, &whole) || (a, b) == (&whole, &text)
+            };
+            found.iter().any(is_pair)
+        });
+        assert_eq!(planted.count(), 60, "{times} times as long");
+        let unrelated = found.iter().filter(|(a, b, _)| a[1..] != b[1..]);
+        assert!(unrelated.count() < 200, "{times} times as long");
+    }
 }
 
 /// Returns `true` if two texts are equal after normalisation.

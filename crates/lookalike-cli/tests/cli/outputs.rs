@@ -307,6 +307,24 @@ fn plan_is_shown_without_reading_inputs() {
         (&plan["threshold"], &plan["measure"]),
         (&0.9.into(), &"containment".into())
     );
+    assert!(plan["recall"].is_null() && plan["candidate_threshold"].is_null());
+    let text = place.ok("dedup --explain-plan --threshold 0.9 --verify containment");
+    for words in [
+        "shared features / features of the smaller document >= 0.9\n",
+        "all documents: every pair is found, whatever the lengths",
+    ] {
+        assert!(
+            text.text().contains(words),
+            "no '{words}' in:\n{}",
+            text.text()
+        );
+    }
+    let plan = "dedup --explain-plan --json --method minhash --threshold 0.9 --verify containment";
+    let plan: serde_json::Value = serde_json::from_slice(&place.ok(plan).out).unwrap();
+    assert_eq!(
+        plan["candidate_threshold"].as_f64().map(|it| it > 0.818),
+        Some(true)
+    );
     assert!(plan["recall"].as_array().unwrap().len() > 5);
     let ran = place.ok("dedup --explain-plan --method simhash --distance 5");
     assert!(ran.text().contains("5 of 64 bits"), "{}", ran.text());

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Barrier;
 
+use lookalike_oracle::generate::generate_contained;
 use serde_json::{Value, json};
 
 use crate::service::{NDJSON, Service, document};
-use crate::support::{Numbers, Place, corpus_jsonl, gzip, zstd};
+use crate::support::{Numbers, Place, corpus_jsonl, gzip, jsonl, zstd};
 
 /// Returns the documents that a batch run removes, each with the kept document and the similarity.
 pub(crate) fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
@@ -67,6 +68,15 @@ fn stream_verdicts_equal_batch_verdicts() {
         &json!({ "recipe": "words-3", "threshold": 0.6, "measure": "containment" }),
         "--recipe words-3 --threshold 0.6 --verify containment",
     );
+    let contained = generate_contained(2000, 3);
+    let contained = jsonl(contained.iter().map(|(id, text)| (&id[..], &text[..])));
+    for threshold in [0.5, 0.9] {
+        check_stream(
+            &contained,
+            &json!({ "threshold": threshold, "measure": "containment" }),
+            &format!("--threshold {threshold} --verify containment"),
+        );
+    }
     check_stream(
         &few,
         &json!({ "method": "simhash", "distance": 6, "measure": "none" }),

@@ -83,6 +83,11 @@ fn check_auditable(plan: &MatchPlan, spelling: OptionSpelling) -> Result<()> {
              sample cannot be compared with all documents: use another method"
                 .to_owned()
         }
+        (MatchMethod::Auto | MatchMethod::Join, SimilarityMeasure::Containment) => format!(
+            "with {} there is nothing to estimate, because every pair is found, whatever the lengths \
+             of its texts are",
+            spelling.spell_choice("measure", "containment")
+        ),
         _ => return Ok(()),
     };
     let audit = spelling.spell_option("audit");

@@ -9,7 +9,8 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::dedup::SurveyKind;
 use lookalike::plan::{
-    BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchPlan, SimilarityMeasure,
+    BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchMethod, MatchPlan,
+    SimilarityMeasure,
 };
 use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings};
 use serde_json::{Value, json};
@@ -300,10 +301,7 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
 fn describe_predicate(plan: &MatchPlan) -> String {
     let threshold = plan.threshold().get();
     let measure = plan.match_settings().measure;
-    if !plan.has_candidate_threshold()
-        && plan.distance().is_none()
-        && plan.sentence_count().is_none()
-    {
+    if plan.match_settings().method == MatchMethod::Exact {
         return "texts that are equal after normalisation".to_owned();
     }
     if measure == SimilarityMeasure::Sketch {
@@ -371,7 +369,11 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
         } else {
             "all documents".to_owned()
         };
-        routes.push(("join", format!("{who}: every pair is found")));
+        let reach = match plan.joins_by_containment() {
+            true => ", whatever the lengths of its texts are",
+            false => "",
+        };
+        routes.push(("join", format!("{who}: every pair is found{reach}")));
     }
     if let Some(bands) = plan.band_plan() {
         routes.push((
@@ -442,6 +444,8 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
     let settings = plan.match_settings();
     let joins_all = plan.band_plan().is_none();
     let curve = RecallCurve::from_plan(plan);
+    let has_bound = !plan.joins_by_containment();
+    let candidate_threshold = has_bound.then(|| plan.candidate_threshold().get());
     json!({
         "recipe": recipe.name,
         "recipe_id": recipe.recipe_id().to_string(),
@@ -451,7 +455,7 @@ fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {
             EditUnit::Characters => "characters",
             EditUnit::Words => "words",
         }),
-        "candidate_threshold": plan.candidate_threshold().get(),
+        "candidate_threshold": candidate_threshold,
         "join": plan.join_plan().map(|join| if joins_all {
             json!({ "max_features": null, "max_partner_features": null })
         } else {
