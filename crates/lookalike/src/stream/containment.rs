@@ -1,8 +1,11 @@
 //! Candidates of the exact join by containment; see
 //! [`ContainmentFilter`](crate::candidates::ContainmentFilter).
 //!
-//! A kept document is inserted under all of its features. A new document finds the kept ones whose prefix it
-//! shares, and by its own prefix those that contain it.
+//! A kept document is inserted under all of its features, with a separate key for those outside of its prefix. A new
+//! document finds the kept ones whose prefix it shares, and by its own prefix those that contain it.
+//!
+//! Cost: 23 bytes of memory for each feature of a kept document. A look-up reads the documents that have a feature of
+//! the new one in their prefix, and those that have a feature of its prefix at all.
 
 use super::rarity::ProbeKey;
 use super::{SketchedDocument, StreamMatcher};

@@ -62,8 +62,9 @@ pub(crate) struct MatchRuleArgs {
 
     /// Measure of similarity by which candidates are verified
     ///
-    /// Candidates share features. Therefore pairs that are similar by edits, substrings, cosine or
-    /// containment are not compared if their Jaccard index is below a bound, which --explain-plan prints.
+    /// Candidates share features. Therefore pairs that are similar by edits, substrings or cosine are not
+    /// compared if their Jaccard index is below a bound, which --explain-plan prints. By containment, every pair
+    /// is found, whatever the lengths of its texts are, unless --method names minhash or another sketch.
     #[arg(long, value_name = "MEASURE", value_parser = measure_parser(), default_value = "jaccard")]
     pub(crate) verify: SimilarityMeasure,
 
