@@ -113,16 +113,15 @@ fn containments_equal_the_definition() {
 
         let order: Vec<usize> = (0..documents.len()).collect();
         let verdicts = verdicts_from_pairs(&order, 0, &pairs);
-        let expected: HashMap<_, _> =
-            (0..)
-                .zip(&verdicts)
-                .filter_map(|(at, verdict)| match *verdict {
-                    OracleVerdict::Kept => None,
-                    OracleVerdict::Removed { kept, similarity } => {
-                        Some((id(at), (id(kept), similarity)))
-                    }
-                });
-        let expected: HashMap<_, _> = expected.collect();
+        let expected: HashMap<_, _> = (0..)
+            .zip(&verdicts)
+            .filter_map(|(at, verdict)| match *verdict {
+                OracleVerdict::Kept => None,
+                OracleVerdict::Removed { kept, similarity } => {
+                    Some((id(at), (id(kept), similarity)))
+                }
+            })
+            .collect();
         assert_eq!(removed(&place, &options), expected, "{threshold}");
 
         place.ok("index build lib in.jsonl");
