@@ -24,6 +24,7 @@ from ._hamming import Alike, HammingIndex, LshIndex, Near
 from ._labelled import Idf, Tuned, evaluate, tune
 from ._lean import LeanMinHash
 from ._lsh import MinHashLSH
+from ._passages import Passages, SharedPassage, SharedPassages, Spot, passages
 from ._presets import Preset, presets
 from ._recipe import RECIPES, Recipe
 from ._run import Deduplicated, Pairs, dedup, pairs
@@ -53,13 +54,17 @@ __all__ = [
     "Near",
     "OutputError",
     "Pairs",
+    "Passages",
     "Preset",
     "Recipe",
     "RecipeError",
     "ServiceError",
     "SettingError",
+    "SharedPassage",
+    "SharedPassages",
     "Simhash",
     "SimhashIndex",
+    "Spot",
     "Steps",
     "Tuned",
     "__version__",
@@ -68,6 +73,7 @@ __all__ = [
     "evaluate",
     "minhash",
     "pairs",
+    "passages",
     "presets",
     "segment",
     "simhash",

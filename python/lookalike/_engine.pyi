@@ -29,8 +29,10 @@ __all__ = [
     "members",
     "minhash",
     "pairs",
+    "passages",
     "repeats",
     "segment",
+    "shared_passages",
     "simhash",
     "tune",
 ]
@@ -149,6 +151,8 @@ def dedup(
     table: Any, against: Any, options: dict[str, Any], components: bool, progress: Any
 ) -> dict[str, Any]: ...
 def pairs(table: Any, against: Any, options: dict[str, Any], copies: str, progress: Any) -> dict[str, Any]: ...
+def passages(table: Any, against: Any, options: dict[str, Any], progress: Any) -> dict[str, Any]: ...
+def shared_passages(a: str, b: str, recipe: RecipeBase, min_length: int) -> dict[str, Any]: ...
 def simhash(
     texts: Any, recipe: RecipeBase, threads: Optional[int] = None
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]: ...

@@ -240,7 +240,7 @@ def _options(
         "reading": arguments.reading(text, id, features),
         "keep": arguments.word("keep", keep),
         "within": arguments.word("within", within),
-        "window": _window(window),
+        "window": window_of(window),
         "time": arguments.word("time", time),
         "audit": _audit(audit),
         "threads": arguments.threads(threads),
@@ -248,7 +248,7 @@ def _options(
     }
 
 
-def _window(window: Any) -> Union[str, float, None]:
+def window_of(window: Any) -> Union[str, float, None]:
     """Returns a duration as text or in seconds."""
     if isinstance(window, datetime.timedelta):
         return window.total_seconds()

@@ -115,10 +115,10 @@ def compare(
     (False, 0.6)
     """
     asked = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
-    return Comparison(_engine.compare(_text("a", a), _text("b", b), recipe_of(recipe), asked))
+    return Comparison(_engine.compare(text_of("a", a), text_of("b", b), recipe_of(recipe), asked))
 
 
-def _text(name: str, text: Any) -> str:
+def text_of(name: str, text: Any) -> str:
     if not isinstance(text, str):
         raise InputError(f"{name} is of the type {type(text).__name__}: give a string")
     try:

@@ -115,6 +115,8 @@ pub struct SharedPassages {
     pub share_of_a: f64,
     /// The same of the second text.
     pub share_of_b: f64,
+    /// Number of words and single characters of the second text that lie in passages.
+    pub copied: usize,
 }
 
 impl SharedPassages {
@@ -136,34 +138,9 @@ impl SharedPassages {
         documents: [&ExtractedText; 2],
         settings: PassageSettings,
     ) -> Result<Self> {
-        let [a, b] = documents.map(|it| &*it.text);
+        let [a, b] = documents;
         let tokenizer = SpanTokenizer::new(recipe);
-        let mut tokens = [SpannedTokens::default(), SpannedTokens::default()];
-        tokenizer.tokenize_text(a, &mut tokens[0])?;
-        tokenizer.tokenize_text(b, &mut tokens[1])?;
-        let mut finder = PassageFinder::new(settings);
-        finder.set_document(tokens[1].values());
-        let passages = finder.find_passages(&PassageSource::new(tokens[0].values(), settings));
-        let share = |side: usize, range: fn(&Passage) -> &Range<usize>| {
-            let covered = count_covered(passages.iter().map(|it| range(it).clone()).collect());
-            covered as f64 / tokens[side].len().max(1) as f64
-        };
-        let places = documents.map(DocumentPlaces::new);
-        let spot = |side: usize, range: &Range<usize>| {
-            places[side].locate_passage(tokens[side].byte_range(range.clone()))
-        };
-        let shared = passages.iter().map(|it| SharedPassage {
-            a: spot(0, &it.source),
-            b: spot(1, &it.document),
-            length: it.document.len(),
-            similarity: round_share(it.similarity()),
-            kind: it.kind,
-        });
-        Ok(Self {
-            passages: shared.collect(),
-            share_of_a: round_share(share(0, |it| &it.source)),
-            share_of_b: round_share(share(1, |it| &it.document)),
-        })
+        SourceComparer::new(&tokenizer, b, settings)?.find_passages(a)
     }
 
     /// Returns `true` if more than edits separate the texts, so that the passages show more than differences do: at
@@ -183,28 +160,113 @@ impl SharedPassages {
     }
 }
 
-/// A document with the indices of its places.
-struct DocumentPlaces<'a> {
-    document: &'a ExtractedText,
+/// Compares one document with sources, one after another. The document is prepared once.
+#[derive(Debug)]
+pub struct SourceComparer<'t> {
+    tokenizer: &'t SpanTokenizer,
+    settings: PassageSettings,
+    finder: PassageFinder,
+    document: ComparedText<'t>,
+    source_tokens: SpannedTokens,
+    source: PassageSource,
+}
+
+impl<'t> SourceComparer<'t> {
+    /// Prepares a document.
+    ///
+    /// # Errors
+    /// If the text has 4 GiB or more.
+    pub fn new(
+        tokenizer: &'t SpanTokenizer,
+        document: &'t ExtractedText,
+        settings: PassageSettings,
+    ) -> Result<Self> {
+        let mut tokens = SpannedTokens::default();
+        tokenizer.tokenize_text(&document.text, &mut tokens)?;
+        let mut finder = PassageFinder::new(settings);
+        finder.set_document(tokens.values());
+        Ok(Self {
+            tokenizer,
+            settings,
+            finder,
+            document: ComparedText::new(document, tokens),
+            source_tokens: SpannedTokens::default(),
+            source: PassageSource::default(),
+        })
+    }
+
+    /// Returns the tokens of the document.
+    pub fn document_tokens(&self) -> &SpannedTokens {
+        &self.document.tokens
+    }
+
+    /// Finds the passages that the document has from a source, which is the first text of the result.
+    ///
+    /// # Errors
+    /// If the text has 4 GiB or more.
+    pub fn find_passages(&mut self, source: &ExtractedText) -> Result<SharedPassages> {
+        let mut tokens = std::mem::take(&mut self.source_tokens);
+        self.tokenizer.tokenize_text(&source.text, &mut tokens)?;
+        self.source.set_tokens(tokens.values(), self.settings);
+        let passages = self.finder.find_passages(&self.source);
+        if passages.is_empty() {
+            self.source_tokens = tokens;
+            return Ok(SharedPassages::default());
+        }
+        let source = ComparedText::new(source, tokens);
+        let covered = |range: fn(&Passage) -> &Range<usize>| {
+            count_covered(passages.iter().map(|it| range(it).clone()).collect())
+        };
+        let copied = covered(|it| &it.document);
+        let found = SharedPassages {
+            passages: passages
+                .iter()
+                .map(|it| SharedPassage {
+                    a: source.find_spot(&it.source),
+                    b: self.document.find_spot(&it.document),
+                    length: it.document.len(),
+                    similarity: round_share(it.similarity()),
+                    kind: it.kind,
+                })
+                .collect(),
+            share_of_a: source.share_of(covered(|it| &it.source)),
+            share_of_b: self.document.share_of(copied),
+            copied,
+        };
+        self.source_tokens = source.tokens;
+        Ok(found)
+    }
+}
+
+/// A document with its tokens and the indices of its places.
+#[derive(Debug)]
+struct ComparedText<'t> {
+    document: &'t ExtractedText,
+    tokens: SpannedTokens,
     file: PlaceIndex,
     /// The places of the text, if they are not those of the file.
     text: Option<PlaceIndex>,
 }
 
-impl<'a> DocumentPlaces<'a> {
-    fn new(document: &'a ExtractedText) -> Self {
+impl<'t> ComparedText<'t> {
+    fn new(document: &'t ExtractedText, tokens: SpannedTokens) -> Self {
         let differs =
             document.has_byte_order_mark || matches!(document.origin, TextOrigin::Spans(_));
         Self {
             document,
+            tokens,
             file: PlaceIndex::new(document.original_text()),
             text: differs.then(|| PlaceIndex::new(&document.text)),
         }
     }
 
-    fn locate_passage(&self, tokens: Range<usize>) -> PassageSpot {
+    fn share_of(&self, tokens: usize) -> f64 {
+        round_share(tokens as f64 / self.tokens.len().max(1) as f64)
+    }
+
+    fn find_spot(&self, range: &Range<usize>) -> PassageSpot {
         let text = &*self.document.text;
-        let bytes = to_visible_characters(text, tokens);
+        let bytes = to_visible_characters(text, self.tokens.byte_range(range.clone()));
         let count = |places: &PlaceIndex| {
             let [start, end] =
                 [bytes.start, bytes.end].map(|byte| places.count_characters(text, byte));

@@ -13,6 +13,7 @@ mod hamming;
 mod labelled;
 mod lsh;
 mod minhash;
+mod passages;
 mod recipe;
 mod run;
 mod settings;
@@ -40,6 +41,8 @@ mod engine {
     use crate::lsh::{LshIndexBase, LshTables};
     #[pymodule_export]
     use crate::minhash::MinHash;
+    #[pymodule_export]
+    use crate::passages::{passages, shared_passages};
     #[pymodule_export]
     use crate::recipe::Recipe;
     #[pymodule_export]

@@ -198,7 +198,11 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     )
 }
 
-fn run_inputs(table: PyTableStream, against: Option<PyTableStream>) -> PyResult<RunInputs> {
+/// Returns the inputs of a run: `data`, and the documents that precede them.
+pub(crate) fn run_inputs(
+    table: PyTableStream,
+    against: Option<PyTableStream>,
+) -> PyResult<RunInputs> {
     let against = against
         .map(|against| take_table(against, "against"))
         .transpose()?;

@@ -30,7 +30,7 @@ pub(crate) struct RuleSettings {
 
 /// A duration.
 #[derive(FromPyObject)]
-enum TimeSpan {
+pub(crate) enum TimeSpan {
     Seconds(f64),
     Text(String),
 }
@@ -155,21 +155,7 @@ impl RunOptions {
 }
 
 fn run_window(span: Option<TimeSpan>, time: Option<String>) -> PyResult<Option<RunWindow>> {
-    let wrong =
-        |text: &str, reason: &str| SettingError::new_err(format!("window is {text}: {reason}"));
-    let seconds = match span {
-        None => None,
-        Some(TimeSpan::Seconds(seconds)) if seconds.is_finite() && seconds >= 0.0 => Some(seconds),
-        Some(TimeSpan::Seconds(seconds)) => {
-            return Err(wrong(
-                &seconds.to_string(),
-                "give a number of seconds of at least 0",
-            ));
-        }
-        Some(TimeSpan::Text(text)) => {
-            Some(parse_duration(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))?)
-        }
-    };
+    let seconds = span.map(parse_window).transpose()?;
     match (seconds, time) {
         (None, None) => Ok(None),
         (Some(seconds), Some(field)) => Ok(Some(RunWindow { seconds, field })),
@@ -179,6 +165,22 @@ fn run_window(span: Option<TimeSpan>, time: Option<String>) -> PyResult<Option<R
         (None, Some(_)) => Err(SettingError::new_err(
             "time is for window: give both or neither",
         )),
+    }
+}
+
+/// Returns the seconds of the argument `window`.
+pub(crate) fn parse_window(span: TimeSpan) -> PyResult<f64> {
+    let wrong =
+        |text: &str, reason: &str| SettingError::new_err(format!("window is {text}: {reason}"));
+    match span {
+        TimeSpan::Seconds(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        TimeSpan::Seconds(seconds) => Err(wrong(
+            &seconds.to_string(),
+            "give a number of seconds of at least 0",
+        )),
+        TimeSpan::Text(text) => {
+            parse_duration(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))
+        }
     }
 }
 

@@ -74,6 +74,19 @@ pub enum OffsetUnit {
     Bytes,
 }
 
+impl OffsetUnit {
+    /// All units.
+    pub const ALL: [Self; 2] = [Self::Characters, Self::Bytes];
+
+    /// Returns the name by which users choose it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Characters => "characters",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
 /// The order of the table of passages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PassageOrder {
@@ -84,6 +97,20 @@ pub enum PassageOrder {
     Longest,
     /// First the documents that have most text of one source.
     Copied,
+}
+
+impl PassageOrder {
+    /// All orders.
+    pub const ALL: [Self; 3] = [Self::Position, Self::Longest, Self::Copied];
+
+    /// Returns the name by which users choose it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Position => "position",
+            Self::Longest => "longest",
+            Self::Copied => "copied",
+        }
+    }
 }
 
 /// Settings of a passages run.

@@ -1,0 +1,172 @@
+//! Copied passages: those that two texts share, and those of all documents of a table.
+
+use lookalike::passages::PassageSettings;
+use lookalike_batch::match_options::{OptionSpelling, choose_by_name};
+use lookalike_batch::run::{
+    BoilerplateLimit, OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, find_passages,
+    parse_boilerplate_limit,
+};
+use lookalike_batch::shared_passages::{PassageSpot, SharedPassage, SharedPassages};
+use lookalike_io::sink::{CollectedTable, OutputTarget};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{SettingError, engine_error_to_py, run_error_to_py};
+use crate::recipe::Recipe;
+use crate::run::{RunWatch, abandonable, run_inputs, run_watched, summary_to_json};
+use crate::settings::{ReadSettings, TimeSpan, parse_window, thread_count};
+use crate::table::{PyTableStream, give_table};
+
+/// Bytes of two texts from which the search can take so long that users interrupt it.
+const LONG: usize = 1_000_000;
+
+/// Passages and pairs that a summary describes, as the command has it.
+const DESCRIBED: usize = 5;
+
+/// The number of documents that may share a gram.
+#[derive(FromPyObject)]
+enum DocumentLimit {
+    Documents(u32),
+    Text(String),
+}
+
+/// Options of a passages run.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct PassageOptions {
+    recipe: Recipe,
+    reading: ReadSettings,
+    min_length: u32,
+    max_documents: Option<DocumentLimit>,
+    time: Option<String>,
+    window: Option<TimeSpan>,
+    within: Option<String>,
+    offsets: String,
+    order: String,
+    threads: Option<usize>,
+    strict: bool,
+}
+
+impl PassageOptions {
+    fn run_settings(self) -> PyResult<PassageRunSettings> {
+        let window = self.window.map(parse_window).transpose()?;
+        if window.is_some() && self.time.is_none() {
+            return Err(SettingError::new_err(
+                "window needs time, the field with the time: give both, or leave window out",
+            ));
+        }
+        Ok(PassageRunSettings {
+            recipe: self.recipe.0,
+            passages: PassageSettings::new(self.min_length).map_err(engine_error_to_py)?,
+            max_documents: boilerplate_limit(self.max_documents)?,
+            read: self.reading.read_options(),
+            time: self.time,
+            window,
+            within: self.within,
+            offsets: choose("offsets", &self.offsets, &OffsetUnit::ALL, OffsetUnit::name)?,
+            order: choose("order", &self.order, &PassageOrder::ALL, PassageOrder::name)?,
+            described: DESCRIBED,
+            threads: thread_count(self.threads)?,
+            strict: self.strict,
+            spelling: OptionSpelling::Arguments,
+        })
+    }
+}
+
+fn choose<T: Copy>(
+    what: &str,
+    name: &str,
+    choices: &[T],
+    name_of: fn(T) -> &'static str,
+) -> PyResult<T> {
+    choose_by_name(what, name, choices, name_of).map_err(run_error_to_py)
+}
+
+fn boilerplate_limit(given: Option<DocumentLimit>) -> PyResult<BoilerplateLimit> {
+    match given {
+        None => Ok(BoilerplateLimit::Usual),
+        Some(DocumentLimit::Documents(most)) => Ok(BoilerplateLimit::Documents(most)),
+        Some(DocumentLimit::Text(text)) => parse_boilerplate_limit(&text).map_err(|reason| {
+            SettingError::new_err(format!("max_documents is '{text}': {reason}"))
+        }),
+    }
+}
+
+/// Finds the passages that documents of a table share with earlier ones, or with those of another table.
+#[pyfunction]
+#[pyo3(signature = (table, against, options, progress))]
+pub(crate) fn passages<'py>(
+    py: Python<'py>,
+    table: PyTableStream,
+    against: Option<PyTableStream>,
+    options: PassageOptions,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let settings = options.run_settings()?;
+    let inputs = run_inputs(table, against)?;
+    let passages = CollectedTable::default();
+    let outputs = PassageOutputs {
+        passages: Some(OutputTarget::Memory(passages.clone())),
+        rejected: None,
+    };
+    let watch = RunWatch::default();
+    let summary = run_watched(py, &watch, progress.as_ref(), || {
+        find_passages(&inputs, &settings, &outputs, &watch)
+    })?;
+    let result = PyDict::new(py);
+    result.set_item("passages", give_table(py, &passages)?)?;
+    result.set_item("rejected", watch.bad_row_list())?;
+    result.set_item("summary", summary_to_json(&summary)?)?;
+    Ok(result)
+}
+
+/// Finds the passages that the second text has from the first one.
+#[pyfunction]
+pub(crate) fn shared_passages<'py>(
+    py: Python<'py>,
+    a: &str,
+    b: &str,
+    recipe: &Recipe,
+    min_length: u32,
+) -> PyResult<Bound<'py, PyDict>> {
+    let settings = PassageSettings::new(min_length).map_err(engine_error_to_py)?;
+    let shared = if a.len() + b.len() < LONG {
+        py.detach(|| SharedPassages::find_all(&recipe.0, [a, b], settings))
+    } else {
+        let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());
+        abandonable(py, move || {
+            SharedPassages::find_all(&recipe, [&a, &b], settings)
+        })?
+    };
+    let shared = shared.map_err(engine_error_to_py)?;
+    let passages: Vec<_> = shared.passages.iter().map(passage_to_tuple).collect();
+    let result = PyDict::new(py);
+    result.set_item("passages", passages)?;
+    result.set_item("share_of_a", shared.share_of_a)?;
+    result.set_item("share_of_b", shared.share_of_b)?;
+    Ok(result)
+}
+
+/// Start and end in characters, start and end in bytes, and the line.
+type SpotTuple = (usize, usize, usize, usize, usize);
+
+fn passage_to_tuple(passage: &SharedPassage) -> (SpotTuple, SpotTuple, usize, f64, &'static str) {
+    (
+        spot_to_tuple(&passage.a),
+        spot_to_tuple(&passage.b),
+        passage.length,
+        passage.similarity,
+        passage.kind.kind_name(),
+    )
+}
+
+fn spot_to_tuple(spot: &PassageSpot) -> SpotTuple {
+    let (characters, bytes) = (&spot.characters, &spot.bytes);
+    (
+        characters.start,
+        characters.end,
+        bytes.start,
+        bytes.end,
+        spot.line,
+    )
+}

@@ -1,0 +1,250 @@
+"""Copied passages: those that two texts share, and those of all documents of a table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Union, overload
+
+from . import _arguments as arguments
+from . import _engine
+from ._data import Names, stream_of
+from ._errors import SettingError
+from ._progress import teller
+from ._recipe import RecipeLike, recipe_of
+from ._run import Window, window_of
+from ._texts import text_of
+from ._words import counted
+
+#: Largest value of ``min_length``, as on the command line.
+_MOST_WORDS = 10_000
+
+
+class Spot(NamedTuple):
+    """The place of a passage in one text: in characters, as Python slices strings, and in bytes of UTF-8.
+    ``line`` is the line in which it begins, from 1.
+
+    >>> import lookalike as la
+    >>> text = "渡船七点离开岛上。"
+    >>> found = la.passages(text, "他说：" + text, min_length=2)[0]
+    >>> found.b
+    Spot(start=3, end=11, start_byte=9, end_byte=33, line=1)
+    """
+
+    start: int
+    end: int
+    start_byte: int
+    end_byte: int
+    line: int
+
+
+class SharedPassage(NamedTuple):
+    """A passage that two texts share: its place in both, the number of words (and of characters of scripts
+    without spaces) of its part of ``b``, the share of equal ones, and its kind: verbatim, edited or reordered.
+
+    >>> import lookalike as la
+    >>> found = la.passages("the ferry leaves at seven", "The FERRY leaves at seven!", min_length=4)[0]
+    >>> found.length, found.similarity, found.kind
+    (5, 1.0, 'verbatim')
+    """
+
+    a: Spot
+    b: Spot
+    length: int
+    similarity: float
+    kind: str
+
+
+class SharedPassages:
+    """What two texts share, a sequence of :class:`SharedPassage`, ascending by the place in ``b``.
+
+    ``share_of_a`` and ``share_of_b`` are the shares of the words of either text that lie in passages.
+
+    >>> import lookalike as la
+    >>> found = la.passages("the ferry leaves at seven", "he says the ferry leaves at seven", min_length=4)
+    >>> found
+    <SharedPassages: 1 passage, 1.0 of a and 0.7143 of b>
+    >>> [passage.length for passage in found]
+    [5]
+    """
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self._passages = [
+            SharedPassage(Spot(*a), Spot(*b), length, similarity, kind)
+            for a, b, length, similarity, kind in found["passages"]
+        ]
+        self.share_of_a: float = found["share_of_a"]
+        self.share_of_b: float = found["share_of_b"]
+
+    def __len__(self) -> int:
+        return len(self._passages)
+
+    def __iter__(self) -> Iterator[SharedPassage]:
+        return iter(self._passages)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._passages[at]
+
+    def __repr__(self) -> str:
+        shares = f"{self.share_of_a} of a and {self.share_of_b} of b"
+        return f"<SharedPassages: {counted(len(self), 'passage')}, {shares}>"
+
+
+class Passages:
+    """The passages of the documents of a table.
+
+    >>> import lookalike as la
+    >>> found = la.passages(["the ferry leaves at seven", "so the ferry leaves at seven", None], min_length=4)
+    >>> found
+    <Passages: 1 passage in 1 of 2 documents>
+    >>> found.rejected
+    [(2, 'the field `text` is null, not a string')]
+    """
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        #: A table ``document, source, start, end, source_start, source_end, length, similarity, kind``.
+        self.passages = found["passages"]
+        #: Rows that are not valid: pairs of a row number from 0 and a reason.
+        self.rejected: list[tuple[int, str]] = found["rejected"]
+        #: Summary of the run, as ``lookalike passages --json`` prints it.
+        self.summary: dict[str, Any] = json.loads(found["summary"])
+
+    def __repr__(self) -> str:
+        told = self.summary
+        found = counted(told["passages"], "passage")
+        return f"<Passages: {found} in {told['copying']} of {counted(told['documents'], 'document')}>"
+
+
+@overload
+def passages(
+    a: str,
+    b: str,
+    /,
+    *,
+    min_length: int = 12,
+    recipe: RecipeLike = "default",
+) -> SharedPassages: ...
+@overload
+def passages(
+    data: Any,
+    /,
+    *,
+    min_length: int = 12,
+    recipe: RecipeLike = "default",
+    against: Any = None,
+    text: Names = "text",
+    id: Union[str, bool, None] = None,
+    max_documents: Union[int, str, None] = None,
+    time: Optional[str] = None,
+    window: Optional[Window] = None,
+    within: Optional[str] = None,
+    offsets: str = "characters",
+    order: str = "position",
+    strict: bool = False,
+    threads: Optional[int] = None,
+    progress: Union[bool, Any, None] = None,
+) -> Passages: ...
+def passages(
+    a: Any,
+    b: Optional[str] = None,
+    /,
+    *,
+    min_length: int = 12,
+    recipe: RecipeLike = "default",
+    against: Any = None,
+    text: Names = "text",
+    id: Union[str, bool, None] = None,
+    max_documents: Union[int, str, None] = None,
+    time: Optional[str] = None,
+    window: Optional[Window] = None,
+    within: Optional[str] = None,
+    offsets: str = "characters",
+    order: str = "position",
+    strict: bool = False,
+    threads: Optional[int] = None,
+    progress: Union[bool, Any, None] = None,
+) -> Union[SharedPassages, Passages]:
+    """Finds copied passages: those that the second of two texts has from the first one, or those that each
+    document of a table has from earlier ones, as ``lookalike passages`` does.
+
+    Two strings give :class:`SharedPassages`; they take only ``min_length`` and ``recipe``. A table, given as
+    the only one, gives :class:`Passages`. The table, ``against``, ``text`` and ``id`` are as in :func:`dedup`.
+    With ``against``, only what documents share with those of ``against`` is found.
+
+    ``min_length`` is the shortest passage in words, from 2; a word counts as two characters of a script
+    without spaces. The normalisation of ``recipe`` says which words are equal. ``max_documents`` is the number
+    of documents (or their percentage, such as "0.5%", or "none") in which a run of five words may be before it
+    is boilerplate, which leads to no passage; by default 20 documents, or 0.1% of them if that is more.
+
+    ``time`` names a field with the time of a document; the source of a passage is then the document with the
+    earlier time, not the one that comes first. ``window`` (for example "2d", seconds or a timedelta) compares
+    only documents near each other in ``time``, ``within`` only those with equal values of a field.
+
+    Positions in the table count from 0 in the unit of ``offsets``, characters or bytes. ``order`` is position,
+    longest, or copied, by which documents that have most text of one source come first. ``strict``,
+    ``threads`` and ``progress`` are as in :func:`dedup`, and so are the exceptions.
+
+    >>> import lookalike as la
+    >>> source = "The ferry leaves at seven. Nobody misses it, because the next one leaves at noon."
+    >>> essay = "As they say, nobody misses it because the next one leaves at noon."
+    >>> found = la.passages(source, essay, min_length=6)[0]
+    >>> essay[found.b.start : found.b.end]
+    'nobody misses it because the next one leaves at noon'
+    >>> la.passages([essay], against=[source], min_length=6).passages.select(["start", "end", "kind"]).to_pylist()
+    [{'start': 13, 'end': 65, 'kind': 'verbatim'}]
+    """
+    least = arguments.needed("min_length", min_length, f"a whole number from 2 to {_MOST_WORDS}")
+    least = arguments.whole("min_length", least, 2, _MOST_WORDS)
+    if isinstance(a, str) or isinstance(b, (str, bytes)):
+        for_tables = {
+            "against": against, "id": id, "max_documents": max_documents, "time": time, "window": window,
+            "within": within, "threads": threads, "progress": progress,
+        }
+        _refuse_arguments_of_tables(for_tables, text, offsets, order, strict)
+        return SharedPassages(
+            _engine.shared_passages(text_of("a", a), text_of("b", b), recipe_of(recipe), least)
+        )
+    if b is not None:
+        raise SettingError(
+            f"b is of the type {type(b).__name__}: give two strings, or a table and a second one as against"
+        )
+    options = {
+        "recipe": recipe_of(recipe),
+        "reading": arguments.reading(text, id),
+        "min_length": least,
+        "max_documents": _document_limit(max_documents),
+        "time": arguments.word("time", time),
+        "window": window_of(window),
+        "within": arguments.word("within", within),
+        "offsets": arguments.needed("offsets", arguments.word("offsets", offsets), "characters or bytes"),
+        "order": arguments.needed("order", arguments.word("order", order), "position, longest or copied"),
+        "threads": arguments.threads(threads),
+        "strict": arguments.truth("strict", strict),
+    }
+    names = options["reading"]["text"]
+    others = None if against is None else stream_of(against, names, "against")
+    stream = stream_of(a, names)
+    with teller(progress) as told:
+        found = _engine.passages(stream, others, options, told)
+    return Passages(found)
+
+
+def _refuse_arguments_of_tables(
+    optional: Mapping[str, Any], text: Any, offsets: Any, order: Any, strict: Any
+) -> None:
+    """Raises a SettingError if an argument was given that has no effect on two texts."""
+    given = [name for name, value in optional.items() if value is not None]
+    usual = {"text": (text, "text"), "offsets": (offsets, "characters"), "order": (order, "position")}
+    given += [name for name, (value, default) in usual.items() if value != default]
+    given += ["strict"] if strict is not False else []
+    if given:
+        raise SettingError(f"{given[0]} is for tables, and has no effect on two texts: leave it out")
+
+
+def _document_limit(value: Any) -> Union[int, str, None]:
+    """Returns the number of documents that may share a run of words, as a number or as text."""
+    if value is None or isinstance(value, str):
+        return value
+    wanted = 'a number of documents from 1, a percentage such as "0.5%", or "none"'
+    if isinstance(value, float):
+        arguments.refuse("max_documents", value, wanted)
+    return arguments.whole("max_documents", value, 1)
