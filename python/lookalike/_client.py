@@ -226,6 +226,16 @@ class Collection:
         match it, as ``{"id", "similarity", "seq"}``, the most similar first. It is not for several documents."""
         return self._check(_with_query("query", {"limit": limit}), documents)
 
+    def passages(self, text: str, *, min_length: Optional[int] = None, limit: Optional[int] = None) -> Any:
+        """Returns the kept documents that a text has passages from, as ``sources``, the one of which it has most first.
+
+        ``min_length`` is the shortest passage in words, from 12, and ``limit``, from 1 to 1000, the number of sources.
+        While the passages of the collection are being indexed, raises :class:`ServiceError` with the code
+        ``passages_not_ready``."""
+        asked = {"text": text, "min_length": min_length, "limit": limit}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return self._client.call("POST", f"{self._path}/passages", given)
+
     def get(self, id: str) -> Any:
         """Returns a document by its id."""
         return self._client.call("GET", f"{self._path}/documents/{_quoted(id)}")

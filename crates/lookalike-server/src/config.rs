@@ -67,6 +67,8 @@ pub struct ClientLimits {
     pub headroom: u64,
     /// Steps of verification that a document may take.
     pub verification_steps: u64,
+    /// Bytes of memory of the indexes of passages, of all collections together.
+    pub passage_memory: u64,
 }
 
 impl ServiceConfig {

@@ -394,9 +394,13 @@ impl<'a> CollectionFigures<'a> {
         self.append_syncs(page);
         let help = "Bytes of memory of a collection, by part.";
         self.append_figure(page, "memory_bytes", "gauge", help, |it| {
+            let passages = Some(("passages", it.open.passages.memory_bytes()));
+            let passages = passages.filter(|it| it.1 > 0);
             let parts = it.stats.iter().flat_map(|stats| &stats.memory);
             parts
-                .map(|(part, bytes)| (format!(",part=\"{part}\""), *bytes))
+                .copied()
+                .chain(passages)
+                .map(|(part, bytes)| (format!(",part=\"{part}\""), bytes))
                 .collect()
         });
     }

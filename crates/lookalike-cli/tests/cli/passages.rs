@@ -398,3 +398,258 @@ fn service_finds_passages_of_pairs() {
         assert_eq!((refused.status, &*refused.problem().1), problem, "{body}");
     }
 }
+
+/// Sources that the service finds for a text: id, first and last character in the text and in the source, length.
+fn served_rows(service: &Service, text: &str) -> Vec<String> {
+    let body = json!({ "text": text, "limit": 1000 });
+    let reply = loop {
+        let reply = service.post("/v1/collections/c/passages", &body);
+        match reply.status {
+            503 => {
+                assert_eq!(reply.problem().1, "passages_not_ready");
+                assert_eq!(reply.header("retry-after"), Some("1"));
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            200 => break reply.json(),
+            status => panic!("{status}: {}", reply.text()),
+        }
+    };
+    let mut rows = Vec::new();
+    for source in reply["sources"].as_array().unwrap() {
+        assert_eq!(source["id"], source["cluster"]);
+        for passage in source["passages"].as_array().unwrap() {
+            rows.push(format!(
+                "{} {} {} {} {} {} {} {}",
+                source["id"].as_str().unwrap(),
+                passage["b"]["start"],
+                passage["b"]["end"],
+                passage["a"]["start"],
+                passage["a"]["end"],
+                passage["length"],
+                passage["similarity"].as_f64().unwrap(),
+                passage["kind"].as_str().unwrap(),
+            ));
+        }
+    }
+    rows.sort();
+    rows
+}
+
+/// The same rows, as the command finds them in documents.
+fn command_rows(place: &Place, documents: &[(String, String)], text: &str) -> Vec<String> {
+    let rows = documents.iter().map(|(id, text)| (&**id, &**text));
+    place.write("kept.jsonl", jsonl(rows));
+    place.write("query.jsonl", jsonl([("query", text)]));
+    place.ok("passages query.jsonl --against kept.jsonl -o out.tsv");
+    let table = place.table("out.tsv").into_iter();
+    let mut rows: Vec<_> = table.map(|row| row[1..].join(" ")).collect();
+    rows.sort();
+    rows
+}
+
+/// Documents that share a notice, and of which a text has a part of every second one.
+fn copied_documents(numbers: &mut Numbers, count: usize) -> (Vec<(String, String)>, String) {
+    let notice = "Permission is granted to anyone who has this text to read it aloud on the quay before noon.";
+    let mut documents = Vec::new();
+    let mut text = format!("{notice} ");
+    for number in 0..count {
+        let words = 14 + numbers.below(30);
+        let part = filler(numbers, words);
+        let kept = format!(
+            "{notice} {} {part} {}",
+            filler(numbers, 40),
+            filler(numbers, 40)
+        );
+        if number % 2 == 0 {
+            text += &format!("{part} {} ", filler(numbers, 20));
+        }
+        documents.push((format!("d{number}"), kept));
+    }
+    (documents, text)
+}
+
+fn insert_all(service: &Service, documents: &[(String, String)]) {
+    for (id, text) in documents {
+        let body = json!({ "id": id, "text": text });
+        let reply = service.post("/v1/collections/c/documents", &body);
+        assert_eq!(reply.json()["verdict"], "kept", "{}", reply.text());
+    }
+}
+
+#[test]
+fn service_finds_sources_as_the_command_does() {
+    let mut numbers = Numbers::new(21);
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("c", json!({}));
+    assert_eq!(served_rows(&service, SOURCE), [""; 0]);
+    // Around the number of documents that make boilerplate of the notice.
+    let (mut documents, text) = copied_documents(&mut numbers, 26);
+    for (from, to) in [(0, 19), (19, 20), (20, 21), (21, 26)] {
+        insert_all(&service, &documents[from..to]);
+        let found = served_rows(&service, &text);
+        assert_eq!(found, command_rows(&place, &documents[..to], &text), "{to}");
+        assert!(found.len() >= to / 2);
+    }
+    // A duplicate is no source. A deleted document is none, and counts for no boilerplate.
+    let copy = json!({ "id": "copy", "text": documents[0].1 });
+    service.post("/v1/collections/c/documents", &copy);
+    for (id, _) in documents.drain(..8) {
+        assert_eq!(
+            service
+                .delete(&format!("/v1/collections/c/documents/{id}"))
+                .status,
+            204
+        );
+    }
+    let found = served_rows(&service, &text);
+    assert_eq!(found, command_rows(&place, &documents, &text));
+    assert!(found.len() > 18, "18 documents have the notice: {found:?}");
+    let stats = service.get("/v1/collections/c/stats").json();
+    assert!(stats["memory"]["passages"].as_u64() > Some(100), "{stats}");
+    // The answer is on disk, and an index of the same texts finds the same.
+    service.kill();
+    let service = Service::start(&place, "");
+    assert_eq!(served_rows(&service, &text), found);
+    service.stop();
+    let service = Service::start(&place, "");
+    assert_eq!(served_rows(&service, &text), found);
+}
+
+#[test]
+fn expired_and_replaced_documents_are_no_sources() {
+    let mut numbers = Numbers::new(23);
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("c", json!({ "window": "1d", "on_conflict": "replace" }));
+    let (documents, text) = copied_documents(&mut numbers, 12);
+    let insert = |id: &str, text: &str, day: u32| {
+        let time = format!("2026-03-{day:02}T00:00:00Z");
+        let body = json!({ "id": id, "text": text, "time": time });
+        assert_eq!(
+            service.post("/v1/collections/c/documents", &body).status,
+            200
+        );
+    };
+    for (number, (id, text)) in documents.iter().enumerate() {
+        insert(id, text, if number < 6 { 1 } else { 4 });
+    }
+    let found = served_rows(&service, &text);
+    assert_eq!(found, command_rows(&place, &documents[6..], &text));
+    assert!(!found.is_empty());
+    let other = filler(&mut numbers, 60);
+    insert("d8", &other, 4);
+    let mut left = documents[6..].to_vec();
+    left[2].1 = other;
+    let found = served_rows(&service, &text);
+    assert_eq!(found, command_rows(&place, &left, &text));
+    insert("late", &filler(&mut numbers, 30), 9);
+    assert_eq!(served_rows(&service, &text), [""; 0]);
+}
+
+#[test]
+fn many_documents_are_indexed_in_the_background_and_purged() {
+    let mut numbers = Numbers::new(25);
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("c", json!({}));
+    let (documents, text) = copied_documents(&mut numbers, 12);
+    // More than a search reads by itself.
+    let mut lines = String::new();
+    for number in 0..20_000 {
+        let text = format!("{number} {}", filler(&mut numbers, 14));
+        lines += &format!("{}\n", json!({ "id": format!("f{number}"), "text": text }));
+    }
+    service.post_lines("/v1/collections/c/documents", lines.as_bytes());
+    insert_all(&service, &documents);
+    let body = json!({ "text": text });
+    let reply = service.post("/v1/collections/c/passages", &body);
+    assert_eq!(reply.problem(), (503, "passages_not_ready".to_owned()));
+    let found = served_rows(&service, &text);
+    assert_eq!(found, command_rows(&place, &documents, &text));
+    let memory = || service.get("/v1/collections/c/stats").json()["memory"]["passages"].as_u64();
+    let before = memory().unwrap();
+    for ids in (0..20_000).collect::<Vec<_>>().chunks(1000) {
+        let ids: Vec<_> = ids.iter().map(|number| format!("f{number}")).collect();
+        service.post("/v1/collections/c/documents/delete", &json!({ "ids": ids }));
+    }
+    assert_eq!(served_rows(&service, &text), found);
+    assert!(
+        memory().unwrap() * 5 < before,
+        "{before} before, {:?} now",
+        memory()
+    );
+}
+
+#[test]
+fn searches_for_sources_are_refused_with_a_reason() {
+    let place = Place::new();
+    let service = Service::start(&place, "--passage-memory 100");
+    service.make("c", json!({}));
+    service.make("bare", json!({ "holds": "fingerprints", "distance": 3 }));
+    let ask = |name: &str, body: serde_json::Value| {
+        let reply = service.post(&format!("/v1/collections/{name}/passages"), &body);
+        let detail = reply.json()["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        (reply.problem(), detail)
+    };
+    for (name, body, problem, said) in [
+        (
+            "bare",
+            json!({ "text": "x" }),
+            (422, "bad_settings"),
+            "holds fingerprints",
+        ),
+        (
+            "none",
+            json!({ "text": "x" }),
+            (404, "no_collection"),
+            "none",
+        ),
+        ("c", json!({}), (400, "bad_json"), "`text` is missing"),
+        (
+            "c",
+            json!({ "text": "x", "more": 1 }),
+            (400, "bad_json"),
+            "`more` is unknown",
+        ),
+        (
+            "c",
+            json!({ "text": "x", "min_length": 11 }),
+            (422, "bad_settings"),
+            "`min_length` is 11",
+        ),
+        (
+            "c",
+            json!({ "text": "x", "min_length": 10_001 }),
+            (422, "bad_settings"),
+            "10001",
+        ),
+        (
+            "c",
+            json!({ "text": "x", "limit": 0 }),
+            (422, "bad_settings"),
+            "`limit` is 0",
+        ),
+        (
+            "c",
+            json!({ "text": "x", "limit": 1001 }),
+            (422, "bad_settings"),
+            "`limit` is 1001",
+        ),
+    ] {
+        let (found, detail) = ask(name, body.clone());
+        assert_eq!((found.0, &*found.1), problem, "{body}");
+        assert!(detail.contains(said), "{body}: {detail}");
+    }
+    let text = filler(&mut Numbers::new(27), 300);
+    insert_all(&service, &[("a".to_owned(), text)]);
+    let (found, detail) = ask("c", json!({ "text": "x" }));
+    assert_eq!(found, (507, "passage_memory".to_owned()));
+    assert!(
+        detail.contains("100 bytes") && detail.contains("--passage-memory"),
+        "{detail}"
+    );
+}

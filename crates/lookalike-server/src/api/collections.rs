@@ -117,9 +117,11 @@ pub(crate) async fn collection_stats(api_request: ApiRequest) -> ApiResult {
             .collection
             .collect_stats()
             .map_err(|it| open.to_problem(it))?;
+        let passages = Some(("passages", open.passages.memory_bytes())).filter(|it| it.1 > 0);
         let memory: serde_json::Map<_, _> = stats
             .memory
             .iter()
+            .chain(&passages)
             .map(|(part, bytes)| ((*part).to_owned(), (*bytes).into()))
             .collect();
         let body = json!({

@@ -17,6 +17,7 @@ use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS, NamedPart};
+use crate::api::texts::MAX_SOURCES;
 use crate::collections::MAX_ALIASES;
 use crate::json::settings::CHANGEABLE;
 
@@ -620,6 +621,35 @@ fn document_schemas() -> Value {
                 "share_of_a": number,
                 "share_of_b": number,
             }))),
+        })),
+        "SourcesRequest": strict_object_schema(&["text"], json!({
+            "text": text,
+            "min_length": {
+                "type": "integer",
+                "minimum": PassageSettings::default().min_words(),
+                "maximum": PassageSettings::MAX_WORDS,
+                "description": "Shortest passage in words, 12 by default; a word counts as two characters of a \
+                    script without spaces.",
+            },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SOURCES, "description": "Sources, 10 by default." },
+        })),
+        "SourcesResult": object_schema(&["candidates", "examined", "found", "sources"], json!({
+            "candidates": number,
+            "examined": number,
+            "found": number,
+            "sources": list_schema(object_schema(
+                &["id", "cluster", "seq", "copied", "longest", "passages", "share_of_a", "share_of_b"],
+                json!({
+                    "id": text,
+                    "cluster": text,
+                    "seq": number,
+                    "copied": number,
+                    "longest": number,
+                    "passages": list_schema(passage_schema()),
+                    "share_of_a": number,
+                    "share_of_b": number,
+                }),
+            )),
         })),
         "FingerprintRequest": strict_object_schema(&["texts"], json!({
             "texts": list_schema(text.clone()),

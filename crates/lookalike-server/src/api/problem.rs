@@ -57,11 +57,13 @@ problem_codes! {
     TooManyRequests too_many_requests 429 "The client sends too many requests",
     Damaged damaged 500 "A file is damaged",
     Disk disk 500 "A disk operation failed",
+    PassagesNotReady passages_not_ready 503 "The passages of the collection are being indexed",
     NotReady not_ready 503 "The collection is being opened",
     Stopped stopped 503 "The collection accepts no more writes",
     Deleting deleting 503 "The collection is being deleted",
     Stopping stopping 503 "The service is stopping",
     HeadTooLarge head_too_large 431 "The head of the request exceeds the limit",
+    PassageMemory passage_memory 507 "The indexes of passages exceed their memory",
     DiskFull disk_full 507 "The disk is nearly full",
 }
 
@@ -78,7 +80,7 @@ impl ProblemCode {
     /// Seconds after which the same request may succeed.
     fn retry_after(self) -> Option<u32> {
         match self {
-            Self::Busy | Self::TooManyRequests | Self::Stopping => Some(1),
+            Self::Busy | Self::TooManyRequests | Self::Stopping | Self::PassagesNotReady => Some(1),
             Self::NotReady | Self::Deleting => Some(5),
             Self::DiskFull => Some(60),
             _ => None,

@@ -138,7 +138,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 37] = calls! {
+pub(crate) static CALLS: [ApiCall; 38] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -170,6 +170,9 @@ pub(crate) static CALLS: [ApiCall; 37] = calls! {
         "check documents without inserting them: one, or one per line",
         takes Some(("QueryDocument", ONE_OR_MANY)), with ["limit"], gives 200 Some("QueryVerdict"),
         documents::query_documents;
+    "find_sources" POST "/v1/collections/{collection}/passages" Read,
+        "find the kept documents that a text has passages from",
+        takes Some(("SourcesRequest", ONE)), with [], gives 200 Some("SourcesResult"), texts::find_sources;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
         takes None, with [], gives 200 Some("StoredDocument"), documents::get_document;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,

@@ -17,8 +17,9 @@ use serde_json::Value;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses;
 use crate::api::router::{ApiRequest, ApiResult};
+use crate::collections::passage_search::FoundSources;
 use crate::json::settings::NamedRecipes;
-use crate::json::{JsonFields, JsonObject};
+use crate::json::{JsonFields, JsonObject, bad_settings};
 
 /// Largest number of texts in a request.
 const MAX_TEXTS: usize = 10_000;
@@ -147,6 +148,83 @@ pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
         })))
     })
     .await
+}
+
+/// Sources of a text: default and maximum.
+const SOURCES: usize = 10;
+pub(crate) const MAX_SOURCES: usize = 1000;
+
+/// Finds the kept documents of a collection that a text has passages from.
+pub(crate) async fn find_sources(api_request: ApiRequest) -> ApiResult {
+    let service = Arc::clone(&api_request.service);
+    let (name, client) = (api_request.target_collection(), api_request.client);
+    drop(api_request.open_collection()?);
+    let most = service.config.limits.document;
+    let (body, room) = responses::read_json_body(api_request, most).await?;
+    // A body that arrives slowly must not keep the collection from being deleted.
+    let open = service.collections.open_collection(&name)?;
+    responses::long_answer(Arc::clone(&service), client, move || {
+        let asked = SourcesRequest::read_body(&body)?;
+        drop((body, room));
+        let passages = &open.passages;
+        let found = passages.find_sources(&service, &open, &asked.text, asked.settings)?;
+        Ok(responses::json_text(&asked.to_answer(&found)))
+    })
+    .await
+}
+
+struct SourcesRequest {
+    text: String,
+    settings: PassageSettings,
+    limit: usize,
+}
+
+impl SourcesRequest {
+    fn read_body(body: &[u8]) -> Result<Self, ApiProblem> {
+        let mut fields = JsonFields::read_fields(body)?;
+        let text = fields.need_field("text")?;
+        let usual = PassageSettings::default().min_words();
+        let min_length = fields.take_field("min_length")?.unwrap_or(usual);
+        let limit = fields.take_field("limit")?.unwrap_or(SOURCES);
+        fields.refuse_rest()?;
+        if min_length < usual {
+            return Err(bad_settings(format!(
+                "`min_length` is {min_length}: the index of a collection finds passages of at least {usual} words, so \
+                 give {usual} to {}",
+                PassageSettings::MAX_WORDS
+            )));
+        }
+        if !(1..=MAX_SOURCES).contains(&limit) {
+            return Err(bad_settings(format!(
+                "`limit` is {limit}: give a number of sources from 1 to {MAX_SOURCES}"
+            )));
+        }
+        let settings = PassageSettings::new(min_length).map_err(bad_settings)?;
+        Ok(Self {
+            text,
+            settings,
+            limit,
+        })
+    }
+
+    fn to_answer(&self, found: &FoundSources) -> Value {
+        let sources = found.sources.iter().take(self.limit).map(|source| {
+            let mut json = source.shared.to_json();
+            json["id"] = source.id.as_str().into();
+            // A kept document is the representative of its cluster.
+            json["cluster"] = source.id.as_str().into();
+            json["seq"] = source.seq.into();
+            json["copied"] = source.shared.copied.into();
+            json["longest"] = source.longest().into();
+            json
+        });
+        serde_json::json!({
+            "candidates": found.candidates,
+            "examined": found.examined,
+            "found": found.sources.len(),
+            "sources": sources.collect::<Vec<_>>(),
+        })
+    }
 }
 
 /// Returns a fingerprint or signature for every text.

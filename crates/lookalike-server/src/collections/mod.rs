@@ -9,6 +9,7 @@ mod aliases;
 mod insert_queue;
 pub(crate) mod maintenance;
 pub(crate) mod open_collection;
+pub(crate) mod passage_search;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -292,6 +293,16 @@ impl ServedCollections {
             .iter()
             .filter(|(_, state)| matches!(state, CollectionStatus::Open(_)));
         open.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns the bytes of memory of all indexes of passages.
+    pub(crate) fn passage_bytes(&self) -> u64 {
+        let states = self.read_states();
+        let bytes = states.values().map(|state| match state {
+            CollectionStatus::Open(open) => open.passages.memory_bytes(),
+            _ => 0,
+        });
+        bytes.sum()
     }
 
     /// Returns an open collection by its own name.

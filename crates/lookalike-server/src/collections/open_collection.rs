@@ -12,6 +12,7 @@ use lookalike_store::{
 use tokio::sync::watch;
 
 use super::insert_queue::InsertQueue;
+use super::passage_search::PassageSearch;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::json::documents;
 
@@ -24,6 +25,8 @@ pub(crate) struct OpenCollection {
     pub(crate) name: String,
     pub(crate) collection: Collection,
     pub(crate) counts: DocumentCounts,
+    /// Search for passages in the kept documents.
+    pub(crate) passages: PassageSearch,
     pub(super) queue: Mutex<InsertQueue>,
     closing: watch::Sender<bool>,
     /// Set when a write fails; never cleared.
@@ -97,6 +100,7 @@ impl OpenCollection {
             name: name.to_owned(),
             collection,
             counts: DocumentCounts::default(),
+            passages: PassageSearch::default(),
             queue: Mutex::default(),
             closing: watch::Sender::new(false),
             stopped: AtomicBool::new(false),

@@ -5,6 +5,7 @@
 //! | [`insertion`] | insert, admit, wait until durable |
 //! | [`documents`] | query, find, delete |
 //! | [`listing`] | list documents |
+//! | [`kept_documents`] | kept documents by their sequence numbers |
 //! | [`clusters`], [`preference`] | clusters |
 //! | [`settings_change`] | changes of the settings |
 //! | [`snapshot`](crate::snapshot) | copies |
@@ -18,6 +19,7 @@
 mod clusters;
 mod documents;
 mod insertion;
+mod kept_documents;
 mod listing;
 mod options;
 mod preference;
@@ -34,6 +36,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 pub use self::clusters::{ClusterPage, ClusterSelection};
 pub(crate) use self::documents::read_stored_document;
 pub use self::insertion::AdmittedDocuments;
+pub use self::kept_documents::KeptDocuments;
 pub(crate) use self::listing::DocumentWalk;
 pub use self::listing::{DocumentPage, DocumentSelection};
 pub use self::options::{CollectionOptions, VerificationLimits, WallClock};

@@ -170,13 +170,7 @@ impl PassageIndex {
             found.extend_from_slice(documents);
             boilerplate += usize::from(documents.is_empty() && self.is_boilerplate(gram.hash));
         }
-        found.sort_unstable();
-        candidates.clear();
-        let equal = found.chunk_by(|a, b| a == b);
-        candidates.extend(equal.map(|equal| PassageCandidate {
-            document: equal[0],
-            shared: equal.len() as u32,
-        }));
+        count_candidates(found, candidates);
         boilerplate
     }
 
@@ -197,6 +191,17 @@ impl PassageIndex {
         let count = keys[start..].partition_point(|&it| it == key);
         &self.documents[from + start..from + start + count]
     }
+}
+
+/// Replaces `candidates` by the documents of a list, ascending, each with its frequency.
+pub(super) fn count_candidates(mut found: Vec<u32>, candidates: &mut Vec<PassageCandidate>) {
+    found.sort_unstable();
+    candidates.clear();
+    let equal = found.chunk_by(|a, b| a == b);
+    candidates.extend(equal.map(|equal| PassageCandidate {
+        document: equal[0],
+        shared: equal.len() as u32,
+    }));
 }
 
 /// Removes the grams in more documents than the limit from sorted pairs, and returns them.

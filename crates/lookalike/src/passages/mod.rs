@@ -13,8 +13,9 @@
 //! 3. `chain`: anchors that follow one another in both texts, with what is equal in the gaps between them.
 //! 4. `cluster`: pieces that lie close together in both texts, in any order, are one passage.
 //!
-//! In a corpus, `index` finds the documents that may share a passage with a text, by winnowed grams. `repeats` finds the
-//! text that stands in an earlier document already, and `sentence_cuts` what of it can be cut out.
+//! In a corpus, `index` finds the documents that may share a passage with a text, by winnowed grams; `live_index` does
+//! so where documents come and go. `repeats` finds the text that stands in an earlier document already, and
+//! `sentence_cuts` what of it can be cut out.
 //!
 //! Tokens are words, and characters of scripts without spaces, after the normalisation of a recipe
 //! ([`SpanTokenizer`](crate::text::SpanTokenizer)); so case, width, punctuation and Chinese script do not count.
@@ -31,6 +32,7 @@ mod chain;
 mod cluster;
 mod grams;
 mod index;
+mod live_index;
 mod places;
 mod repeats;
 mod sentence_cuts;
@@ -44,6 +46,7 @@ use anchors::{Anchor, GramTable, GramText, find_anchors};
 use chain::{ChainBuffers, MeasuredTokens, PieceFinder, sum_widths};
 use grams::{GramList, anchor_width};
 pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
+pub use live_index::LivePassageIndex;
 pub use places::{PlaceIndex, to_visible_characters};
 pub use repeats::{CopiedPiece, RepeatedRuns, RunCounter, RunList, RunPlace};
 pub use sentence_cuts::{CutList, TextCut, choose_cuts};

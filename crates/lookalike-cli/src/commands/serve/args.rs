@@ -317,6 +317,18 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_verification_steps: Option<u64>,
 
+    /// Memory of the indexes of passages, of all collections together; beyond it, a search for passages is refused
+    ///
+    /// Default: 1Gi, which is enough for some 3 GB of texts. An index is made at the first search.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "LOOKALIKE_PASSAGE_MEMORY",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) passage_memory: Option<ByteSize>,
+
     /// Level of the log on standard error; texts are never logged
     ///
     /// Default: info.
@@ -415,6 +427,7 @@ impl ServeArgs {
             drain: self.drain.or(other.drain),
             headroom: self.headroom.or(other.headroom),
             max_verification_steps: self.max_verification_steps.or(other.max_verification_steps),
+            passage_memory: self.passage_memory.or(other.passage_memory),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             log_requests: self.log_requests.or(other.log_requests),

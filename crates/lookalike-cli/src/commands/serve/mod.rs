@@ -201,6 +201,12 @@ fn client_limits(args: &ServeArgs) -> Result<ClientLimits> {
         verification_steps: args
             .max_verification_steps
             .unwrap_or(VerificationLimits::default().document_steps),
+        passage_memory: size(
+            "passage-memory",
+            args.passage_memory,
+            1024 * MIB,
+            (0, u64::MAX),
+        )?,
     };
     for (name, period) in [
         ("header-timeout", limits.header_timeout),

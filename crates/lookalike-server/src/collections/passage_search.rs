@@ -1,0 +1,384 @@
+//! Passages that a text shares with the kept documents of a collection.
+//!
+//! The index of a collection is made at the first search, from the stored texts, and is in memory only. It follows the
+//! collection: each search first reads the documents that were inserted since the last one, and removed documents are
+//! left out when a gram is looked up. Inserts do no work for it.
+//!
+//! Bounds: a search reads at most one page of new documents (16 MiB) by itself. If more wait, a thread reads them page
+//! by page, and searches are refused until it is done. The indexes of all collections together have at most
+//! [`passage_memory`](crate::config::ClientLimits::passage_memory) bytes. A search compares at most
+//! [`MAX_EXAMINED`] candidates.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use lookalike::Recipe;
+use lookalike::passages::{LivePassageIndex, PassageSettings, SelectedGram, Winnower};
+use lookalike::stream::StreamWindow;
+use lookalike::text::{SpanTokenizer, SpannedTokens};
+use lookalike_batch::run::BoilerplateLimit;
+use lookalike_batch::shared_passages::{SharedPassages, SourceComparer};
+use lookalike_store::{
+    CollectionContent, DocumentContent, DocumentSelection, ListedDocument, StoredVerdict,
+};
+
+use crate::api::problem::{ApiProblem, ProblemCode};
+use crate::collections::open_collection::OpenCollection;
+use crate::service::ServiceState;
+
+/// Candidates that a search compares with the text; those that share most grams with it come first.
+pub(crate) const MAX_EXAMINED: usize = 1000;
+
+/// Bytes of sources after which a search compares no more of them.
+const MAX_EXAMINED_BYTES: usize = 64 << 20;
+
+/// Documents that are read at a time.
+const PAGE_DOCUMENTS: usize = 16 << 10;
+
+/// Grams that are looked up, and documents whose life is checked, under one lock of the collection.
+const CHECKED_AT_A_TIME: usize = 256;
+
+/// Documents below which removed ones are not purged.
+const MIN_PURGED: usize = 1024;
+
+/// The search for passages in one collection.
+#[derive(Default)]
+pub(crate) struct PassageSearch {
+    index: RwLock<IndexedDocuments>,
+    /// Locked while documents are added or purged.
+    updating: Mutex<()>,
+    /// `true` while a thread adds documents.
+    is_building: AtomicBool,
+    /// Bytes of memory of the index.
+    bytes: AtomicU64,
+    /// Why the last thread ended before all documents were added.
+    failed: Mutex<Option<ApiProblem>>,
+}
+
+#[derive(Default)]
+struct IndexedDocuments {
+    postings: LivePassageIndex,
+    /// Sequence number of each document, ascending.
+    seqs: Vec<u64>,
+    /// Last sequence number that was examined.
+    after: u64,
+    /// Window under which documents were read. A wider one brings documents back.
+    window: Option<StreamWindow>,
+}
+
+impl IndexedDocuments {
+    fn memory_bytes(&self) -> u64 {
+        (self.postings.memory_bytes() + 8 * self.seqs.capacity()) as u64
+    }
+}
+
+/// What a text has from the kept documents of a collection.
+pub(crate) struct FoundSources {
+    /// Documents that share a gram with the text.
+    pub(crate) candidates: usize,
+    /// Candidates that were compared with it.
+    pub(crate) examined: usize,
+    /// Those that share a passage with it, first those of which it has most.
+    pub(crate) sources: Vec<PassageSourceDocument>,
+}
+
+/// A kept document that shares a passage with a text.
+pub(crate) struct PassageSourceDocument {
+    pub(crate) id: String,
+    pub(crate) seq: u64,
+    /// The source is the first text.
+    pub(crate) shared: SharedPassages,
+}
+
+impl PassageSourceDocument {
+    /// Returns the words and characters of the longest passage.
+    pub(crate) fn longest(&self) -> usize {
+        let lengths = self.shared.passages.iter().map(|it| it.length);
+        lengths.max().unwrap_or(0)
+    }
+}
+
+/// Progress of an index after one page.
+#[derive(PartialEq)]
+enum PageProgress {
+    Complete,
+    MoreWait,
+}
+
+impl PassageSearch {
+    /// Returns the bytes of memory of the index.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Finds what a text has from the kept documents. The passages have at least the length that `settings` say.
+    ///
+    /// # Errors
+    /// If the collection holds no texts, its index is not complete yet or takes too much memory, or a file is damaged.
+    pub(crate) fn find_sources(
+        &self,
+        service: &Arc<ServiceState>,
+        open: &Arc<OpenCollection>,
+        text: &str,
+        settings: PassageSettings,
+    ) -> Result<FoundSources, ApiProblem> {
+        let collection = open.collection.collection_settings();
+        if collection.holds != CollectionContent::Texts {
+            let detail = format!(
+                "the collection '{}' holds fingerprints without texts, in which no passages can be found: search a \
+                 collection that holds texts",
+                open.name
+            );
+            return Err(ApiProblem::new(ProblemCode::BadSettings, detail));
+        }
+        self.catch_up(service, open)?;
+        let tokenizer = SpanTokenizer::new(&collection.recipe);
+        let too_large =
+            |error: lookalike::Error| ApiProblem::new(ProblemCode::TooLarge, error.to_string());
+        let mut comparer = SourceComparer::new(&tokenizer, text, settings).map_err(too_large)?;
+        let candidates = self.find_candidates(open, comparer.document_tokens())?;
+        let (mut sources, mut examined, mut bytes) = (Vec::new(), 0, 0);
+        for &seq in candidates.iter().take(MAX_EXAMINED) {
+            if bytes >= MAX_EXAMINED_BYTES {
+                break;
+            }
+            examined += 1;
+            let found = open.collection.find_kept(seq);
+            let Some(source) = found.map_err(|error| open.to_problem(error))? else {
+                continue;
+            };
+            let DocumentContent::Text(text) = source.content else {
+                continue;
+            };
+            bytes += text.len();
+            let shared = comparer.find_passages(&text).map_err(too_large)?;
+            if !shared.passages.is_empty() {
+                let id = source.answer.id;
+                sources.push(PassageSourceDocument { id, seq, shared });
+            }
+        }
+        sources.sort_by_key(|it| {
+            std::cmp::Reverse((it.shared.copied, it.longest(), std::cmp::Reverse(it.seq)))
+        });
+        Ok(FoundSources {
+            candidates: candidates.len(),
+            examined,
+            sources,
+        })
+    }
+
+    /// Returns the live documents that share grams with a text, first those that share most.
+    fn find_candidates(
+        &self,
+        open: &OpenCollection,
+        tokens: &SpannedTokens,
+    ) -> Result<Vec<u64>, ApiProblem> {
+        let mut selected: Vec<SelectedGram> = Vec::new();
+        Winnower::new(PassageSettings::default()).select_grams(tokens.values(), &mut selected);
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found = Vec::new();
+        for grams in selected.chunks(CHECKED_AT_A_TIME) {
+            let visited = open.collection.visit_kept(|kept| {
+                let limit = BoilerplateLimit::Usual.max_documents(kept.count() as usize);
+                let is_live = |document: u32| kept.is_live(index.seqs[document as usize]);
+                for gram in grams {
+                    index
+                        .postings
+                        .find_documents(gram.hash, limit, is_live, &mut found);
+                }
+            });
+            visited.map_err(|error| open.to_problem(error))?;
+        }
+        let mut candidates = LivePassageIndex::count_candidates(found);
+        candidates.sort_by_key(|it| (std::cmp::Reverse(it.shared), it.document));
+        let seqs = candidates.iter().map(|it| index.seqs[it.document as usize]);
+        Ok(seqs.collect())
+    }
+
+    /// Adds the documents that were inserted since the last search. If there are many, a thread adds them.
+    fn catch_up(
+        &self,
+        service: &Arc<ServiceState>,
+        open: &Arc<OpenCollection>,
+    ) -> Result<(), ApiProblem> {
+        if self.is_building.load(Ordering::Acquire) {
+            return Err(self.not_ready(open));
+        }
+        if let Some(problem) = lock(&self.failed).take() {
+            return Err(problem);
+        }
+        if self.add_page(service, open)? == PageProgress::Complete {
+            return Ok(());
+        }
+        if !self.is_building.swap(true, Ordering::AcqRel) {
+            let (service, open) = (Arc::clone(service), Arc::clone(open));
+            std::thread::spawn(move || open.passages.add_rest(&service, &open));
+        }
+        Err(self.not_ready(open))
+    }
+
+    fn not_ready(&self, open: &OpenCollection) -> ApiProblem {
+        let indexed = self
+            .index
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .seqs
+            .len();
+        let detail = format!(
+            "the passages of the collection '{}' are being indexed, {indexed} documents so far: try again later",
+            open.name
+        );
+        ApiProblem::new(ProblemCode::PassagesNotReady, detail)
+    }
+
+    /// Adds all documents, page by page. Ends early if the collection is being deleted, or at an error, which the
+    /// next search gets.
+    fn add_rest(&self, service: &Arc<ServiceState>, open: &Arc<OpenCollection>) {
+        let ended = loop {
+            if open.check_not_deleting().is_err() {
+                break Ok(());
+            }
+            match self.add_page(service, open) {
+                Ok(PageProgress::MoreWait) => {}
+                ended => break ended.map(drop),
+            }
+        };
+        *lock(&self.failed) = ended.err();
+        self.is_building.store(false, Ordering::Release);
+    }
+
+    /// Adds one page of documents, and purges removed ones if they are more than the others.
+    fn add_page(
+        &self,
+        service: &ServiceState,
+        open: &OpenCollection,
+    ) -> Result<PageProgress, ApiProblem> {
+        let _updating = lock(&self.updating);
+        let settings = open.collection.collection_settings();
+        let after = self.begin_page(settings.window);
+        let is_kept = |verdict: &StoredVerdict| matches!(verdict, StoredVerdict::Kept);
+        let selection = DocumentSelection {
+            count: PAGE_DOCUMENTS,
+            has_texts: true,
+            accepts: &|answer, _| is_kept(&answer.verdict),
+        };
+        let last = open.collection.visit_kept(|kept| kept.last_seq());
+        let last = last.map_err(|error| open.to_problem(error))?;
+        let page = open.collection.list_documents(after, &selection);
+        let page = page.map_err(|error| open.to_problem(error))?;
+        let first = self
+            .index
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .seqs
+            .len();
+        let (pairs, seqs) = select_postings(&settings.recipe, &page.documents, first as u32)?;
+        self.check_memory(service, open, pairs.len() + seqs.len())?;
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.after = page
+            .next
+            .unwrap_or(last.max(seqs.last().copied().unwrap_or(0)));
+        index.seqs.extend(seqs);
+        index.postings.append_postings(pairs);
+        self.bytes.store(index.memory_bytes(), Ordering::Relaxed);
+        drop(index);
+        match page.next {
+            Some(_) => Ok(PageProgress::MoreWait),
+            None => self.purge_removed(open).map(|()| PageProgress::Complete),
+        }
+    }
+
+    /// Returns the sequence number after which documents are added. Empties the index if the window has changed.
+    fn begin_page(&self, window: Option<StreamWindow>) -> u64 {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if index.window != window {
+            *index = IndexedDocuments {
+                window,
+                ..IndexedDocuments::default()
+            };
+        }
+        index.after
+    }
+
+    /// Checks that the indexes of all collections stay within their memory with more postings, of 8 bytes each.
+    fn check_memory(
+        &self,
+        service: &ServiceState,
+        open: &OpenCollection,
+        more: usize,
+    ) -> Result<(), ApiProblem> {
+        let limit = service.config.limits.passage_memory;
+        let used: u64 = service.collections.passage_bytes();
+        if used + 8 * more as u64 <= limit {
+            return Ok(());
+        }
+        let detail = format!(
+            "the indexes of passages would take more than {limit} bytes of memory with that of the collection '{}': \
+             start the service with a larger --passage-memory",
+            open.name
+        );
+        Err(ApiProblem::new(ProblemCode::PassageMemory, detail))
+    }
+
+    /// Removes the postings of removed documents if these are more than the others.
+    fn purge_removed(&self, open: &OpenCollection) -> Result<(), ApiProblem> {
+        let live = open.collection.visit_kept(|kept| kept.count());
+        let live = live.map_err(|error| open.to_problem(error))? as usize;
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        if index.seqs.len() < MIN_PURGED || index.seqs.len() <= 2 * live {
+            return Ok(());
+        }
+        let seqs = index.seqs.clone();
+        drop(index);
+        let (mut new_numbers, mut kept_seqs) = (Vec::with_capacity(seqs.len()), Vec::new());
+        for portion in seqs.chunks(CHECKED_AT_A_TIME) {
+            let visited = open.collection.visit_kept(|kept| {
+                for &seq in portion {
+                    let number = kept.is_live(seq).then_some(kept_seqs.len() as u32);
+                    kept_seqs.extend(number.map(|_| seq));
+                    new_numbers.push(number);
+                }
+            });
+            visited.map_err(|error| open.to_problem(error))?;
+        }
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.postings.renumber_documents(&new_numbers);
+        index.seqs = kept_seqs;
+        self.bytes.store(index.memory_bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Postings of documents, and the sequence numbers of these.
+type NewPostings = (Vec<(u64, u32)>, Vec<u64>);
+
+/// Returns the selected grams of documents, which get numbers from `first` on.
+fn select_postings(
+    recipe: &Recipe,
+    documents: &[ListedDocument],
+    first: u32,
+) -> Result<NewPostings, ApiProblem> {
+    let tokenizer = SpanTokenizer::new(recipe);
+    let mut winnower = Winnower::new(PassageSettings::default());
+    let (mut tokens, mut selected) = (SpannedTokens::default(), Vec::new());
+    let (mut pairs, mut seqs) = (Vec::new(), Vec::new());
+    for document in documents {
+        let (Some(DocumentContent::Text(text)), Some(seq)) =
+            (&document.content, document.answer.seq)
+        else {
+            continue;
+        };
+        let number = first + seqs.len() as u32;
+        tokenizer
+            .tokenize_text(text, &mut tokens)
+            .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
+        winnower.select_grams(tokens.values(), &mut selected);
+        pairs.extend(selected.iter().map(|it| (it.hash, number)));
+        seqs.push(seq);
+    }
+    Ok((pairs, seqs))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
