@@ -8,7 +8,8 @@ use lookalike::passages::{
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike::{Recipe, Result};
-use lookalike_io::documents::{ExtractedText, TextOrigin};
+pub use lookalike_io::documents::ExtractedText;
+use lookalike_io::documents::TextOrigin;
 use serde_json::{Value, json};
 
 /// Where one side of a passage stands. In a document file with markup, characters and line are those of the file;

@@ -63,6 +63,7 @@ impl PassageOptions {
             time: self.time,
             window,
             within: self.within,
+            index: None,
             offsets: choose("offsets", &self.offsets, &OffsetUnit::ALL, OffsetUnit::name)?,
             order: choose("order", &self.order, &PassageOrder::ALL, PassageOrder::name)?,
             described: DESCRIBED,
@@ -108,6 +109,7 @@ pub(crate) fn passages<'py>(
     let outputs = PassageOutputs {
         passages: Some(OutputTarget::Memory(passages.clone())),
         rejected: None,
+        extracted: None,
     };
     let watch = RunWatch::default();
     let summary = run_watched(py, &watch, progress.as_ref(), || {

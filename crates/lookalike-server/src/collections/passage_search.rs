@@ -17,7 +17,7 @@ use lookalike::passages::{LivePassageIndex, PassageSettings, SelectedGram, Winno
 use lookalike::stream::StreamWindow;
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_batch::run::BoilerplateLimit;
-use lookalike_batch::shared_passages::{SharedPassages, SourceComparer};
+use lookalike_batch::shared_passages::{ExtractedText, SharedPassages, SourceComparer};
 use lookalike_store::{
     CollectionContent, DocumentContent, DocumentSelection, ListedDocument, StoredVerdict,
 };
@@ -135,7 +135,9 @@ impl PassageSearch {
         let tokenizer = SpanTokenizer::new(&collection.recipe);
         let too_large =
             |error: lookalike::Error| ApiProblem::new(ProblemCode::TooLarge, error.to_string());
-        let mut comparer = SourceComparer::new(&tokenizer, text, settings).map_err(too_large)?;
+        let document = ExtractedText::from_plain_text(text.to_owned());
+        let mut comparer =
+            SourceComparer::new(&tokenizer, &document, settings).map_err(too_large)?;
         let candidates = self.find_candidates(open, comparer.document_tokens())?;
         let (mut sources, mut examined, mut bytes) = (Vec::new(), 0, 0);
         for &seq in candidates.iter().take(MAX_EXAMINED) {
@@ -151,7 +153,9 @@ impl PassageSearch {
                 continue;
             };
             bytes += text.len();
-            let shared = comparer.find_passages(&text).map_err(too_large)?;
+            let shared = comparer
+                .find_passages(&ExtractedText::from_plain_text(text))
+                .map_err(too_large)?;
             if !shared.passages.is_empty() {
                 let id = source.answer.id;
                 sources.push(PassageSourceDocument { id, seq, shared });
