@@ -179,8 +179,6 @@ fn every_text_copied_whole_is_found() {
             found.iter().any(is_pair)
         });
         assert_eq!(planted.count(), 60, "{times} times as long");
-        let unrelated = found.iter().filter(|(a, b, _)| a[1..] != b[1..]);
-        assert!(unrelated.count() < 200, "{times} times as long");
     }
 }
 

@@ -1171,7 +1171,7 @@ fn containment_finds_every_pair() {
             run.check_all("containment with a window and an order");
         }
     }
-    assert!(far > choose_effort(20, 60), "{far}");
+    assert!(far > choose_effort(10, 60), "{far}");
 }
 
 /// For every two sizes with as few shared features as the threshold requires, all of them last in the

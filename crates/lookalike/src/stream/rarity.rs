@@ -532,7 +532,7 @@ mod tests {
                 rarity.learn_features(&set, number, 0, number);
                 assert_eq!(rarity.iter_orders().count(), 1);
             }
-            assert!(met > 100 && passed_over > 500, "{met} {passed_over}");
+            assert!(met > 20 && passed_over > 500, "{met} {passed_over}");
         }
     }
 
