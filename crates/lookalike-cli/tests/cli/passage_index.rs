@@ -20,7 +20,7 @@ fn corpus(numbers: &mut Numbers, documents: usize) -> Vec<(String, String)> {
                 sentences.push(sentence);
             }
         }
-        if at % 4 == 0 {
+        if at.is_multiple_of(4) {
             text.push_str("清晨六點，老船長已經把纜繩解開了，岸上的人都知道他今天要去東邊的小島。");
         }
         corpus.push((format!("d{at}"), text));

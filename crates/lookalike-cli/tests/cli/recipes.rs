@@ -545,7 +545,7 @@ fn repair_reads_the_recipe_of_the_collection() {
     service.make("a", json!({ "recipe": "mine" }));
     let sent = document("x", "the ship of the harbour");
     service.post("/v1/collections/a/documents", &sent);
-    place.write("answer.json", &service.get("/v1/collections/a").text());
+    place.write("answer.json", service.get("/v1/collections/a").text());
     service.kill();
     std::fs::remove_file(place.path("data/a/manifest")).unwrap();
     place.ok("store repair data/a data/b --settings answer.json --quiet");

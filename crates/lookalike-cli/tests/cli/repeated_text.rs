@@ -23,7 +23,7 @@ fn corpus() -> Vec<(String, String)> {
         let mut sentences: Vec<&str> = copied.split_inclusive(['.', '。', '\n']).collect();
         sentences.truncate(numbers.below(4));
         let (before, after) = (own(&mut numbers), own(&mut numbers));
-        let notice = if at % 3 == 0 { NOTICE } else { "" };
+        let notice = if at.is_multiple_of(3) { NOTICE } else { "" };
         let stop = [". ", ".\n", "。"][numbers.below(3)];
         let text: String = format!(
             "{before}{stop}{}{stop}🏝️ {after}.\r\n{notice}",

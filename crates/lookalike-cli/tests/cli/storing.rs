@@ -359,7 +359,7 @@ fn changed_settings_are_repaired_and_imported() {
         let answer = service.post(&format!("{path}/documents"), &sent).json();
         assert_eq!(answer["verdict"], "kept");
     }
-    place.write("answer.json", &service.get(path).text());
+    place.write("answer.json", service.get(path).text());
     assert_eq!(service.stop().0, Some(0));
     place.ok("store export data/a -o all.jsonl --settings export.json --quiet");
     let exported: Value = serde_json::from_str(&place.read("export.json")).unwrap();
@@ -368,7 +368,7 @@ fn changed_settings_are_repaired_and_imported() {
         (&json!("3d"), &json!("1d"))
     );
     let current = json!({ "window": "3d", "on_conflict": "replace", "recipe": "words-3" });
-    place.write("current.json", &current.to_string());
+    place.write("current.json", current.to_string());
     std::fs::remove_file(place.path("data/a/manifest")).unwrap();
     place.refused(
         "store repair data/a none --settings current.json",

@@ -153,7 +153,7 @@ fn of_changed_settings(disk: &Simulated, hand: &Hand) -> Collection {
 /// Inserts a document 4 seconds after the one before; from the last change on, every fifth replaces another.
 fn insert_text(collection: &Collection, hand: &Hand, at: usize) -> InsertAnswer {
     hand.set((1_000 + 4 * at as i64) * S);
-    let is_replacing = at % 5 == 0 && at > 2 * CHANGED_DOCUMENTS / 3;
+    let is_replacing = at.is_multiple_of(5) && at > 2 * CHANGED_DOCUMENTS / 3;
     let id = if is_replacing { at - 7 } else { at };
     let one = document(&format!("d{id}"), &text(7 * at % 60), None);
     let prepared = prepare(collection, vec![one]);
