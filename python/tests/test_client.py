@@ -137,6 +137,20 @@ def test_query_lists_matches(service):
         assert refused.value.code == code
 
 
+def test_sources_of_a_text_are_found(service):
+    collection = service.create("sources")
+    taken = "the ferry leaves at seven and nobody on the island misses it because of the mail"
+    collection.check_and_insert([{"id": "a", "text": f"As all say, {taken}."}, {"id": "b", "text": "A bridge."}])
+    found = collection.passages(f"He says {taken} today.", limit=2)
+    (source,) = found["sources"]
+    assert (source["id"], source["copied"], found["found"]) == ("a", 16, 1)
+    assert source["passages"][0]["b"] == {"start": 8, "end": 8 + len(taken), "line": 1}
+    assert collection.passages(taken, min_length=17)["sources"] == []
+    with pytest.raises(la.ServiceError) as refused:
+        collection.passages(taken, min_length=11)
+    assert refused.value.code == "bad_settings"
+
+
 def test_errors_have_the_request_id(service):
     with pytest.raises(la.ServiceError) as missing:
         service.collection("absent").stats()
