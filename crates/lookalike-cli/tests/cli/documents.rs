@@ -365,7 +365,7 @@ fn file_without_permission_is_one_bad_file() {
 
     let place = Place::new();
     write_mixed_folder(&place);
-    let closed = std::fs::Permissions::from_mode(0);
+    let closed = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(place.path("in/a.html"), closed).unwrap();
     if std::fs::read(place.path("in/a.html")).is_ok() {
         return; // The superuser may read every file.

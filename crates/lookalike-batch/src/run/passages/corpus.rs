@@ -100,7 +100,7 @@ impl<'a> PassageCorpus<'a> {
                 .as_ref()
                 .map_or(settings.passages, IndexedPassages::passage_settings),
             index: match disk {
-                Some(disk) => GramIndex::Disk(DiskGrams::new(disk, max_documents)),
+                Some(disk) => GramIndex::Disk(Box::new(DiskGrams::new(disk, max_documents))),
                 None => GramIndex::Memory(PassageIndex::from_pairs(pairs, max_documents)),
             },
             max_documents,

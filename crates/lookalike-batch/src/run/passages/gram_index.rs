@@ -13,7 +13,7 @@ pub(super) enum GramIndex {
     /// Of documents that were read. Its limit was set when it was built.
     Memory(PassageIndex),
     /// Of an index on disk.
-    Disk(DiskGrams),
+    Disk(Box<DiskGrams>),
 }
 
 /// An index on disk, and the boilerplate that was met in it.
