@@ -44,6 +44,7 @@ fn every_field_of_a_summary_is_documented() {
     for line in [
         "dedup in.jsonl --dry-run --audit --components --json",
         "dedup in.jsonl --against in.jsonl --dry-run --method minhash --verify containment --audit --json",
+        "dedup in.jsonl --dry-run --passages mark --min-length 4 --json",
         "pairs in.jsonl -o p.tsv --audit=20 --json",
         "passages in.jsonl -o pa.tsv --max-documents 1 --min-length 3 --json",
         "passages in.jsonl -o pa.tsv --against in.jsonl --json",
@@ -59,6 +60,7 @@ fn every_field_of_a_summary_is_documented() {
         "fingerprint in.jsonl -o f.tsv --json",
         "segment in.jsonl -o s.tsv --json",
         "idf in.jsonl -o i.tsv --recipe words-1 --json",
+        "passages index build pl in.jsonl --json",
         "index build lib in.jsonl --json",
         "index info lib --json",
         "index verify lib --json",
