@@ -46,7 +46,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::api::body::{MAX_DROP_TIME, MAX_DROPPED_BYTES, MIN_BYTES_PER_SECOND};
 use crate::api::problem::{ApiProblem, ProblemCode};
-use crate::api::router::{GoesOn, is_probe_path};
+use crate::api::router::{UnfinishedBody, is_probe_path};
 use crate::error::{Result, with_context};
 use crate::limits::byte_budget::network_of;
 use crate::service::ServiceState;
@@ -280,7 +280,7 @@ fn no_place_left() -> ApiProblem {
 /// Announces that the connection closes, if the request body was not read completely: a client that sent its
 /// next request on the connection would get no answer.
 fn close_if_unread(mut response: Response<Body>, unread: &UnreadBody) -> Response<Body> {
-    let is_read_later = response.extensions().get::<GoesOn>().is_some();
+    let is_read_later = response.extensions().get::<UnfinishedBody>().is_some();
     if unread.0.load(Relaxed) && !is_read_later {
         let headers = response.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -161,7 +161,11 @@ pub fn thresholds_from(lowest: Threshold) -> Vec<f64> {
 pub fn usual_measure(method: MatchMethod) -> SimilarityMeasure {
     match method {
         MatchMethod::SimHash | MatchMethod::Sentences => SimilarityMeasure::Sketch,
-        _ => SimilarityMeasure::Jaccard,
+        MatchMethod::Auto
+        | MatchMethod::Join
+        | MatchMethod::MinHash
+        | MatchMethod::BottomK
+        | MatchMethod::Exact => SimilarityMeasure::Jaccard,
     }
 }
 
@@ -176,7 +180,7 @@ pub fn options_to_measure(asked: &MatchOptions, lowest: Threshold) -> MatchOptio
     let has_threshold = match method {
         MatchMethod::Exact => false,
         MatchMethod::SimHash | MatchMethod::Sentences => !by_sketch,
-        _ => true,
+        MatchMethod::Auto | MatchMethod::Join | MatchMethod::MinHash | MatchMethod::BottomK => true,
     };
     let is = |one| method == one;
     let all_distances = (is(MatchMethod::SimHash) && by_sketch).then_some(MOST_DISTANCE);

@@ -34,7 +34,10 @@ impl InputSet {
                 (InputFormat::TextFile, _) => rows += 1.0,
                 (InputFormat::Parquet, _) => rows += columnar::count_rows(file)? as f64,
                 (_, InputStorage::InPlace) => lines.push(file),
-                _ => return Ok(None),
+                // Copies of streams and records are made while they are read.
+                (_, InputStorage::Stream | InputStorage::Records | InputStorage::Columns) => {
+                    return Ok(None);
+                }
             }
         }
         Ok(Some(rows + expected_lines(&lines)?))

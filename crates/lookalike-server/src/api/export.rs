@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
-use crate::api::router::{ApiRequest, ApiResult, GoesOn, TimedRequest};
+use crate::api::router::{ApiRequest, ApiResult, TimedRequest, UnfinishedBody};
 use crate::api::stream::{client_gone, queue_full};
 use crate::collections::open_collection::OpenCollection;
 use crate::limits::answer_turns::{AnswerTurn, AnswerTurns};
@@ -54,7 +54,7 @@ pub(crate) async fn export_documents(api_request: ApiRequest) -> ApiResult {
     let kind = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     if goes_on {
-        response.extensions_mut().insert(GoesOn);
+        response.extensions_mut().insert(UnfinishedBody);
         tokio::spawn(send_rest(sink, export, completed, api_request.timed));
     }
     Ok(response)

@@ -287,7 +287,7 @@ impl TimedRequest {
 
 /// Marks a response whose body is still being produced. Its producer counts the request.
 #[derive(Clone, Copy)]
-pub(crate) struct GoesOn;
+pub(crate) struct UnfinishedBody;
 
 /// A request that has passed all general checks.
 pub(crate) struct ApiRequest {
@@ -486,7 +486,7 @@ async fn answer_call(
         Err(problem) => Err(problem),
     };
     let response = answered.unwrap_or_else(|problem| problem.to_response());
-    if response.extensions().get::<GoesOn>().is_none() {
+    if response.extensions().get::<UnfinishedBody>().is_none() {
         timed.count_request(response.status().as_u16());
     }
     response

@@ -11,7 +11,7 @@ pub(crate) struct BatchSizes {
     pub(crate) rare: usize,
     /// Members above which a bucket may be refined, that is, replaced by buckets of its members' rarest
     /// features.
-    pub(crate) hot: usize,
+    pub(crate) crowded: usize,
     /// Large buckets are refined if scanning them costs more than this many times the estimated cost of
     /// scanning the buckets of the rarest features.
     pub(crate) refining: f64,
@@ -54,7 +54,7 @@ impl Default for BatchSizes {
         Self {
             keys: 2 << 20,
             rare: 3,
-            hot: 512,
+            crowded: 512,
             refining: 1.0,
             dense_bucket: 64,
             price: 16,

@@ -2,7 +2,7 @@
 //!
 //! Each part of a plan yields keys of its own: equal texts, sketches, rare features of the exact join. Near
 //! fingerprints are joined by their distance instead. Keys of bands, smallest hashes and rare features are
-//! collected in portions to bound memory, and most that only one document has are dropped before sorting.
+//! collected in portions to bound memory, and nearly all that only one document has are dropped before sorting.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,10 +99,10 @@ pub(crate) fn equal_texts(
             corpus.partitions.map(|parts| parts[document.index()]),
         )
     };
-    for group in ranked_keys.chunk_by(|a, b| a.key == b.key) {
-        for (at, member) in group.iter().enumerate().skip(1) {
+    for equal in ranked_keys.chunk_by(|a, b| a.key == b.key) {
+        for (at, member) in equal.iter().enumerate().skip(1) {
             let same = |other: &&RankedKey| name(other.rank) == name(member.rank);
-            if let Some(earliest) = group[..at].iter().find(same) {
+            if let Some(earliest) = equal[..at].iter().find(same) {
                 visit(member.rank, earliest.rank);
             }
         }
@@ -118,20 +118,20 @@ fn add_sketch_buckets(
     builder: &mut CandidateBucketsBuilder,
 ) -> Result<()> {
     let refines = corpus.plan.guaranteed_jaccard().is_some();
-    let mut hot: Vec<Vec<DocumentRank>> = Vec::new();
+    let mut crowded: Vec<Vec<DocumentRank>> = Vec::new();
     for portion in keys.divide_keys(ranks.len(), verifier.batch_sizes.keys) {
         let rank_portion = |ranks: &[DocumentRank]| rank_keys(corpus, keys, portion, ranks);
         let mut ranked_keys =
             find_shared_keys(portion.expected_keys(ranks.len()), ranks, rank_portion);
         builder.add_keys(&mut ranked_keys, |members| {
-            let is_hot = refines && members.len() > verifier.batch_sizes.hot;
-            if is_hot {
-                hot.push(members.iter().map(|member| member.rank).collect());
+            let is_crowded = refines && members.len() > verifier.batch_sizes.crowded;
+            if is_crowded {
+                crowded.push(members.iter().map(|member| member.rank).collect());
             }
-            !is_hot
+            !is_crowded
         });
     }
-    add_hot_buckets(corpus, verifier, hot, builder)
+    add_crowded_buckets(corpus, verifier, crowded, builder)
 }
 
 /// Returns the keys of documents in a portion.
@@ -157,38 +157,39 @@ fn rank_keys(
 
 /// Adds large buckets, either unchanged or replaced by buckets of their members' rarest features,
 /// whichever costs less to scan.
-fn add_hot_buckets(
+fn add_crowded_buckets(
     corpus: &MatchCorpus<'_>,
     verifier: &PairVerifier<'_>,
-    hot: Vec<Vec<DocumentRank>>,
+    crowded: Vec<Vec<DocumentRank>>,
     builder: &mut CandidateBucketsBuilder,
 ) -> Result<()> {
-    if hot.is_empty() {
+    if crowded.is_empty() {
         return Ok(());
     }
-    let mut is_hot = vec![false; corpus.len()];
-    hot.iter()
+    let mut is_crowded = vec![false; corpus.len()];
+    crowded
+        .iter()
         .flatten()
-        .for_each(|&rank| is_hot[rank as usize] = true);
-    let ranks: Vec<DocumentRank> = (0..is_hot.len() as DocumentRank)
-        .filter(|&rank| is_hot[rank as usize])
+        .for_each(|&rank| is_crowded[rank as usize] = true);
+    let ranks: Vec<DocumentRank> = (0..is_crowded.len() as DocumentRank)
+        .filter(|&rank| is_crowded[rank as usize])
         .collect();
-    drop(is_hot);
+    drop(is_crowded);
     let frequencies = count_documents(corpus, verifier, &ranks)?;
-    let unrefined = hot.iter().map(|members| (members.len() as f64).powi(2));
+    let unrefined = crowded.iter().map(|members| (members.len() as f64).powi(2));
     let rare = RareKeys::new(corpus, verifier, &ranks, frequencies)?;
     if unrefined.sum::<f64>() > verifier.batch_sizes.refining * rare.expected.candidates {
-        drop(hot);
+        drop(crowded);
         add_feature_buckets(rare, builder)?;
     } else {
-        for members in hot {
+        for members in crowded {
             builder.push_bucket(members);
         }
     }
     Ok(())
 }
 
-/// Returns the keys of `ranks`, without most of those that only one document has, so that these need not
+/// Returns the keys of `ranks`, without nearly all of those that only one document has, so that these need not
 /// be sorted. `keys` returns the keys of the given ranks, and `count` is about the number of keys of all
 /// ranks, which sizes the filter.
 fn find_shared_keys(
@@ -225,39 +226,39 @@ fn add_feature_buckets(
     let batch_sizes = keys.verifier.batch_sizes;
     let keys_at_once = batch_sizes.keys.max(keys.ranks.len() * batch_sizes.rare);
     // Learning which keys have a document in an indexing prefix makes all features once more, which costs
-    // as much as one further part does. So it is only done where there would be more than a few parts.
-    if keys.expected.keys > (FEW_PARTS * keys_at_once) as f64 {
+    // as much as one further pass does. So it is only done where there would be more than a few passes.
+    if keys.expected.keys > (FEW_PASSES * keys_at_once) as f64 {
         keys.learn_indexing_keys()?;
     }
-    let parts = (keys.expected.keys / keys_at_once as f64).ceil();
-    let mut parts = parts.clamp(1.0, MOST_PARTS as f64) as u64;
-    // Keys are spread evenly over the parts, so the first part shows whether there are enough parts.
-    // But a single key of very many documents always stays in one part, so the number of parts is
+    let passes = (keys.expected.keys / keys_at_once as f64).ceil();
+    let mut passes = passes.clamp(1.0, MAX_PASSES as f64) as u64;
+    // Keys are spread evenly over the passes, so the first one shows whether there are enough passes.
+    // But a single key of very many documents always stays in one pass, so the number of passes is
     // limited.
     let first = loop {
-        let most = if parts < MOST_PARTS {
+        let max_keys = if passes < MAX_PASSES {
             keys_at_once
         } else {
             usize::MAX
         };
-        match keys.keys_of_part(0, parts, most)? {
+        match keys.keys_of_pass(0, passes, max_keys)? {
             Some(ranked_keys) => break ranked_keys,
-            None => parts = (2 * parts).min(MOST_PARTS),
+            None => passes = (2 * passes).min(MAX_PASSES),
         }
     };
     builder.add_keys(&mut { first }, |_| true);
-    for part in 1..parts {
-        let ranked_keys = keys.keys_of_part(part, parts, usize::MAX)?;
+    for pass in 1..passes {
+        let ranked_keys = keys.keys_of_pass(pass, passes, usize::MAX)?;
         builder.add_keys(&mut ranked_keys.unwrap_or_default(), |_| true);
     }
     Ok(())
 }
 
-/// Largest number of parts. It is limited because each part makes the features of all documents again.
-const MOST_PARTS: u64 = 16;
+/// Largest number of passes. It is limited because each pass makes the features of all documents again.
+const MAX_PASSES: u64 = 16;
 
-/// Number of parts up to which [`RareKeys::learn_indexing_keys`] does not pay off.
-const FEW_PARTS: usize = 2;
+/// Number of passes up to which [`RareKeys::learn_indexing_keys`] does not pay off.
+const FEW_PASSES: usize = 2;
 
 /// The bucket keys of the rarest features of documents.
 struct RareKeys<'a> {
@@ -340,17 +341,22 @@ impl<'a> RareKeys<'a> {
         Ok(())
     }
 
-    /// Returns the keys that fall into a part, or `None` if there are more than `most`.
-    fn keys_of_part(&self, part: u64, parts: u64, most: usize) -> Result<Option<Vec<RankedKey>>> {
+    /// Returns the keys of a pass, or `None` if there are more than `max_keys`.
+    fn keys_of_pass(
+        &self,
+        pass: u64,
+        passes: u64,
+        max_keys: usize,
+    ) -> Result<Option<Vec<RankedKey>>> {
         let collected = AtomicUsize::new(0);
-        let too_many = || collected.load(Ordering::Relaxed) > most;
+        let too_many = || collected.load(Ordering::Relaxed) > max_keys;
         let chunks = self.ranks.par_chunks(1024).filter(|_| !too_many());
         let ranked_keys: Vec<Vec<RankedKey>> = chunks
             .map(|ranks| {
                 let mut ranked_keys = Vec::new();
                 self.visit_rarest(ranks, |rank, rarest| {
                     let keys = rarest.bucket_keys();
-                    let keys = keys.filter(|(key, _)| (key >> 32) % parts == part);
+                    let keys = keys.filter(|(key, _)| (key >> 32) % passes == pass);
                     ranked_keys.extend(keys.map(|(key, side)| RankedKey {
                         key: self.corpus.partitioned_key(key, rank),
                         side,
@@ -434,13 +440,14 @@ fn add_fingerprint_buckets(
     fingerprintable: &[DocumentRank],
     builder: &mut CandidateBucketsBuilder,
 ) -> Result<()> {
-    let most = verifier.batch_sizes.near + verifier.batch_sizes.neighbours * fingerprintable.len();
+    let max_pairs =
+        verifier.batch_sizes.near + verifier.batch_sizes.neighbours * fingerprintable.len();
     let joined = match corpus.plan.distance() {
         Some(distance) if corpus.plan.block_plan().is_none() => {
             if corpus.plan.fingerprint_bits() <= u64::BITS {
-                add_distance_buckets::<u64>(corpus, distance, fingerprintable, most, builder)?
+                add_distance_buckets::<u64>(corpus, distance, fingerprintable, max_pairs, builder)?
             } else {
-                add_distance_buckets::<u128>(corpus, distance, fingerprintable, most, builder)?
+                add_distance_buckets::<u128>(corpus, distance, fingerprintable, max_pairs, builder)?
             }
         }
         _ => false,
@@ -457,12 +464,12 @@ fn add_fingerprint_buckets(
     Ok(())
 }
 
-/// Returns `false`, and adds nothing, if there are more than `most` pairs of near values.
+/// Returns `false`, and adds nothing, if there are more than `max_pairs` pairs of near values.
 fn add_distance_buckets<C: FingerprintCode>(
     corpus: &MatchCorpus<'_>,
     distance: Distance,
     fingerprintable: &[DocumentRank],
-    most: usize,
+    max_pairs: usize,
     builder: &mut CandidateBucketsBuilder,
 ) -> Result<bool> {
     let code = |&rank: &DocumentRank| {
@@ -472,7 +479,7 @@ fn add_distance_buckets<C: FingerprintCode>(
     let codes: Vec<C> = fingerprintable.par_iter().map(code).collect();
     let values = DistinctCodes::new(&codes, corpus.plan.fingerprint_bits())?;
     drop(codes);
-    let Some(near) = near_values_up_to(&values, distance, most)? else {
+    let Some(near) = near_values_up_to(&values, distance, max_pairs)? else {
         return Ok(false);
     };
     let mut wanted: Vec<bool> = (0..values.len() as u32)
@@ -520,8 +527,8 @@ impl OfValues {
             .collect();
         parted.sort_unstable();
         for members in parted.chunk_by(|a, b| a.0 == b.0) {
-            let group = builder.push_bucket(members.iter().map(|&(_, rank)| rank));
-            self.buckets.push((members[0].0, group));
+            let bucket = builder.push_bucket(members.iter().map(|&(_, rank)| rank));
+            self.buckets.push((members[0].0, bucket));
         }
         self.ends.push(self.buckets.len() as u32);
     }
@@ -541,24 +548,24 @@ impl OfValues {
         } else {
             (many, few)
         };
-        for &(part, group) in few {
+        for &(part, bucket) in few {
             if let Ok(at) = many.binary_search_by_key(&part, |&(part, _)| part) {
-                builder.connect_buckets(group, many[at].1);
+                builder.connect_buckets(bucket, many[at].1);
             }
         }
     }
 }
 
-/// Returns the pairs of near values, or `None` if there are more than `most`.
+/// Returns the pairs of near values, or `None` if there are more than `max_pairs`.
 fn near_values_up_to<C: FingerprintCode>(
     values: &DistinctCodes<C>,
     distance: Distance,
-    most: usize,
+    max_pairs: usize,
 ) -> Result<Option<Vec<(u32, u32)>>> {
     let found = Mutex::new(Vec::new());
     let all = near_values(values, distance, &|near: &[NearPair]| {
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.len() + near.len() > most {
+        if found.len() + near.len() > max_pairs {
             return ControlFlow::Break(());
         }
         found.extend(near.iter().map(|near| (near.a, near.b)));

@@ -722,7 +722,7 @@ fn found(outcome: &DedupOutcome) -> Vec<Found> {
 const TINY: BatchSizes = BatchSizes {
     keys: 300,
     rare: 0,
-    hot: 2,
+    crowded: 2,
     first_block: 1,
     first_pairs: 1,
     block: 9,
@@ -741,7 +741,7 @@ const TINY: BatchSizes = BatchSizes {
 const SMALL: BatchSizes = BatchSizes {
     keys: 1500,
     rare: 1,
-    hot: 6,
+    crowded: 6,
     first_block: 5,
     first_pairs: 2,
     block: 40,
@@ -1033,32 +1033,35 @@ fn dense_buckets_lose_no_pair() {
                 buckets.into_values().max().unwrap()
             })
             .max();
-        let hot = BatchSizes {
-            hot: 80,
+        let crowded = BatchSizes {
+            crowded: 80,
             refining: 0.0,
             ..BatchSizes::default()
         };
         assert!(
             largest > Some(80),
-            "the test needs a hot group: {largest:?}"
+            "the test needs a crowded bucket: {largest:?}"
         );
         let expected = run.model_verdicts();
         assert!(expected.len() > 50, "{settings:?}: {}", expected.len());
         let sketches = run.sketches(1 << 20, 1000);
         for batch_sizes in [
-            hot,
-            BatchSizes { keys: 500, ..hot },
+            crowded,
+            BatchSizes {
+                keys: 500,
+                ..crowded
+            },
             BatchSizes {
                 refining: f64::INFINITY,
-                ..hot
+                ..crowded
             },
             BatchSizes {
                 refining: 1.0,
-                ..hot
+                ..crowded
             },
             BatchSizes {
-                hot: usize::MAX,
-                ..hot
+                crowded: usize::MAX,
+                ..crowded
             },
         ] {
             assert_eq!(
@@ -1070,7 +1073,10 @@ fn dense_buckets_lose_no_pair() {
         let pairs = run.model_pairs(CopyPairs::WithEarliest);
         assert!(pairs.0.len() > 500, "{settings:?}: {}", pairs.0.len());
         for refining in [0.0, 1.0, f64::INFINITY] {
-            let batch_sizes = BatchSizes { refining, ..hot };
+            let batch_sizes = BatchSizes {
+                refining,
+                ..crowded
+            };
             assert_eq!(
                 run.pairs(batch_sizes, &sketches, CopyPairs::WithEarliest),
                 pairs,
@@ -1116,7 +1122,7 @@ fn long_template_texts_equal_the_model() {
     let sketches = run.sketches(1 << 20, 1000);
     for keys in [200, 3000, 1 << 20] {
         let batch_sizes = BatchSizes {
-            hot: 20,
+            crowded: 20,
             rare: 0,
             refining: 0.0,
             keys,
@@ -1291,7 +1297,7 @@ fn results_do_not_depend_on_threads() {
                 .unwrap();
             pool.install(|| {
                 let batch_sizes = BatchSizes {
-                    hot: 20,
+                    crowded: 20,
                     keys: 300,
                     ..BatchSizes::default()
                 };

@@ -40,7 +40,7 @@ use self::line_source::LineSource;
 use crate::api::body::BodyReader;
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::responses::in_background;
-use crate::api::router::{GoesOn, TimedRequest};
+use crate::api::router::{TimedRequest, UnfinishedBody};
 use crate::collections::open_collection::{
     AdmittedBatch, DocumentAnswer, OpenCollection, PreparedDocument, RefusedDocument,
 };
@@ -96,7 +96,7 @@ impl DocumentStream {
         let mut response = Response::new(Body::new(AnswerStream::new(answers)));
         let kind = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        response.extensions_mut().insert(GoesOn);
+        response.extensions_mut().insert(UnfinishedBody);
         Ok(response)
     }
 
