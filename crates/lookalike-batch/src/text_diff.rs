@@ -4,8 +4,10 @@
 
 use std::time::{Duration, Instant};
 
+use lookalike::Result;
+use lookalike::text::{SpanTokenizer, SpannedTokens};
 use serde::Serialize;
-use similar::{ChangeTag, TextDiff};
+use similar::{Algorithm, ChangeTag, DiffTag, DiffableStr, TextDiff, capture_diff_slices_deadline};
 
 /// Longest time for finding the shortest difference. After it, a longer one is accepted.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -65,6 +67,73 @@ pub fn diff_passages<'a>(kept: &'a str, removed: &'a str) -> Vec<DiffPassage<'a>
     passages
 }
 
+/// Splits both texts into passages, in order. Words that are equal after normalisation are common; they are given as
+/// the second text has them. Signs and blanks between words do not differ.
+///
+/// # Errors
+/// If a text has 4 GiB or more.
+pub fn diff_normalized<'a>(
+    kept: &'a str,
+    removed: &'a str,
+    tokenizer: &SpanTokenizer,
+) -> Result<Vec<DiffPassage<'a>>> {
+    let kept = KeyedWords::new(kept, tokenizer)?;
+    let removed = KeyedWords::new(removed, tokenizer)?;
+    let deadline = Instant::now() + PATIENCE;
+    let steps =
+        capture_diff_slices_deadline(Algorithm::Myers, &kept.keys, &removed.keys, Some(deadline));
+    let mut passages = Vec::new();
+    for step in steps {
+        let (kept, removed) = (
+            &kept.words[step.old_range()],
+            &removed.words[step.new_range()],
+        );
+        let sides: &[(PassageSide, &[&'a str])] = match step.tag() {
+            DiffTag::Equal => &[(PassageSide::Both, removed)],
+            DiffTag::Delete | DiffTag::Insert | DiffTag::Replace => {
+                &[(PassageSide::Kept, kept), (PassageSide::Removed, removed)]
+            }
+        };
+        let given = sides.iter().filter(|(_, words)| !words.is_empty());
+        passages.extend(given.map(|&(side, words)| DiffPassage {
+            side,
+            words: words.to_vec(),
+        }));
+    }
+    Ok(passages)
+}
+
+/// The words of a text, each with a key that equal words share after normalisation.
+struct KeyedWords<'a> {
+    words: Vec<&'a str>,
+    /// 0 for signs and blanks.
+    keys: Vec<u64>,
+}
+
+impl<'a> KeyedWords<'a> {
+    fn new(text: &'a str, tokenizer: &SpanTokenizer) -> Result<Self> {
+        let mut tokens = SpannedTokens::default();
+        tokenizer.tokenize_text(text, &mut tokens)?;
+        let words = text.tokenize_unicode_words();
+        let (mut end, mut at) = (0, 0);
+        let keys = words.iter().map(|word| {
+            end += word.len();
+            let first = at;
+            while at < tokens.len() && tokens.byte_range(at..at + 1).start < end {
+                at += 1;
+            }
+            let values = tokens.values()[first..at].iter();
+            values.fold(0, |key: u64, value| {
+                key.rotate_left(5).wrapping_mul(31) ^ value
+            })
+        });
+        Ok(Self {
+            keys: keys.collect(),
+            words,
+        })
+    }
+}
+
 /// Returns a text piece by piece; the pieces outlive the diff.
 struct TextCursor<'a>(&'a str);
 
@@ -77,5 +146,35 @@ impl<'a> TextCursor<'a> {
         let (piece, rest) = self.0.split_at(length);
         self.0 = rest;
         piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookalike::Recipe;
+
+    use super::*;
+
+    #[test]
+    fn words_that_normalise_to_the_same_do_not_differ() {
+        let tokenizer = SpanTokenizer::new(&Recipe::default());
+        let shown = |kept: &str, removed: &str| -> String {
+            let passages = diff_normalized(kept, removed, &tokenizer).unwrap();
+            let mark = |it: &DiffPassage<'_>| match it.side {
+                PassageSide::Both => it.words.concat(),
+                PassageSide::Kept => format!("[-{}-]", it.words.concat()),
+                PassageSide::Removed => format!("{{+{}+}}", it.words.concat()),
+            };
+            passages.iter().map(mark).collect()
+        };
+        for (kept, removed, expected) in [
+            ("Ａ boat, at SEVEN", "a Boat; at seven", "a Boat; at seven"),
+            ("把纜繩解開了", "把缆绳拉开了", "把缆绳[-解-]{+拉+}开了"),
+            ("one two", "one two three", "one two{+ three+}"),
+            ("one two", "", "[-one two-]"),
+            ("", "", ""),
+        ] {
+            assert_eq!(shown(kept, removed), expected);
+        }
     }
 }

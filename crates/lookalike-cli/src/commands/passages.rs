@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use lookalike::Recipe;
 use lookalike::passages::PassageSettings;
+use lookalike::text::SpanTokenizer;
 use lookalike_batch::index::min_passage_words;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     self, BoilerplateLimit, DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs,
     PassageRunSettings, PassagesSummary, RunInputs, parse_boilerplate_limit,
 };
-use lookalike_batch::text_diff::diff_passages;
+use lookalike_batch::text_diff::diff_normalized;
 use lookalike_batch::units::parse_duration;
 
 use super::index::{PassagesIndexArgs, run_passages_index};
@@ -225,7 +227,7 @@ pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
         run.watch_work(|reporter| run::find_passages(&inputs, &settings, &outputs, reporter))?;
     if args.show.is_some() && !args.running.json {
         run.printer
-            .write_data(&show_passages(&done, &run.printer))?;
+            .write_data(&show_passages(&done, &settings.recipe, &run.printer)?)?;
     }
     run.finish_run(&done, done.rejected, || {
         describe_passages(&done, args, &run.printer)
@@ -331,21 +333,26 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
     })
 }
 
-/// Returns the longest passages with their texts.
-fn show_passages(done: &PassagesSummary, printer: &OutputPrinter) -> String {
+/// Returns the longest passages with their texts. The recipe says which words are marked as different.
+fn show_passages(
+    done: &PassagesSummary,
+    recipe: &Recipe,
+    printer: &OutputPrinter,
+) -> Result<String> {
+    let tokenizer = SpanTokenizer::new(recipe);
     let mut text = String::new();
     for (number, passage) in (1..).zip(&done.longest) {
-        push_passage(&mut text, number, passage, printer);
+        push_passage(&mut text, (number, passage), &tokenizer, printer)?;
     }
-    text
+    Ok(text)
 }
 
 fn push_passage(
     text: &mut String,
-    number: usize,
-    passage: &DescribedPassage,
+    (number, passage): (usize, &DescribedPassage),
+    tokenizer: &SpanTokenizer,
     printer: &OutputPrinter,
-) {
+) -> Result<()> {
     let heading = format!(
         "{number}. {}, line {}, from {}, line {}: {}, {}, similarity {}",
         escape_control(&passage.document),
@@ -371,12 +378,16 @@ fn push_passage(
             escape_control(&document),
             escape_control(&source)
         ),
-        _ => mark_passages(&diff_passages(&source, &document), true, printer),
+        _ => {
+            let differences = diff_normalized(&source, &document, tokenizer)?;
+            mark_passages(&differences, true, printer)
+        }
     };
     for line in shown.lines() {
         let _ = writeln!(text, "   {line}");
     }
     text.push('\n');
+    Ok(())
 }
 
 /// Returns the summary for people.

@@ -290,8 +290,11 @@ impl Model {
         self.newest = self.newest.max(time);
         self.was_set_back |= clock < self.peak;
         self.peak = self.peak.max(clock);
-        for said in self.answered.values_mut() {
-            said.is_far |= said.answer.time.0 > clock + self.width;
+        let end = Some(clock + self.width);
+        let ids = self.answered.keys().cloned();
+        let far: Vec<String> = ids.filter(|id| self.time_of(id) > end).collect();
+        for id in far {
+            self.answered.get_mut(&id).unwrap().is_far = true;
         }
         match best {
             Some((at, _)) => {

@@ -336,7 +336,7 @@ fn containments_equal_those_of_a_batch() {
         };
         let texts = lookalike_oracle::generate::generate_contained(count, seed as u64);
         let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
-        for width in [None, Some(150)] {
+        for width in [None, Some(count as u64 / 8)] {
             let window = width.map(|width| {
                 StreamWindow::new(Duration::from_secs(width), Duration::ZERO, false).unwrap()
             });
