@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lookalike::passages::{
-    Passage, PassageFinder, PassageKind, PassageSettings, PassageSource, PlaceIndex,
+    Passage, PassageFinder, PassageKind, PassageSettings, PassageSource, PlaceIndex, count_covered,
     to_visible_characters,
 };
 use lookalike::text::{SpanTokenizer, SpannedTokens};
@@ -287,25 +287,9 @@ pub(crate) fn round_share(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-/// Returns the number of tokens in at least one range.
-pub(crate) fn count_covered(mut ranges: Vec<Range<usize>>) -> usize {
-    ranges.sort_unstable_by_key(|it| it.start);
-    let (mut count, mut end) = (0, 0);
-    for range in ranges {
-        count += range.end.saturating_sub(range.start.max(end));
-        end = end.max(range.end);
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn overlapping_ranges_count_once() {
-        assert_eq!(count_covered(vec![5..9, 0..3, 2..4, 6..7, 20..20]), 8);
-    }
 
     #[test]
     fn places_lead_to_the_passage() {

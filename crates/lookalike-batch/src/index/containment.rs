@@ -17,7 +17,7 @@ use rayon::slice::ParallelSliceMut;
 use super::postings::{PostingList, pack_posting};
 use super::records::DocumentRecords;
 
-/// What a search by containment needs of a segment besides its postings.
+/// Sizes of all documents of a segment and the features of its long ones, which its postings do not have.
 pub(super) struct ContainmentPostings {
     /// Number of features of each row.
     sizes: Vec<u32>,

@@ -90,16 +90,12 @@ pub(super) fn write_grams(
 }
 
 /// Opens the grams of a segment and compares their checksum.
-pub(super) fn open_grams(index_path: &Path, file: u64, seal: FileChecksum) -> Result<PostingList> {
-    let path = index_path.join(file_name(file, GRAMS_FILE));
-    let postings = PostingList::open_file(&path)?;
-    match FileChecksum(postings.file_checksum()) == seal {
-        true => Ok(postings),
-        false => Err(damaged_file(
-            &path,
-            "it is not the file that the manifest names",
-        )),
-    }
+pub(super) fn open_grams(
+    index_path: &Path,
+    file: u64,
+    expected: FileChecksum,
+) -> Result<PostingList> {
+    PostingList::open_named(&index_path.join(file_name(file, GRAMS_FILE)), expected)
 }
 
 /// Writes the grams of the rows that remain of several segments.

@@ -21,6 +21,7 @@ use std::path::Path;
 use lookalike_io::error::Result;
 use rayon::slice::ParallelSliceMut;
 
+use super::manifest::FileChecksum;
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 
 const MAGIC: FileMagic = *b"LAbk";
@@ -113,6 +114,18 @@ impl PostingList {
                 bits: bits as u32,
             }),
             _ => Err(short()),
+        }
+    }
+
+    /// Opens a file and compares its checksum with that of the manifest.
+    pub(super) fn open_named(path: &Path, expected: FileChecksum) -> Result<Self> {
+        let postings = Self::open_file(path)?;
+        match FileChecksum(postings.file_checksum()) == expected {
+            true => Ok(postings),
+            false => Err(damaged_file(
+                path,
+                "it is not the file that the manifest names",
+            )),
         }
     }
 

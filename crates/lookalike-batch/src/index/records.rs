@@ -317,19 +317,11 @@ fn decode_slots(bytes: &[u8], into: &mut Vec<u32>) {
     into.extend(numbers.map(|number| u32::from_le_bytes(to_array(number))));
 }
 
-/// Opens the postings of a segment and compares their seal.
+/// Opens the postings of a segment and compares their checksum.
 pub(super) fn open_postings(
     index_path: &Path,
     file: u64,
-    seal: FileChecksum,
+    expected: FileChecksum,
 ) -> Result<PostingList> {
-    let path = index_path.join(file_name(file, POSTINGS_FILE));
-    let postings = PostingList::open_file(&path)?;
-    match FileChecksum(postings.file_checksum()) == seal {
-        true => Ok(postings),
-        false => Err(damaged_file(
-            &path,
-            "it is not the file that the manifest names",
-        )),
-    }
+    PostingList::open_named(&index_path.join(file_name(file, POSTINGS_FILE)), expected)
 }

@@ -11,9 +11,9 @@ use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
 use lookalike_io::error::Result;
 use lookalike_io::sink::{
-    AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput, TableCell,
-    TableColumn, TableWriter, WriteOptions, check_kept, check_output, check_table, commit_all,
-    prepare_kept,
+    AddedField, AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput,
+    TableCell, TableColumn, TableWriter, WriteOptions, check_kept, check_output, check_table,
+    commit_all, prepare_kept,
 };
 use lookalike_io::source::RowPlace;
 
@@ -136,7 +136,7 @@ impl<'a> DedupSession<'a> {
         })?;
         let verdicts = DocumentVerdicts::new(&corpus, &outcome, components);
         let (repeated, cut_table) =
-            verdicts.find_repeats(outputs, &opened, self.settings, progress)?;
+            verdicts.find_repeated_text(outputs, &opened, self.settings, progress)?;
         if repeated.is_some() {
             self.stage_done("passages");
         }
@@ -239,6 +239,28 @@ struct DocumentVerdicts<'a> {
 
 const KEPT: u32 = u32::MAX;
 
+/// The fields of `--annotate`.
+const ANNOTATIONS: [AddedField; 3] = [
+    AddedField {
+        name: "cluster",
+        is_number: false,
+    },
+    AddedField {
+        name: "duplicate_of",
+        is_number: false,
+    },
+    AddedField {
+        name: "similarity",
+        is_number: true,
+    },
+];
+
+/// The field of `--passages mark`.
+const MARKS: [AddedField; 1] = [AddedField {
+    name: "passages",
+    is_number: false,
+}];
+
 /// A kept document and the documents that were removed for it.
 #[derive(Clone, Copy)]
 struct VerdictCluster {
@@ -338,7 +360,7 @@ impl<'a> DocumentVerdicts<'a> {
     }
 
     /// Finds the text of kept documents that stands in earlier ones, if it is wanted.
-    fn find_repeats(
+    fn find_repeated_text(
         &self,
         outputs: &DedupOutputs,
         opened: &OpenInputs,
@@ -354,7 +376,7 @@ impl<'a> DocumentVerdicts<'a> {
             .collect();
         let table = outputs.cuts.as_ref().map(|output| (output, opened));
         let (repeated, table) =
-            RepeatedText::find_repeats(self.corpus, &kept, (wanted, settings), table, progress)?;
+            RepeatedText::find_in_corpus(self.corpus, &kept, (wanted, settings), table, progress)?;
         Ok((Some(repeated), table))
     }
 
@@ -373,9 +395,8 @@ impl<'a> DocumentVerdicts<'a> {
         let document = |index: usize| DocId((self.corpus.known_count() + index) as u32);
         let annotation = |index: usize| self.annotation(document(index));
         let annotations = AddedFields {
-            names: &["cluster", "duplicate_of", "similarity"],
+            fields: &ANNOTATIONS,
             values: &annotation,
-            numbers: &[false, false, true],
         };
         let mark = |index: usize| {
             Ok(repeated
@@ -384,9 +405,8 @@ impl<'a> DocumentVerdicts<'a> {
                 .collect())
         };
         let marks = AddedFields {
-            names: &["passages"],
+            fields: &MARKS,
             values: &mark,
-            numbers: &[false],
         };
         let left_out = |index: usize| repeated.and_then(|it| it.left_out(document(index)));
         let options = WriteOptions {

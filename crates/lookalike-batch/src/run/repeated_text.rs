@@ -46,7 +46,7 @@ const SOURCE_BYTES: usize = 256 << 20;
 /// Slots of the counter for each byte of the documents.
 const SLOTS_PER_BYTE: f64 = 0.75;
 
-/// What happens to text that stands in an earlier document.
+/// The use of text that stands in an earlier document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RepeatedTextAction {
@@ -59,7 +59,7 @@ pub enum RepeatedTextAction {
 /// Settings of the search for repeated text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatedTextSettings {
-    /// What happens to it.
+    /// Its use.
     pub action: RepeatedTextAction,
     /// How long it must be.
     pub passages: PassageSettings,
@@ -68,7 +68,7 @@ pub struct RepeatedTextSettings {
 /// Counts of the repeated text of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RepeatedTextSummary {
-    /// What happened to it.
+    /// Its use.
     pub action: RepeatedTextAction,
     /// Fewest words of a passage; characters of scripts without spaces count half.
     pub min_words: u32,
@@ -118,7 +118,7 @@ enum FoundCuts {
 
 impl RepeatedText {
     /// Finds the text of kept documents that stands in earlier ones, and writes the table of cuts.
-    pub(super) fn find_repeats(
+    pub(super) fn find_in_corpus(
         corpus: &ReadCorpus<'_>,
         kept: &[DocId],
         (settings, run): (&RepeatedTextSettings, &RunSettings),
@@ -142,43 +142,46 @@ impl RepeatedText {
         drop(repeated);
         let table = cuts.map(|(output, opened)| CutTable::create_table(output, opened, rows));
         let mut table = table.transpose()?;
-        let mut summary = RepeatedTextSummary {
-            action: settings.action,
-            min_words: settings.passages.min_words(),
-            documents: 0,
-            passages: 0,
-            tokens: 0,
-            emptied: 0,
-        };
-        let mut found = HashMap::new();
+        let mut found = Self::new(settings);
         for documents in list.documents().chunks(DESCRIBED) {
-            let described = documents
-                .par_iter()
-                .map_init(SearchScratch::default, |scratch, &it| {
-                    search.describe_cuts(DocId(it), &list, scratch)
-                });
-            for (&document, described) in
-                documents.iter().zip(described.collect::<Result<Vec<_>>>()?)
-            {
-                if described.pieces.is_empty() {
-                    continue;
-                }
-                summary.add_document(&described);
+            for described in search.describe_documents(documents, &list)? {
                 if let Some(table) = &mut table {
-                    table.write_cuts(DocId(document), &described)?;
+                    table.write_cuts(&described)?;
                 }
-                let cuts = match settings.action {
-                    RepeatedTextAction::Mark => FoundCuts::Marked(described.to_json()),
-                    RepeatedTextAction::Remove => FoundCuts::LeftOut(described.left_out),
-                };
-                found.insert(document, cuts);
+                found.add_document(described);
             }
         }
         let table = table.map(CutTable::prepare_table).transpose()?;
-        Ok((Self { found, summary }, table))
+        Ok((found, table))
     }
 
-    /// Returns what a document's text loses; `None` for nothing.
+    fn new(settings: &RepeatedTextSettings) -> Self {
+        Self {
+            found: HashMap::new(),
+            summary: RepeatedTextSummary {
+                action: settings.action,
+                min_words: settings.passages.min_words(),
+                documents: 0,
+                passages: 0,
+                tokens: 0,
+                emptied: 0,
+            },
+        }
+    }
+
+    fn add_document(&mut self, described: DescribedCuts) {
+        self.summary.documents += 1;
+        self.summary.passages += described.pieces.len() as u64;
+        self.summary.tokens += described.pieces.iter().map(|it| it.length).sum::<u64>();
+        self.summary.emptied += u64::from(described.is_emptied);
+        let cuts = match self.summary.action {
+            RepeatedTextAction::Mark => FoundCuts::Marked(described.to_json()),
+            RepeatedTextAction::Remove => FoundCuts::LeftOut(described.left_out),
+        };
+        self.found.insert(described.document.0, cuts);
+    }
+
+    /// Returns the parts of a document's text that are left out; `None` if there are none.
     pub(super) fn left_out(&self, document: DocId) -> Option<LeftOutText> {
         match self.found.get(&document.0) {
             Some(FoundCuts::LeftOut(left_out)) => Some(left_out.clone()),
@@ -195,15 +198,6 @@ impl RepeatedText {
     }
 }
 
-impl RepeatedTextSummary {
-    fn add_document(&mut self, described: &DescribedCuts) {
-        self.documents += 1;
-        self.passages += described.pieces.len() as u64;
-        self.tokens += described.pieces.iter().map(|it| it.length).sum::<u64>();
-        self.emptied += u64::from(described.is_emptied);
-    }
-}
-
 struct RepeatSearch<'a> {
     rows: &'a CorpusRows<'a>,
     parts: &'a [u64],
@@ -216,7 +210,7 @@ struct RepeatSearch<'a> {
     done: AtomicU64,
 }
 
-/// What a thread needs to read texts.
+/// Buffers of a thread that reads texts.
 #[derive(Default)]
 struct SearchScratch {
     parse: ParseScratch,
@@ -316,6 +310,18 @@ impl RepeatSearch<'_> {
         Ok(list)
     }
 
+    /// Describes the cuts of documents. Leaves out documents of which no cut remains.
+    fn describe_documents(&self, documents: &[u32], list: &CutList) -> Result<Vec<DescribedCuts>> {
+        let described = documents
+            .par_iter()
+            .map_init(SearchScratch::default, |scratch, &document| {
+                self.describe_cuts(DocId(document), list, scratch)
+            });
+        let mut described = described.collect::<Result<Vec<_>>>()?;
+        described.retain(|it| !it.pieces.is_empty());
+        Ok(described)
+    }
+
     /// Describes the cuts of a document whose tokens are equal to those that stay.
     fn describe_cuts(
         &self,
@@ -331,7 +337,12 @@ impl RepeatSearch<'_> {
             text,
             tokens,
         };
-        let mut described = DescribedCuts::default();
+        let mut described = DescribedCuts {
+            document,
+            pieces: Vec::new(),
+            left_out: LeftOutText::default(),
+            is_emptied: false,
+        };
         for cut in list.cuts_of(document.0) {
             let mut pieces = Vec::new();
             for (at, piece) in cut.pieces.iter().enumerate() {
@@ -422,8 +433,8 @@ fn to_usize(range: &Range<u32>) -> Range<usize> {
 }
 
 /// The cuts of a document for the outputs.
-#[derive(Default)]
 struct DescribedCuts {
+    document: DocId,
     pieces: Vec<DescribedPiece>,
     left_out: LeftOutText,
     is_emptied: bool,
@@ -487,9 +498,9 @@ impl<'a> CutTable<'a> {
         Ok(Self { rows, table })
     }
 
-    fn write_cuts(&mut self, document: DocId, described: &DescribedCuts) -> Result<()> {
-        let id = self.rows.document_id(document)?;
-        let (source, row) = self.rows.source_and_row(document);
+    fn write_cuts(&mut self, described: &DescribedCuts) -> Result<()> {
+        let id = self.rows.document_id(described.document)?;
+        let (source, row) = self.rows.source_and_row(described.document);
         for piece in &described.pieces {
             let (first_source, first_row) = self.rows.source_and_row(piece.first);
             self.table.push_row(&[

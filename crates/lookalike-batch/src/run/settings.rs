@@ -108,8 +108,8 @@ pub struct DedupOutputs {
     pub components: bool,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
-    /// What to do with text of kept documents that stands in an earlier one, the first of which stays. It cannot
-    /// be combined with `annotate`.
+    /// Whether text of kept documents that stands in an earlier one is marked or left out. Its first occurrence stays.
+    /// It cannot be combined with `annotate`.
     pub passages: Option<RepeatedTextSettings>,
     /// A table of that text: `id, first, start, end, first_start, first_end, length, source, row, first_source,
     /// first_row, text`. Positions count characters from 0.

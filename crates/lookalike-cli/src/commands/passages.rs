@@ -396,7 +396,12 @@ fn describe_passages(
     args: &PassagesArgs,
     printer: &OutputPrinter,
 ) -> String {
-    let mut text = SummaryText::from_speed(done.documents + done.against, done.bytes, done.seconds);
+    // The texts of an index are not read as inputs.
+    let read = match &args.index {
+        Some(_) => done.documents,
+        None => done.documents + done.against,
+    };
+    let mut text = SummaryText::from_speed(read, done.bytes, done.seconds);
     if done.passages == 0 {
         let least = format_plural(done.min_words.into(), "word", "words");
         text.add_line(

@@ -287,7 +287,7 @@ fn found_passages_are_scored() {
                     granularity  1.500\n\
                     plagdet      0.517\n";
     assert_eq!(said.text(), expected);
-    // What `passages` writes can be scored, in every format of tables.
+    // The tables of `passages` can be scored, in every format.
     place.write("in.jsonl", jsonl([("a", SOURCE), ("b", &SOURCE[27..])]));
     for extension in ["tsv", "csv", "jsonl", "parquet"] {
         place.ok(&format!("passages in.jsonl -o out.{extension}"));

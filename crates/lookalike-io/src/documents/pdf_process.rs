@@ -26,13 +26,13 @@ const LONGEST_WAIT: Duration = Duration::from_millis(20);
 /// Number of the signal for too much processor time. It has this number on Linux, macOS and the BSDs.
 const SIGXCPU: i32 = 24;
 
-/// What the standard library and the command say when memory cannot be allocated.
+/// Parts of the messages of the standard library and the command when memory cannot be allocated.
 const LACK_OF_MEMORY: [&str; 2] = ["memory allocation", "out of memory"];
 
 /// Number of the signal that ends a child for a lack of stack.
 const SIGABRT: i32 = 6;
 
-/// What to do about a PDF file that cannot be read here.
+/// The advice about a PDF file that cannot be read here.
 const REMEDY: &str = "extract its text first, for example with `pdftotext`";
 
 /// Limits for reading one PDF file.

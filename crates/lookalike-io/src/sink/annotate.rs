@@ -21,7 +21,7 @@ impl<'a> RowAnnotator<'a> {
         Self {
             inputs,
             fields,
-            probe: FieldProbe::new(fields.names),
+            probe: FieldProbe::new(&fields.names().collect::<Vec<_>>()),
             decoded: String::new(),
             added: String::new(),
         }
@@ -47,7 +47,7 @@ impl<'a> RowAnnotator<'a> {
             InputFormat::Jsonl | InputFormat::Json => {
                 let kept = self.open_object(file, number, content)?;
                 let is_empty = kept.ends_with(b"{");
-                put_members(self.fields.names, &values, is_empty, &mut self.added);
+                put_members(self.fields, &values, is_empty, &mut self.added);
                 if self.inputs.text_encoding() != UTF_8 {
                     self.added = escape_non_ascii(&self.added);
                 }
@@ -102,13 +102,13 @@ pub(super) fn annotated_header(
     inputs: &InputSet,
     file: &InputFile,
     header: &[u8],
-    fields: &[&str],
+    fields: &AddedFields<'_>,
 ) -> Result<Vec<u8>> {
     let taken = |field: &&str| {
         file.column_names()
             .is_some_and(|names| names.iter().any(|name| name == field))
     };
-    if let Some(field) = fields.iter().copied().find(taken) {
+    if let Some(field) = fields.names().find(taken) {
         return Err(Error::input_error(format!(
             "{} already has a column `{field}`",
             file.display_name()
@@ -121,8 +121,8 @@ pub(super) fn annotated_header(
     let mut out = content.to_vec();
     let delimiter = char::from(delimiter);
     let added: String = fields
-        .iter()
-        .flat_map(|field| [delimiter.to_string(), (*field).into()])
+        .names()
+        .flat_map(|field| [delimiter.to_string(), field.to_owned()])
         .collect();
     put_encoded(inputs, file, &added, &mut out)?;
     out.extend_from_slice(&header[content.len()..]);
@@ -142,8 +142,8 @@ fn append_cells(values: &[AddedValue], delimiter: u8, quoting: bool, out: &mut S
     }
 }
 
-fn put_members(names: &[&str], values: &[AddedValue], is_empty: bool, out: &mut String) {
-    for (at, (name, value)) in names.iter().zip(values).enumerate() {
+fn put_members(fields: &AddedFields<'_>, values: &[AddedValue], is_empty: bool, out: &mut String) {
+    for (at, (name, value)) in fields.names().zip(values).enumerate() {
         if at > 0 || !is_empty {
             out.push(',');
         }

@@ -43,12 +43,11 @@ fn write_numbers(
 ) -> Result<StagedOutput> {
     let mut columns = vec![TableColumn::Integer("row")];
     let added = options.change.added_fields();
-    for (name, is_number) in added.iter().flat_map(|it| it.names.iter().zip(it.numbers)) {
-        columns.push(match is_number {
-            true => TableColumn::Number(name),
-            false => TableColumn::Text(name),
-        });
-    }
+    let fields = added.iter().flat_map(|it| it.fields);
+    columns.extend(fields.map(|field| match field.is_number {
+        true => TableColumn::Number(field.name),
+        false => TableColumn::Text(field.name),
+    }));
     let mut table = TableWriter::create_table(output, &columns, None)?;
     for index in (0..rows.len()).filter(|&index| rows.is_kept(index)) {
         let values = added.map_or(Ok(Vec::new()), |it| (it.values)(index))?;
@@ -372,7 +371,7 @@ impl WriteJob<'_> {
             return Ok(Vec::new());
         };
         let mut header = match self.options.change.added_fields() {
-            Some(fields) => annotate::annotated_header(self.inputs, file, header, fields.names)?,
+            Some(fields) => annotate::annotated_header(self.inputs, file, header, fields)?,
             None => header.to_vec(),
         };
         if !header.ends_with(b"\n") {

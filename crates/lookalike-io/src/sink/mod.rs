@@ -144,14 +144,27 @@ pub enum AddedValue {
     Null,
 }
 
+/// The name and the type of an added field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddedField {
+    /// Its name.
+    pub name: &'static str,
+    /// `true` if it is a number, `false` if it is a string in tables with types.
+    pub is_number: bool,
+}
+
 /// Fields that are added to every row.
 pub struct AddedFields<'a> {
-    /// Their names.
-    pub names: &'a [&'a str],
-    /// Returns a value for each name, by the row's index in the [`OutputRows`].
+    /// The fields, in their order.
+    pub fields: &'a [AddedField],
+    /// Returns a value for each field, by the row's index in the [`OutputRows`].
     pub values: &'a (dyn Fn(usize) -> Result<Vec<AddedValue>> + Sync),
-    /// Whether each is a number. The others are strings in Parquet.
-    pub numbers: &'a [bool],
+}
+
+impl AddedFields<'_> {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.fields.iter().map(|field| field.name)
+    }
 }
 
 /// How rows are changed when they are written.

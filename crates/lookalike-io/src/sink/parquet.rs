@@ -26,7 +26,7 @@ use parquet::file::properties::WriterProperties;
 use super::kept_rows::{OutputPart, WriteJob};
 use super::output_stream::{OpenOutput, OutputStream};
 use super::table::unwritable;
-use super::{AddedFields, AddedValue, LeftOutText, RowChange};
+use super::{AddedField, AddedFields, AddedValue, LeftOutText, RowChange};
 use crate::error::{Error, Result};
 use crate::ordered_results::work_in_order;
 use crate::source::{InputFile, PositionedFile, to_large_strings};
@@ -158,7 +158,7 @@ fn output_schema(
         return Ok(Arc::clone(schema));
     };
     let mut fields = schema.fields().to_vec();
-    for (&name, &is_number) in added.names.iter().zip(added.numbers) {
+    for &AddedField { name, is_number } in added.fields {
         if schema.fields().find(name).is_some() {
             return Err(Error::input_error(format!(
                 "{} already has a column `{name}`",
@@ -376,14 +376,14 @@ fn changed_columns(
 fn added_columns(fields: &AddedFields<'_>, rows: &[usize]) -> Result<Vec<ArrayRef>> {
     let values = rows.iter().map(|&row| (fields.values)(row));
     let values: Vec<Vec<AddedValue>> = values.collect::<Result<_>>()?;
-    let column = |(at, &is_number): (usize, &bool)| -> ArrayRef {
+    let column = |(at, field): (usize, &AddedField)| -> ArrayRef {
         let values = values.iter().map(|row| &row[at]);
-        match is_number {
+        match field.is_number {
             true => Arc::new(values.map(number_of).collect::<Float64Array>()),
             false => Arc::new(values.map(text_of).collect::<StringArray>()),
         }
     };
-    Ok(fields.numbers.iter().enumerate().map(column).collect())
+    Ok(fields.fields.iter().enumerate().map(column).collect())
 }
 
 fn number_of(value: &AddedValue) -> Option<f64> {

@@ -12,8 +12,8 @@ use arrow_array::*;
 use arrow_select::concat::concat_batches;
 use lookalike_io::error::{ErrorKind, Result};
 use lookalike_io::sink::{
-    AddedFields, AddedValue, LeftOutText, OutputRows, OutputTarget, RowChange, WriteOptions,
-    WrittenOutput, prepare_kept,
+    AddedField, AddedFields, AddedValue, LeftOutText, OutputRows, OutputTarget, RowChange,
+    WriteOptions, WrittenOutput, prepare_kept,
 };
 use lookalike_io::source::{InputSet, ReadOptions, RowPlace};
 use parquet::arrow::ArrowWriter;
@@ -51,9 +51,21 @@ impl OutputRows for Rows {
 }
 
 const ADDED: AddedFields<'_> = AddedFields {
-    names: &["cluster", "duplicate_of", "similarity"],
+    fields: &[
+        AddedField {
+            name: "cluster",
+            is_number: false,
+        },
+        AddedField {
+            name: "duplicate_of",
+            is_number: false,
+        },
+        AddedField {
+            name: "similarity",
+            is_number: true,
+        },
+    ],
     values: &added_values,
-    numbers: &[false, false, true],
 };
 
 fn added_values(index: usize) -> Result<Vec<AddedValue>> {

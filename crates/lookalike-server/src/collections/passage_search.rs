@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lookalike::Recipe;
-use lookalike::passages::{LivePassageIndex, PassageSettings, SelectedGram, Winnower};
+use lookalike::passages::{
+    LivePassageIndex, PassageCandidate, PassageSettings, SelectedGram, Winnower,
+};
 use lookalike::stream::StreamWindow;
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_batch::run::BoilerplateLimit;
@@ -72,7 +74,7 @@ impl IndexedDocuments {
     }
 }
 
-/// What a text has from the kept documents of a collection.
+/// The kept documents of a collection from which a text has passages.
 pub(crate) struct FoundSources {
     /// Documents that share a gram with the text.
     pub(crate) candidates: usize,
@@ -193,7 +195,7 @@ impl PassageSearch {
             });
             visited.map_err(|error| open.to_problem(error))?;
         }
-        let mut candidates = LivePassageIndex::count_candidates(found);
+        let mut candidates = PassageCandidate::count_documents(found);
         candidates.sort_by_key(|it| (std::cmp::Reverse(it.shared), it.document));
         let seqs = candidates.iter().map(|it| index.seqs[it.document as usize]);
         Ok(seqs.collect())
@@ -216,7 +218,10 @@ impl PassageSearch {
         }
         if !self.is_building.swap(true, Ordering::AcqRel) {
             let (service, open) = (Arc::clone(service), Arc::clone(open));
-            std::thread::spawn(move || open.passages.add_rest(&service, &open));
+            std::thread::spawn(move || {
+                let _ended = EndOfBuilding(&open.passages.is_building);
+                open.passages.add_rest(&service, &open);
+            });
         }
         Err(self.not_ready(open))
     }
@@ -248,7 +253,6 @@ impl PassageSearch {
             }
         };
         *lock(&self.failed) = ended.err();
-        self.is_building.store(false, Ordering::Release);
     }
 
     /// Adds one page of documents, and purges removed ones if they are more than the others.
@@ -350,6 +354,15 @@ impl PassageSearch {
         index.seqs = kept_seqs;
         self.bytes.store(index.memory_bytes(), Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Says that no thread adds documents any more, also if the thread has panicked.
+struct EndOfBuilding<'a>(&'a AtomicBool);
+
+impl Drop for EndOfBuilding<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

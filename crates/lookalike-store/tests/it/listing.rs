@@ -176,6 +176,14 @@ fn cursors_stay_valid_while_documents_change() {
     }
 }
 
+/// Inserts the documents with the numbers from 0 on, a thousand at a time.
+fn insert_numbered(collection: &Collection, count: usize, make: impl Fn(usize) -> NewDocument) {
+    for start in (0..count).step_by(1000) {
+        let numbers = start..(start + 1000).min(count);
+        insert(collection, numbers.map(&make).collect());
+    }
+}
+
 /// A page without matches is bounded in the documents that it examines, and the next ones find what there is.
 #[test]
 fn pages_with_few_matches_are_bounded() {
@@ -184,16 +192,10 @@ fn pages_with_few_matches_are_bounded() {
         Collection::create_empty(Arc::new(Simulated::new()), &settings(None), hand.options())
             .unwrap();
     let count = 40_000;
-    for portion in 0..count / 1000 {
-        let documents = (0..1000).map(|at| {
-            let number = portion * 1000 + at;
-            NewDocument {
-                meta: (number == count - 10).then(|| "the only one".to_owned()),
-                ..document(&format!("{number}"), "", None)
-            }
-        });
-        insert(&collection, documents.collect());
-    }
+    insert_numbered(&collection, count, |number| NewDocument {
+        meta: (number == count - 10).then(|| "the only one".to_owned()),
+        ..document(&format!("{number}"), "", None)
+    });
     let (mut pages, mut after, mut found) = (0, 0, Vec::new());
     loop {
         let examined = std::cell::Cell::new(0);
@@ -232,17 +234,11 @@ fn pages_of_clusters_are_bounded() {
         Collection::create_empty(Arc::new(Simulated::new()), &settings(None), hand.options())
             .unwrap();
     let count = 40_000;
-    for portion in 0..count / 1000 {
-        // Each text comes twice, so that every second document is a duplicate.
-        let documents = (0..1000).map(|at| {
-            let number = portion * 1000 + at;
-            NewDocument {
-                meta: (number >= count - 10).then(|| format!("{number}")),
-                ..document(&format!("{number}"), &format!("w{}", number / 2), None)
-            }
-        });
-        insert(&collection, documents.collect());
-    }
+    // Each text comes twice, so that every second document is a duplicate.
+    insert_numbered(&collection, count, |number| NewDocument {
+        meta: (number >= count - 10).then(|| format!("{number}")),
+        ..document(&format!("{number}"), &format!("w{}", number / 2), None)
+    });
     let wanted = (count - 4).to_string();
     let (mut pages, mut after, mut found) = (0, None, Vec::new());
     loop {

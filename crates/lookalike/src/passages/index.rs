@@ -87,6 +87,19 @@ pub struct PassageCandidate {
     pub shared: u32,
 }
 
+impl PassageCandidate {
+    /// Returns each document of a list once, ascending, with its frequency in the list.
+    pub fn count_documents(mut documents: Vec<u32>) -> Vec<Self> {
+        documents.sort_unstable();
+        let equal = documents.chunk_by(|a, b| a == b);
+        let candidates = equal.map(|equal| Self {
+            document: equal[0],
+            shared: equal.len() as u32,
+        });
+        candidates.collect()
+    }
+}
+
 /// The selected grams of many documents, in memory.
 #[derive(Debug, Default)]
 pub struct PassageIndex {
@@ -170,7 +183,7 @@ impl PassageIndex {
             found.extend_from_slice(documents);
             boilerplate += usize::from(documents.is_empty() && self.is_boilerplate(gram.hash));
         }
-        count_candidates(found, candidates);
+        *candidates = PassageCandidate::count_documents(found);
         boilerplate
     }
 
@@ -191,17 +204,6 @@ impl PassageIndex {
         let count = keys[start..].partition_point(|&it| it == key);
         &self.documents[from + start..from + start + count]
     }
-}
-
-/// Replaces `candidates` by the documents of a list, ascending, each with its frequency.
-pub(super) fn count_candidates(mut found: Vec<u32>, candidates: &mut Vec<PassageCandidate>) {
-    found.sort_unstable();
-    candidates.clear();
-    let equal = found.chunk_by(|a, b| a == b);
-    candidates.extend(equal.map(|equal| PassageCandidate {
-        document: equal[0],
-        shared: equal.len() as u32,
-    }));
 }
 
 /// Removes the grams in more documents than the limit from sorted pairs, and returns them.
@@ -308,5 +310,12 @@ mod tests {
             PassageIndex::default().find_candidates(&[gram(1)], &mut candidates),
             0
         );
+    }
+
+    #[test]
+    fn candidates_are_counted() {
+        let counted = PassageCandidate::count_documents(vec![3, 1, 3]);
+        let counted: Vec<_> = counted.iter().map(|it| (it.document, it.shared)).collect();
+        assert_eq!(counted, [(1, 1), (3, 2)]);
     }
 }

@@ -16,8 +16,6 @@
 //!
 //! Memory: 8 bytes for each posting. A merge takes twice the memory of one shard in addition.
 
-use super::index::{PassageCandidate, count_candidates};
-
 const SHARDS: usize = 256;
 
 /// Selected grams of documents that come and go, in memory. Documents have numbers from 0.
@@ -95,14 +93,6 @@ impl LivePassageIndex {
             found.push(document);
         }
         false
-    }
-
-    /// Returns the documents of a list as [`find_documents`](Self::find_documents) fills it for all grams of a text,
-    /// each once, ascending, with the number of grams.
-    pub fn count_candidates(found: Vec<u32>) -> Vec<PassageCandidate> {
-        let mut candidates = Vec::new();
-        count_candidates(found, &mut candidates);
-        candidates
     }
 
     /// Removes documents and gives others a new number: `new_numbers[document]` is `None` for one that is removed.
@@ -273,12 +263,5 @@ mod tests {
         assert!(found.iter().copied().eq(0..5000));
         assert!(index.find_documents(5 << 24, Some(4999), |_| true, &mut found));
         assert_eq!(index.memory_bytes() / 5000, 8);
-    }
-
-    #[test]
-    fn candidates_are_counted() {
-        let counted = LivePassageIndex::count_candidates(vec![3, 1, 3]);
-        let counted: Vec<_> = counted.iter().map(|it| (it.document, it.shared)).collect();
-        assert_eq!(counted, [(1, 1), (3, 2)]);
     }
 }

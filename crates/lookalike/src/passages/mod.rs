@@ -39,7 +39,7 @@ mod sentence_cuts;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range, Sub};
 
 use crate::error::{Error, Result};
 use anchors::{Anchor, GramTable, GramText, find_anchors};
@@ -99,6 +99,23 @@ impl PassageSettings {
     fn min_width(self) -> u32 {
         2 * self.min_words
     }
+}
+
+/// Returns the number of places that lie in at least one range.
+pub fn count_covered<N>(mut ranges: Vec<Range<N>>) -> N
+where
+    N: Copy + Default + Ord + AddAssign + Sub<Output = N>,
+{
+    ranges.sort_unstable_by_key(|range| range.start);
+    let (mut count, mut end) = (N::default(), N::default());
+    for range in ranges {
+        let start = range.start.max(end);
+        if start < range.end {
+            count += range.end - start;
+            end = range.end;
+        }
+    }
+    count
 }
 
 /// How a passage was taken over.

@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! 1. count     every run of every document             two bits for each slot of a table
-//! 2. collect   the runs whose slot was met twice       hash, document, first token
+//! 2. collect   the runs whose slot was counted twice   hash, document, first token
 //! 3. resolve   equal hashes                            each run with its first occurrence
 //! 4. join      runs that follow one another            copied pieces
 //! ```
 //!
-//! A *run* is the shortest run of tokens from a position on with at least the width of the settings. So a stretch of
-//! equal tokens that is at least as long is met by its runs, whatever surrounds it and however many documents have
-//! it. Two runs with equal hashes are equal but with a probability of 2⁻⁶¹; whoever changes a text compares the
-//! tokens before.
+//! A *run* is the shortest run of tokens from a position on with at least the width of the settings. So every longer
+//! stretch of equal tokens consists of equal runs, whatever surrounds it and however many documents have it. Two
+//! different runs have equal hashes with a probability of 2⁻⁶¹, so callers compare the tokens before they change a
+//! text.
 //!
 //! Cost: some nanoseconds per token and reading. Memory: the table, a quarter to half a byte for a byte of text, and
-//! 16 bytes for each run that is met more than once.
+//! 16 bytes for each run that is counted more than once.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,18 +90,13 @@ impl RunList {
             width -= token_width(tokens[start]);
         }
     }
-
-    /// Returns the hash of every run.
-    pub fn hashes(&self) -> &[u64] {
-        &self.hashes
-    }
 }
 
-/// Counts which runs of a corpus are met more than once, with a small error: of the runs that are met once, some are
-/// counted as repeated, and none the other way round.
+/// Counts which runs of a corpus occur more than once. Every run that does is known as repeated, and so are a few of
+/// those that occur once.
 #[derive(Debug)]
 pub struct RunCounter {
-    /// Two bits for each slot: met once, met again.
+    /// Two bits for each slot: counted once, counted again.
     words: Vec<AtomicU64>,
     shift: u32,
 }
@@ -110,8 +105,8 @@ impl RunCounter {
     /// Slots of a word.
     const SLOTS: u64 = 32;
 
-    /// Creates a counter with at least one slot for each expected run. With four slots for each, a tenth of the
-    /// runs that are met once count as repeated.
+    /// Creates a counter with at least one slot for each expected run. With four slots for each run, about a
+    /// fifth of the runs that occur once share a slot and are known as repeated.
     pub fn new(expected: u64) -> Self {
         let slots = expected.clamp(1 << 10, 1 << 40).next_power_of_two();
         let words = (0..slots / Self::SLOTS).map(|_| AtomicU64::new(0));
@@ -132,7 +127,7 @@ impl RunCounter {
         }
     }
 
-    /// Appends the runs of a text that may be met more than once.
+    /// Appends the runs of a text that may occur more than once.
     pub fn collect_repeated(&self, runs: &RunList, document: u32, places: &mut Vec<RunPlace>) {
         for (start, &hash) in (0u32..).zip(&runs.hashes) {
             let (word, once) = self.find_slot(hash);
@@ -188,16 +183,6 @@ impl RepeatedRuns {
         drop(places);
         runs.par_sort_unstable();
         Self { runs }
-    }
-
-    /// Returns the number of runs that stand in an earlier document.
-    pub fn len(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Returns `true` if no run stands in an earlier document.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
     }
 
     /// Returns `true` if a document has text that stands in an earlier one.

@@ -2,10 +2,10 @@
 //!
 //! A text is divided into *segments*: sentences with the closing quotes and blanks after them, and line ends. A segment
 //! is copied if all of its tokens are. Copied segments that follow one another are a *cut* if they are long enough
-//! together. A segment without a token, such as a blank line, goes with the copied one before it if what stays before
-//! ends with a line end.
+//! together. A segment without a token, such as a blank line, is cut with the copied segment before it, if the text
+//! that stays before both ends with a line end.
 //!
-//! What a cut names as its first occurrence stays: where that was cut itself, the cut names the place further ahead.
+//! The first occurrence that a cut names is not cut itself: where it was, the cut names an earlier document.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -183,3 +183,9 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn places_in_several_ranges_count_once() {
+    assert_eq!(count_covered(vec![5..9usize, 0..3, 2..4, 6..7, 20..20]), 8);
+    assert_eq!(count_covered(Vec::<Range<u64>>::new()), 0);
+}

@@ -16,6 +16,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::passages::count_covered;
+
 /// A passage of a document that is also in a source, as ranges of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassagePlace {
@@ -195,17 +197,6 @@ impl TextRanges {
     fn count_characters(self) -> u64 {
         self.0.into_values().map(count_covered).sum()
     }
-}
-
-/// Returns the number of characters in at least one range.
-fn count_covered(mut ranges: Vec<Range<u64>>) -> u64 {
-    ranges.sort_unstable_by_key(|it| it.start);
-    let (mut count, mut end) = (0, 0);
-    for range in ranges {
-        count += range.end.saturating_sub(range.start.max(end));
-        end = end.max(range.end);
-    }
-    count
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -26,7 +26,8 @@
 //! matcher. A check reads one or two cache lines for every key, and reads texts only of candidates that
 //! sketches do not rule out. Many threads can [check ahead](StreamMatcher::precheck), so that little is
 //! left for the thread that inserts. A kept short document takes about 50 bytes and 23 for each of its
-//! keys; the signature of a long one takes 4 bytes a slot. By containment, all features of a document are keys. [`StreamMatcher::memory_by_part`] returns the
+//! keys; the signature of a long one takes 4 bytes a slot. By containment, all features of a document are keys.
+//! [`StreamMatcher::memory_by_part`] returns the
 //! memory by part.
 //!
 //! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check

@@ -40,10 +40,8 @@ pub(super) struct PassageCorpus<'a> {
     /// Document files that have no text or cannot be read.
     pub(super) unreadable_files: u64,
     window: f64,
-    /// Texts that were read again.
+    /// Texts that were read again, by the number of the source.
     texts: Mutex<DocumentCache<Arc<RereadText>>>,
-    /// Texts of an index on disk.
-    sources: Mutex<DocumentCache<Arc<RereadText>>>,
 }
 
 impl<'a> PassageCorpus<'a> {
@@ -109,7 +107,6 @@ impl<'a> PassageCorpus<'a> {
             unreadable_files: reader.unreadable_files.into_inner(),
             window: settings.window.unwrap_or(f64::INFINITY),
             texts: Mutex::new(DocumentCache::new(TEXT_BYTES)),
-            sources: Mutex::new(DocumentCache::new(TEXT_BYTES)),
         })
     }
 
@@ -164,33 +161,29 @@ impl<'a> PassageCorpus<'a> {
         values(documents).get(index).copied()
     }
 
-    /// Returns the text of a document, which is read again if it is not in the cache, and replaces `tokens` by its
-    /// tokens.
+    /// Returns the text of a document, which is read again, and replaces `tokens` by its tokens.
     pub(super) fn reread_document(
         &self,
         document: DocId,
         parse: &mut ParseScratch,
         tokens: &mut SpannedTokens,
     ) -> Result<Arc<RereadText>> {
-        let texts = || self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = texts().find_value(document);
-        let reread = match known {
-            Some(known) => known,
-            None => {
-                let extracted = self.rows.reread_document(document, parse)?;
-                let id = self.rows.document_id(document)?.into();
-                let reread = Arc::new(RereadText { id, extracted });
-                let bytes = reread.extracted.memory_bytes() + reread.id.len();
-                texts().add_value(document, Arc::clone(&reread), bytes);
-                reread
-            }
+        let mut read = || -> Result<RereadText> {
+            Ok(RereadText {
+                extracted: self.rows.reread_document(document, parse)?,
+                id: self.rows.document_id(document)?.into(),
+            })
+        };
+        let reread = match &self.index {
+            GramIndex::Memory(_) => self.find_or_read(document, read)?,
+            // The documents are no sources, and each is read once.
+            GramIndex::Disk(_) => Arc::new(read()?),
         };
         self.tokenizer.tokenize_text(reread.text(), tokens)?;
         Ok(reread)
     }
 
-    /// Returns the text of a source, which is read again if it is not in the cache, and replaces `tokens` by its
-    /// tokens.
+    /// Returns the text of a source, which is read again, and replaces `tokens` by its tokens.
     pub(super) fn reread_source(
         &self,
         source: DocId,
@@ -200,22 +193,31 @@ impl<'a> PassageCorpus<'a> {
         let GramIndex::Disk(disk) = &self.index else {
             return self.reread_document(source, parse, tokens);
         };
-        let sources = || self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = sources().find_value(source);
-        let reread = match known {
-            Some(known) => known,
-            None => {
-                let IndexedSource { id, text } = disk.passages.read_source(source.0)?;
-                let reread = Arc::new(RereadText {
-                    id: id.into(),
-                    extracted: ExtractedText::from_plain_text(text),
-                });
-                let bytes = reread.extracted.memory_bytes() + reread.id.len();
-                sources().add_value(source, Arc::clone(&reread), bytes);
-                reread
-            }
-        };
+        let reread = self.find_or_read(source, || {
+            let IndexedSource { id, text } = disk.passages.read_source(source.0)?;
+            Ok(RereadText {
+                id: id.into(),
+                extracted: ExtractedText::from_plain_text(text),
+            })
+        })?;
         self.tokenizer.tokenize_text(reread.text(), tokens)?;
+        Ok(reread)
+    }
+
+    /// Returns a text of the cache, or reads it and adds it.
+    fn find_or_read(
+        &self,
+        source: DocId,
+        read: impl FnOnce() -> Result<RereadText>,
+    ) -> Result<Arc<RereadText>> {
+        let texts = || self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = texts().find_value(source);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let reread = Arc::new(read()?);
+        let bytes = reread.extracted.memory_bytes() + reread.id.len();
+        texts().add_value(source, Arc::clone(&reread), bytes);
         Ok(reread)
     }
 
@@ -258,7 +260,7 @@ struct PassageReader<'a> {
     unreadable_files: AtomicU64,
 }
 
-/// What one block of rows yields: documents, and the selected grams of each, with its number in the block.
+/// The documents of a block of rows, and the selected grams of each, with its number in the block.
 #[derive(Default)]
 struct BlockPart {
     documents: ReadDocuments,

@@ -71,13 +71,7 @@ impl GramIndex {
         for gram in selected {
             boilerplate += usize::from(!disk.find_gram(gram.hash, &mut found)?);
         }
-        found.sort_unstable();
-        candidates.clear();
-        let equal = found.chunk_by(|a, b| a == b);
-        candidates.extend(equal.map(|equal| PassageCandidate {
-            document: equal[0],
-            shared: equal.len() as u32,
-        }));
+        *candidates = PassageCandidate::count_documents(found);
         Ok(boilerplate)
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lookalike::DocId;
 use lookalike::passages::{
     Passage, PassageCandidate, PassageFinder, PassageSettings, PassageSource, PlaceIndex,
-    SelectedGram, Winnower, to_visible_characters,
+    SelectedGram, Winnower, count_covered, to_visible_characters,
 };
 use lookalike::text::SpannedTokens;
 use lookalike_io::documents::ExtractedText;
@@ -17,7 +17,7 @@ use lookalike_io::source::ParseScratch;
 
 use super::cache::DocumentCache;
 use super::corpus::{PassageCorpus, RereadText};
-use crate::shared_passages::{count_covered, file_bytes, file_characters, file_line, round_share};
+use crate::shared_passages::{file_bytes, file_characters, file_line, round_share};
 
 use super::settings::{CopiedPair, DescribedPassage, OffsetUnit};
 
@@ -40,7 +40,7 @@ pub(super) struct PassageRow {
     pub(super) copied: usize,
 }
 
-/// What was found in one document.
+/// The passages of one document.
 #[derive(Debug, Default)]
 pub(super) struct DocumentFindings {
     pub(super) rows: Vec<PassageRow>,

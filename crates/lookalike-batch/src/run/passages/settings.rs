@@ -242,7 +242,7 @@ pub struct PassagesSummary {
     pub recipe_id: String,
 }
 
-/// What was left out because too many documents have it.
+/// Grams that led to no passage because too many documents have them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct BoilerplateSummary {
     /// Largest number of documents that may share a gram; `None` without a limit.
@@ -287,7 +287,7 @@ pub struct DescribedPassage {
     pub source_text: String,
 }
 
-/// What a document shares with a source.
+/// A document and a source with passages in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CopiedPair {
     /// Id of the document.
