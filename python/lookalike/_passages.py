@@ -39,7 +39,7 @@ class Spot(NamedTuple):
 
 class SharedPassage(NamedTuple):
     """A passage that two texts share: its place in both, the number of words (and of characters of scripts
-    without spaces) of its part of ``b``, the share of equal ones, and its kind: verbatim, edited or reordered.
+    without spaces) of its part of ``b``, the share of equal ones, and its kind: verbatim, edited, reordered or reworded.
 
     >>> import lookalike as la
     >>> found = la.passages("the ferry leaves at seven", "The FERRY leaves at seven!", min_length=4)[0]
@@ -121,6 +121,7 @@ def passages(
     /,
     *,
     min_length: int = 12,
+    reworded: bool = False,
     recipe: RecipeLike = "default",
 ) -> SharedPassages: ...
 @overload
@@ -129,6 +130,7 @@ def passages(
     /,
     *,
     min_length: int = 12,
+    reworded: bool = False,
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
@@ -149,6 +151,7 @@ def passages(
     /,
     *,
     min_length: int = 12,
+    reworded: bool = False,
     recipe: RecipeLike = "default",
     against: Any = None,
     text: Names = "text",
@@ -166,7 +169,7 @@ def passages(
     """Finds copied passages: those that the second of two texts has from the first one, or those that each
     document of a table has from earlier ones, as ``lookalike passages`` does.
 
-    Two strings give :class:`SharedPassages`; they take only ``min_length`` and ``recipe``. A table, given as
+    Two strings give :class:`SharedPassages`; they take only ``min_length``, ``reworded`` and ``recipe``. A table, given as
     the only one, gives :class:`Passages`. The table, ``against``, ``text`` and ``id`` are as in :func:`dedup`.
     With ``against``, only what documents share with those of ``against`` is found.
 
@@ -174,6 +177,9 @@ def passages(
     without spaces. The normalisation of ``recipe`` says which words are equal. ``max_documents`` is the number
     of documents (or their percentage, such as "0.5%", or "none") in which a run of five words may be before it
     is boilerplate, which leads to no passage; by default 20 documents, or 0.1% of them if that is more.
+
+    With ``reworded``, passages are found, too, that have many of the same rarer words close together, in whatever
+    order, but few runs of equal words. They have at least 30 words, and some copies are missed.
 
     ``time`` names a field with the time of a document; the source of a passage is then the document with the
     earlier time, not the one that comes first. ``window`` (for example "2d", seconds or a timedelta) compares
@@ -194,6 +200,7 @@ def passages(
     """
     least = arguments.needed("min_length", min_length, f"a whole number from 2 to {_MOST_WORDS}")
     least = arguments.whole("min_length", least, 2, _MOST_WORDS)
+    finds_reworded = arguments.truth("reworded", reworded)
     if isinstance(a, str) or isinstance(b, (str, bytes)):
         for_tables = {
             "against": against, "id": id, "max_documents": max_documents, "time": time, "window": window,
@@ -201,7 +208,7 @@ def passages(
         }
         _refuse_arguments_of_tables(for_tables, text, offsets, order, strict)
         return SharedPassages(
-            _engine.shared_passages(text_of("a", a), text_of("b", b), recipe_of(recipe), least)
+            _engine.shared_passages(text_of("a", a), text_of("b", b), recipe_of(recipe), least, finds_reworded)
         )
     if b is not None:
         raise SettingError(
@@ -211,6 +218,7 @@ def passages(
         "recipe": recipe_of(recipe),
         "reading": arguments.reading(text, id),
         "min_length": least,
+        "reworded": finds_reworded,
         "max_documents": _document_limit(max_documents),
         "time": arguments.word("time", time),
         "window": window_of(window),

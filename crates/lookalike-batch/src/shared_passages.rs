@@ -145,9 +145,11 @@ impl SharedPassages {
     }
 
     /// Returns `true` if more than edits separate the texts, so that the passages show more than differences do: at
-    /// least half of either text lies in no passage.
-    pub fn are_parts_only(&self) -> bool {
-        !self.passages.is_empty() && self.share_of_a.min(self.share_of_b) < 0.5
+    /// least half of either text lies in no passage, or a passage is reworded.
+    pub fn explain_more_than_differences(&self) -> bool {
+        let is_reworded = |it: &SharedPassage| it.kind == PassageKind::Reworded;
+        !self.passages.is_empty()
+            && (self.share_of_a.min(self.share_of_b) < 0.5 || self.passages.iter().any(is_reworded))
     }
 
     /// Returns the passages as JSON: the list, and the shares of both texts.
@@ -314,7 +316,7 @@ mod tests {
             (of_a.characters.start, of_a.line, *kind),
             (5, 2, PassageKind::Verbatim)
         );
-        assert!(!shared.are_parts_only());
+        assert!(!shared.explain_more_than_differences());
         let none =
             SharedPassages::find_all(&Recipe::default(), ["", "船"], PassageSettings::default());
         assert_eq!(none.unwrap(), SharedPassages::default());

@@ -56,6 +56,17 @@ fn shorten_passage(words: &[&str]) -> String {
     )
 }
 
+/// Returns a text on one line. Line ends are where the page was wide enough, and say nothing of a copy.
+pub(crate) fn join_lines(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns two texts below each other, each behind its label, for passages whose differences would be no help.
+pub(crate) fn show_both(texts: [(&str, &str); 2]) -> String {
+    let lines = texts.map(|(label, text)| format!("{label}{}", escape_control(&join_lines(text))));
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use lookalike_batch::text_diff::diff_passages;

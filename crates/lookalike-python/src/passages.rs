@@ -37,6 +37,7 @@ pub(crate) struct PassageOptions {
     recipe: Recipe,
     reading: ReadSettings,
     min_length: u32,
+    reworded: bool,
     max_documents: Option<DocumentLimit>,
     time: Option<String>,
     window: Option<TimeSpan>,
@@ -57,7 +58,7 @@ impl PassageOptions {
         }
         Ok(PassageRunSettings {
             recipe: self.recipe.0,
-            passages: PassageSettings::new(self.min_length).map_err(engine_error_to_py)?,
+            passages: passage_settings(self.min_length, self.reworded)?,
             max_documents: boilerplate_limit(self.max_documents)?,
             read: self.reading.read_options(),
             time: self.time,
@@ -72,6 +73,11 @@ impl PassageOptions {
             spelling: OptionSpelling::Arguments,
         })
     }
+}
+
+fn passage_settings(min_length: u32, reworded: bool) -> PyResult<PassageSettings> {
+    let settings = PassageSettings::new(min_length).map_err(engine_error_to_py)?;
+    Ok(settings.with_reworded(reworded))
 }
 
 fn choose<T: Copy>(
@@ -130,8 +136,9 @@ pub(crate) fn shared_passages<'py>(
     b: &str,
     recipe: &Recipe,
     min_length: u32,
+    reworded: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let settings = PassageSettings::new(min_length).map_err(engine_error_to_py)?;
+    let settings = passage_settings(min_length, reworded)?;
     let shared = if a.len() + b.len() < LONG {
         py.detach(|| SharedPassages::find_all(&recipe.0, [a, b], settings))
     } else {

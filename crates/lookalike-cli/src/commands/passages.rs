@@ -30,12 +30,12 @@ use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
-use crate::text_diff::mark_passages;
+use crate::text_diff::{join_lines, mark_passages, show_both};
 
 /// Find copied passages: which document took what from where
 ///
 /// Writes a table with the columns document, source, start, end, source_start, source_end, length, similarity and
-/// kind (verbatim, edited or reordered). The source is the earlier document, or the one of --against. Positions
+/// kind (verbatim, edited, reordered, or reworded with --reworded). The source is the earlier document, or the one of --against. Positions
 /// count characters from 0; the length counts words, and characters of scripts without spaces. Every equal run of
 /// at least --min-length that is not boilerplate is found; case, punctuation, width and Chinese script do not
 /// count.
@@ -127,6 +127,14 @@ pub(crate) struct PassagesArgs {
         help_heading = "Passages"
     )]
     pub(crate) min_length: Option<u32>,
+
+    /// Also find reworded passages: many of the same rarer words close together, in whatever order, but few runs of
+    /// equal words, as after synonyms were put in and sentences rearranged
+    ///
+    /// They have at least 30 words (60 characters). They are judged by shares, so some copies are missed; the other
+    /// passages stay as they are. It takes more time and memory.
+    #[arg(long, conflicts_with = "index", help_heading = "Passages")]
+    pub(crate) reworded: bool,
 
     /// In how many documents a run of five words (ten characters) may be before it is boilerplate, which leads to
     /// no passage: a number, a percentage, or none for no limit
@@ -270,10 +278,11 @@ fn passage_length(args: &PassagesArgs) -> Result<PassageSettings> {
         (Some(index), None) => min_passage_words(index)?,
         _ => None,
     };
-    match args.min_length.or(indexed) {
-        Some(words) => Ok(PassageSettings::new(words)?),
-        None => Ok(PassageSettings::default()),
-    }
+    let settings = match args.min_length.or(indexed) {
+        Some(words) => PassageSettings::new(words)?,
+        None => PassageSettings::default(),
+    };
+    Ok(settings.with_reworded(args.reworded))
 }
 
 /// Refuses to write extracted texts into a directory that is read, because another run would read them as
@@ -368,16 +377,10 @@ fn push_passage(
         "{}",
         printer.paint_for_output(TextTone::Heading, &heading)
     );
-    // Line ends are where the page was wide enough, and say nothing of the copy.
-    let [document, source] = [&passage.text, &passage.source_text]
-        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let [document, source] = [&passage.text, &passage.source_text].map(|text| join_lines(text));
     let shown = match passage.kind {
         "verbatim" => escape_control(&document).into_owned(),
-        "reordered" => format!(
-            "document: {}\nsource:   {}",
-            escape_control(&document),
-            escape_control(&source)
-        ),
+        "reordered" | "reworded" => show_both([("document: ", &document), ("source:   ", &source)]),
         _ => {
             let differences = diff_normalized(&source, &document, tokenizer)?;
             mark_passages(&differences, true, printer)

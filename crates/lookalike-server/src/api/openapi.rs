@@ -150,7 +150,7 @@ fn passage_schema() -> Value {
             "b": spot(),
             "length": { "type": "integer", "minimum": 1 },
             "similarity": { "type": "number", "minimum": 0, "maximum": 1 },
-            "kind": { "enum": ["verbatim", "edited", "reordered"] },
+            "kind": { "enum": ["verbatim", "edited", "reordered", "reworded"] },
         }),
     )
 }
@@ -611,6 +611,11 @@ fn document_schemas() -> Value {
                 "maximum": PassageSettings::MAX_WORDS,
                 "description": "Shortest passage in words, 12 by default; a word counts as two characters of a \
                     script without spaces.",
+            },
+            "reworded": {
+                "type": "boolean",
+                "description": "Also find passages that share many of their rarer words, in whatever order; not by \
+                    default.",
             },
         })),
         "PassagesResults": object_schema(&["recipe", "recipe_id", "results"], json!({

@@ -125,12 +125,14 @@ pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
         let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
         let recipe = fields.take_recipe("default", uploaded)?;
         let min_length: Option<u32> = fields.take_field("min_length")?;
+        let finds_reworded = fields.take_field("reworded")?.unwrap_or(false);
         fields.refuse_rest()?;
         check_count("pairs", pairs.len(), MAX_PAIRS)?;
         let settings =
             min_length.map_or_else(|| Ok(PassageSettings::default()), PassageSettings::new);
         let settings = settings
-            .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?;
+            .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?
+            .with_reworded(finds_reworded);
         let find = |pair: &JsonObject<TextPairJson>| {
             let both = [&*pair.0.a, &*pair.0.b];
             SharedPassages::find_all(&recipe, both, settings)

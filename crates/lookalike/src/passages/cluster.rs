@@ -24,11 +24,22 @@ pub(super) fn append_passages(
     pieces: Vec<CopiedPiece>,
     passages: &mut Vec<Passage>,
 ) {
+    for group in part_groups([document, source], pieces) {
+        append_group([document, source], group, passages);
+    }
+}
+
+/// Parts pieces into groups that lie close together in both texts.
+pub(super) fn part_groups(
+    [document, source]: [MeasuredTokens<'_>; 2],
+    pieces: Vec<CopiedPiece>,
+) -> Vec<Vec<CopiedPiece>> {
+    let mut done = Vec::new();
     let mut groups = vec![(pieces, 0)];
     while let Some((mut group, unparted)) = groups.pop() {
         // Twice in a row without a border means that both texts agree.
-        if unparted == 2 || group.len() == 1 {
-            append_group([document, source], group, passages);
+        if unparted == 2 || group.len() <= 1 {
+            done.extend(Some(group).filter(|it| !it.is_empty()));
             continue;
         }
         let by_document = unparted == 0;
@@ -45,6 +56,7 @@ pub(super) fn append_passages(
         };
         groups.extend(parts.into_iter().map(|part| (part, next)));
     }
+    done
 }
 
 /// Parts pieces where one text has a wide gap between them.

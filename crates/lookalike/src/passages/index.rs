@@ -194,7 +194,8 @@ impl PassageIndex {
             .is_ok()
     }
 
-    fn documents_with(&self, hash: u64) -> &[u32] {
+    /// Returns the documents that have a gram, ascending; none of boilerplate.
+    pub(super) fn documents_with(&self, hash: u64) -> &[u32] {
         let entry = (hash >> self.shift) as usize;
         let [from, to] =
             [entry, entry + 1].map(|it| self.directory.get(it).map_or(0, |&it| it as usize));

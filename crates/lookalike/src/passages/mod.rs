@@ -34,7 +34,9 @@ mod grams;
 mod index;
 mod live_index;
 mod places;
+mod rare_terms;
 mod repeats;
+mod reworded;
 mod sentence_cuts;
 #[cfg(test)]
 mod tests;
@@ -48,7 +50,9 @@ use grams::{GramList, anchor_width};
 pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
 pub use live_index::LivePassageIndex;
 pub use places::{PlaceIndex, to_visible_characters};
+pub use rare_terms::{PartTerms, RareTermIndex};
 pub use repeats::{CopiedPiece, RepeatedRuns, RunCounter, RunList, RunPlace};
+use reworded::{RewordedFinder, SlicedText};
 pub use sentence_cuts::{CutList, TextCut, choose_cuts};
 
 /// How long a passage must be.
@@ -63,11 +67,15 @@ pub use sentence_cuts::{CutList, TextCut, choose_cuts};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassageSettings {
     min_words: u32,
+    finds_reworded: bool,
 }
 
 impl Default for PassageSettings {
     fn default() -> Self {
-        Self { min_words: 12 }
+        Self {
+            min_words: 12,
+            finds_reworded: false,
+        }
     }
 }
 
@@ -82,12 +90,29 @@ impl PassageSettings {
     /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if the number is not in 2..=[`MAX_WORDS`](Self::MAX_WORDS).
     pub fn new(min_words: u32) -> Result<Self> {
         if (2..=Self::MAX_WORDS).contains(&min_words) {
-            return Ok(Self { min_words });
+            return Ok(Self {
+                min_words,
+                ..Self::default()
+            });
         }
         Err(Error::setting_error(format!(
             "a passage of at least {min_words} words is out of range: give a number from 2 to {}, for example 12",
             Self::MAX_WORDS
         )))
+    }
+
+    /// Sets whether passages are found that share many of their rarer words, but few runs of equal words
+    /// ([`Reworded`](PassageKind::Reworded)). By default they are not.
+    pub fn with_reworded(self, finds_reworded: bool) -> Self {
+        Self {
+            finds_reworded,
+            ..self
+        }
+    }
+
+    /// Returns `true` if reworded passages are found.
+    pub fn finds_reworded(self) -> bool {
+        self.finds_reworded
     }
 
     /// Returns the smallest number of words of a passage.
@@ -127,6 +152,9 @@ pub enum PassageKind {
     Edited,
     /// With parts in another order.
     Reordered,
+    /// With so many changes that only words are equal, not runs of words. Found on request only
+    /// ([`PassageSettings::with_reworded`]).
+    Reworded,
 }
 
 impl PassageKind {
@@ -136,6 +164,7 @@ impl PassageKind {
             Self::Verbatim => "verbatim",
             Self::Edited => "edited",
             Self::Reordered => "reordered",
+            Self::Reworded => "reworded",
         }
     }
 }
@@ -176,6 +205,8 @@ struct PreparedText {
     tokens: Vec<u64>,
     sums: Vec<u32>,
     grams: GramList,
+    /// Empty unless reworded passages are found.
+    slices: SlicedText,
 }
 
 impl PreparedText {
@@ -185,6 +216,10 @@ impl PreparedText {
         sum_widths(tokens, &mut self.sums);
         self.grams
             .fill_grams(tokens, anchor_width(settings.min_width()));
+        if settings.finds_reworded {
+            let Self { tokens, sums, .. } = self;
+            self.slices.set_tokens(MeasuredTokens { tokens, sums });
+        }
     }
 
     fn as_grams(&self) -> GramText<'_> {
@@ -215,6 +250,12 @@ impl PassageSource {
         let mut source = Self::default();
         source.set_tokens(tokens, settings);
         source
+    }
+
+    /// Returns the bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        let slices = self.text.slices.memory_bytes();
+        52 * self.text.tokens.len() + slices
     }
 
     /// Replaces the source by another one and keeps the memory.
@@ -279,6 +320,19 @@ impl PassageFinder {
     ///
     /// Cost: some nanoseconds per token of the document, and some microseconds for each edit inside a passage.
     pub fn find_passages(&mut self, source: &PassageSource) -> Vec<Passage> {
+        let passages = self.find_copied(source);
+        if !self.settings.finds_reworded {
+            return passages;
+        }
+        let finder = RewordedFinder {
+            document: self.document.as_measured(),
+            source: source.text.as_measured(),
+            slices: [&self.document.slices, &source.text.slices],
+        };
+        finder.add_regions(self.settings.min_width(), passages)
+    }
+
+    fn find_copied(&mut self, source: &PassageSource) -> Vec<Passage> {
         let (of_source, document) = (source.text.as_grams(), self.document.as_grams());
         find_anchors(of_source, &source.table, document, &mut self.anchors);
         if self.anchors.is_empty() {

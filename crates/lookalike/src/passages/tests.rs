@@ -13,7 +13,10 @@ fn words(from: u64, count: u64) -> Vec<u64> {
 }
 
 fn find(source: &[u64], document: &[u64], min_words: u32) -> Vec<Passage> {
-    let settings = PassageSettings::new(min_words).unwrap();
+    find_by(source, document, PassageSettings::new(min_words).unwrap())
+}
+
+fn find_by(source: &[u64], document: &[u64], settings: PassageSettings) -> Vec<Passage> {
     let mut finder = PassageFinder::new(settings);
     finder.set_document(document);
     finder.find_passages(&PassageSource::new(source, settings))
@@ -161,8 +164,14 @@ fn tokens() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     /// Every token of a run of equal tokens with the smallest width lies in a passage, and passages keep the laws.
     #[test]
-    fn long_equal_runs_lie_in_passages(source in tokens(), document in tokens(), min_words in 2u32..8) {
-        let passages = find(&source, &document, min_words);
+    fn long_equal_runs_lie_in_passages(
+        source in tokens(),
+        document in tokens(),
+        min_words in 2u32..8,
+        reworded in any::<bool>(),
+    ) {
+        let settings = PassageSettings::new(min_words).unwrap().with_reworded(reworded);
+        let passages = find_by(&source, &document, settings);
         let mut covered = vec![false; document.len()];
         for it in &passages {
             prop_assert!(!it.document.is_empty() && it.matched > 0);
@@ -182,6 +191,95 @@ proptest! {
             }
         }
     }
+}
+
+/// Every second word is replaced, and all are shuffled in groups of four.
+fn reword(words_of: &[u64]) -> Vec<u64> {
+    let mut changed: Vec<u64> = (0..)
+        .zip(words_of)
+        .map(|(at, &word)| match at % 3 {
+            0 => crate::hash::mix_bits(at) | 1 << 62,
+            _ => word,
+        })
+        .collect();
+    changed.chunks_mut(4).for_each(<[u64]>::reverse);
+    changed
+}
+
+#[test]
+fn reworded_passages_are_found_on_request() {
+    let source = words(0, 600);
+    let copy = reword(&source[200..320]);
+    let document = [&words(1000, 150), &copy[..], &words(2000, 150)].concat();
+    assert_eq!(find(&source, &document, 12), []);
+    let settings = PassageSettings::default().with_reworded(true);
+    let found = find_by(&source, &document, settings);
+    assert_eq!(found.len(), 1);
+    let it = &found[0];
+    assert_eq!((it.kind, it.matched), (PassageKind::Reworded, 80));
+    let is_near = |a: usize, b: usize| a.abs_diff(b) <= 4;
+    assert!(
+        is_near(it.document.start, 150) && is_near(it.document.end, 270),
+        "{it:?}"
+    );
+    assert!(
+        is_near(it.source.start, 200) && is_near(it.source.end, 320),
+        "{it:?}"
+    );
+    // Texts without a copy have none, even if they have the same frequent words.
+    let common = words(5000, 5);
+    let mixed = |from: u64| -> Vec<u64> {
+        words(from, 600)
+            .into_iter()
+            .zip(common.iter().cycle())
+            .flat_map(|(rare, &frequent)| [rare, frequent])
+            .collect()
+    };
+    assert_eq!(find_by(&mixed(10_000), &mixed(20_000), settings), []);
+}
+
+#[test]
+fn reworded_passages_join_the_runs_inside_them() {
+    let source = words(0, 400);
+    let copy = [
+        &reword(&source[100..160]),
+        &source[160..175],
+        &reword(&source[175..240]),
+    ]
+    .concat();
+    let document = [&words(1000, 100), &copy[..], &words(2000, 100)].concat();
+    let plain = find(&source, &document, 12);
+    assert_eq!(plain.len(), 1);
+    assert!(plain[0].document.len() < 30);
+    let found = find_by(
+        &source,
+        &document,
+        PassageSettings::default().with_reworded(true),
+    );
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].kind, PassageKind::Reworded);
+    assert!(found[0].document.len() >= 130, "{found:?}");
+    // A passage that runs of words find whole stays what it is.
+    let settings = PassageSettings::default().with_reworded(true);
+    let whole = [&words(1000, 100), &source[100..240], &words(2000, 100)].concat();
+    assert_eq!(
+        find_by(&source, &whole, settings),
+        find(&source, &whole, 12)
+    );
+}
+
+#[test]
+fn repetitive_texts_take_linear_time_when_reworded() {
+    let settings = PassageSettings::default().with_reworded(true);
+    let letters = vec![7u64; 1_000_000];
+    assert_eq!(find_by(&letters, &letters[1..], settings).len(), 1);
+    let sentence = words(0, 14);
+    let parted = |by: u64| -> Vec<u64> {
+        (0..10_000)
+            .flat_map(|at| [&reword(&sentence)[..], &[at + by]].concat())
+            .collect()
+    };
+    find_by(&sentence.repeat(10_000), &parted(1 << 50), settings);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::DocId;
-use lookalike::passages::{PassageIndex, PassageSettings, SelectedGram, Winnower};
+use lookalike::passages::{
+    PartTerms, PassageIndex, PassageSettings, RareTermIndex, SelectedGram, Winnower,
+};
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use lookalike_io::documents::ExtractedText;
 use lookalike_io::error::{Error, Result};
@@ -32,6 +34,8 @@ const TEXT_BYTES: usize = 256 << 20;
 pub(super) struct PassageCorpus<'a> {
     pub(super) rows: CorpusRows<'a>,
     pub(super) index: GramIndex,
+    /// If reworded passages are found.
+    pub(super) rare_terms: Option<RareTermIndex>,
     /// How long a passage must be for the index to find it.
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
@@ -61,7 +65,7 @@ impl<'a> PassageCorpus<'a> {
             reject,
             unreadable_files: AtomicU64::new(0),
         };
-        let mut pairs = Vec::new();
+        let mut keys = SourceKeys::default();
         let mut against = ReadDocuments::default();
         let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
@@ -69,14 +73,14 @@ impl<'a> PassageCorpus<'a> {
                 inputs,
                 &opened.extra_of_given,
                 &mut against,
-                Some(&mut pairs),
+                Some(&mut keys),
                 progress,
             )?;
             repeated_ids = find_repeats(inputs, &against)?;
         }
         let mut documents = ReadDocuments::default();
         let is_indexed = opened.against.is_none() && disk.is_none();
-        let own = is_indexed.then_some(&mut pairs);
+        let own = is_indexed.then_some(&mut keys);
         reader.read_inputs(&opened.inputs, &opened.extra, &mut documents, own, progress)?;
         let repeated = find_repeats(&opened.inputs, &documents)?;
         documents.check_fields(&opened.inputs, &opened.extra, reading)?;
@@ -99,8 +103,10 @@ impl<'a> PassageCorpus<'a> {
                 .map_or(settings.passages, IndexedPassages::passage_settings),
             index: match disk {
                 Some(disk) => GramIndex::Disk(Box::new(DiskGrams::new(disk, max_documents))),
-                None => GramIndex::Memory(PassageIndex::from_pairs(pairs, max_documents)),
+                None => GramIndex::Memory(PassageIndex::from_pairs(keys.grams, max_documents)),
             },
+            rare_terms: (settings.passages.finds_reworded())
+                .then(|| RareTermIndex::from_terms(keys.terms)),
             max_documents,
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
@@ -260,11 +266,20 @@ struct PassageReader<'a> {
     unreadable_files: AtomicU64,
 }
 
-/// The documents of a block of rows, and the selected grams of each, with its number in the block.
+/// What possible sources are found by.
+#[derive(Default)]
+struct SourceKeys {
+    /// The selected grams of each document, with its number.
+    grams: Vec<(u64, u32)>,
+    /// Empty unless reworded passages are found.
+    terms: PartTerms,
+}
+
+/// The documents of a block of rows, and their keys, with numbers in the block.
 #[derive(Default)]
 struct BlockPart {
     documents: ReadDocuments,
-    pairs: Vec<(u64, u32)>,
+    keys: SourceKeys,
 }
 
 #[derive(Default)]
@@ -277,17 +292,17 @@ struct BlockWorker {
 }
 
 impl PassageReader<'_> {
-    /// Appends the documents of inputs, and their grams to `pairs` if they are wanted.
+    /// Appends the documents of inputs, and their keys to `keys` if they are wanted.
     fn read_inputs(
         &self,
         inputs: &InputSet,
         extra: &ExtraFields,
         documents: &mut ReadDocuments,
-        mut pairs: Option<&mut Vec<(u64, u32)>>,
+        mut keys: Option<&mut SourceKeys>,
         progress: &dyn ProgressListener,
     ) -> Result<()> {
         let mut tally = RowTally::default();
-        let is_indexed = pairs.is_some();
+        let is_indexed = keys.is_some();
         blocks_in_order(
             inputs,
             progress,
@@ -303,8 +318,8 @@ impl PassageReader<'_> {
                 tell_bad_rows(&part.documents.bad, progress, self.reading.strict, |rows| {
                     (self.reject)(inputs, rows)
                 })?;
-                if let Some(pairs) = &mut pairs {
-                    append_pairs(pairs, &part.pairs, documents.len())?;
+                if let Some(keys) = &mut keys {
+                    keys.append_keys(&mut part.keys, documents.len())?;
                 }
                 documents.append_documents(&mut part.documents);
                 check_count(documents.len())
@@ -366,8 +381,11 @@ impl PassageReader<'_> {
             self.tokenizer.tokenize_text(row.text, &mut worker.tokens)?;
             let tokens = worker.tokens.values();
             worker.winnower.select_grams(tokens, &mut worker.selected);
-            part.pairs
-                .extend(worker.selected.iter().map(|it| (it.hash, number)));
+            let grams = worker.selected.iter().map(|it| (it.hash, number));
+            part.keys.grams.extend(grams);
+            if self.settings.passages.finds_reworded() {
+                part.keys.terms.push_text(tokens);
+            }
         }
         Ok(())
     }
@@ -380,19 +398,27 @@ impl BlockPart {
     }
 }
 
-/// Appends the grams of a block whose first document has the number `base`.
-fn append_pairs(pairs: &mut Vec<(u64, u32)>, part: &[(u64, u32)], base: usize) -> Result<()> {
-    if pairs.len() + part.len() > PassageIndex::MAX_POSTINGS {
-        return Err(Error::limit_error(format!(
-            "an index of passages holds at most {} grams, which is some 110 GB of text: split the inputs",
-            PassageIndex::MAX_POSTINGS
-        )));
+impl SourceKeys {
+    /// Appends the keys of a block whose first document has the number `base`.
+    fn append_keys(&mut self, block: &mut Self, base: usize) -> Result<()> {
+        let most = PassageIndex::MAX_POSTINGS;
+        if self.grams.len() + block.grams.len() > most {
+            return Err(Error::limit_error(format!(
+                "an index of passages holds at most {most} grams, which is some 110 GB of text: split the inputs"
+            )));
+        }
+        if self.terms.term_count() + block.terms.term_count() > most {
+            return Err(Error::limit_error(format!(
+                "reworded passages are found in at most {most} words of sources, which is some 25 GB of text: \
+                 split the inputs"
+            )));
+        }
+        let numbered = block.grams.drain(..);
+        self.grams
+            .extend(numbered.map(|(hash, number)| (hash, number + base as u32)));
+        self.terms.append_texts(&mut block.terms);
+        Ok(())
     }
-    pairs.extend(
-        part.iter()
-            .map(|&(hash, number)| (hash, number + base as u32)),
-    );
-    Ok(())
 }
 
 fn check_count(documents: usize) -> Result<()> {

@@ -63,7 +63,7 @@ struct CachedSource {
 impl CachedSource {
     /// Returns the bytes of memory.
     fn memory_bytes(&self) -> usize {
-        68 * self.tokens.len() + 200
+        16 * self.tokens.len() + self.prepared.memory_bytes() + 200
     }
 }
 
@@ -122,10 +122,8 @@ impl<'a> DocumentSearcher<'a> {
             has_boilerplate: boilerplate > 0,
             ..DocumentFindings::default()
         };
-        let sources = self
-            .candidates
-            .iter()
-            .map(|it| corpus.indexed_source(it.document));
+        let sources = self.list_candidates();
+        let sources = sources.into_iter().map(|it| corpus.indexed_source(it));
         let sources: Vec<DocId> = sources
             .filter(|&source| corpus.may_copy(document, source))
             .collect();
@@ -152,6 +150,17 @@ impl<'a> DocumentSearcher<'a> {
         }
         findings.copied = count_covered(covered);
         Ok(findings)
+    }
+
+    /// Returns the candidates by grams, and by rare terms if reworded passages are found, ascending.
+    fn list_candidates(&self) -> Vec<u32> {
+        let mut candidates: Vec<u32> = self.candidates.iter().map(|it| it.document).collect();
+        if let Some(terms) = &self.corpus.rare_terms {
+            candidates.extend(terms.find_candidates(self.tokens.values()));
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
+        candidates
     }
 
     fn prepare_source(&mut self, document: DocId) -> Result<Rc<CachedSource>> {

@@ -152,6 +152,13 @@ impl PassageRunSettings {
         let Some(index) = index else {
             return Ok(self.clone());
         };
+        if self.passages.finds_reworded() {
+            return Err(Error::usage_error(
+                "an index of passages knows runs of words only, and no reworded passages: give the sources themselves, \
+                 or leave the reworded ones out"
+                    .to_owned(),
+            ));
+        }
         let (least, wanted) = (
             index.passage_settings().min_words(),
             self.passages.min_words(),

@@ -10,10 +10,11 @@ use crate::commands::shared::matching::MatchRuleArgs;
 use crate::commands::shared::running::parse_threads;
 
 /// Options about texts, which neither fingerprints nor hashes of features have.
-const TEXT_OPTIONS: [&str; 22] = [
+const TEXT_OPTIONS: [&str; 23] = [
     "literal",
     "html",
     "top",
+    "reworded",
     "method",
     "threshold",
     "candidates",
@@ -101,6 +102,11 @@ pub(crate) struct CompareArgs {
     /// Number of heaviest features that are shown with their votes
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Output")]
     pub(crate) top: usize,
+
+    /// Also find reworded passages: many of the same rarer words close together, in whatever order, but few runs of
+    /// equal words
+    #[arg(long, help_heading = "Output")]
+    pub(crate) reworded: bool,
 
     /// Print one JSON object instead of text, with all features and the votes of the 1,000 heaviest
     #[arg(long, help_heading = "Output")]

@@ -27,7 +27,7 @@ overflow-wrap: anywhere; }\n\
 @media (max-width: 45rem) { .sides { grid-template-columns: 1fr; } }\n\
 mark { color: inherit; background: #f1c40f44; border-bottom: 2px solid #b7950b; }\n\
 mark.verbatim { background: #e74c3c33; border-bottom-color: var(--a); }\n\
-mark.reordered { border-bottom-style: dashed; }\n\
+mark.reordered, mark.reworded { border-bottom-style: dashed; }\n\
 mark:target { outline: 2px solid var(--one); }\n\
 mark a { font-weight: bold; }\n\
 .token { border: 1px solid var(--line); border-radius: .3rem; padding: 0 .3rem; margin: .1rem; \
@@ -166,7 +166,7 @@ fn append_marked(
 }
 
 fn append_texts(case: &ComparisonCase<'_>, page: &mut String) {
-    if case.shared.are_parts_only() {
+    if case.shared.explain_more_than_differences() {
         return append_passages(case, page);
     }
     let _ = writeln!(

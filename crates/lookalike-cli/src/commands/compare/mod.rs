@@ -44,7 +44,8 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     let (a, b) = (a?, b?);
     let compared = Comparison::new(&recipe, chosen, &a.extracted.text, &b.extracted.text)?;
     let both = [&a.extracted, &b.extracted];
-    let shared = SharedPassages::find_in_documents(&recipe, both, PassageSettings::default())?;
+    let passages = PassageSettings::default().with_reworded(args.reworded);
+    let shared = SharedPassages::find_in_documents(&recipe, both, passages)?;
     let [a, b] = [a, b].map(|side| ComparedSide {
         place: side.place,
         text: side.extracted.text,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::{AnalysisSteps, FigureKind};
+use lookalike::passages::PassageKind;
 use lookalike::text::TextState;
 use lookalike_batch::comparison::{
     ComparisonCase, FingerprintShape, count_differing, format_number,
@@ -14,7 +15,7 @@ use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
 use crate::commands::recipe::describe_feature;
 use crate::commands::shared::weighted_hashes::{format_votes, push_sums};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
-use crate::text_diff::mark_passages;
+use crate::text_diff::{mark_passages, show_both};
 
 /// Tokens shown of a text.
 const TOKENS: usize = 40;
@@ -87,7 +88,10 @@ impl TextReport<'_> {
                 it.similarity
             );
             let both = [&a.text[it.a.bytes.clone()], &b.text[it.b.bytes.clone()]];
-            let text = mark_passages(&diff_passages(both[0], both[1]), false, self.printer);
+            let text = match it.kind {
+                PassageKind::Reworded => show_both([("A: ", both[0]), ("B: ", both[1])]),
+                _ => mark_passages(&diff_passages(both[0], both[1]), false, self.printer),
+            };
             for line in text.lines() {
                 let _ = writeln!(self.text, "     {line}");
             }
@@ -101,7 +105,7 @@ impl TextReport<'_> {
     }
 
     fn push_texts(&mut self) {
-        if self.case.shared.are_parts_only() {
+        if self.case.shared.explain_more_than_differences() {
             return self.push_passages();
         }
         self.push_heading("Texts: [-only in A-] {+only in B+}");

@@ -1,0 +1,616 @@
+//! Reworded passages: parts of two texts that share many of their rarer tokens, in whatever order.
+//!
+//! Where words were swapped for others, moved and left out, few runs of equal tokens remain, and no anchor. What
+//! remains are the words themselves, close together in both texts:
+//!
+//! ```text
+//! tokens ─► slices ─► cells               ─► seeds             ─► groups        ─► regions
+//!           12 words  weight of the tokens   2 × 2 cells with     close together   with exact borders
+//!                     of two slices          much shared weight   in both texts
+//! ```
+//!
+//! 1. Both texts are cut into slices of [`SLICE_WIDTH`]. A token weighs more the fewer slices of both texts have it
+//!    (the inverse sentence frequency of Sanchez-Perez, Sidorov and Gelbukh 2014), so words that stand everywhere
+//!    count for nothing. The weights depend on the two texts alone: a pair has the same passages in any corpus.
+//! 2. A seed is two neighbouring slices of each text, where those of the source have at least [`SEED_SHARE`] percent
+//!    of the weight of those of the document.
+//! 3. Seeds that lie close together in both texts are a group, by the rule of `cluster`.
+//! 4. The region of a group is the part of the document in which shared weight outweighs the rest most, and the part
+//!    of the source in which the weight shared with that part does.
+//!
+//! A region is a passage if it is wide enough and enough different tokens are shared. There is no guarantee: it is a
+//! judgement by shares, whose constants were chosen on planted passages and on texts that share none.
+//!
+//! Cost: a sort of the tokens of both texts, and of the pairs of slices that share a token. A token in many slices
+//! tells little and makes no such pairs, so that repetitive texts have few.
+
+use std::ops::Range;
+
+use super::chain::{CopiedPiece, MeasuredTokens};
+use super::cluster::part_groups;
+use super::{Passage, PassageKind, count_covered};
+
+/// Width of a slice.
+pub(super) const SLICE_WIDTH: u32 = 24;
+
+/// Largest number of cells that one token makes. A token that would make more tells little.
+const MAX_CELLS: usize = 64;
+
+/// Smallest share of the weight of a seed's part of the document that is shared, in percent.
+const SEED_SHARE: u64 = 30;
+
+/// Smallest number of tokens that a seed shares.
+const MIN_SEED_TOKENS: u32 = 3;
+
+/// Smallest width of a region in each text, unless passages must be longer.
+const MIN_WIDTH: u32 = 60;
+
+/// Smallest share of the weight of a region that is shared, in percent; a region ends where the share falls below it.
+const REGION_SHARE: i64 = 45;
+
+/// Smallest number of different shared tokens in a region.
+const MIN_SHARED: usize = 8;
+
+/// Share of a region, in percent, that lies in passages already if it tells nothing new.
+const KNOWN_SHARE: usize = 90;
+
+/// The slices of a text, and which of them have which tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SlicedText {
+    /// First token of every slice, and the number of tokens.
+    bounds: Vec<u32>,
+    /// Every token with each slice that has it, ascending.
+    postings: Vec<(u64, u32)>,
+}
+
+impl SlicedText {
+    /// Cuts a text.
+    pub(super) fn set_tokens(&mut self, text: MeasuredTokens<'_>) {
+        self.bounds.clear();
+        self.postings.clear();
+        let mut end_width = 0;
+        for (at, &token) in text.tokens.iter().enumerate() {
+            if text.width(0..at) >= end_width {
+                self.bounds.push(at as u32);
+                end_width += SLICE_WIDTH;
+            }
+            self.postings.push((token, self.bounds.len() as u32 - 1));
+        }
+        self.bounds.push(text.tokens.len() as u32);
+        self.postings.sort_unstable();
+        self.postings.dedup();
+    }
+
+    /// Returns the bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        4 * self.bounds.len() + size_of::<(u64, u32)>() * self.postings.len()
+    }
+
+    fn slice_count(&self) -> usize {
+        self.bounds.len().saturating_sub(1)
+    }
+
+    /// Returns the slices that have a token.
+    fn slices_with(&self, token: u64) -> &[(u64, u32)] {
+        let start = self.postings.partition_point(|it| it.0 < token);
+        let rest = &self.postings[start..];
+        &rest[..rest.partition_point(|it| it.0 == token)]
+    }
+
+    /// Returns the tokens of two neighbouring slices.
+    fn pair_range(&self, first: u32) -> Range<usize> {
+        let last = self.bounds.len() - 1;
+        let end = (first as usize + 2).min(last);
+        self.bounds[first as usize] as usize..self.bounds[end] as usize
+    }
+}
+
+/// A part of a document and a part of a source that share much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RewordedRegion {
+    document: Range<usize>,
+    source: Range<usize>,
+    /// Weight of the shared tokens of the document's part.
+    weight: i64,
+}
+
+/// A pair of neighbouring slices of each text, by the first of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SliceCell {
+    document: u32,
+    source: u32,
+    weight: u32,
+}
+
+/// Cells in the order of the document's slices.
+struct CellRows {
+    /// End of the cells of each slice in `order`, behind a zero.
+    ends: Vec<u32>,
+    order: Vec<u32>,
+}
+
+/// What one slice of each text share.
+#[derive(Clone, Copy, Debug, Default)]
+struct CellSum {
+    tokens: u32,
+    weight: u64,
+}
+
+impl CellRows {
+    fn new(cells: &[SliceCell], slices: usize) -> Self {
+        let mut ends = vec![0; slices + 3];
+        for it in cells {
+            ends[it.document as usize + 2] += 1;
+        }
+        for at in 1..ends.len() {
+            ends[at] += ends[at - 1];
+        }
+        let mut order = vec![0; cells.len()];
+        for (at, it) in (0..).zip(cells) {
+            let end = &mut ends[it.document as usize + 1];
+            order[*end as usize] = at;
+            *end += 1;
+        }
+        Self { ends, order }
+    }
+
+    /// Returns the cells of a slice of the document; none behind the last one.
+    fn row<'a>(&self, cells: &'a [SliceCell], slice: usize) -> impl Iterator<Item = &'a SliceCell> {
+        let range = self.ends[slice] as usize..self.ends[slice + 1] as usize;
+        self.order[range].iter().map(|&at| &cells[at as usize])
+    }
+
+    fn add_row(&self, cells: &[SliceCell], slice: usize, sums: &mut [CellSum]) {
+        for it in self.row(cells, slice) {
+            let sum = &mut sums[it.source as usize];
+            sum.tokens += 1;
+            sum.weight += u64::from(it.weight);
+        }
+    }
+}
+
+/// Finds the reworded regions of a document and a source.
+pub(super) struct RewordedFinder<'a> {
+    pub(super) document: MeasuredTokens<'a>,
+    pub(super) source: MeasuredTokens<'a>,
+    pub(super) slices: [&'a SlicedText; 2],
+}
+
+impl RewordedFinder<'_> {
+    /// Adds the regions of at least a width to the passages of a pair, which ascend by document. A region that lies in
+    /// passages for the most part tells nothing new; of any other, the passages that lie in it become part.
+    pub(super) fn add_regions(&self, min_width: u32, mut passages: Vec<Passage>) -> Vec<Passage> {
+        for region in self.find_regions(min_width) {
+            let meets = |it: &&Passage| overlap(&it.source, &region.source) > 0;
+            let known = passages.iter().filter(meets);
+            let known = count_covered(
+                known
+                    .map(|it| clip(&it.document, &region.document))
+                    .collect(),
+            );
+            if 100 * known < KNOWN_SHARE * region.document.len() {
+                let is_part = |it: &mut Passage| {
+                    2 * overlap(&it.document, &region.document) > it.document.len()
+                        && 2 * overlap(&it.source, &region.source) > it.source.len()
+                };
+                let parts: Vec<Passage> = passages.extract_if(.., is_part).collect();
+                passages.push(self.join_region(&region, &parts));
+            }
+        }
+        passages.sort_by_key(|it| (it.document.start, it.source.start));
+        passages
+    }
+
+    fn join_region(&self, region: &RewordedRegion, parts: &[Passage]) -> Passage {
+        let document = join(
+            parts
+                .iter()
+                .map(|it| &it.document)
+                .chain([&region.document]),
+        );
+        let source = join(parts.iter().map(|it| &it.source).chain([&region.source]));
+        let sides = [
+            &self.document.tokens[document.clone()],
+            &self.source.tokens[source.clone()],
+        ];
+        Passage {
+            matched: count_common(sides).0,
+            longest: parts.iter().map(|it| it.longest).max().unwrap_or(0),
+            kind: PassageKind::Reworded,
+            document,
+            source,
+        }
+    }
+
+    /// Returns the regions of at least a width, heaviest first. No two of them have the same tokens of the document.
+    fn find_regions(&self, min_width: u32) -> Vec<RewordedRegion> {
+        let (cells, totals) = self.weigh_cells();
+        let seeds = self.choose_seeds(&cells, &totals);
+        let groups = part_groups([self.document, self.source], seeds);
+        let min_width = min_width.max(MIN_WIDTH);
+        let regions = groups
+            .iter()
+            .filter_map(|group| self.find_region(group, min_width));
+        let mut regions: Vec<RewordedRegion> = regions.collect();
+        regions.sort_by_key(|it| {
+            (
+                std::cmp::Reverse(it.weight),
+                it.document.start,
+                it.source.start,
+            )
+        });
+        let mut kept: Vec<RewordedRegion> = Vec::new();
+        for region in regions {
+            if kept.iter().all(|it| {
+                it.document.end <= region.document.start || region.document.end <= it.document.start
+            }) {
+                kept.push(region);
+            }
+        }
+        kept
+    }
+
+    /// Returns the weight of a token: the logarithm of the slices for each slice that has it, in steps of 1/256.
+    fn weigh_token(&self, slices_with: usize) -> u32 {
+        let all: usize = self.slices.iter().map(|it| it.slice_count()).sum();
+        approximate_log((((all as u64) << 8) / slices_with.max(1) as u64).max(256))
+    }
+
+    /// Returns the shared weight of slices of both texts, once for each token that they share, and the weight of all
+    /// tokens of each slice of the document.
+    fn weigh_cells(&self) -> (Vec<SliceCell>, Vec<u64>) {
+        let [document, source] = self.slices;
+        let mut totals = vec![0; document.slice_count() + 1];
+        let mut cells = Vec::new();
+        let mut others = &source.postings[..];
+        for with in document.postings.chunk_by(|a, b| a.0 == b.0) {
+            let token = with[0].0;
+            others = &others[others.partition_point(|it| it.0 < token)..];
+            let shared = &others[..others.iter().take_while(|it| it.0 == token).count()];
+            let weight = self.weigh_token(with.len() + shared.len());
+            for &(_, slice) in with {
+                totals[slice as usize] += u64::from(weight);
+            }
+            if with.len() * shared.len() > MAX_CELLS {
+                continue;
+            }
+            let pairs = with.iter().flat_map(|&(_, document)| {
+                shared.iter().map(move |&(_, source)| (document, source))
+            });
+            cells.extend(pairs.map(|(document, source)| SliceCell {
+                document,
+                source,
+                weight,
+            }));
+        }
+        (cells, totals)
+    }
+
+    /// Returns the pairs of neighbouring slices that share enough, ascending by document and then by source.
+    fn choose_seeds(&self, cells: &[SliceCell], totals: &[u64]) -> Vec<CopiedPiece> {
+        let [document, source] = self.slices.map(SlicedText::slice_count);
+        let rows = CellRows::new(cells, document);
+        // Sums of the row at hand and of the one before it.
+        let mut sums = [0, 1].map(|_| vec![CellSum::default(); source + 1]);
+        let mut seeds = Vec::new();
+        for first in 0..document {
+            let [above, below] = &mut sums;
+            if first == 0 {
+                rows.add_row(cells, 0, above);
+            }
+            rows.add_row(cells, first + 1, below);
+            let least = (SEED_SHARE * (totals[first] + totals[first + 1])).div_ceil(100);
+            let mut touched: Vec<u32> = rows
+                .row(cells, first)
+                .chain(rows.row(cells, first + 1))
+                .flat_map(|it| it.source.saturating_sub(1)..it.source + 1)
+                .collect();
+            touched.sort_unstable();
+            touched.dedup();
+            for at in touched {
+                let square = [&*above, &*below].map(|row| [row[at as usize], row[at as usize + 1]]);
+                let tokens: u32 = square.as_flattened().iter().map(|it| it.tokens).sum();
+                let weight: u64 = square.as_flattened().iter().map(|it| it.weight).sum();
+                if tokens >= MIN_SEED_TOKENS && weight >= least {
+                    seeds.push(CopiedPiece {
+                        document: self.slices[0].pair_range(first as u32),
+                        source: self.slices[1].pair_range(at),
+                        matched: tokens as usize,
+                        longest: 0,
+                    });
+                }
+            }
+            for it in rows.row(cells, first) {
+                above[it.source as usize] = CellSum::default();
+            }
+            sums.swap(0, 1);
+        }
+        seeds
+    }
+
+    fn find_region(&self, group: &[CopiedPiece], min_width: u32) -> Option<RewordedRegion> {
+        let around = |range: Range<usize>, tokens: &[u64]| {
+            range.start.saturating_sub(SLICE_WIDTH as usize)
+                ..(range.end + SLICE_WIDTH as usize).min(tokens.len())
+        };
+        let of_document = join(group.iter().map(|it| &it.document));
+        let of_source = join(group.iter().map(|it| &it.source));
+        let wide_source = around(of_source, self.source.tokens);
+        let (document, _) = self.heaviest_part(
+            (
+                self.document.tokens,
+                around(of_document, self.document.tokens),
+            ),
+            &self.source.tokens[wide_source.clone()],
+        )?;
+        let (source, _) = self.heaviest_part(
+            (self.source.tokens, wide_source),
+            &self.document.tokens[document.clone()],
+        )?;
+        // The document's part again, by the narrower part of the source.
+        let (document, weight) = self.heaviest_part(
+            (self.document.tokens, document),
+            &self.source.tokens[source.clone()],
+        )?;
+        let is_wide = self.document.width(document.clone()) >= min_width
+            && self.source.width(source.clone()) >= min_width;
+        let sides = [
+            &self.document.tokens[document.clone()],
+            &self.source.tokens[source.clone()],
+        ];
+        (is_wide && count_common(sides).1 >= MIN_SHARED).then_some(RewordedRegion {
+            document,
+            source,
+            weight,
+        })
+    }
+
+    /// Returns the part of a range of a text in which the weight of tokens that others have outweighs that of the rest
+    /// most, and the weight of its shared tokens.
+    fn heaviest_part(
+        &self,
+        (tokens, range): (&[u64], Range<usize>),
+        others: &[u64],
+    ) -> Option<(Range<usize>, i64)> {
+        let mut others = others.to_vec();
+        others.sort_unstable();
+        let (mut sum, mut start, mut shared) = (0i64, range.start, 0i64);
+        let mut best = (0, range.start..range.start, 0);
+        for at in range {
+            let token = tokens[at];
+            let count: usize = self
+                .slices
+                .iter()
+                .map(|it| it.slices_with(token).len())
+                .sum();
+            let weight = i64::from(self.weigh_token(count));
+            match others.binary_search(&token).is_ok() {
+                true => {
+                    sum += (100 - REGION_SHARE) * weight;
+                    shared += weight;
+                }
+                false => sum -= REGION_SHARE * weight,
+            }
+            if sum > best.0 {
+                best = (sum, start..at + 1, shared);
+            }
+            if sum < 0 {
+                (sum, start, shared) = (0, at + 1, 0);
+            }
+        }
+        (best.0 > 0).then_some((best.1, best.2))
+    }
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
+    clip(a, b).len()
+}
+
+fn clip(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+/// Returns an approximation of the binary logarithm of a number of 256ths, in steps of 1/256. It is exact for powers
+/// of two and linear between them, so that it is the same on every machine.
+fn approximate_log(value: u64) -> u32 {
+    let power = value.ilog2();
+    let fraction = (u128::from(value) << 8 >> power) as u32 & 255;
+    (power - 8) * 256 + fraction
+}
+
+fn join<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone) -> Range<usize> {
+    let start = ranges.clone().map(|it| it.start).min();
+    let end = ranges.map(|it| it.end).max();
+    start.unwrap_or(0)..end.unwrap_or(0)
+}
+
+/// Returns the number of tokens that two lists have in common, each as often as in both, and the number of different
+/// ones among them.
+fn count_common(texts: [&[u64]; 2]) -> (usize, usize) {
+    let sorted = |tokens: &[u64]| {
+        let mut tokens = tokens.to_vec();
+        tokens.sort_unstable();
+        tokens
+    };
+    let [a, b] = texts.map(sorted);
+    let (mut common, mut different) = (0, 0);
+    let mut rest = &b[..];
+    for equal in a.chunk_by(|a, b| a == b) {
+        rest = &rest[rest.partition_point(|&it| it < equal[0])..];
+        let count = rest.partition_point(|&it| it == equal[0]);
+        common += equal.len().min(count);
+        different += usize::from(count > 0);
+    }
+    (common, different)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::super::chain::sum_widths;
+    use super::*;
+
+    fn tokens() -> impl Strategy<Value = Vec<u64>> {
+        let token = prop_oneof![2 => 0..60u64, 1 => (1 << 40)..(1 << 40) + 20u64];
+        proptest::collection::vec(token, 1..200)
+    }
+
+    struct Text {
+        tokens: Vec<u64>,
+        sums: Vec<u32>,
+        slices: SlicedText,
+    }
+
+    impl Text {
+        fn new(tokens: Vec<u64>) -> Self {
+            let mut sums = Vec::new();
+            sum_widths(&tokens, &mut sums);
+            let mut slices = SlicedText::default();
+            slices.set_tokens(MeasuredTokens {
+                tokens: &tokens,
+                sums: &sums,
+            });
+            Self {
+                tokens,
+                sums,
+                slices,
+            }
+        }
+
+        fn measured(&self) -> MeasuredTokens<'_> {
+            MeasuredTokens {
+                tokens: &self.tokens,
+                sums: &self.sums,
+            }
+        }
+
+        /// The different tokens of a slice; none behind the last one.
+        fn tokens_of(&self, slice: usize) -> BTreeSet<u64> {
+            let bounds = &self.slices.bounds;
+            match bounds.get(slice..slice + 2) {
+                Some(range) => {
+                    let tokens = &self.tokens[range[0] as usize..range[1] as usize];
+                    tokens.iter().copied().collect()
+                }
+                None => BTreeSet::new(),
+            }
+        }
+
+        fn count_slices(&self, token: u64) -> usize {
+            let slices = 0..self.slices.slice_count();
+            slices
+                .filter(|&it| self.tokens_of(it).contains(&token))
+                .count()
+        }
+    }
+
+    fn finder<'a>(document: &'a Text, source: &'a Text) -> RewordedFinder<'a> {
+        RewordedFinder {
+            document: document.measured(),
+            source: source.measured(),
+            slices: [&document.slices, &source.slices],
+        }
+    }
+
+    #[test]
+    fn logarithms_are_exact_at_powers_of_two() {
+        for power in 0..40 {
+            assert_eq!(approximate_log(256 << power), 256 * power);
+        }
+        assert_eq!(approximate_log(384), 128);
+        assert!((256..5000).all(|it| approximate_log(it) <= approximate_log(it + 1)));
+    }
+
+    proptest! {
+        /// Slices are the shortest runs with their width, and cover the text.
+        #[test]
+        fn slices_cover_the_text(tokens in tokens()) {
+            let text = Text::new(tokens);
+            let bounds = &text.slices.bounds;
+            prop_assert_eq!((bounds[0], bounds[bounds.len() - 1] as usize), (0, text.tokens.len()));
+            for (number, slice) in (0..).zip(bounds.windows(2)) {
+                let start = text.measured().width(0..slice[0] as usize);
+                prop_assert!(start >= number * SLICE_WIDTH && start <= number * SLICE_WIDTH + 1);
+            }
+            for token in &text.tokens {
+                prop_assert_eq!(text.slices.slices_with(*token).len(), text.count_slices(*token));
+            }
+        }
+
+        /// Seeds are those of a table of all squares.
+        #[test]
+        fn seeds_equal_those_of_a_plain_table(a in tokens(), b in tokens(), swaps in 0..200usize) {
+            // The second text begins like the first.
+            let b = [&a[..swaps.min(a.len())], &b].concat();
+            let (document, source) = (Text::new(a), Text::new(b));
+            let finder = finder(&document, &source);
+            let weight = |token: u64| {
+                let [of_document, of_source] = [&document, &source].map(|it| it.count_slices(token));
+                (u64::from(finder.weigh_token(of_document + of_source)), of_document * of_source)
+            };
+            let mut expected = Vec::new();
+            for at in 0..document.slices.slice_count() {
+                let rows = [at, at + 1].map(|it| document.tokens_of(it));
+                let total: u64 = rows.iter().flatten().map(|&it| weight(it).0).sum();
+                for other in 0..source.slices.slice_count() {
+                    let columns = [other, other + 1].map(|it| source.tokens_of(it));
+                    let cells = rows.iter().flat_map(|row| columns.iter().map(move |it| row & it));
+                    let shared: Vec<u64> = cells
+                        .flatten()
+                        .map(weight)
+                        .filter(|it| it.1 <= MAX_CELLS)
+                        .map(|it| it.0)
+                        .collect();
+                    let is_heavy = 100 * shared.iter().sum::<u64>() >= SEED_SHARE * total;
+                    if shared.len() >= MIN_SEED_TOKENS as usize && is_heavy {
+                        expected.push((at as u32, other as u32, shared.len()));
+                    }
+                }
+            }
+            let (cells, totals) = finder.weigh_cells();
+            let seeds = finder.choose_seeds(&cells, &totals);
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|(at, other, count)| {
+                    (document.slices.pair_range(at), source.slices.pair_range(other), count)
+                })
+                .collect();
+            let found: Vec<_> =
+                seeds.into_iter().map(|it| (it.document, it.source, it.matched)).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        /// No part of a range has a larger balance of shared and other weight.
+        #[test]
+        fn heaviest_part_has_the_largest_balance(a in tokens(), b in tokens()) {
+            let (document, source) = (Text::new(a), Text::new(b));
+            let finder = finder(&document, &source);
+            let others: BTreeSet<u64> = source.tokens[source.tokens.len() / 2..].iter().copied().collect();
+            let mut sums = vec![0i64];
+            for token in &document.tokens {
+                let count = [&document, &source].map(|it| it.count_slices(*token));
+                let weight = i64::from(finder.weigh_token(count.iter().sum()));
+                let signed = match others.contains(token) {
+                    true => (100 - REGION_SHARE) * weight,
+                    false => -REGION_SHARE * weight,
+                };
+                sums.push(sums[sums.len() - 1] + signed);
+            }
+            let balance = |range: Range<usize>| sums[range.end] - sums[range.start];
+            let range = 0..document.tokens.len().min(60);
+            let part = finder.heaviest_part(
+                (&document.tokens, range.clone()),
+                &source.tokens[source.tokens.len() / 2..],
+            );
+            let reached = part.map_or(0, |it| balance(it.0));
+            for start in range.clone() {
+                for end in start..=range.end {
+                    prop_assert!(balance(start..end) <= reached);
+                }
+            }
+        }
+    }
+}
