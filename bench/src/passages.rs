@@ -63,6 +63,8 @@ struct PlantedRow {
     corpus: &'static str,
     change: &'static str,
     percent: u32,
+    /// Found with `--reworded`.
+    reworded: bool,
     passages: usize,
     #[serde(serialize_with = "machine::rounded")]
     precision: f64,
@@ -226,10 +228,11 @@ impl PlantedCorpus {
     }
 
     /// Runs the command and scores its table.
-    fn score(&self, folder: &Path) -> Result<PassageScores> {
+    fn score(&self, reworded: bool, folder: &Path) -> Result<PassageScores> {
         let documents = Corpus::made("documents", &self.documents, folder)?;
         let sources = Corpus::made("sources", &self.sources, folder)?;
-        let rows = run_command(&documents.path, Some(&sources.path), &[], folder)?;
+        let options: &[&str] = if reworded { &["--reworded"] } else { &[] };
+        let rows = run_command(&documents.path, Some(&sources.path), options, folder)?;
         let number_of = |documents: &Documents| -> BTreeMap<String, u32> {
             (0..)
                 .zip(documents)
@@ -333,7 +336,15 @@ pub fn run(data: &Path) -> Result<()> {
     for (at, name) in [(0, "English"), (1, "Chinese")] {
         for change in CHANGES {
             let planted = PlantedCorpus::new(&hosts[at], &sources[at], at == 1, change, 300);
-            rows.push(planted_row(name, change, &planted, folder.path())?);
+            for reworded in [false, true] {
+                rows.push(planted_row(
+                    name,
+                    change,
+                    &planted,
+                    reworded,
+                    folder.path(),
+                )?);
+            }
         }
     }
     machine::write("passages", rows)
@@ -343,13 +354,15 @@ fn planted_row(
     corpus: &'static str,
     (change, percent): (Change, u32),
     planted: &PlantedCorpus,
+    reworded: bool,
     folder: &Path,
 ) -> Result<PlantedRow> {
-    let scores = planted.score(folder)?;
+    let scores = planted.score(reworded, folder)?;
     let row = PlantedRow {
         corpus,
         change: change.name(),
         percent,
+        reworded,
         passages: planted.truth.len(),
         precision: scores.precision.unwrap_or(0.0),
         recall: scores.recall.unwrap_or(0.0),
@@ -357,8 +370,13 @@ fn planted_row(
         plagdet: scores.plagdet.unwrap_or(0.0),
     };
     println!(
-        "{corpus:8} {:28} {percent:2} %  precision {:.3}, recall {:.3}, granularity {:.3}, plagdet {:.3}",
-        row.change, row.precision, row.recall, row.granularity, row.plagdet
+        "{corpus:8} {:28} {percent:2} % {:10} precision {:.3}, recall {:.3}, granularity {:.3}, plagdet {:.3}",
+        row.change,
+        if reworded { "--reworded" } else { "" },
+        row.precision,
+        row.recall,
+        row.granularity,
+        row.plagdet
     );
     Ok(row)
 }
@@ -645,13 +663,14 @@ pub fn smoke() -> Result<()> {
             .collect()
     };
     let (hosts, sources) = (make("h", 40), make("s", 40));
-    for (change, least) in [
-        ((Change::Edit, 0), 0.99),
-        ((Change::Edit, 10), 0.92),
-        ((Change::Reorder, 5), 0.9),
+    for (change, reworded, least) in [
+        ((Change::Edit, 0), false, 0.99),
+        ((Change::Edit, 10), false, 0.92),
+        ((Change::Reorder, 5), false, 0.9),
+        ((Change::Shuffle, 40), true, 0.9),
     ] {
         let planted = PlantedCorpus::new(&hosts, &sources, false, change, 40);
-        let row = planted_row("made", change, &planted, folder.path())?;
+        let row = planted_row("made", change, &planted, reworded, folder.path())?;
         ensure!(
             row.plagdet >= least,
             "plagdet {} is below {least}",

@@ -47,6 +47,7 @@ SETTINGS = [
     ({"order": "longest"}, ["--order", "longest"]),
     ({"order": "copied", "threads": 1}, ["--order", "copied", "--threads", "1"]),
     ({"recipe": "characters-3"}, ["--recipe", "characters-3"]),
+    ({"reworded": True}, ["--reworded"]),
 ]
 
 

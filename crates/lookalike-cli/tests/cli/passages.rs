@@ -399,6 +399,80 @@ fn service_finds_passages_of_pairs() {
     }
 }
 
+/// Returns a text with every third word replaced, and each four in reverse order.
+fn reword(numbers: &mut Numbers, text: &str) -> String {
+    let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    for word in words.iter_mut().step_by(3) {
+        *word = filler(numbers, 1);
+    }
+    words.chunks_mut(4).for_each(<[String]>::reverse);
+    words.join(" ")
+}
+
+#[test]
+fn reworded_passages_are_found_on_request() {
+    let mut numbers = Numbers::new(17);
+    let place = Place::new();
+    let mut rows: Vec<(String, String)> = (0..200)
+        .map(|it| (format!("d{it}"), filler(&mut numbers, 300)))
+        .collect();
+    let part = |text: &str, from: usize, count: usize| -> String {
+        let words = text.split(' ').skip(from).take(count);
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let taken = part(&rows[70].1, 100, 80);
+    let copy = reword(&mut numbers, &taken);
+    let (head, tail) = (filler(&mut numbers, 100), filler(&mut numbers, 60));
+    rows.push(("washed".to_owned(), format!("{head} {copy} {tail}")));
+    let named = rows.iter().map(|it| (&*it.0, &*it.1));
+    place.write("in.jsonl", jsonl(named));
+    let table = |options: &str| {
+        place.ok(&format!("passages in.jsonl {options} -o out.tsv"));
+        place.table("out.tsv")
+    };
+    assert_eq!(table(""), Vec::<Vec<String>>::new());
+    let found = table("--reworded --threads 1");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let row = &found[0];
+    assert_eq!([&row[0], &row[1], &row[8]], ["washed", "d70", "reworded"]);
+    let number = |at: usize| -> usize { row[at].parse().unwrap() };
+    let is_near = |a: usize, b: usize| a.abs_diff(b) < 100;
+    assert!(is_near(number(2), head.len()) && is_near(number(3), head.len() + copy.len()));
+    let start = rows[70].1.find(&taken).unwrap();
+    assert!(is_near(number(4), start) && is_near(number(5), start + taken.len()));
+    assert_eq!(table("--reworded --threads 4"), found);
+    let shown = place.ok("passages in.jsonl --reworded --show");
+    assert!(shown.text().contains("\n   document: ") && shown.text().contains("\n   source:   "));
+
+    // The same of the two texts alone, from every door.
+    place.write("a.txt", &rows[70].1);
+    place.write("b.txt", &rows[200].1);
+    let told = &place.summary("compare a.txt b.txt --reworded")["shared"];
+    assert_eq!(told["passages"][0]["kind"], "reworded");
+    assert_eq!(told["passages"][0]["b"]["start"], number(2));
+    assert_eq!(
+        place.summary("compare a.txt b.txt")["shared"]["passages"],
+        json!([])
+    );
+    let shown = place.ok("compare a.txt b.txt --reworded --html page.html");
+    assert!(shown.text().contains("\n     A: ") && shown.text().contains("\n     B: "));
+    assert!(place.read("page.html").contains("class=\"reworded\""));
+    let service = Service::start(&place, "");
+    let pairs = json!([{ "a": rows[70].1, "b": rows[200].1 }]);
+    let ask = |reworded: bool| {
+        let body = json!({ "pairs": pairs, "reworded": reworded });
+        service.post("/v1/passages", &body).json()["results"][0].clone()
+    };
+    assert_eq!(&ask(true), told);
+    assert_eq!(ask(false)["passages"], json!([]));
+
+    place.ok("passages index build lib in.jsonl");
+    place.refused(
+        "passages b.txt --index lib --reworded",
+        &["--reworded", "--index"],
+    );
+}
+
 /// Sources that the service finds for a text: id, first and last character in the text and in the source, length.
 fn served_rows(service: &Service, text: &str) -> Vec<String> {
     let body = json!({ "text": text, "limit": 1000 });

@@ -13,6 +13,9 @@
 //! 3. `chain`: anchors that follow one another in both texts, with what is equal in the gaps between them.
 //! 4. `cluster`: pieces that lie close together in both texts, in any order, are one passage.
 //!
+//! On request, `reworded` finds parts of two texts that share many of their rarer words in whatever order, and
+//! `rare_terms` the documents of a corpus that may have them.
+//!
 //! In a corpus, `index` finds the documents that may share a passage with a text, by winnowed grams; `live_index` does
 //! so where documents come and go. `repeats` finds the text that stands in an earlier document already, and
 //! `sentence_cuts` what of it can be cut out.
@@ -25,7 +28,8 @@
 //! [`Verbatim`](PassageKind::Verbatim) is equal token by token. Several passages overlap where one place of the
 //! document is equal to several places of the source and neither is part of the other.
 //!
-//! Limits: it knows no synonyms and no translations. A text whose every fourth word was replaced has few equal runs.
+//! Limits: it knows no synonyms and no translations. A text whose every fourth word was replaced has few equal runs;
+//! it may be found as reworded, for which there is no guarantee.
 
 mod anchors;
 mod chain;
@@ -324,11 +328,8 @@ impl PassageFinder {
         if !self.settings.finds_reworded {
             return passages;
         }
-        let finder = RewordedFinder {
-            document: self.document.as_measured(),
-            source: source.text.as_measured(),
-            slices: [&self.document.slices, &source.text.slices],
-        };
+        let texts = [self.document.as_measured(), source.text.as_measured()];
+        let finder = RewordedFinder::new(texts, [&self.document.slices, &source.text.slices]);
         finder.add_regions(self.settings.min_width(), passages)
     }
 

@@ -24,6 +24,7 @@
 //! Cost: a sort of the tokens of both texts, and of the pairs of slices that share a token. A token in many slices
 //! tells little and makes no such pairs, so that repetitive texts have few.
 
+use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 
 use super::chain::{CopiedPiece, MeasuredTokens};
@@ -59,42 +60,71 @@ const KNOWN_SHARE: usize = 90;
 pub(super) struct SlicedText {
     /// First token of every slice, and the number of tokens.
     bounds: Vec<u32>,
-    /// Every token with each slice that has it, ascending.
-    postings: Vec<(u64, u32)>,
+    /// The different tokens, ascending; their places here are their numbers.
+    different: Vec<u64>,
+    /// Number of the token at each position.
+    numbers: Vec<u32>,
+    /// For each different token the end of its slices in `slices`, behind a zero.
+    ends: Vec<u32>,
+    /// The slices that have each different token, ascending.
+    slices: Vec<u32>,
 }
 
 impl SlicedText {
     /// Cuts a text.
     pub(super) fn set_tokens(&mut self, text: MeasuredTokens<'_>) {
+        let slice_of = self.cut_slices(text);
+        let mut order: Vec<(u64, u32)> = text.tokens.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        self.different.clear();
+        self.slices.clear();
+        self.ends.clear();
+        self.ends.push(0);
+        self.numbers.clear();
+        self.numbers.resize(text.tokens.len(), 0);
+        for places in order.chunk_by(|a, b| a.0 == b.0) {
+            let first = self.slices.len();
+            for &(_, at) in places {
+                self.numbers[at as usize] = self.different.len() as u32;
+                let slice = slice_of[at as usize];
+                if self.slices[first..].last() != Some(&slice) {
+                    self.slices.push(slice);
+                }
+            }
+            self.different.push(places[0].0);
+            self.ends.push(self.slices.len() as u32);
+        }
+    }
+
+    /// Sets the bounds of the slices, and returns the slice of each token.
+    fn cut_slices(&mut self, text: MeasuredTokens<'_>) -> Vec<u32> {
         self.bounds.clear();
-        self.postings.clear();
         let mut end_width = 0;
-        for (at, &token) in text.tokens.iter().enumerate() {
+        let mut slice_of = Vec::with_capacity(text.tokens.len());
+        for at in 0..text.tokens.len() {
             if text.width(0..at) >= end_width {
                 self.bounds.push(at as u32);
                 end_width += SLICE_WIDTH;
             }
-            self.postings.push((token, self.bounds.len() as u32 - 1));
+            slice_of.push(self.bounds.len() as u32 - 1);
         }
         self.bounds.push(text.tokens.len() as u32);
-        self.postings.sort_unstable();
-        self.postings.dedup();
+        slice_of
     }
 
     /// Returns the bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        4 * self.bounds.len() + size_of::<(u64, u32)>() * self.postings.len()
+        let numbers = [&self.bounds, &self.numbers, &self.ends, &self.slices];
+        8 * self.different.len() + 4 * numbers.map(Vec::len).iter().sum::<usize>()
     }
 
     fn slice_count(&self) -> usize {
         self.bounds.len().saturating_sub(1)
     }
 
-    /// Returns the slices that have a token.
-    fn slices_with(&self, token: u64) -> &[(u64, u32)] {
-        let start = self.postings.partition_point(|it| it.0 < token);
-        let rest = &self.postings[start..];
-        &rest[..rest.partition_point(|it| it.0 == token)]
+    /// Returns the slices that have the token with this number.
+    fn slices_with(&self, number: usize) -> &[u32] {
+        &self.slices[self.ends[number] as usize..self.ends[number + 1] as usize]
     }
 
     /// Returns the tokens of two neighbouring slices.
@@ -102,6 +132,24 @@ impl SlicedText {
         let last = self.bounds.len() - 1;
         let end = (first as usize + 2).min(last);
         self.bounds[first as usize] as usize..self.bounds[end] as usize
+    }
+}
+
+/// No token of the other text.
+const NONE: u32 = u32::MAX;
+
+/// The different tokens of one text of a pair.
+#[derive(Debug, Default)]
+struct PairTokens {
+    weights: Vec<u32>,
+    /// Number of the same token in the other text.
+    partners: Vec<u32>,
+}
+
+impl PairTokens {
+    fn push_token(&mut self, weight: u32, partner: Option<usize>) {
+        self.weights.push(weight);
+        self.partners.push(partner.map_or(NONE, |it| it as u32));
     }
 }
 
@@ -171,24 +219,67 @@ impl CellRows {
 
 /// Finds the reworded regions of a document and a source.
 pub(super) struct RewordedFinder<'a> {
-    pub(super) document: MeasuredTokens<'a>,
-    pub(super) source: MeasuredTokens<'a>,
-    pub(super) slices: [&'a SlicedText; 2],
+    texts: [MeasuredTokens<'a>; 2],
+    slices: [&'a SlicedText; 2],
+    /// Of the document and of the source.
+    tokens: [PairTokens; 2],
 }
 
-impl RewordedFinder<'_> {
+/// The texts of a pair.
+const DOCUMENT: usize = 0;
+const SOURCE: usize = 1;
+
+impl<'a> RewordedFinder<'a> {
+    /// Weighs the tokens of a document and a source.
+    pub(super) fn new(texts: [MeasuredTokens<'a>; 2], slices: [&'a SlicedText; 2]) -> Self {
+        let mut finder = Self {
+            texts,
+            slices,
+            tokens: Default::default(),
+        };
+        let (mut document, mut source) = (0, 0);
+        while let Some(order) = finder.compare_tokens(document, source) {
+            let is_in = [order.is_le(), order.is_ge()];
+            let places = [document, source];
+            let with = |side: usize| match is_in[side] {
+                true => slices[side].slices_with(places[side]).len(),
+                false => 0,
+            };
+            let weight = finder.weigh_token(with(DOCUMENT) + with(SOURCE));
+            for side in [DOCUMENT, SOURCE] {
+                if is_in[side] {
+                    let partner = order.is_eq().then_some(places[1 - side]);
+                    finder.tokens[side].push_token(weight, partner);
+                }
+            }
+            document += usize::from(is_in[DOCUMENT]);
+            source += usize::from(is_in[SOURCE]);
+        }
+        finder
+    }
+
+    /// Compares the next different tokens of both texts; `None` at the end of both.
+    fn compare_tokens(&self, document: usize, source: usize) -> Option<Ordering> {
+        let [a, b] = self.slices;
+        match (a.different.get(document), b.different.get(source)) {
+            (None, None) => None,
+            (Some(_), None) => Some(Ordering::Less),
+            (None, Some(_)) => Some(Ordering::Greater),
+            (Some(a), Some(b)) => Some(a.cmp(b)),
+        }
+    }
+
+    /// Returns the weight of a token: the logarithm of the slices for each slice that has it, in steps of 1/256.
+    fn weigh_token(&self, slices_with: usize) -> u32 {
+        let all: usize = self.slices.iter().map(|it| it.slice_count()).sum();
+        approximate_log((((all as u64) << 8) / slices_with.max(1) as u64).max(256))
+    }
+
     /// Adds the regions of at least a width to the passages of a pair, which ascend by document. A region that lies in
     /// passages for the most part tells nothing new; of any other, the passages that lie in it become part.
     pub(super) fn add_regions(&self, min_width: u32, mut passages: Vec<Passage>) -> Vec<Passage> {
-        for region in self.find_regions(min_width) {
-            let meets = |it: &&Passage| overlap(&it.source, &region.source) > 0;
-            let known = passages.iter().filter(meets);
-            let known = count_covered(
-                known
-                    .map(|it| clip(&it.document, &region.document))
-                    .collect(),
-            );
-            if 100 * known < KNOWN_SHARE * region.document.len() {
+        for region in self.find_regions(min_width, &passages) {
+            if !is_known(&passages, &region.document, &region.source) {
                 let is_part = |it: &mut Passage| {
                     2 * overlap(&it.document, &region.document) > it.document.len()
                         && 2 * overlap(&it.source, &region.source) > it.source.len()
@@ -209,10 +300,7 @@ impl RewordedFinder<'_> {
                 .chain([&region.document]),
         );
         let source = join(parts.iter().map(|it| &it.source).chain([&region.source]));
-        let sides = [
-            &self.document.tokens[document.clone()],
-            &self.source.tokens[source.clone()],
-        ];
+        let sides = self.tokens_of(&document, &source);
         Passage {
             matched: count_common(sides).0,
             longest: parts.iter().map(|it| it.longest).max().unwrap_or(0),
@@ -223,37 +311,32 @@ impl RewordedFinder<'_> {
     }
 
     /// Returns the regions of at least a width, heaviest first. No two of them have the same tokens of the document.
-    fn find_regions(&self, min_width: u32) -> Vec<RewordedRegion> {
+    /// Groups that lie in passages are left out.
+    fn find_regions(&self, min_width: u32, passages: &[Passage]) -> Vec<RewordedRegion> {
         let (cells, totals) = self.weigh_cells();
         let seeds = self.choose_seeds(&cells, &totals);
-        let groups = part_groups([self.document, self.source], seeds);
+        let groups = part_groups(self.texts, seeds);
         let min_width = min_width.max(MIN_WIDTH);
-        let regions = groups
-            .iter()
-            .filter_map(|group| self.find_region(group, min_width));
-        let mut regions: Vec<RewordedRegion> = regions.collect();
-        regions.sort_by_key(|it| {
-            (
-                std::cmp::Reverse(it.weight),
-                it.document.start,
-                it.source.start,
-            )
+        let regions = groups.iter().filter_map(|group| {
+            let document = join(group.iter().map(|it| &it.document));
+            let source = join(group.iter().map(|it| &it.source));
+            match is_known(passages, &document, &source) {
+                true => None,
+                false => self.find_region(document, source, min_width),
+            }
         });
+        let mut regions: Vec<RewordedRegion> = regions.collect();
+        regions.sort_by_key(|it| (Reverse(it.weight), it.document.start, it.source.start));
         let mut kept: Vec<RewordedRegion> = Vec::new();
         for region in regions {
-            if kept.iter().all(|it| {
-                it.document.end <= region.document.start || region.document.end <= it.document.start
-            }) {
+            if kept
+                .iter()
+                .all(|it| overlap(&it.document, &region.document) == 0)
+            {
                 kept.push(region);
             }
         }
         kept
-    }
-
-    /// Returns the weight of a token: the logarithm of the slices for each slice that has it, in steps of 1/256.
-    fn weigh_token(&self, slices_with: usize) -> u32 {
-        let all: usize = self.slices.iter().map(|it| it.slice_count()).sum();
-        approximate_log((((all as u64) << 8) / slices_with.max(1) as u64).max(256))
     }
 
     /// Returns the shared weight of slices of both texts, once for each token that they share, and the weight of all
@@ -262,26 +345,26 @@ impl RewordedFinder<'_> {
         let [document, source] = self.slices;
         let mut totals = vec![0; document.slice_count() + 1];
         let mut cells = Vec::new();
-        let mut others = &source.postings[..];
-        for with in document.postings.chunk_by(|a, b| a.0 == b.0) {
-            let token = with[0].0;
-            others = &others[others.partition_point(|it| it.0 < token)..];
-            let shared = &others[..others.iter().take_while(|it| it.0 == token).count()];
-            let weight = self.weigh_token(with.len() + shared.len());
-            for &(_, slice) in with {
+        let PairTokens { weights, partners } = &self.tokens[DOCUMENT];
+        for (number, (&weight, &partner)) in weights.iter().zip(partners).enumerate() {
+            let with = document.slices_with(number);
+            for &slice in with {
                 totals[slice as usize] += u64::from(weight);
             }
-            if with.len() * shared.len() > MAX_CELLS {
+            if partner == NONE {
                 continue;
             }
-            let pairs = with.iter().flat_map(|&(_, document)| {
-                shared.iter().map(move |&(_, source)| (document, source))
-            });
-            cells.extend(pairs.map(|(document, source)| SliceCell {
-                document,
-                source,
-                weight,
-            }));
+            let shared = source.slices_with(partner as usize);
+            if with.len() * shared.len() <= MAX_CELLS {
+                let pairs = with
+                    .iter()
+                    .flat_map(|&document| shared.iter().map(move |&source| (document, source)));
+                cells.extend(pairs.map(|(document, source)| SliceCell {
+                    document,
+                    source,
+                    weight,
+                }));
+            }
         }
         (cells, totals)
     }
@@ -328,36 +411,26 @@ impl RewordedFinder<'_> {
         seeds
     }
 
-    fn find_region(&self, group: &[CopiedPiece], min_width: u32) -> Option<RewordedRegion> {
-        let around = |range: Range<usize>, tokens: &[u64]| {
-            range.start.saturating_sub(SLICE_WIDTH as usize)
-                ..(range.end + SLICE_WIDTH as usize).min(tokens.len())
+    /// Returns the region of a group that spans parts of both texts.
+    fn find_region(
+        &self,
+        document: Range<usize>,
+        source: Range<usize>,
+        min_width: u32,
+    ) -> Option<RewordedRegion> {
+        let around = |range: Range<usize>, side: usize| {
+            let margin = SLICE_WIDTH as usize;
+            range.start.saturating_sub(margin)
+                ..(range.end + margin).min(self.texts[side].tokens.len())
         };
-        let of_document = join(group.iter().map(|it| &it.document));
-        let of_source = join(group.iter().map(|it| &it.source));
-        let wide_source = around(of_source, self.source.tokens);
-        let (document, _) = self.heaviest_part(
-            (
-                self.document.tokens,
-                around(of_document, self.document.tokens),
-            ),
-            &self.source.tokens[wide_source.clone()],
-        )?;
-        let (source, _) = self.heaviest_part(
-            (self.source.tokens, wide_source),
-            &self.document.tokens[document.clone()],
-        )?;
+        let wide = around(source, SOURCE);
+        let (document, _) = self.heaviest_part(DOCUMENT, around(document, DOCUMENT), &wide)?;
+        let (source, _) = self.heaviest_part(SOURCE, wide, &document)?;
         // The document's part again, by the narrower part of the source.
-        let (document, weight) = self.heaviest_part(
-            (self.document.tokens, document),
-            &self.source.tokens[source.clone()],
-        )?;
-        let is_wide = self.document.width(document.clone()) >= min_width
-            && self.source.width(source.clone()) >= min_width;
-        let sides = [
-            &self.document.tokens[document.clone()],
-            &self.source.tokens[source.clone()],
-        ];
+        let (document, weight) = self.heaviest_part(DOCUMENT, document, &source)?;
+        let is_wide = self.texts[DOCUMENT].width(document.clone()) >= min_width
+            && self.texts[SOURCE].width(source.clone()) >= min_width;
+        let sides = self.tokens_of(&document, &source);
         (is_wide && count_common(sides).1 >= MIN_SHARED).then_some(RewordedRegion {
             document,
             source,
@@ -365,31 +438,38 @@ impl RewordedFinder<'_> {
         })
     }
 
-    /// Returns the part of a range of a text in which the weight of tokens that others have outweighs that of the rest
-    /// most, and the weight of its shared tokens.
+    fn tokens_of(&self, document: &Range<usize>, source: &Range<usize>) -> [&[u64]; 2] {
+        [
+            &self.texts[DOCUMENT].tokens[document.clone()],
+            &self.texts[SOURCE].tokens[source.clone()],
+        ]
+    }
+
+    /// Returns the part of a range of one text in which the weight of tokens that a range of the other one has outweighs
+    /// that of the rest most, and the weight of its shared tokens.
     fn heaviest_part(
         &self,
-        (tokens, range): (&[u64], Range<usize>),
-        others: &[u64],
+        side: usize,
+        range: Range<usize>,
+        others: &Range<usize>,
     ) -> Option<(Range<usize>, i64)> {
-        let mut others = others.to_vec();
-        others.sort_unstable();
+        let PairTokens { weights, partners } = &self.tokens[side];
+        let mut has_token = vec![false; self.tokens[1 - side].weights.len()];
+        for &number in &self.slices[1 - side].numbers[others.clone()] {
+            has_token[number as usize] = true;
+        }
+        let numbers = &self.slices[side].numbers;
         let (mut sum, mut start, mut shared) = (0i64, range.start, 0i64);
         let mut best = (0, range.start..range.start, 0);
         for at in range {
-            let token = tokens[at];
-            let count: usize = self
-                .slices
-                .iter()
-                .map(|it| it.slices_with(token).len())
-                .sum();
-            let weight = i64::from(self.weigh_token(count));
-            match others.binary_search(&token).is_ok() {
-                true => {
-                    sum += (100 - REGION_SHARE) * weight;
-                    shared += weight;
-                }
-                false => sum -= REGION_SHARE * weight,
+            let number = numbers[at] as usize;
+            let weight = i64::from(weights[number]);
+            let partner = partners[number];
+            if partner != NONE && has_token[partner as usize] {
+                sum += (100 - REGION_SHARE) * weight;
+                shared += weight;
+            } else {
+                sum -= REGION_SHARE * weight;
             }
             if sum > best.0 {
                 best = (sum, start..at + 1, shared);
@@ -400,6 +480,15 @@ impl RewordedFinder<'_> {
         }
         (best.0 > 0).then_some((best.1, best.2))
     }
+}
+
+/// Returns `true` if parts of both texts lie in passages for the most part.
+fn is_known(passages: &[Passage], document: &Range<usize>, source: &Range<usize>) -> bool {
+    let meets = passages
+        .iter()
+        .filter(|it| overlap(&it.source, source) > 0)
+        .map(|it| clip(&it.document, document));
+    100 * count_covered(meets.collect()) >= KNOWN_SHARE * document.len()
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
@@ -508,11 +597,10 @@ mod tests {
     }
 
     fn finder<'a>(document: &'a Text, source: &'a Text) -> RewordedFinder<'a> {
-        RewordedFinder {
-            document: document.measured(),
-            source: source.measured(),
-            slices: [&document.slices, &source.slices],
-        }
+        RewordedFinder::new(
+            [document.measured(), source.measured()],
+            [&document.slices, &source.slices],
+        )
     }
 
     #[test]
@@ -535,9 +623,13 @@ mod tests {
                 let start = text.measured().width(0..slice[0] as usize);
                 prop_assert!(start >= number * SLICE_WIDTH && start <= number * SLICE_WIDTH + 1);
             }
-            for token in &text.tokens {
-                prop_assert_eq!(text.slices.slices_with(*token).len(), text.count_slices(*token));
+            for (&token, &number) in text.tokens.iter().zip(&text.slices.numbers) {
+                prop_assert_eq!(text.slices.different[number as usize], token);
+                let slices = text.slices.slices_with(number as usize);
+                prop_assert!(slices.iter().all(|&it| text.tokens_of(it as usize).contains(&token)));
+                prop_assert_eq!(slices.len(), text.count_slices(token));
             }
+            prop_assert!(text.slices.different.is_sorted());
         }
 
         /// Seeds are those of a table of all squares.
@@ -601,10 +693,8 @@ mod tests {
             }
             let balance = |range: Range<usize>| sums[range.end] - sums[range.start];
             let range = 0..document.tokens.len().min(60);
-            let part = finder.heaviest_part(
-                (&document.tokens, range.clone()),
-                &source.tokens[source.tokens.len() / 2..],
-            );
+            let half = source.tokens.len() / 2..source.tokens.len();
+            let part = finder.heaviest_part(DOCUMENT, range.clone(), &half);
             let reached = part.map_or(0, |it| balance(it.0));
             for start in range.clone() {
                 for end in start..=range.end {
