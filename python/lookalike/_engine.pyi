@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Optional, TypeVar, final
+from typing import Any, Optional, TypeVar, Union, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Collect",
+    "CompareGroups",
     "Distributed",
+    "DistributedPassages",
     "Features",
     "Gather",
+    "GatherCandidates",
+    "GatherMembers",
     "HammingIndexBase",
     "LshIndexBase",
     "LshTables",
@@ -20,10 +24,12 @@ __all__ = [
     "RecipeBase",
     "SEGMENTING",
     "Scatter",
+    "ScatterGrams",
     "Settle",
     "__version__",
     "compare",
     "dedup",
+    "document_limit",
     "evaluate",
     "idf",
     "members",
@@ -228,3 +234,36 @@ class Settle:
 
 def members(links: list[bytes], repeats: list[bytes]) -> bytes: ...
 def repeats(of: Distributed, blocks: Any) -> Any: ...
+
+@final
+class DistributedPassages:
+    def __new__(
+        cls, recipe: RecipeBase, min_length: int, offsets: str, within: bool, against: bool
+    ) -> "DistributedPassages": ...
+
+@final
+class ScatterGrams:
+    def __new__(cls, of: DistributedPassages, parts: int) -> "ScatterGrams": ...
+    def add(self, batch: Any) -> Optional[Any]: ...
+    def finish(self) -> Any: ...
+
+@final
+class GatherCandidates:
+    def __new__(
+        cls, of: DistributedPassages, max_documents: Optional[int], parts: int
+    ) -> "GatherCandidates": ...
+    def add(self, batch: Any) -> None: ...
+    def next(self) -> Optional[Any]: ...
+
+@final
+class GatherMembers:
+    def __new__(cls) -> "GatherMembers": ...
+    def add(self, batch: Any) -> None: ...
+    def finish(self) -> list[Any]: ...
+
+@final
+class CompareGroups:
+    def __new__(cls, of: DistributedPassages) -> "CompareGroups": ...
+    def add(self, batch: Any) -> Any: ...
+
+def document_limit(max_documents: Union[int, str, None], documents: int) -> Optional[int]: ...

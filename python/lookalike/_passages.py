@@ -16,7 +16,7 @@ from ._texts import text_of
 from ._words import counted
 
 #: Largest value of ``min_length``, as on the command line.
-_MOST_WORDS = 10_000
+MOST_WORDS = 10_000
 
 
 class Spot(NamedTuple):
@@ -198,8 +198,8 @@ def passages(
     >>> la.passages([essay], against=[source], min_length=6).passages.select(["start", "end", "kind"]).to_pylist()
     [{'start': 13, 'end': 65, 'kind': 'verbatim'}]
     """
-    least = arguments.needed("min_length", min_length, f"a whole number from 2 to {_MOST_WORDS}")
-    least = arguments.whole("min_length", least, 2, _MOST_WORDS)
+    least = arguments.needed("min_length", min_length, f"a whole number from 2 to {MOST_WORDS}")
+    least = arguments.whole("min_length", least, 2, MOST_WORDS)
     finds_reworded = arguments.truth("reworded", reworded)
     if isinstance(a, str) or isinstance(b, (str, bytes)):
         for_tables = {
@@ -219,7 +219,7 @@ def passages(
         "reading": arguments.reading(text, id),
         "min_length": least,
         "reworded": finds_reworded,
-        "max_documents": _document_limit(max_documents),
+        "max_documents": document_limit(max_documents),
         "time": arguments.word("time", time),
         "window": window_of(window),
         "within": arguments.word("within", within),
@@ -248,7 +248,7 @@ def _refuse_arguments_of_tables(
         raise SettingError(f"{given[0]} is for tables, and has no effect on two texts: leave it out")
 
 
-def _document_limit(value: Any) -> Union[int, str, None]:
+def document_limit(value: Any) -> Union[int, str, None]:
     """Returns the number of documents that may share a run of words, as a number or as text."""
     if value is None or isinstance(value, str):
         return value

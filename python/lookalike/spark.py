@@ -15,19 +15,20 @@ import json
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
-from . import _engine, _steps
+from . import _engine, _passage_steps, _steps
 from . import _arguments as arguments
 from ._data import Names
 from ._errors import InputError, SettingError
+from ._passage_steps import PassageJob
 from ._recipe import RecipeLike, recipe_of
 from ._steps import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Deduplicated", "cluster", "dedup", "fingerprint", "pairs"]
+__all__ = ["Deduplicated", "Passages", "cluster", "dedup", "fingerprint", "pairs", "passages"]
 
 _BLOCKS = "kind int, part int, block binary"
 _COLLECTED = (
@@ -36,6 +37,11 @@ _COLLECTED = (
 )
 _REMOVED = "id string, kept string, similarity double, method string"
 _PAIRS = "a string, b string, similarity double"
+_GROUPED = "kind int, key bigint, id string, given boolean, groups array<bigint>"
+_PASSAGES = (
+    "document string, source string, start bigint, end bigint, source_start bigint, source_end bigint, "
+    "length bigint, similarity double, kind string"
+)
 
 #: Parts of keys for each partition of a shuffle, so that partitions have about equal sizes.
 _PARTS = 4
@@ -96,14 +102,7 @@ class Deduplicated:
     def rejected(self) -> "DataFrame":
         """The rows that are not valid and are in no other table: their text is null, or `reasons` has the
         reason."""
-        from pyspark.sql import functions as F
-
-        run = self._run
-        if not run.unusable:
-            return run.data.where(run.is_null)
-        unusable = F.broadcast(run.unusable_ids())
-        told = run.data.join(unusable, run.id.cast("string") == F.col("__removed"), "left")
-        return told.where(run.is_null | F.col("__removed").isNotNull()).drop("__removed")
+        return self._run.rejected()
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -130,6 +129,49 @@ class Deduplicated:
         from pyspark.sql import functions as F
 
         return self.removed.select(F.col("kept").alias("a"), F.col("id").alias("b"), "similarity")
+
+    def unpersist(self) -> None:
+        """Releases the tables that Spark holds for this result."""
+        self._run.unpersist()
+
+
+class Passages:
+    """The result of :func:`passages`.
+
+    Spark, or the checkpoint directory if given, holds the tables for later steps until :meth:`unpersist`.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "the ferry leaves at seven"), ("2", "so the ferry leaves at seven"), ("3", None)]
+    >>> found = las.passages(spark.createDataFrame(rows, "id string, text string"), min_length=4)
+    >>> found.summary["passages"], found.summary["documents"], [row.id for row in found.rejected.collect()]
+    (1, 2, ['3'])
+    >>> found.unpersist()
+    """
+
+    def __init__(self, run: "_PassageRun", passages: "DataFrame") -> None:
+        self._run = run
+        #: ``document, source, start, end, source_start, source_end, length, similarity, kind``: every passage.
+        self.passages = passages
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Numbers of documents, passages and boilerplate, named as ``lookalike passages --json`` names them."""
+        from pyspark.sql import functions as F
+
+        pairs = self.passages.select("document", "source").distinct()
+        of_pairs = pairs.agg(F.count("*"), F.countDistinct("document")).collect()[0]
+        told = {"passages": self.passages.count(), "pairs": of_pairs[0], "copying": of_pairs[1]}
+        return {**self._run.told, **told}
+
+    @property
+    def rejected(self) -> "DataFrame":
+        """The rows of the data that are not valid, because their text is null or for the reason in `reasons`."""
+        return self._run.rejected()
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The reasons, by id, why rows with a text are not valid."""
+        return dict(self._run.unusable)
 
     def unpersist(self) -> None:
         """Releases the tables that Spark holds for this result."""
@@ -250,6 +292,60 @@ def pairs(
     return _Run(df, columns, job, checkpoint, (links_on_driver, component_memory)).pairs()
 
 
+def passages(
+    df: "DataFrame",
+    against: Optional["DataFrame"] = None,
+    *,
+    text: Names = "text",
+    id: str = "id",
+    min_length: int = 12,
+    max_documents: Union[int, str, None] = None,
+    within: Optional[str] = None,
+    recipe: RecipeLike = "default",
+    offsets: str = "characters",
+    window: Any = None,
+    time: Optional[str] = None,
+    order: Optional[str] = None,
+    checkpoint: Optional[str] = None,
+) -> Passages:
+    """Finds the passages that each document has from others, with the same result as on one machine.
+
+    The source of a passage is the document with the smaller id; with ``against``, which has the same columns as
+    the data, only its documents are sources. ``text`` and ``id`` name columns; ids are compared as strings and
+    must be unique. Several columns of text are joined by a line feed. Rows whose text is null are in
+    ``result.rejected``. ``within`` compares only documents with equal values of a column. ``min_length``,
+    ``max_documents``, ``recipe`` and ``offsets`` are as in :func:`lookalike.passages`. ``window`` and ``time``
+    are refused, and so is ``order``, because a table of Spark has none.
+
+    The data is read twice and must have the same rows each time. ``checkpoint`` is a directory for intermediate
+    tables on any file system that Spark writes to; without it, Spark persists them.
+
+    Raises :class:`InputError` for missing columns and repeated ids, and :class:`SettingError` for settings that
+    are not valid.
+
+    >>> from lookalike import spark as las
+    >>> known = [("k", "The ferry leaves at seven. Nobody misses it, because the next one leaves at noon.")]
+    >>> rows = [("e", "As they say, nobody misses it because the next one leaves at noon.")]
+    >>> data, known = (spark.createDataFrame(some, "id string, text string") for some in (rows, known))
+    >>> found = las.passages(data, known, min_length=6).passages.collect()
+    >>> [(row.document, row.source, row.start, row.end, row.kind) for row in found]
+    [('e', 'k', 13, 65, 'verbatim')]
+    """
+    if window is not None or time is not None:
+        raise SettingError(
+            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
+        )
+    if order is not None:
+        raise SettingError(
+            "order is not available on Spark: leave it out, and sort the passages by a column with orderBy"
+        )
+    job = PassageJob.of(
+        recipe, min_length, offsets, max_documents, within=within is not None, against=against is not None
+    )
+    columns = _Columns(arguments.names("text", text), id, None, arguments.word("within", within))
+    return _PassageRun(df, columns, job, checkpoint, against).found()
+
+
 def fingerprint(
     df: "DataFrame", text: Names = "text", id: str = "id", *, recipe: RecipeLike = "default"
 ) -> "DataFrame":
@@ -336,12 +432,11 @@ def _column(data: "DataFrame", name: str, refused: Sequence[str] = (), strings: 
     return column.cast("string") if strings else column
 
 
-class _Run:
-    """The tables of a run."""
+class _Tables:
+    """The data of a run, and the tables that Spark or a checkpoint directory holds for it."""
 
     def __init__(
-        self, data: "DataFrame", columns: _Columns, job: Job, checkpoint: Optional[str],
-        limits: tuple[int, int], against: Optional["DataFrame"] = None,
+        self, data: "DataFrame", columns: _Columns, checkpoint: Optional[str], against: Optional["DataFrame"]
     ) -> None:
         from pyspark.sql import functions as F
 
@@ -349,18 +444,63 @@ class _Run:
         self.id = columns.id_of(data)
         text = columns.text_of(data)
         self.is_null = F.lit(False) if text is None else text.isNull()
-        self.job = job
         self.spark = data.sparkSession
         self.source = columns.of(data, None if against is None else False)
         if against is not None:
             self.source = self.source.unionByName(columns.of(against, True))
         self.checkpoint = f"{checkpoint.rstrip('/')}/{uuid.uuid4().hex}" if checkpoint else None
-        self.local, self.component_memory = limits
         self.held: list["DataFrame"] = []
         self.parts = _PARTS * int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
         self.written = 0
         #: Ids of rows that have a text but are not valid, and the reasons.
         self.unusable: list[tuple[str, str]] = []
+
+    def reject(self, told: list[bytes]) -> None:
+        """Stores rows that are not valid."""
+        self.unusable += [tuple(json.loads(row)) for row in told]
+
+    def unusable_ids(self) -> "DataFrame":
+        """Returns the ids of rows that have a text but are not valid."""
+        return self.spark.createDataFrame([(id,) for id, _ in self.unusable], "__removed string")
+
+    def rejected(self) -> "DataFrame":
+        """Returns the rows of the data that are not valid."""
+        from pyspark.sql import functions as F
+
+        if not self.unusable:
+            return self.data.where(self.is_null)
+        unusable = F.broadcast(self.unusable_ids())
+        told = self.data.join(unusable, self.id.cast("string") == F.col("__removed"), "left")
+        return told.where(self.is_null | F.col("__removed").isNotNull()).drop("__removed")
+
+    def keep(self, table: "DataFrame") -> "DataFrame":
+        """Returns the table, computed once and stored in the checkpoint directory or by Spark."""
+        if self.checkpoint is None:
+            table = table.persist()
+            self.held.append(table)
+            return table
+        self.written += 1
+        path = f"{self.checkpoint}/{self.written}"
+        table.write.parquet(path)
+        return self.spark.read.parquet(path)
+
+    def unpersist(self) -> None:
+        """Releases the tables that Spark holds."""
+        for table in self.held:
+            table.unpersist()
+        self.held.clear()
+
+
+class _Run(_Tables):
+    """The tables of a deduplication, or of a search for pairs."""
+
+    def __init__(
+        self, data: "DataFrame", columns: _Columns, job: Job, checkpoint: Optional[str],
+        limits: tuple[int, int], against: Optional["DataFrame"] = None,
+    ) -> None:
+        super().__init__(data, columns, checkpoint, against)
+        self.job = job
+        self.local, self.component_memory = limits
 
     def deduplicated(self) -> Deduplicated:
         """Returns the result of a deduplication."""
@@ -465,14 +605,6 @@ class _Run:
         kinds = f"kind = {_steps.PART} OR kind = {_steps.FEATURES}"
         return sketched.where(kinds).mapInArrow(_steps.spread(self.job, table, self.parts), _BLOCKS)
 
-    def reject(self, told: list[bytes]) -> None:
-        """Stores rows that are not valid."""
-        self.unusable += [tuple(json.loads(row)) for row in told]
-
-    def unusable_ids(self) -> "DataFrame":
-        """Returns the ids of rows that have a text but are not valid."""
-        return self.spark.createDataFrame([(id,) for id, _ in self.unusable], "__removed string")
-
     def refuse_ids(self, others: list[tuple[int, bytes]]) -> None:
         """Refuses ids that occur in several rows."""
         _refuse_repeated(others, _steps.REPEATED_ID, "")
@@ -546,22 +678,72 @@ class _Run:
         """Returns the edges without their lineage."""
         return self.keep(edges) if self.checkpoint else edges.localCheckpoint()
 
-    def keep(self, table: "DataFrame") -> "DataFrame":
-        """Returns the table, computed once and stored in the checkpoint directory or by Spark."""
-        if self.checkpoint is None:
-            table = table.persist()
-            self.held.append(table)
-            return table
-        self.written += 1
-        path = f"{self.checkpoint}/{self.written}"
-        table.write.parquet(path)
-        return self.spark.read.parquet(path)
 
-    def unpersist(self) -> None:
-        """Releases the tables that Spark holds."""
-        for table in self.held:
-            table.unpersist()
-        self.held.clear()
+class _PassageRun(_Tables):
+    """The tables of a search for passages."""
+
+    def __init__(
+        self, data: "DataFrame", columns: _Columns, job: PassageJob, checkpoint: Optional[str],
+        against: Optional["DataFrame"],
+    ) -> None:
+        super().__init__(data, columns, checkpoint, against)
+        self.job = job
+        #: Numbers of the summary.
+        self.told: dict[str, Any] = {}
+
+    def found(self) -> Passages:
+        """Returns the passages."""
+        from pyspark.sql import functions as F
+
+        grouped = self.grouped()
+        wanted = grouped.where(f"kind = {_passage_steps.DOCUMENT}")
+        names = ["id", "given"] if self.job.against else ["id"]
+        texts = self.source.where(F.col("text").isNotNull()).select(*names, "text")
+        placed = wanted.select(*names, "key", F.explode("groups").alias("group")).join(texts, names)
+        placed = placed.select("group", "key", "id", "text", (F.col("group") != F.col("key")).alias("is_other"))
+        whole = placed.repartition("group").sortWithinPartitions("group", "is_other", "key")
+        return Passages(self, self.keep(whole.mapInArrow(_passage_steps.compare(self.job), _PASSAGES)))
+
+    def grouped(self) -> "DataFrame":
+        """Returns the documents of candidate pairs with their groups; refuses repeated ids."""
+        scattered = self.keep(self.source.mapInArrow(_passage_steps.scatter(self.job, self.parts), _BLOCKS))
+        limit = self.count_documents(scattered)
+        grams = scattered.where(f"kind = {_passage_steps.GRAMS}").repartition("part")
+        candidates = grams.mapInArrow(_passage_steps.candidates(self.job, limit, self.parts), _BLOCKS)
+        ids = scattered.where(f"kind = {_passage_steps.IDS}")
+        of_parts = ids.union(candidates).repartition("part")
+        grouped = self.keep(of_parts.mapInArrow(_passage_steps.members(), _GROUPED))
+        others = grouped.where(f"kind != {_passage_steps.DOCUMENT}").select("kind", "id").collect()
+        repeated = [(row.kind, row.id.encode()) for row in others]
+        _refuse_repeated(repeated, _passage_steps.REPEATED_ID, "")
+        _refuse_repeated(repeated, _passage_steps.REPEATED_KNOWN_ID, " of against")
+        counts = [json.loads(row.id) for row in others if row.kind == _passage_steps.COUNTS]
+        self.told["boilerplate"] = {
+            "max_documents": limit,
+            "grams": sum(it["boilerplate_grams"] for it in counts),
+            "documents": sum(it["with_boilerplate"] for it in counts),
+        }
+        return grouped
+
+    def count_documents(self, scattered: "DataFrame") -> Optional[int]:
+        """Stores the numbers of documents and the rows that are not valid, and returns the limit of boilerplate."""
+        kinds = f"kind = {_passage_steps.REJECTED} OR kind = {_passage_steps.COUNTS}"
+        rows = scattered.where(kinds).select("kind", "block").collect()
+        self.reject([bytes(row.block) for row in rows if row.kind == _passage_steps.REJECTED])
+        counts = [json.loads(bytes(row.block)) for row in rows if row.kind == _passage_steps.COUNTS]
+        documents, known, tokens, rejected = (
+            sum(it[name] for it in counts) for name in ("documents", "known", "tokens", "rejected")
+        )
+        recipe = recipe_of(self.job.recipe)
+        self.told = {
+            "documents": documents,
+            "against": known,
+            "tokens": tokens,
+            "rejected": rejected,
+            "min_words": self.job.min_length,
+            "recipe": recipe.name,
+        }
+        return self.job.limit(known if self.job.against else documents)
 
 
 def _union(tables: list["DataFrame"]) -> "DataFrame":

@@ -5,6 +5,7 @@ pub mod comparison;
 mod fingerprint_notation;
 pub mod index;
 pub mod match_options;
+pub mod passage_shuffle;
 pub mod rank_value;
 pub mod recipes;
 pub mod run;

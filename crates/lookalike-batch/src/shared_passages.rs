@@ -144,6 +144,29 @@ impl SharedPassages {
         SourceComparer::new(&tokenizer, b, settings)?.find_passages(a)
     }
 
+    /// Returns the passages with their places in the source and in the document.
+    fn describe_passages(passages: &[Passage], [source, document]: [&ComparedText<'_>; 2]) -> Self {
+        let covered = |range: fn(&Passage) -> &Range<usize>| {
+            count_covered(passages.iter().map(|it| range(it).clone()).collect())
+        };
+        let copied = covered(|it| &it.document);
+        Self {
+            passages: passages
+                .iter()
+                .map(|it| SharedPassage {
+                    a: source.find_spot(&it.source),
+                    b: document.find_spot(&it.document),
+                    length: it.document.len(),
+                    similarity: round_share(it.similarity()),
+                    kind: it.kind,
+                })
+                .collect(),
+            share_of_a: source.share_of(covered(|it| &it.source)),
+            share_of_b: document.share_of(copied),
+            copied,
+        }
+    }
+
     /// Returns `true` if more than edits separate the texts, so that the passages show more than differences do: at
     /// least half of either text lies in no passage, or a passage is reworded.
     pub fn explain_more_than_differences(&self) -> bool {
@@ -163,14 +186,24 @@ impl SharedPassages {
     }
 }
 
-/// Compares one document with sources, one after another. The document is prepared once.
+/// Compares one document with others, one after another. The document is prepared once, however many others there
+/// are; each other text is prepared for its comparison alone.
 #[derive(Debug)]
 pub struct SourceComparer<'t> {
     tokenizer: &'t SpanTokenizer,
     settings: PassageSettings,
     finder: PassageFinder,
     document: ComparedText<'t>,
-    source_tokens: SpannedTokens,
+    /// Tokens of the other text, whose memory is kept.
+    other_tokens: SpannedTokens,
+    source: PassageSource,
+    copies: Option<CopyFinder>,
+}
+
+/// What it takes to compare the document of a [`SourceComparer`] as the source of others.
+#[derive(Debug)]
+struct CopyFinder {
+    finder: PassageFinder,
     source: PassageSource,
 }
 
@@ -193,8 +226,9 @@ impl<'t> SourceComparer<'t> {
             settings,
             finder,
             document: ComparedText::new(document, tokens),
-            source_tokens: SpannedTokens::default(),
+            other_tokens: SpannedTokens::default(),
             source: PassageSource::default(),
+            copies: None,
         })
     }
 
@@ -208,35 +242,42 @@ impl<'t> SourceComparer<'t> {
     /// # Errors
     /// If the text has 4 GiB or more.
     pub fn find_passages(&mut self, source: &ExtractedText) -> Result<SharedPassages> {
-        let mut tokens = std::mem::take(&mut self.source_tokens);
+        let mut tokens = std::mem::take(&mut self.other_tokens);
         self.tokenizer.tokenize_text(&source.text, &mut tokens)?;
         self.source.set_tokens(tokens.values(), self.settings);
         let passages = self.finder.find_passages(&self.source);
         if passages.is_empty() {
-            self.source_tokens = tokens;
+            self.other_tokens = tokens;
             return Ok(SharedPassages::default());
         }
         let source = ComparedText::new(source, tokens);
-        let covered = |range: fn(&Passage) -> &Range<usize>| {
-            count_covered(passages.iter().map(|it| range(it).clone()).collect())
-        };
-        let copied = covered(|it| &it.document);
-        let found = SharedPassages {
-            passages: passages
-                .iter()
-                .map(|it| SharedPassage {
-                    a: source.find_spot(&it.source),
-                    b: self.document.find_spot(&it.document),
-                    length: it.document.len(),
-                    similarity: round_share(it.similarity()),
-                    kind: it.kind,
-                })
-                .collect(),
-            share_of_a: source.share_of(covered(|it| &it.source)),
-            share_of_b: self.document.share_of(copied),
-            copied,
-        };
-        self.source_tokens = source.tokens;
+        let found = SharedPassages::describe_passages(&passages, [&source, &self.document]);
+        self.other_tokens = source.tokens;
+        Ok(found)
+    }
+
+    /// Finds the passages that another text has from the document, which is the first text of the result. The
+    /// document is prepared as a source by the first call, which takes some 50 bytes of memory per token.
+    ///
+    /// # Errors
+    /// If the text has 4 GiB or more.
+    pub fn find_copies(&mut self, copying: &ExtractedText) -> Result<SharedPassages> {
+        let mut tokens = std::mem::take(&mut self.other_tokens);
+        self.tokenizer.tokenize_text(&copying.text, &mut tokens)?;
+        let (document, settings) = (&self.document.tokens, self.settings);
+        let copies = self.copies.get_or_insert_with(|| CopyFinder {
+            finder: PassageFinder::new(settings),
+            source: PassageSource::new(document.values(), settings),
+        });
+        copies.finder.set_document(tokens.values());
+        let passages = copies.finder.find_passages(&copies.source);
+        if passages.is_empty() {
+            self.other_tokens = tokens;
+            return Ok(SharedPassages::default());
+        }
+        let copying = ComparedText::new(copying, tokens);
+        let found = SharedPassages::describe_passages(&passages, [&self.document, &copying]);
+        self.other_tokens = copying.tokens;
         Ok(found)
     }
 }
@@ -320,5 +361,32 @@ mod tests {
         let none =
             SharedPassages::find_all(&Recipe::default(), ["", "船"], PassageSettings::default());
         assert_eq!(none.unwrap(), SharedPassages::default());
+    }
+
+    #[test]
+    fn document_is_compared_in_both_directions() {
+        let (recipe, settings) = (Recipe::default(), PassageSettings::new(4).unwrap());
+        let texts = [
+            "The ferry leaves at seven. Nobody on the island misses it, because the mail is on it.",
+            "Nobody on the whole island misses it because the mail is on it! the ferry leaves at seven",
+            "清晨六點，老船長已經把纜繩解開了。",
+            "他说：清晨六点老船长已经把缆绳解开了！",
+            "",
+        ];
+        let texts = texts.map(|it| ExtractedText::from_plain_text(it.to_owned()));
+        let tokenizer = SpanTokenizer::new(&recipe);
+        let mut found = 0;
+        for document in &texts {
+            let mut comparer = SourceComparer::new(&tokenizer, document, settings).unwrap();
+            for other in texts.iter().chain(&texts) {
+                let whole = |pair| SharedPassages::find_in_documents(&recipe, pair, settings);
+                let sources = comparer.find_passages(other).unwrap();
+                assert_eq!(sources, whole([other, document]).unwrap());
+                let copies = comparer.find_copies(other).unwrap();
+                assert_eq!(copies, whole([document, other]).unwrap());
+                found += copies.passages.len();
+            }
+        }
+        assert!(found >= 2 * (4 + 4), "{found}");
     }
 }

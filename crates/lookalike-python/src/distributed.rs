@@ -29,7 +29,7 @@ use crate::error::{InputError, SettingError, engine_error_to_py};
 use crate::recipe::Recipe;
 use crate::settings::RuleSettings;
 
-type PyRecordBatch = PyArrowType<RecordBatch>;
+pub(crate) type PyRecordBatch = PyArrowType<RecordBatch>;
 
 /// Content of a row of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ enum BlockRowKind {
 }
 
 /// Bytes of blocks that are buffered before they are returned.
-const HELD: usize = 16 << 20;
+pub(crate) const HELD: usize = 16 << 20;
 
 /// Largest number of links or nodes in a row.
 const A_ROW: usize = 1 << 16;
@@ -138,11 +138,11 @@ impl ShuffleJob {
     }
 }
 
-fn input_error(error: arrow_schema::ArrowError) -> PyErr {
+pub(crate) fn input_error(error: arrow_schema::ArrowError) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
-fn string_column(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
+pub(crate) fn string_column(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
     let schema = batch.schema();
     let field = schema.field(at);
     match field.data_type() {
@@ -204,21 +204,26 @@ impl BlockRows {
     }
 }
 
-fn make_batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> PyResult<PyRecordBatch> {
+pub(crate) fn make_batch<const N: usize>(
+    columns: [(&str, ArrayRef); N],
+) -> PyResult<PyRecordBatch> {
     let batch = RecordBatch::try_from_iter_with_nullable(
         columns.map(|(name, column)| (name, column, true)),
     );
     batch.map(PyArrowType).map_err(input_error)
 }
 
-fn typed_column<'b, T: Array + 'static>(batch: &'b RecordBatch, name: &str) -> PyResult<&'b T> {
+pub(crate) fn typed_column<'b, T: Array + 'static>(
+    batch: &'b RecordBatch,
+    name: &str,
+) -> PyResult<&'b T> {
     let found = batch.column_by_name(name);
     found
         .and_then(|column| column.as_any().downcast_ref())
         .ok_or_else(|| InputError::new_err(format!("a batch of this step has a column '{name}'")))
 }
 
-fn binary_column(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
+pub(crate) fn binary_column(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
     let found = batch.column_by_name(name).ok_or_else(|| {
         InputError::new_err(format!("a batch of this step has a column '{name}'"))
     })?;
@@ -226,7 +231,7 @@ fn binary_column(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
 }
 
 /// Returns the blocks of a batch.
-fn block_column(batch: &RecordBatch) -> PyResult<BinaryArray> {
+pub(crate) fn block_column(batch: &RecordBatch) -> PyResult<BinaryArray> {
     binary_column(batch, "block")
 }
 
@@ -429,7 +434,7 @@ impl Gather {
     }
 }
 
-fn step_finished() -> PyErr {
+pub(crate) fn step_finished() -> PyErr {
     InputError::new_err("this step is finished: start another one")
 }
 

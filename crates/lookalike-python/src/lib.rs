@@ -7,6 +7,7 @@
 
 mod compare;
 mod distributed;
+mod distributed_passages;
 mod documents;
 mod error;
 mod hamming;
@@ -32,6 +33,10 @@ mod engine {
     #[pymodule_export]
     use crate::distributed::{
         Collect, Features, Gather, Scatter, Settle, ShuffleJob, members, repeats,
+    };
+    #[pymodule_export]
+    use crate::distributed_passages::{
+        CompareGroups, GatherCandidates, GatherMembers, PassageJob, ScatterGrams, document_limit,
     };
     #[pymodule_export]
     use crate::hamming::HammingIndexBase;

@@ -25,7 +25,7 @@ const DESCRIBED: usize = 5;
 
 /// The number of documents that may share a gram.
 #[derive(FromPyObject)]
-enum DocumentLimit {
+pub(crate) enum DocumentLimit {
     Documents(u32),
     Text(String),
 }
@@ -80,7 +80,7 @@ fn passage_settings(min_length: u32, reworded: bool) -> PyResult<PassageSettings
     Ok(settings.with_reworded(reworded))
 }
 
-fn choose<T: Copy>(
+pub(crate) fn choose<T: Copy>(
     what: &str,
     name: &str,
     choices: &[T],
@@ -89,7 +89,7 @@ fn choose<T: Copy>(
     choose_by_name(what, name, choices, name_of).map_err(run_error_to_py)
 }
 
-fn boilerplate_limit(given: Option<DocumentLimit>) -> PyResult<BoilerplateLimit> {
+pub(crate) fn boilerplate_limit(given: Option<DocumentLimit>) -> PyResult<BoilerplateLimit> {
     match given {
         None => Ok(BoilerplateLimit::Usual),
         Some(DocumentLimit::Documents(most)) => Ok(BoilerplateLimit::Documents(most)),

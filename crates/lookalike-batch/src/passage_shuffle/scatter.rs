@@ -1,0 +1,127 @@
+//! The first step: selects the grams of a portion of the documents.
+
+use std::sync::Arc;
+
+use lookalike::passages::{SelectedGram, Winnower};
+use lookalike::shuffle::ShuffleDocument;
+use lookalike::text::SpannedTokens;
+
+use super::blocks::{GramPosting, encode_ids, encode_postings};
+use super::{DocumentKey, PartBlock, PassageShuffleSetup, divide_entries};
+
+/// Numbers of documents and tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScatterCounts {
+    /// Documents that are searched for passages.
+    pub documents: u64,
+    /// Documents that are given as known.
+    pub known: u64,
+    /// Words and single characters of the searched documents.
+    pub tokens: u64,
+}
+
+/// Blocks of a portion of the documents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScatteredBlocks {
+    /// Selected grams, for [`CandidateGatherer`](super::CandidateGatherer).
+    pub grams: Vec<PartBlock>,
+    /// Ids, for [`MemberGatherer`](super::MemberGatherer).
+    pub ids: Vec<PartBlock>,
+}
+
+/// Selects the grams of documents, by the winnower of a run on one machine.
+///
+/// Memory: 24 bytes for each selected gram and 32 and the id for each document, so the blocks should be
+/// [taken](Self::take_blocks) when they have some tens of megabytes.
+#[derive(Debug)]
+pub struct GramScatterer {
+    setup: Arc<PassageShuffleSetup>,
+    winnower: Winnower,
+    tokens: SpannedTokens,
+    selected: Vec<SelectedGram>,
+    postings: Vec<GramPosting>,
+    ids: Vec<(DocumentKey, String)>,
+    id_bytes: usize,
+    counts: ScatterCounts,
+}
+
+impl GramScatterer {
+    /// Returns a step without documents.
+    pub fn new(setup: Arc<PassageShuffleSetup>) -> Self {
+        Self {
+            winnower: Winnower::new(setup.passages),
+            setup,
+            tokens: SpannedTokens::default(),
+            selected: Vec::new(),
+            postings: Vec::new(),
+            ids: Vec::new(),
+            id_bytes: 0,
+            counts: ScatterCounts::default(),
+        }
+    }
+
+    /// Adds a document.
+    ///
+    /// # Errors
+    /// If the text has 4 GiB or more.
+    pub fn add_document(&mut self, document: &ShuffleDocument<'_>) -> lookalike::Result<()> {
+        let setup = &self.setup;
+        let is_known = setup.bounds.against && document.given;
+        let key = DocumentKey::from_id(document.id, is_known);
+        setup
+            .tokenizer
+            .tokenize_text(document.text, &mut self.tokens)?;
+        self.winnower
+            .select_grams(self.tokens.values(), &mut self.selected);
+        let partition = if setup.bounds.within {
+            document.part
+        } else {
+            0
+        };
+        self.postings
+            .extend(self.selected.iter().map(|it| GramPosting {
+                hash: it.hash,
+                document: key,
+                partition,
+            }));
+        self.ids.push((key, document.id.to_owned()));
+        self.id_bytes += document.id.len();
+        self.count_document(is_known);
+        Ok(())
+    }
+
+    fn count_document(&mut self, is_known: bool) {
+        if is_known {
+            self.counts.known += 1;
+        } else {
+            self.counts.documents += 1;
+            self.counts.tokens += self.tokens.len() as u64;
+        }
+    }
+
+    /// Returns the bytes of memory of what was not taken yet.
+    pub fn pending_bytes(&self) -> usize {
+        24 * self.postings.len() + 32 * self.ids.len() + self.id_bytes
+    }
+
+    /// Returns all grams and ids since the last call, in blocks for `parts` parts.
+    pub fn take_blocks(&mut self, parts: u32) -> ScatteredBlocks {
+        let has_partitions = self.setup.bounds.within;
+        let encode_grams = |it: &[GramPosting]| encode_postings(it, has_partitions);
+        self.postings.sort_unstable_by_key(|it| it.hash);
+        self.ids.sort_unstable();
+        let blocks = ScatteredBlocks {
+            grams: divide_entries(&self.postings, parts, |it| it.hash, encode_grams),
+            ids: divide_entries(&self.ids, parts, |it| it.0.0, encode_ids),
+        };
+        self.postings.clear();
+        self.ids.clear();
+        self.id_bytes = 0;
+        blocks
+    }
+
+    /// Returns the numbers of all documents that were added.
+    pub fn counts(&self) -> ScatterCounts {
+        self.counts
+    }
+}
