@@ -693,16 +693,25 @@ class _PassageRun(_Tables):
 
     def found(self) -> Passages:
         """Returns the passages."""
+        wanted = self.grouped().where(f"kind = {_passage_steps.DOCUMENT}")
+        texts = self.by_groups(wanted)
+        return Passages(self, self.keep(texts.mapInArrow(_passage_steps.compare(self.job), _PASSAGES)))
+
+    def by_groups(self, wanted: "DataFrame") -> "DataFrame":
+        """Returns the texts of all groups, each group in one partition and first the text of its document.
+
+        The rows are numbered, because engines other than Spark keep the order of rows for a window function that
+        needs it, and drop a sort that nothing seems to need.
+        """
+        from pyspark.sql import Window
         from pyspark.sql import functions as F
 
-        grouped = self.grouped()
-        wanted = grouped.where(f"kind = {_passage_steps.DOCUMENT}")
         names = ["id", "given"] if self.job.against else ["id"]
         texts = self.source.where(F.col("text").isNotNull()).select(*names, "text")
         placed = wanted.select(*names, "key", F.explode("groups").alias("group")).join(texts, names)
-        placed = placed.select("group", "key", "id", "text", (F.col("group") != F.col("key")).alias("is_other"))
-        whole = placed.repartition("group").sortWithinPartitions("group", "is_other", "key")
-        return Passages(self, self.keep(whole.mapInArrow(_passage_steps.compare(self.job), _PASSAGES)))
+        is_other = F.col("group") != F.col("key")
+        of_group = Window.partitionBy("group").orderBy(is_other, "key")
+        return placed.select("group", "key", "id", "text", F.row_number().over(of_group).alias("place"))
 
     def grouped(self) -> "DataFrame":
         """Returns the documents of candidate pairs with their groups; refuses repeated ids."""

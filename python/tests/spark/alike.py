@@ -39,3 +39,35 @@ def check(session, table, frame=None, against=None, **settings):
 
 def rows_of(table):
     return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def check_passages(session, table, frame=None, against=None, partitions=None, checkpoint=None, **settings):
+    """Asserts that Spark finds what one machine finds; returns the results of both."""
+    frame = session.createDataFrame(table) if frame is None else frame
+    known = None if against is None else session.createDataFrame(against)
+    if partitions is not None:
+        frame = frame.repartition(partitions)
+    result = las.passages(frame, known, checkpoint=checkpoint, **settings)
+    alone = la.passages(
+        by_id(table), against=None if against is None else by_id(against), **{"id": "id", "threads": 2, **settings}
+    )
+    found = result.passages.toArrow()
+    assert found.column_names == alone.passages.column_names
+    assert rows_of(found) == rows_of(alone.passages)
+    told, expected = result.summary, alone.summary
+    boilerplate = expected["boilerplate"]
+    assert told.pop("boilerplate") == {name: boilerplate[name] for name in ("max_documents", "grams", "documents")}
+    assert told == {name: expected[name] for name in told}
+    assert set(told) == {
+        "documents", "against", "passages", "pairs", "copying", "tokens", "rejected", "min_words", "recipe"
+    }
+    ids = by_id(table).column("id").to_pylist()
+    rejected = sorted(row.id for row in result.rejected.select("id").collect())
+    # Rows of `against` that are not valid are only counted.
+    assert rejected == sorted(ids[row] for row, _ in _of_data(alone.rejected, table))
+    return result, alone
+
+
+def _of_data(rejected, table):
+    nulls = sum(text is None for text in table.column("text").to_pylist())
+    return rejected[-nulls:] if nulls else []

@@ -5,8 +5,8 @@ import sys
 
 import pyarrow as pa
 import pytest
-from alike import check
-from corpora import generated, of_the_repository, real, skewed
+from alike import check, check_passages
+from corpora import copied, generated, of_the_repository, real, skewed
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,23 @@ def test_within_against_and_features(cluster, way):
     assert len(alone.removed) > 20
 
 
+@pytest.mark.parametrize("settings", [{}, {"max_documents": "none", "offsets": "bytes"}, {"within": "site"}], ids=str)
+def test_passages_equal_one_machine(cluster, tmp_path, settings):
+    _, alone = check_passages(cluster, copied(300), partitions=3, checkpoint=str(tmp_path), **settings)
+    assert len(alone.passages) > 50
+
+
+def test_passages_of_reference_documents(cluster):
+    table = copied(300, seed=6)
+    known, table = table.slice(0, 150), table.slice(150)
+    _, alone = check_passages(cluster, table, against=known, max_documents=5)
+    assert len(alone.passages) > 30
+
+
 def test_real_texts_of_the_repository(cluster):
     check(cluster, of_the_repository(3000))
+    _, alone = check_passages(cluster, of_the_repository(3000))
+    assert len(alone.passages) > 100
 
 
 @pytest.mark.parametrize(
@@ -108,6 +123,19 @@ def test_repeated_stages_change_no_result(cluster, tmp_path, fails, way):
 
     frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
     check(cluster, table, frame=frame, **way)
+    assert len(list(tmp_path.iterdir())) > max(fails)
+
+
+@pytest.mark.parametrize("fails", [{0}, {1}, {0, 1}])
+def test_repeated_stages_change_no_passage(cluster, tmp_path, fails):
+    table = copied(200, seed=8)
+
+    def deed(time):
+        if time in fails:
+            raise OSError("this attempt fails")
+
+    frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
+    check_passages(cluster, table, frame=frame)
     assert len(list(tmp_path.iterdir())) > max(fails)
 
 

@@ -100,3 +100,40 @@ def skewed(rows: int, length: int, own: int, seed: int = 5) -> pa.Table:
         for at in range(rows)
     ]
     return pa.table({"id": [f"{at:06}" for at in range(rows)], "text": texts})
+
+
+#: A notice that many documents of :func:`copied` have.
+NOTICE = "This text may be copied and changed as long as the names of all authors stay in it"
+
+
+def copied(rows: int, seed: int = 5) -> pa.Table:
+    """Texts in two scripts with passages of earlier ones, verbatim, edited and reordered, ids in no order, a
+    notice that many have, empty texts and null ones, and a column of equal values."""
+    source = random.Random(seed)
+    words = [a + b for a in ("ka", "lo", "mi", "ren", "sta", "tu") for b in ("ba", "do", "fen", "gri", "l", "m")]
+    han = "渡船七点离开岛上没有人会错过它清晨老长已经把缆绳解了今天要去东边的小海风很大他们等到中午才出发"
+    texts = []
+    for number in range(rows):
+        if number % 3 == 2:
+            parts = ["".join(source.choice(han) for _ in range(source.randrange(60, 200)))]
+        else:
+            parts = [" ".join(source.choice(words) for _ in range(source.randrange(40, 200)))]
+        earlier = [text for text in texts if text]
+        if number > 5 and source.random() < 0.7:
+            taken = source.choice(earlier)
+            start = source.randrange(len(taken) // 2)
+            taken = taken[start : start + source.randrange(80, 500)]
+            how = source.randrange(3)
+            if how == 1:
+                taken = taken.replace(source.choice(words), "😀 edited").replace("岛", "島，")
+            elif how == 2:
+                half = len(taken) // 2
+                taken = taken[half:] + " " + taken[:half]
+            parts.insert(source.randrange(2), taken)
+        if source.random() < 0.3:
+            parts.append(NOTICE)
+        text = "\n".join(parts)
+        texts.append(source.choice([None, "", "\ufeffone"]) if number % 20 == 19 else text)
+    ids = [f"{number:x}" for number in source.sample(range(10 * rows), rows)]
+    sites = [source.choice([None, "a", "b"]) for _ in range(rows)]
+    return pa.table({"id": ids, "text": pa.array(texts, pa.string()), "site": pa.array(sites, pa.string())})
