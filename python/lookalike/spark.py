@@ -6,7 +6,8 @@
 
 Works with Spark 4 and engines with its protocol (Spark Connect, Sail). The package must be installed where
 tasks run. Names and defaults are those of the command. Documents are ordered by id, and the verdicts equal
-those of ``lookalike dedup --keep min:id``. ``docs/spark.md`` describes the shuffled data.
+those of ``lookalike dedup --keep min:id``. :func:`passages` finds copied passages. ``docs/spark.md`` describes
+the shuffled data.
 """
 
 from __future__ import annotations
