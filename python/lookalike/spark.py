@@ -709,7 +709,7 @@ class _PassageRun(_Tables):
 
         names = ["id", "given"] if self.job.against else ["id"]
         texts = self.source.where(F.col("text").isNotNull()).select(*names, "text")
-        placed = wanted.select(*names, "key", F.explode("groups").alias("group")).join(texts, names)
+        placed = wanted.join(texts, names).select("key", "id", "text", F.explode("groups").alias("group"))
         is_other = F.col("group") != F.col("key")
         of_group = Window.partitionBy("group").orderBy(is_other, "key")
         return placed.select("group", "key", "id", "text", F.row_number().over(of_group).alias("place"))

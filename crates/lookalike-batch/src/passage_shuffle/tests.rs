@@ -113,7 +113,16 @@ fn sort_passages(passages: &mut [FoundPassage]) {
     });
 }
 
-/// The steps with portions of random sizes; a part goes to one of some machines.
+/// Blocks by the part that receives them.
+type BlocksByPart = BTreeMap<u32, Vec<Vec<u8>>>;
+
+fn send_blocks(blocks: Vec<PartBlock>, into: &mut BlocksByPart) {
+    for PartBlock { part, block } in blocks {
+        into.entry(part).or_default().push(block);
+    }
+}
+
+/// The steps with portions of random sizes.
 fn run_many(
     setup: &Arc<PassageShuffleSetup>,
     documents: &[TestDocument],
@@ -121,55 +130,63 @@ fn run_many(
     parts: u32,
     random: &mut Random,
 ) -> Findings {
-    let mut grams: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
-    let mut members = grams.clone();
+    let (mut grams, mut of_documents) = (BlocksByPart::new(), BlocksByPart::new());
     for portion in documents.chunks(1 + random.below(40)) {
         let mut scatterer = GramScatterer::new(setup.clone());
         for document in portion {
             scatterer.add_document(&document.as_document()).unwrap();
         }
         let blocks = scatterer.take_blocks(parts);
-        for PartBlock { part, block } in blocks.grams {
-            grams.entry(part).or_default().push(block);
-        }
-        for PartBlock { part, block } in blocks.ids {
-            members.entry(part).or_default().push(block);
-        }
+        send_blocks(blocks.grams, &mut grams);
+        send_blocks(blocks.ids, &mut of_documents);
     }
     let mut boilerplate_grams = 0;
     for blocks in grams.values() {
         let mut gatherer = CandidateGatherer::new(setup.clone(), max_documents);
         blocks.iter().for_each(|it| gatherer.add_block(it).unwrap());
         let mut candidates = gatherer.find_candidates(parts);
-        for PartBlock { part, block } in candidates.by_ref().flatten() {
-            members.entry(part).or_default().push(block);
+        for blocks in candidates.by_ref() {
+            send_blocks(blocks, &mut of_documents);
         }
         boilerplate_grams += candidates.boilerplate_grams();
     }
-    let (mut texts, mut with_boilerplate) = (Vec::new(), 0);
-    for blocks in members.values() {
+    let (mut members, mut with_boilerplate) = (Vec::new(), 0);
+    for blocks in of_documents.values() {
         let mut gatherer = MemberGatherer::new();
         blocks.iter().for_each(|it| gatherer.add_block(it).unwrap());
         let found = gatherer.finish_gathering().unwrap();
         assert!(found.repeated_ids.is_empty() && found.repeated_known_ids.is_empty());
         with_boilerplate += found.with_boilerplate;
-        for member in &found.documents {
-            let is_member = |it: &&TestDocument| {
-                it.id == member.id && (it.given && setup.bounds.against) == member.key.is_known()
-            };
-            let document = documents.iter().find(is_member).unwrap();
-            let of_group = |&group| (group, group != member.key, member.key, document);
-            texts.extend(member.groups.iter().map(of_group));
-        }
+        members.extend(found.documents);
     }
-    texts.sort_by_key(|it| (it.0, it.1, it.2));
-    let texts = texts.iter().map(|&(group, _, key, document)| GroupText {
-        group,
-        key,
-        id: &document.id,
-        text: &document.text,
-    });
-    let texts: Vec<GroupText<'_>> = texts.collect();
+    Findings {
+        passages: compare_members(setup, documents, &members, random),
+        boilerplate_grams,
+        with_boilerplate,
+    }
+}
+
+/// The last step, with batches of random sizes.
+fn compare_members(
+    setup: &Arc<PassageShuffleSetup>,
+    documents: &[TestDocument],
+    members: &[MemberDocument],
+    random: &mut Random,
+) -> Vec<FoundPassage> {
+    let mut texts = Vec::new();
+    for member in members {
+        let is_member = |it: &&TestDocument| {
+            it.id == member.id && (it.given && setup.bounds.against) == member.key.is_known()
+        };
+        let document = documents.iter().find(is_member).unwrap();
+        texts.extend(member.groups.iter().map(|&group| GroupText {
+            group,
+            key: member.key,
+            id: &document.id,
+            text: &document.text,
+        }));
+    }
+    texts.sort_by_key(|it| (it.group, it.group != it.key, it.key));
     let mut comparer = GroupComparer::new(setup.clone());
     let mut passages = Vec::new();
     for batch in texts.chunks(1 + random.below(5)) {
@@ -177,11 +194,7 @@ fn run_many(
         passages.extend(comparer.take_passages());
     }
     sort_passages(&mut passages);
-    Findings {
-        passages,
-        boilerplate_grams,
-        with_boilerplate,
-    }
+    passages
 }
 
 /// One index of all sources, and a whole comparison of each candidate pair.
