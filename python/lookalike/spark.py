@@ -523,7 +523,7 @@ class _Run(_Tables):
     def settled(self, schema: str) -> tuple["DataFrame", Optional[int]]:
         """Returns removed documents or pairs; for small runs, which the driver holds, also their number."""
         collected, is_small = self.collected()
-        whole = collected.repartition("component").sortWithinPartitions("component", "rank")
+        whole = _in_order(collected, "component", "rank")
         step = _steps.settle(self.job, schema == _PAIRS, self.component_memory)
         settled = whole.mapInArrow(step, schema)
         if not is_small:
@@ -699,20 +699,13 @@ class _PassageRun(_Tables):
         return Passages(self, self.keep(texts.mapInArrow(_passage_steps.compare(self.job), _PASSAGES)))
 
     def by_groups(self, wanted: "DataFrame") -> "DataFrame":
-        """Returns the texts of all groups, each group in one partition and first the text of its document.
-
-        The rows are numbered, because engines other than Spark keep the order of rows for a window function that
-        needs it, and drop a sort that nothing seems to need.
-        """
-        from pyspark.sql import Window
+        """Returns the texts of all groups, each group in one partition and first the text of its document."""
         from pyspark.sql import functions as F
 
         names = ["id", "given"] if self.job.against else ["id"]
         texts = self.source.where(F.col("text").isNotNull()).select(*names, "text")
         placed = wanted.join(texts, names).select("key", "id", "text", F.explode("groups").alias("group"))
-        is_other = F.col("group") != F.col("key")
-        of_group = Window.partitionBy("group").orderBy(is_other, "key")
-        return placed.select("group", "key", "id", "text", F.row_number().over(of_group).alias("place"))
+        return _in_order(placed.withColumn("is_other", F.col("group") != F.col("key")), "group", "is_other", "key")
 
     def grouped(self) -> "DataFrame":
         """Returns the documents of candidate pairs with their groups; refuses repeated ids."""
@@ -754,6 +747,18 @@ class _PassageRun(_Tables):
             "recipe": recipe.name,
         }
         return self.job.limit(known if self.job.against else documents)
+
+
+def _in_order(table: "DataFrame", whole: str, *order: str) -> "DataFrame":
+    """Returns the rows with equal values of the column ``whole`` one after another in one partition, in an order.
+
+    The rows are numbered in a further column, because an engine may drop a sort that nothing seems to need, as Sail
+    does before a step in Python. For a window function it keeps the order.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    return table.withColumn("place", F.row_number().over(Window.partitionBy(whole).orderBy(*order)))
 
 
 def _union(tables: list["DataFrame"]) -> "DataFrame":

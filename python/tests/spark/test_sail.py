@@ -1,4 +1,5 @@
 import doctest
+import random
 
 import numpy
 import pyarrow as pa
@@ -301,6 +302,21 @@ def test_invalid_arguments_are_refused(spark):
     known = spark.createDataFrame([("b", "one"), ("b", "two")], "id string, text string")
     with pytest.raises(la.InputError, match="of against occur in more than one row, for example 'b'"):
         las.dedup(frame.select("id", "text"), against=known)
+
+
+def test_components_stay_whole_beyond_the_memory_of_small_ones(spark, tmp_path):
+    """More than 32 MB of texts in a partition, after which components are decided, and members far apart."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    try:
+        source = random.Random(3)
+        texts = [" ".join(f"w{source.randrange(1_000_000)}" for _ in range(6000)) for _ in range(500)]
+        texts += [f"{text} more" for text in texts]
+        table = pa.table({"id": [f"{at:04}" for at in range(1000)], "text": texts})
+        assert sum(map(len, texts)) > 40_000_000
+        result = las.dedup(spark.createDataFrame(table), checkpoint=str(tmp_path))
+        assert sorted(row.id for row in result.removed.collect()) == [f"{at:04}" for at in range(500, 1000)]
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "3")
 
 
 def test_too_large_component_is_refused(spark):
