@@ -22,31 +22,49 @@ pub type SimilarPair = (usize, usize, f64);
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
 pub fn all_pairs_by_double_loop(documents: &[OracleDocument], threshold: f64) -> Vec<SimilarPair> {
-    compare_all(documents, threshold, OracleDocument::similarity)
+    compare_all(documents.len(), threshold, |i, j| {
+        documents[i].similarity(&documents[j])
+    })
 }
 
-/// Returns the pairs with containment ≥ `threshold`, sorted by position.
+/// Returns the pairs with containment ≥ `threshold`, sorted by position. It compares all pairs, by numbers
+/// instead of strings.
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
 pub fn all_containments(documents: &[OracleDocument], threshold: f64) -> Vec<SimilarPair> {
-    compare_all(documents, threshold, OracleDocument::containment)
+    let mut numbers = FeatureNumbers::default();
+    let numbered = documents.iter().map(|document| {
+        let mut set = numbers.document_set(document);
+        set.sort_unstable();
+        set
+    });
+    let sets: Vec<_> = numbered.collect();
+    compare_all(documents.len(), threshold, |i, j| {
+        match (&documents[i], &documents[j]) {
+            (OracleDocument::Fingerprintable(_), OracleDocument::Fingerprintable(_)) => {
+                let smaller = sets[i].len().min(sets[j].len());
+                rounded_quotient(count_shared(&sets[i], &sets[j]), smaller)
+            }
+            (a, b) => a.containment(b),
+        }
+    })
 }
 
+/// Compares all pairs of `count` documents by a function of their positions.
 fn compare_all(
-    documents: &[OracleDocument],
+    count: usize,
     threshold: f64,
-    similarity: impl Fn(&OracleDocument, &OracleDocument) -> f64 + Sync,
+    similarity: impl Fn(usize, usize) -> f64 + Sync,
 ) -> Vec<SimilarPair> {
     check_threshold(threshold);
     let pairs_of = |i: usize| {
-        let later = documents.iter().enumerate().skip(i + 1);
-        let pairs = later.map(|(j, other)| (i, j, similarity(&documents[i], other)));
+        let pairs = (i + 1..count).map(|j| (i, j, similarity(i, j)));
         pairs
             .filter(|&(_, _, similarity)| similarity >= threshold)
             .collect::<Vec<_>>()
     };
-    let ranks = (0..documents.len()).into_par_iter();
+    let ranks = (0..count).into_par_iter();
     ranks.flat_map_iter(pairs_of).collect()
 }
 
@@ -244,7 +262,7 @@ mod tests {
     use crate::generate::{self, CorpusKind};
 
     #[test]
-    fn join_equals_the_double_loop() {
+    fn joins_and_numbers_equal_the_double_loop() {
         for (kind, count) in [
             (CorpusKind::English, choose_effort(25, 60)),
             (CorpusKind::Chinese, choose_effort(25, 60)),
@@ -260,6 +278,12 @@ mod tests {
                     .iter()
                     .map(|text| OracleDocument::new(text, n))
                     .collect();
+                let contained = |i: usize, j: usize| documents[i].containment(&documents[j]);
+                for threshold in [0.05, 0.5, 0.9, 1.0] {
+                    let expected = compare_all(documents.len(), threshold, contained);
+                    assert!(!expected.is_empty());
+                    assert_eq!(all_containments(&documents, threshold), expected);
+                }
                 let mut expected = all_pairs_by_double_loop(&documents, 0.05);
                 for threshold in [0.05, 0.3, 0.5, 2.0 / 3.0, 0.8, 0.9, 1.0] {
                     expected.retain(|&(_, _, similarity)| similarity >= threshold);

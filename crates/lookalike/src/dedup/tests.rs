@@ -79,7 +79,6 @@ struct Document {
     fingerprint: u128,
     sentences: Option<u64>,
     smallest: Vec<u64>,
-    index: usize,
 }
 
 /// Returns the normalised characters: those of the tokens, and a space between two words.
@@ -160,8 +159,8 @@ struct Run {
     plan: MatchPlan,
     texts: Vec<String>,
     documents: Vec<Document>,
-    /// Similarities of sequences that the model has computed.
-    known: Mutex<HashMap<(usize, usize), f64>>,
+    /// What the model has decided on pairs, the smaller index first, because it asks for each several times.
+    decided: Mutex<HashMap<(usize, usize), Option<(f64, Route)>>>,
     order: Option<Vec<DocId>>,
     parts: Option<Vec<u64>>,
     window: Option<(Vec<f64>, f64)>,
@@ -218,7 +217,7 @@ impl Run {
             plan: MatchPlan::new(analyzer.recipe(), settings).unwrap(),
             texts,
             documents: Vec::new(),
-            known: Mutex::default(),
+            decided: Mutex::default(),
             order: None,
             parts: None,
             window: None,
@@ -253,7 +252,7 @@ impl Run {
         let simhash = crate::sketch::SimHasher::new(&recipe.simhash, Cpu::detect_best());
         let mut names: HashMap<Vec<TextToken>, usize> = HashMap::new();
         let mut scratch = AnalysisScratch::default();
-        let documents = self.texts.iter().enumerate().map(|(index, text)| {
+        let documents = self.texts.iter().map(|text| {
             let tokens = analyzer.list_tokens(text);
             let mut features = Vec::new();
             let mut counts = HashMap::new();
@@ -287,7 +286,6 @@ impl Run {
                 fingerprint,
                 sentences: analysis.sentence_signature(),
                 smallest,
-                index,
             }
         });
         documents.collect()
@@ -317,7 +315,14 @@ impl Run {
         if !self.may_meet(a, b) {
             return None;
         }
-        let (a, b) = (&self.documents[a], &self.documents[b]);
+        let mut decided = self.decided.lock().unwrap();
+        *decided
+            .entry((a.min(b), a.max(b)))
+            .or_insert_with(|| self.decide_pair(&self.documents[a], &self.documents[b]))
+    }
+
+    /// Returns the similarity and the route of two documents that may meet if they match.
+    fn decide_pair(&self, a: &Document, b: &Document) -> Option<(f64, Route)> {
         if a.identity == b.identity && a.identity != Identity::Nothing {
             return Some((1.0, Route::Exact));
         }
@@ -436,17 +441,12 @@ impl Run {
                 | SimilarityMeasure::Indel
                 | SimilarityMeasure::Substring),
                 _,
-            ) => {
-                let mut known = self.known.lock().unwrap();
-                *known.entry((a.index, b.index)).or_insert_with(|| {
-                    match self.plan.match_settings().unit {
-                        EditUnit::Characters => {
-                            of_sequences(measure, &a.characters, &b.characters, threshold)
-                        }
-                        EditUnit::Words => of_sequences(measure, &a.words, &b.words, threshold),
-                    }
-                })
-            }
+            ) => match self.plan.match_settings().unit {
+                EditUnit::Characters => {
+                    of_sequences(measure, &a.characters, &b.characters, threshold)
+                }
+                EditUnit::Words => of_sequences(measure, &a.words, &b.words, threshold),
+            },
             (SimilarityMeasure::Containment, _) => {
                 let near = jaccard >= self.plan.candidate_threshold().get();
                 let by_sketch = matches!(route, Route::MinHash | Route::BottomK);

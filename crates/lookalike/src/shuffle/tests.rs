@@ -131,12 +131,24 @@ fn keys_of_features(
     features: &[ShuffleBlock],
     parts: u32,
 ) -> Vec<ShuffleBlock> {
-    let tables = features.iter().map(|shuffle_block| {
-        let order = FeatureOrder::default();
-        order.count_features(setup, &shuffle_block.block).unwrap();
-        FeatureOrder::decode_order(&order.to_bytes()).unwrap()
-    });
-    let order = tables.fold(FeatureOrder::default(), |all, one| all.merge_counts(&one));
+    // Two tables, of which one is read from bytes: a table has a million counters, so one for every block would
+    // take most of the time.
+    let tables = features
+        .chunks(features.len().div_ceil(2).max(1))
+        .map(|some| {
+            let order = FeatureOrder::default();
+            for shuffle_block in some {
+                order.count_features(setup, &shuffle_block.block).unwrap();
+            }
+            order
+        });
+    let order = tables
+        .reduce(|all, one| {
+            FeatureOrder::decode_order(&all.to_bytes())
+                .unwrap()
+                .merge_counts(&one)
+        })
+        .unwrap_or_default();
     let keys = |shuffle_block: &ShuffleBlock| {
         order
             .rarest_keys(setup, &shuffle_block.block, parts)

@@ -29,18 +29,20 @@ pub(super) fn build_neighbourhoods<C: FingerprintCode>(
         .map(|position| key.bucket_of(segment.code_at(position)))
         .collect();
     let mut directory = ColumnMut::<u32>::allocate_zeroed(key.bucket_count() + 1)?;
+    // Borrowed once, because a column checks its memory at every access.
+    let ends: &mut [u32] = &mut directory;
     for &bucket in &buckets {
         for &(delta, _) in &deltas {
-            directory[(bucket ^ delta) as usize + 1] += 1;
+            ends[(bucket ^ delta) as usize + 1] += 1;
         }
     }
-    for bucket in 1..directory.len() {
-        directory[bucket] += directory[bucket - 1];
+    for bucket in 1..ends.len() {
+        ends[bucket] += ends[bucket - 1];
     }
+    let mut next = ends.to_vec();
     let mut lines =
         ColumnMut::<CacheLine>::allocate_zeroed((deltas.len() * segment.distinct).div_ceil(LINE))?;
     let entries: &mut [u32] = bytemuck::cast_slice_mut(&mut lines);
-    let mut next = directory.to_vec();
     for (position, &bucket) in (0..).zip(&buckets) {
         for &(delta, _) in &deltas {
             let place = &mut next[(bucket ^ delta) as usize];

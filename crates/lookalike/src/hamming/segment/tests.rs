@@ -133,7 +133,12 @@ fn check_all(bits: u32, distance: u32, count: usize) {
                     .filter(few),
             );
         }
-        let stored = request(codes.len(), bits, distance);
+        // Few bytes allow only short keys for many fingerprints at large distances: their neighbourhoods by
+        // long keys would take longer to build than all else. A single fingerprint has the longest keys.
+        let stored = PlanRequest {
+            memory: Some(9_000_000),
+            ..request(codes.len(), bits, distance)
+        };
         plans.push(HammingPlan::from_name("neighbourhoods", &stored).unwrap());
         for plan in plans {
             if bits <= 64 {
