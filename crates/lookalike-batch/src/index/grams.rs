@@ -12,7 +12,7 @@ use lookalike_io::error::{Error, Result};
 
 use super::manifest::{FileChecksum, IndexManifest, file_name};
 use super::paged::damaged_file;
-use super::postings::{PostingList, pack_posting, write_postings};
+use super::postings::{MOST_SORTED, PostingList, pack_posting, write_postings};
 use super::segments::SegmentPart;
 use super::texts::UnpackedFrame;
 
@@ -82,7 +82,7 @@ pub(super) fn write_grams(
     postings: &[u64],
 ) -> Result<(FileChecksum, PostingList)> {
     let path = index_path.join(file_name(file, GRAMS_FILE));
-    let seal = write_postings(&path, postings.len() as u64, |visit| {
+    let seal = write_postings(&path, postings.len() as u64, MOST_SORTED, |visit| {
         postings.iter().for_each(|&posting| visit(posting));
         Ok(())
     })?;
@@ -107,7 +107,7 @@ pub(super) fn merge_grams(
     let path = index_path.join(file_name(file, GRAMS_FILE));
     let lists = || parts.iter().filter_map(|part| part.grams.as_ref());
     let count = lists().map(PostingList::count_postings).sum();
-    let seal = write_postings(&path, count, |visit| {
+    let seal = write_postings(&path, count, MOST_SORTED, |visit| {
         let mut base = 0;
         for part in parts {
             let removed = &part.removed;

@@ -33,7 +33,7 @@ const NUMBER: u64 = 8;
 const BUCKET: u64 = 16;
 
 /// Postings sorted at a time: 256 MiB. If there are more, the keys are produced in several passes.
-const MOST_SORTED: u64 = 1 << 25;
+pub(super) const MOST_SORTED: u64 = 1 << 25;
 
 /// Postings read at a time.
 const READ_AT_ONCE: u64 = 4096;
@@ -52,14 +52,16 @@ pub(super) struct PostingList {
 }
 
 /// Writes all postings that `visit_all` produces, and returns the seal of the file. `count` is their
-/// number. `visit_all` may be called several times and must produce the same postings each time.
+/// number. About `most_sorted` of them, from 1, are in memory at a time, usually [`MOST_SORTED`]; the bytes do
+/// not depend on it. `visit_all` is called once per pass and must produce the same postings each time.
 pub(super) fn write_postings(
     path: &Path,
     count: u64,
+    most_sorted: u64,
     mut visit_all: impl FnMut(&mut dyn FnMut(u64)) -> Result<()>,
 ) -> Result<u64> {
     let bits = (count / BUCKET).checked_ilog2().unwrap_or(0).clamp(1, 28);
-    let passes = count.div_ceil(MOST_SORTED).next_power_of_two().max(1);
+    let passes = count.div_ceil(most_sorted).next_power_of_two().max(1);
     let pass_of = |posting: u64| (u128::from(posting) * u128::from(passes)) >> 64;
     let mut file = PagedWriter::create_file(path, MAGIC)?;
     let mut directory = vec![0u64];
@@ -224,7 +226,7 @@ mod tests {
             let all: Vec<_> = (0..count)
                 .map(|at| pack_posting(key(at), at as u32))
                 .collect();
-            let seal = write_postings(&path, count, |visit| {
+            let seal = write_postings(&path, count, MOST_SORTED, |visit| {
                 all.iter().for_each(|&it| visit(it));
                 Ok(())
             })
@@ -240,6 +242,47 @@ mod tests {
                 let expected: Vec<_> = (0..count as u32).filter(has_key).collect();
                 assert_eq!(found, expected);
             }
+        }
+    }
+    /// Writes the postings with a limit. Returns the bytes of the file and the number of passes.
+    fn write_within(path: &Path, all: &[u64], most_sorted: u64) -> (Vec<u8>, u64) {
+        let mut passes = 0;
+        write_postings(path, all.len() as u64, most_sorted, |visit| {
+            passes += 1;
+            all.iter().for_each(|&posting| visit(posting));
+            Ok(())
+        })
+        .unwrap();
+        (std::fs::read(path).unwrap(), passes)
+    }
+
+    #[test]
+    fn several_passes_write_the_bytes_of_one() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        // Every eighth posting has one of the ends of the range, where a pass begins or ends.
+        let posting = |at: u64| match at % 16 {
+            0 => pack_posting(0, at as u32),
+            8 => pack_posting(u64::MAX, at as u32),
+            _ => pack_posting(lookalike::value_hash(&(at / 3).to_le_bytes()), at as u32),
+        };
+        let mut all: Vec<_> = (0..30_000).map(posting).collect();
+        let borders = (0..1024u64).map(|at| at << 54);
+        all.extend(borders.flat_map(|border| [border, border | 1, border.wrapping_sub(1)]));
+        let count = all.len() as u64;
+        let (expected, passes) = write_within(&path, &all, count);
+        assert_eq!(passes, 1);
+        for (most_sorted, expected_passes) in [
+            (count + 1, 1),
+            (count - 1, 2),
+            (count / 2, 4),
+            (count / 5, 8),
+            (1000, 64),
+            (50, 1024),
+        ] {
+            let (bytes, passes) = write_within(&path, &all, most_sorted);
+            assert_eq!(passes, expected_passes, "{most_sorted}");
+            assert!(bytes == expected, "{most_sorted}");
         }
     }
 }

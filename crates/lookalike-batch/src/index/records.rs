@@ -21,7 +21,7 @@ use lookalike_io::error::Result;
 
 use super::manifest::{FileChecksum, MatchingEntry, file_name};
 use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use super::postings::{PostingList, pack_posting, write_postings};
+use super::postings::{MOST_SORTED, PostingList, pack_posting, write_postings};
 use super::tombstones::Tombstones;
 
 const RECORDS: FileMagic = *b"LAre";
@@ -245,10 +245,22 @@ impl DocumentRecords {
     /// Writes the postings of all rows beside the records. Returns the manifest's entry for the three
     /// files.
     pub(super) fn write_postings(&self, index_path: &Path, file: u64) -> Result<MatchingEntry> {
+        self.write_in_passes(index_path, file, MOST_SORTED)
+    }
+
+    /// As [`write_postings`](Self::write_postings), with about `most_sorted` postings in memory at a time.
+    fn write_in_passes(
+        &self,
+        index_path: &Path,
+        file: u64,
+        most_sorted: u64,
+    ) -> Result<MatchingEntry> {
         let path = index_path.join(file_name(file, POSTINGS_FILE));
         let mut count = 0;
         self.visit_postings(&mut |_| count += 1)?;
-        let seal = write_postings(&path, count, |visit| self.visit_postings(visit))?;
+        let seal = write_postings(&path, count, most_sorted, |visit| {
+            self.visit_postings(visit)
+        })?;
         let (records, signatures) = self.file_checksums();
         Ok(MatchingEntry {
             records,
@@ -324,4 +336,171 @@ pub(super) fn open_postings(
     expected: FileChecksum,
 ) -> Result<PostingList> {
     PostingList::open_named(&index_path.join(file_name(file, POSTINGS_FILE)), expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::PathBuf;
+
+    use lookalike::dedup::CopyPairs;
+    use lookalike::plan::{EditUnit, SimilarityMeasure};
+    use lookalike::{Recipe, Threshold};
+    use lookalike_io::sink::OutputTarget;
+    use lookalike_io::source::{ReadOptions, RowSource};
+
+    use super::*;
+    use crate::index::{
+        BuildSettings, IndexEntries, IndexReadOptions, ListedMatches, SearchCandidates,
+        SearchSettings, TextCheck, build_index, directory, search_index, verify_index,
+    };
+    use crate::run::{PairsOutputs, RunInputs, RunSettings, SilentProgress, find_pairs};
+
+    const DOCUMENTS: usize = 400;
+
+    /// Texts of 5 to 300 words, of which every third resembles the one before it.
+    fn text(document: usize) -> String {
+        let about = document - usize::from(document % 3 == 2);
+        let word = |at: usize| {
+            let hash = lookalike::value_hash(&((1000 * about + at) as u64).to_le_bytes());
+            format!("{:x}", hash >> 44)
+        };
+        let mut words: Vec<_> = (0..5 + about * 7 % 296).map(word).collect();
+        if about != document {
+            words.truncate(words.len() * 9 / 10);
+        }
+        words.join(" ")
+    }
+
+    fn read_options() -> IndexReadOptions {
+        IndexReadOptions {
+            entries: IndexEntries::Documents,
+            options: ReadOptions::default(),
+            strict: true,
+            threads: 2,
+        }
+    }
+
+    fn build(index_path: &Path, inputs: &[PathBuf]) {
+        let settings = BuildSettings {
+            recipe: Some(Recipe::default()),
+            bits: 64,
+            distance: 3,
+            plan: "auto".to_owned(),
+            memory: None,
+            texts: false,
+            distance_only: false,
+            passages: None,
+            replace: false,
+        };
+        build_index(
+            index_path,
+            inputs,
+            &settings,
+            &read_options(),
+            None,
+            &SilentProgress,
+        )
+        .unwrap();
+    }
+
+    /// Returns the lines of a table without its header, with the first two columns in ascending order, and
+    /// without those that name one document twice.
+    fn read_pairs(path: &Path) -> BTreeSet<[String; 3]> {
+        let table = fs::read_to_string(path).unwrap();
+        let rows = table.lines().skip(1).map(|line| {
+            let mut columns = line.split('\t').map(str::to_owned);
+            let mut next = || columns.next().unwrap();
+            let (a, b, similarity) = (next(), next(), next());
+            [a.clone().min(b.clone()), a.max(b), similarity]
+        });
+        rows.filter(|[a, b, _]| a != b).collect()
+    }
+
+    fn searched_pairs(
+        index_path: &Path,
+        inputs: &[PathBuf],
+        threshold: Threshold,
+    ) -> BTreeSet<[String; 3]> {
+        let table = index_path.with_extension("found.tsv");
+        let settings = SearchSettings {
+            distance: None,
+            which: ListedMatches::All,
+            limit: None,
+            candidates: SearchCandidates::Plan,
+            check: Some(TextCheck {
+                measure: SimilarityMeasure::Jaccard,
+                unit: EditUnit::Characters,
+                threshold,
+            }),
+            recipe: None,
+        };
+        let output = OutputTarget::Path(table.clone());
+        search_index(
+            index_path,
+            inputs,
+            &settings,
+            &read_options(),
+            (&output, None),
+            &SilentProgress,
+        )
+        .unwrap();
+        read_pairs(&table)
+    }
+
+    fn batch_pairs(
+        table: &Path,
+        inputs: &[PathBuf],
+        threshold: Threshold,
+    ) -> BTreeSet<[String; 3]> {
+        let mut settings = RunSettings::default();
+        settings.matching.threshold = threshold;
+        let inputs = RunInputs {
+            documents: RowSource::Paths(inputs.to_vec()),
+            against: RowSource::default(),
+        };
+        let outputs = PairsOutputs {
+            pairs: OutputTarget::Path(table.to_owned()),
+            copies: CopyPairs::All,
+            rejected: None,
+        };
+        find_pairs(&inputs, &settings, &outputs, &SilentProgress).unwrap();
+        read_pairs(table)
+    }
+
+    /// The index with postings of several passes has the bytes of one pass and finds the pairs of a run.
+    #[test]
+    fn postings_of_several_passes_find_the_pairs_of_a_run() {
+        let place = tempfile::tempdir().unwrap();
+        let inputs = [place.path().join("in.jsonl")];
+        let rows = (0..DOCUMENTS).map(|at| {
+            let row = serde_json::json!({ "id": format!("d{at}"), "text": text(at) });
+            format!("{row}\n")
+        });
+        fs::write(&inputs[0], rows.collect::<String>()).unwrap();
+        let index_path = place.path().join("index");
+        build(&index_path, &inputs);
+        let manifest = directory::read_manifest(&index_path).unwrap();
+        let [segment] = &manifest.segments[..] else {
+            panic!("one segment: {manifest:?}");
+        };
+        let matching = segment.matching.as_ref().unwrap();
+        let path = index_path.join(file_name(segment.file, POSTINGS_FILE));
+        let one_pass = fs::read(&path).unwrap();
+        assert!(matching.signatures.is_some() && one_pass.len() > 10_000 * 8);
+        let records = DocumentRecords::open_files(&index_path, segment.file, true).unwrap();
+        let threshold = Threshold::new(0.7).unwrap();
+        let expected = batch_pairs(&place.path().join("pairs.tsv"), &inputs, threshold);
+        assert!(expected.len() > DOCUMENTS / 4, "{}", expected.len());
+        for most_sorted in [10_000, 1000, 37] {
+            fs::remove_file(&path).unwrap();
+            let entry = records.write_in_passes(&index_path, segment.file, most_sorted);
+            assert_eq!(entry.unwrap(), *matching, "{most_sorted}");
+            assert!(fs::read(&path).unwrap() == one_pass, "{most_sorted}");
+            let found = searched_pairs(&index_path, &inputs, threshold);
+            assert_eq!(found, expected, "{most_sorted}");
+        }
+        verify_index(&index_path, 2, &SilentProgress).unwrap();
+    }
 }
