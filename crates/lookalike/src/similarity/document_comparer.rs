@@ -354,6 +354,19 @@ impl DocumentComparer {
         }
     }
 
+    /// Returns the similarity of two documents by the measure of the plan if it reaches the threshold, whether or
+    /// not their features reach the candidate threshold. It reads the lists of the documents alone.
+    ///
+    /// # Errors
+    /// Fails if sequences are too long to be compared.
+    pub(crate) fn measure_documents(
+        &self,
+        a: &ComparedDocument,
+        b: &ComparedDocument,
+    ) -> Result<Option<Similarity>> {
+        PairPredicate::new(&self.plan).measure_inputs(a, b, &mut StepBudget::unlimited())
+    }
+
     /// Returns the similarity of two documents by the measure of the plan if it reaches the threshold. They
     /// need not be candidates of the plan.
     ///

@@ -286,8 +286,33 @@ impl<'p> PairPredicate<'p> {
         passes.then(|| Similarity::from_ratio(part, whole))
     }
 
-    /// Returns the similarity of the documents themselves if it reaches the threshold.
+    /// Returns the similarity of the documents themselves if it reaches the threshold, and their features reach
+    /// the candidate threshold of the plan if it has one.
     pub(crate) fn verify_inputs(
+        &self,
+        a: &impl PairInputs,
+        b: &impl PairInputs,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
+        match self.plan.match_settings().measure {
+            SimilarityMeasure::Jaccard
+            | SimilarityMeasure::Containment
+            | SimilarityMeasure::Sketch => {}
+            SimilarityMeasure::Cosine
+            | SimilarityMeasure::Levenshtein
+            | SimilarityMeasure::Indel
+            | SimilarityMeasure::Substring => {
+                if !self.reaches_candidate_threshold(a, b, budget)? {
+                    return Ok(None);
+                }
+            }
+        }
+        self.measure_inputs(a, b, budget)
+    }
+
+    /// Returns the similarity of the documents themselves if it reaches the threshold. Weights and sequences are
+    /// compared even if the features do not reach the candidate threshold.
+    pub(crate) fn measure_inputs(
         &self,
         a: &impl PairInputs,
         b: &impl PairInputs,
@@ -319,9 +344,6 @@ impl<'p> PairPredicate<'p> {
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        if !self.reaches_candidate_threshold(a, b, budget)? {
-            return Ok(None);
-        }
         let (a, b) = (a.weighted_features()?, b.weighted_features()?);
         budget.add((a.len() + b.len()) as u64);
         let similarity = similarity::cosine_similarity(&a, &b);
@@ -336,9 +358,6 @@ impl<'p> PairPredicate<'p> {
         b: &impl PairInputs,
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        if !self.reaches_candidate_threshold(a, b, budget)? {
-            return Ok(None);
-        }
         let settings = self.plan.match_settings();
         let threshold = settings.threshold;
         match settings.unit {

@@ -1,18 +1,18 @@
 //! The similarity of two texts by a measure alone, without a search for candidates.
 //!
-//! The numbers are those that [`find_pairs`](crate::dedup::find_pairs) reports, computed by the same
-//! functions, so a threshold means the same in both.
+//! The numbers are those that [`find_pairs`](crate::dedup::find_pairs) reports, so a threshold means the same in
+//! both. Documents themselves are compared by the [`DocumentComparer`], as everywhere. Sketches are compared
+//! here, because an evaluation varies the threshold: it needs the estimate of any pair, below every threshold
+//! and for pairs that are no candidates, where the predicate of a plan gives only a decision.
 
 use crate::arch::Cpu;
 use crate::error::Result;
-use crate::plan::{EditUnit, MatchMethod, MatchPlan, SHORT, SimilarityMeasure};
+use crate::plan::{MatchMethod, MatchPlan, SHORT, SimilarityMeasure};
 use crate::recipe::Recipe;
-use crate::similarity::{
-    SequenceMeasure, WeightedFeature, containment_index, cosine_similarity, jaccard_index,
-};
+use crate::similarity::{ComparedDocument, DocumentComparer, jaccard_index};
 use crate::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use crate::text::{AnalysisExtras, AnalysisScratch, TextAnalysis, TextAnalyzer, TextState};
-use crate::types::{Similarity, Threshold};
+use crate::types::Similarity;
 
 /// Scores pairs of texts. A higher score means more similar.
 pub(super) struct PairScorer {
@@ -22,11 +22,8 @@ pub(super) struct PairScorer {
 
 /// The measure that gives the score.
 enum ScoringMeasure {
-    Jaccard,
-    Containment,
-    Cosine,
-    /// Similarity of sequences; no score below the threshold.
-    Sequences(SequenceMeasure, EditUnit, Threshold),
+    /// The measure of a plan on the documents themselves; no score below its threshold.
+    Documents(Box<DocumentComparer>),
     /// Negative Hamming distance.
     Distance(SimHasher),
     /// Share of equal slots. With `exact`, the Jaccard index if one of the texts is short.
@@ -48,24 +45,26 @@ pub(super) struct ScoredText {
 }
 
 enum ScoredInputs {
-    Features(Vec<u64>),
-    Weighted(Vec<WeightedFeature>),
-    Characters(Vec<u32>),
-    Tokens(Vec<u64>),
+    Document(Box<ComparedDocument>),
     Fingerprint(u128),
     Signature(Vec<u32>, Vec<u64>),
+    Smallest(Vec<u64>),
     Sentences(Option<u64>),
     Nothing,
 }
 
 impl PairScorer {
-    /// Returns a scorer for the measure of a plan. Sequences are only measured from its threshold up.
+    /// Returns a scorer for the measure of a plan. Documents themselves only have scores from its threshold up.
     pub(super) fn new(recipe: &Recipe, plan: &MatchPlan) -> Self {
         let settings = plan.match_settings();
         let by = ScoringMeasure::new(recipe, plan);
-        let extras = AnalysisExtras {
-            characters: matches!(by, ScoringMeasure::Sequences(_, EditUnit::Characters, _)),
-            sentences: matches!(by, ScoringMeasure::Sentences).then_some(settings.sentences),
+        let extras = match &by {
+            ScoringMeasure::Documents(comparer) => comparer.required_extras(),
+            ScoringMeasure::Sentences => AnalysisExtras {
+                sentences: Some(settings.sentences),
+                ..AnalysisExtras::default()
+            },
+            _ => AnalysisExtras::default(),
         };
         Self {
             analyzer: TextAnalyzer::new(recipe).with_extras(extras),
@@ -93,19 +92,10 @@ impl PairScorer {
             features
         };
         match &self.by {
-            ScoringMeasure::Jaccard | ScoringMeasure::Containment => {
-                ScoredInputs::Features(features())
-            }
-            ScoringMeasure::Cosine => {
-                let mut weighted = Vec::new();
-                analysis.weighted_features(&mut weighted);
-                ScoredInputs::Weighted(weighted)
-            }
-            ScoringMeasure::Sequences(_, EditUnit::Characters, _) => {
-                ScoredInputs::Characters(analysis.characters().to_vec())
-            }
-            ScoringMeasure::Sequences(_, EditUnit::Words, _) => {
-                ScoredInputs::Tokens(analysis.token_values().to_vec())
+            ScoringMeasure::Documents(comparer) => {
+                let mut document = Box::<ComparedDocument>::default();
+                comparer.fill_lists(analysis, &mut document);
+                ScoredInputs::Document(document)
             }
             ScoringMeasure::Distance(simhash) => {
                 let fingerprint = simhash.fingerprint(analysis);
@@ -119,7 +109,7 @@ impl PairScorer {
             ScoringMeasure::Smallest(kept) => {
                 let mut smallest = Vec::new();
                 smallest_features(analysis, *kept, &mut smallest);
-                ScoredInputs::Features(smallest)
+                ScoredInputs::Smallest(smallest)
             }
             ScoringMeasure::Sentences => ScoredInputs::Sentences(analysis.sentence_signature()),
             ScoringMeasure::Equality => ScoredInputs::Nothing,
@@ -144,16 +134,8 @@ impl PairScorer {
     fn compare_inputs(&self, a: &ScoredInputs, b: &ScoredInputs) -> Result<Option<f64>> {
         use ScoredInputs as M;
         let similarity = match (&self.by, a, b) {
-            (ScoringMeasure::Jaccard, M::Features(a), M::Features(b)) => jaccard_index(a, b),
-            (ScoringMeasure::Containment, M::Features(a), M::Features(b)) => {
-                containment_index(a, b)
-            }
-            (ScoringMeasure::Cosine, M::Weighted(a), M::Weighted(b)) => cosine_similarity(a, b),
-            (ScoringMeasure::Sequences(of, _, least), M::Characters(a), M::Characters(b)) => {
-                return Ok(of.similarity(a, b, *least)?.map(Similarity::get));
-            }
-            (ScoringMeasure::Sequences(of, _, least), M::Tokens(a), M::Tokens(b)) => {
-                return Ok(of.similarity(a, b, *least)?.map(Similarity::get));
+            (ScoringMeasure::Documents(comparer), M::Document(a), M::Document(b)) => {
+                return Ok(comparer.measure_documents(a, b)?.map(Similarity::get));
             }
             (ScoringMeasure::Distance(_), M::Fingerprint(a), M::Fingerprint(b)) => {
                 return Ok(Some(-f64::from((a ^ b).count_ones())));
@@ -165,7 +147,7 @@ impl PairScorer {
                     Similarity::from_ratio(equal_slots(a, b), a.len())
                 }
             }
-            (ScoringMeasure::Smallest(kept), M::Features(a), M::Features(b)) => {
+            (ScoringMeasure::Smallest(kept), M::Smallest(a), M::Smallest(b)) => {
                 bottom_k_jaccard(a, b, *kept)
             }
             (ScoringMeasure::Sentences, M::Sentences(Some(a)), M::Sentences(Some(b))) if a == b => {
@@ -195,20 +177,7 @@ impl ScoringMeasure {
                     exact: method == MatchMethod::Auto,
                 }
             }
-            (_, SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch) => Self::Jaccard,
-            (_, SimilarityMeasure::Containment) => Self::Containment,
-            (_, SimilarityMeasure::Cosine) => Self::Cosine,
-            (_, SimilarityMeasure::Levenshtein) => {
-                Self::from_sequences(SequenceMeasure::Levenshtein, plan)
-            }
-            (_, SimilarityMeasure::Indel) => Self::from_sequences(SequenceMeasure::Indel, plan),
-            (_, SimilarityMeasure::Substring) => {
-                Self::from_sequences(SequenceMeasure::Substring, plan)
-            }
+            _ => Self::Documents(Box::new(DocumentComparer::new(recipe, plan))),
         }
-    }
-
-    fn from_sequences(of: SequenceMeasure, plan: &MatchPlan) -> Self {
-        Self::Sequences(of, plan.match_settings().unit, plan.threshold())
     }
 }
