@@ -153,6 +153,9 @@ static ANALYZERS: LazyLock<[TextAnalyzer; 2]> = LazyLock::new(|| {
     ["words-1", "default"].map(|name| TextAnalyzer::new(&Recipe::built_in(name).unwrap()))
 });
 
+/// Similarity and route of a pair that matches.
+type PairDecision = Option<(f64, Route)>;
+
 /// Texts and all options of a run.
 struct Run {
     analyzer: &'static TextAnalyzer,
@@ -160,7 +163,7 @@ struct Run {
     texts: Vec<String>,
     documents: Vec<Document>,
     /// What the model has decided on pairs, the smaller index first, because it asks for each several times.
-    decided: Mutex<HashMap<(usize, usize), Option<(f64, Route)>>>,
+    decided: Mutex<HashMap<(usize, usize), PairDecision>>,
     order: Option<Vec<DocId>>,
     parts: Option<Vec<u64>>,
     window: Option<(Vec<f64>, f64)>,
