@@ -275,7 +275,8 @@ mod tests {
         for (most_sorted, expected_passes) in [
             (count + 1, 1),
             (count - 1, 2),
-            (count / 2, 4),
+            (count / 2, 2),
+            (count / 2 - 1, 4),
             (count / 5, 8),
             (1000, 64),
             (50, 1024),

@@ -23,6 +23,8 @@ pub(super) fn append_markdown(source: &str, out: &mut SpanMapBuilder<'_>) {
             Event::Start(Tag::MetadataBlock(_)) => is_metadata = true,
             Event::End(TagEnd::MetadataBlock(_)) => is_metadata = false,
             _ if is_metadata => {}
+            // The indentation of a block of HTML, which the block has itself.
+            Event::Text(_) if range.is_empty() => {}
             Event::Text(text) | Event::Code(text) => append_text(source, &text, range, out),
             Event::SoftBreak | Event::HardBreak => out.push_replaced(b"\n", range),
             Event::Start(Tag::HtmlBlock) => append_block(source, range, out),
