@@ -200,7 +200,7 @@ pub struct SourceComparer<'t> {
     copies: Option<CopyFinder>,
 }
 
-/// What it takes to compare the document of a [`SourceComparer`] as the source of others.
+/// The document of a [`SourceComparer`], prepared as the source of others, and the finder for them.
 #[derive(Debug)]
 struct CopyFinder {
     finder: PassageFinder,

@@ -244,6 +244,7 @@ mod tests {
             }
         }
     }
+
     /// Writes the postings with a limit. Returns the bytes of the file and the number of passes.
     fn write_within(path: &Path, all: &[u64], most_sorted: u64) -> (Vec<u8>, u64) {
         let mut passes = 0;

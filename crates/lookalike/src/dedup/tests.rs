@@ -162,7 +162,7 @@ struct Run {
     plan: MatchPlan,
     texts: Vec<String>,
     documents: Vec<Document>,
-    /// What the model has decided on pairs, the smaller index first, because it asks for each several times.
+    /// The decisions of the model on pairs, with the smaller index first; it asks for each several times.
     decided: Mutex<HashMap<(usize, usize), PairDecision>>,
     order: Option<Vec<DocId>>,
     parts: Option<Vec<u64>>,

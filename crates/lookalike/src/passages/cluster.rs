@@ -98,8 +98,8 @@ fn append_group(
 
 /// Returns the passage from the first to the last of some pieces, which are ascending by document.
 fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiece]) -> Passage {
-    let of_document = join_ranges(pieces, |it| &it.document);
-    let of_source = join_ranges(pieces, |it| &it.source);
+    let of_document = join_ranges(pieces.iter().map(|it| &it.document));
+    let of_source = join_ranges(pieces.iter().map(|it| &it.source));
     let follows = |two: &[CopiedPiece]| two[0].source.start <= two[1].source.start;
     let is_equal = document.tokens[of_document.clone()] == source.tokens[of_source.clone()];
     let kind = match () {
@@ -122,12 +122,12 @@ fn join_pieces([document, source]: [MeasuredTokens<'_>; 2], pieces: &[CopiedPiec
     }
 }
 
-fn join_ranges(
-    pieces: &[CopiedPiece],
-    range: impl Fn(&CopiedPiece) -> &Range<usize>,
+/// Returns the range from the first start to the last end of some ranges.
+pub(super) fn join_ranges<'a>(
+    ranges: impl Iterator<Item = &'a Range<usize>> + Clone,
 ) -> Range<usize> {
-    let start = pieces.iter().map(|it| range(it).start).min();
-    let end = pieces.iter().map(|it| range(it).end).max();
+    let start = ranges.clone().map(|it| it.start).min();
+    let end = ranges.map(|it| it.end).max();
     start.unwrap_or(0)..end.unwrap_or(0)
 }
 

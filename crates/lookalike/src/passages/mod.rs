@@ -221,8 +221,7 @@ impl PreparedText {
         self.grams
             .fill_grams(tokens, anchor_width(settings.min_width()));
         if settings.finds_reworded {
-            let Self { tokens, sums, .. } = self;
-            self.slices.set_tokens(MeasuredTokens { tokens, sums });
+            self.slices.set_tokens(tokens);
         }
     }
 
@@ -258,8 +257,7 @@ impl PassageSource {
 
     /// Returns the bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        let slices = self.text.slices.memory_bytes();
-        52 * self.text.tokens.len() + slices
+        52 * self.text.tokens.len() + self.text.slices.memory_bytes()
     }
 
     /// Replaces the source by another one and keeps the memory.

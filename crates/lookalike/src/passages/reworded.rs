@@ -12,8 +12,9 @@
 //! 1. Both texts are cut into slices of [`SLICE_WIDTH`]. A token weighs more the fewer slices of both texts have it
 //!    (the inverse sentence frequency of Sanchez-Perez, Sidorov and Gelbukh 2014), so words that stand everywhere
 //!    count for nothing. The weights depend on the two texts alone: a pair has the same passages in any corpus.
-//! 2. A seed is two neighbouring slices of each text, where those of the source have at least [`SEED_SHARE`] percent
-//!    of the weight of those of the document.
+//! 2. A cell is a token that a slice of the document and a slice of the source share. A seed is two neighbouring slices
+//!    of each text whose four pairs of slices have cells with at least [`SEED_SHARE`] percent of the weight of the
+//!    document's two slices.
 //! 3. Seeds that lie close together in both texts are a group, by the rule of `cluster`.
 //! 4. The region of a group is the part of the document in which shared weight outweighs the rest most, and the part
 //!    of the source in which the weight shared with that part does.
@@ -21,14 +22,17 @@
 //! A region is a passage if it is wide enough and enough different tokens are shared. There is no guarantee: it is a
 //! judgement by shares, whose constants were chosen on planted passages and on texts that share none.
 //!
-//! Cost: a sort of the tokens of both texts, and of the pairs of slices that share a token. A token in many slices
-//! tells little and makes no such pairs, so that repetitive texts have few.
+//! Cost: a sort of the tokens of both texts, and of the slices of the source that share tokens with each slice of the
+//! document. A token in many slices tells little and makes no cells, so that there are at most [`MAX_CELLS`] for
+//! each different token.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::chain::{CopiedPiece, MeasuredTokens};
-use super::cluster::part_groups;
+use super::cluster::{join_ranges, part_groups};
+use super::grams::token_width;
 use super::{Passage, PassageKind, count_covered};
 
 /// Width of a slice.
@@ -55,6 +59,21 @@ const MIN_SHARED: usize = 8;
 /// Share of a region, in percent, that lies in passages already if it tells nothing new.
 const KNOWN_SHARE: usize = 90;
 
+/// Cuts a text into slices, as ranges of tokens: each is the shortest run from its start on with the width.
+pub(super) fn cut_slices(tokens: &[u64]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let (mut end, mut width) = (start, 0);
+        while width < SLICE_WIDTH && end < tokens.len() {
+            width += token_width(tokens[end]);
+            end += 1;
+        }
+        let slice = start..end;
+        start = end;
+        (!slice.is_empty()).then_some(slice)
+    })
+}
+
 /// The slices of a text, and which of them have which tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlicedText {
@@ -72,16 +91,22 @@ pub(super) struct SlicedText {
 
 impl SlicedText {
     /// Cuts a text.
-    pub(super) fn set_tokens(&mut self, text: MeasuredTokens<'_>) {
-        let slice_of = self.cut_slices(text);
-        let mut order: Vec<(u64, u32)> = text.tokens.iter().copied().zip(0..).collect();
+    pub(super) fn set_tokens(&mut self, tokens: &[u64]) {
+        self.bounds.clear();
+        let mut slice_of = Vec::with_capacity(tokens.len());
+        for (number, slice) in (0..).zip(cut_slices(tokens)) {
+            self.bounds.push(slice.start as u32);
+            slice_of.resize(slice.end, number);
+        }
+        self.bounds.push(tokens.len() as u32);
+        let mut order: Vec<(u64, u32)> = tokens.iter().copied().zip(0..).collect();
         order.sort_unstable();
         self.different.clear();
         self.slices.clear();
         self.ends.clear();
         self.ends.push(0);
         self.numbers.clear();
-        self.numbers.resize(text.tokens.len(), 0);
+        self.numbers.resize(tokens.len(), 0);
         for places in order.chunk_by(|a, b| a.0 == b.0) {
             let first = self.slices.len();
             for &(_, at) in places {
@@ -94,22 +119,6 @@ impl SlicedText {
             self.different.push(places[0].0);
             self.ends.push(self.slices.len() as u32);
         }
-    }
-
-    /// Sets the bounds of the slices, and returns the slice of each token.
-    fn cut_slices(&mut self, text: MeasuredTokens<'_>) -> Vec<u32> {
-        self.bounds.clear();
-        let mut end_width = 0;
-        let mut slice_of = Vec::with_capacity(text.tokens.len());
-        for at in 0..text.tokens.len() {
-            if text.width(0..at) >= end_width {
-                self.bounds.push(at as u32);
-                end_width += SLICE_WIDTH;
-            }
-            slice_of.push(self.bounds.len() as u32 - 1);
-        }
-        self.bounds.push(text.tokens.len() as u32);
-        slice_of
     }
 
     /// Returns the bytes of memory.
@@ -162,11 +171,14 @@ struct RewordedRegion {
     weight: i64,
 }
 
-/// A pair of neighbouring slices of each text, by the first of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A token that a slice of the document and a slice of the source share.
+#[derive(Clone, Copy, Debug)]
 struct SliceCell {
+    /// Number of the document's slice.
     document: u32,
+    /// Number of the source's slice.
     source: u32,
+    /// Weight of the token.
     weight: u32,
 }
 
@@ -177,7 +189,7 @@ struct CellRows {
     order: Vec<u32>,
 }
 
-/// What one slice of each text share.
+/// Number and weight of the cells of two slices.
 #[derive(Clone, Copy, Debug, Default)]
 struct CellSum {
     tokens: u32,
@@ -275,31 +287,29 @@ impl<'a> RewordedFinder<'a> {
         approximate_log((((all as u64) << 8) / slices_with.max(1) as u64).max(256))
     }
 
-    /// Adds the regions of at least a width to the passages of a pair, which ascend by document. A region that lies in
-    /// passages for the most part tells nothing new; of any other, the passages that lie in it become part.
-    pub(super) fn add_regions(&self, min_width: u32, mut passages: Vec<Passage>) -> Vec<Passage> {
-        for region in self.find_regions(min_width, &passages) {
-            if !is_known(&passages, &region.document, &region.source) {
-                let is_part = |it: &mut Passage| {
-                    2 * overlap(&it.document, &region.document) > it.document.len()
-                        && 2 * overlap(&it.source, &region.source) > it.source.len()
-                };
-                let parts: Vec<Passage> = passages.extract_if(.., is_part).collect();
-                passages.push(self.join_region(&region, &parts));
+    /// Adds the regions of at least a width to the passages of a pair, which ascend by document. Passages that lie in
+    /// a region become part of it.
+    pub(super) fn add_regions(&self, min_width: u32, passages: Vec<Passage>) -> Vec<Passage> {
+        let regions = self.find_regions(min_width, &passages);
+        let mut parts = vec![Vec::new(); regions.len()];
+        let mut joined = Vec::new();
+        for passage in passages {
+            match find_containing(&regions, &passage) {
+                Some(region) => parts[region].push(passage),
+                None => joined.push(passage),
             }
         }
-        passages.sort_by_key(|it| (it.document.start, it.source.start));
-        passages
+        let regions = regions.iter().zip(&parts);
+        joined.extend(regions.map(|(region, parts)| self.join_region(region, parts)));
+        joined.sort_by_key(|it| (it.document.start, it.source.start));
+        joined
     }
 
     fn join_region(&self, region: &RewordedRegion, parts: &[Passage]) -> Passage {
-        let document = join(
-            parts
-                .iter()
-                .map(|it| &it.document)
-                .chain([&region.document]),
-        );
-        let source = join(parts.iter().map(|it| &it.source).chain([&region.source]));
+        let of_document = parts.iter().map(|it| &it.document);
+        let of_source = parts.iter().map(|it| &it.source);
+        let document = join_ranges(of_document.chain([&region.document]));
+        let source = join_ranges(of_source.chain([&region.source]));
         let sides = self.tokens_of(&document, &source);
         Passage {
             matched: count_common(sides).0,
@@ -310,33 +320,24 @@ impl<'a> RewordedFinder<'a> {
         }
     }
 
-    /// Returns the regions of at least a width, heaviest first. No two of them have the same tokens of the document.
-    /// Groups that lie in passages are left out.
+    /// Returns the regions of at least a width that do not lie in passages already, ascending by document. Of regions
+    /// that overlap there, the heaviest remains.
     fn find_regions(&self, min_width: u32, passages: &[Passage]) -> Vec<RewordedRegion> {
         let (cells, totals) = self.weigh_cells();
         let seeds = self.choose_seeds(&cells, &totals);
-        let groups = part_groups(self.texts, seeds);
+        let known = KnownPassages::new(passages);
         let min_width = min_width.max(MIN_WIDTH);
-        let regions = groups.iter().filter_map(|group| {
-            let document = join(group.iter().map(|it| &it.document));
-            let source = join(group.iter().map(|it| &it.source));
-            match is_known(passages, &document, &source) {
-                true => None,
-                false => self.find_region(document, source, min_width),
-            }
-        });
-        let mut regions: Vec<RewordedRegion> = regions.collect();
-        regions.sort_by_key(|it| (Reverse(it.weight), it.document.start, it.source.start));
-        let mut kept: Vec<RewordedRegion> = Vec::new();
-        for region in regions {
-            if kept
-                .iter()
-                .all(|it| overlap(&it.document, &region.document) == 0)
-            {
-                kept.push(region);
+        let mut regions = Vec::new();
+        for group in part_groups(self.texts, seeds) {
+            let document = join_ranges(group.iter().map(|it| &it.document));
+            let source = join_ranges(group.iter().map(|it| &it.source));
+            if !known.cover_parts(&document, &source) {
+                let region = self.find_region(document, source, min_width);
+                regions.extend(region.filter(|it| !known.cover_parts(&it.document, &it.source)));
             }
         }
-        kept
+        regions.sort_by_key(|it| (Reverse(it.weight), it.document.start, it.source.start));
+        keep_disjoint(regions)
     }
 
     /// Returns the shared weight of slices of both texts, once for each token that they share, and the weight of all
@@ -454,10 +455,9 @@ impl<'a> RewordedFinder<'a> {
         others: &Range<usize>,
     ) -> Option<(Range<usize>, i64)> {
         let PairTokens { weights, partners } = &self.tokens[side];
-        let mut has_token = vec![false; self.tokens[1 - side].weights.len()];
-        for &number in &self.slices[1 - side].numbers[others.clone()] {
-            has_token[number as usize] = true;
-        }
+        let mut of_others = self.slices[1 - side].numbers[others.clone()].to_vec();
+        of_others.sort_unstable();
+        of_others.dedup();
         let numbers = &self.slices[side].numbers;
         let (mut sum, mut start, mut shared) = (0i64, range.start, 0i64);
         let mut best = (0, range.start..range.start, 0);
@@ -465,7 +465,7 @@ impl<'a> RewordedFinder<'a> {
             let number = numbers[at] as usize;
             let weight = i64::from(weights[number]);
             let partner = partners[number];
-            if partner != NONE && has_token[partner as usize] {
+            if partner != NONE && of_others.binary_search(&partner).is_ok() {
                 sum += (100 - REGION_SHARE) * weight;
                 shared += weight;
             } else {
@@ -482,13 +482,58 @@ impl<'a> RewordedFinder<'a> {
     }
 }
 
-/// Returns `true` if parts of both texts lie in passages for the most part.
-fn is_known(passages: &[Passage], document: &Range<usize>, source: &Range<usize>) -> bool {
-    let meets = passages
-        .iter()
-        .filter(|it| overlap(&it.source, source) > 0)
-        .map(|it| clip(&it.document, document));
-    100 * count_covered(meets.collect()) >= KNOWN_SHARE * document.len()
+/// Returns the regions that share no tokens of the document with one before them in the list, ascending by document.
+fn keep_disjoint(regions: Vec<RewordedRegion>) -> Vec<RewordedRegion> {
+    let mut kept: BTreeMap<usize, RewordedRegion> = BTreeMap::new();
+    for region in regions {
+        let before = kept.range(..region.document.end).next_back();
+        if before.is_none_or(|(_, it)| it.document.end <= region.document.start) {
+            kept.insert(region.document.start, region);
+        }
+    }
+    kept.into_values().collect()
+}
+
+/// Returns the region that has more than half of a passage, in both texts. The regions ascend by document and are
+/// disjoint there, so that only the one with the middle of the passage can.
+fn find_containing(regions: &[RewordedRegion], passage: &Passage) -> Option<usize> {
+    let middle = passage.document.start.midpoint(passage.document.end);
+    let at = regions.partition_point(|it| it.document.end <= middle);
+    let region = regions.get(at)?;
+    let is_in = |part: &Range<usize>, whole: &Range<usize>| 2 * overlap(part, whole) > part.len();
+    (is_in(&passage.document, &region.document) && is_in(&passage.source, &region.source))
+        .then_some(at)
+}
+
+/// Passages, ascending by document, in which parts of both texts are looked up.
+struct KnownPassages<'a> {
+    passages: &'a [Passage],
+    /// For each passage the largest end in the document up to it.
+    ends: Vec<usize>,
+}
+
+impl<'a> KnownPassages<'a> {
+    fn new(passages: &'a [Passage]) -> Self {
+        let ends = passages.iter().scan(0, |end, it| {
+            *end = it.document.end.max(*end);
+            Some(*end)
+        });
+        Self {
+            passages,
+            ends: ends.collect(),
+        }
+    }
+
+    /// Returns `true` if passages cover most of a part of the document, and each has tokens of a part of the source.
+    fn cover_parts(&self, document: &Range<usize>, source: &Range<usize>) -> bool {
+        let first = self.ends.partition_point(|&end| end <= document.start);
+        let around = self.passages[first..].iter();
+        let meets = around
+            .take_while(|it| it.document.start < document.end)
+            .filter(|it| overlap(&it.source, source) > 0)
+            .map(|it| clip(&it.document, document));
+        100 * count_covered(meets.collect()) >= KNOWN_SHARE * document.len()
+    }
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> usize {
@@ -505,12 +550,6 @@ fn approximate_log(value: u64) -> u32 {
     let power = value.ilog2();
     let fraction = (u128::from(value) << 8 >> power) as u32 & 255;
     (power - 8) * 256 + fraction
-}
-
-fn join<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone) -> Range<usize> {
-    let start = ranges.clone().map(|it| it.start).min();
-    let end = ranges.map(|it| it.end).max();
-    start.unwrap_or(0)..end.unwrap_or(0)
 }
 
 /// Returns the number of tokens that two lists have in common, each as often as in both, and the number of different
@@ -558,10 +597,7 @@ mod tests {
             let mut sums = Vec::new();
             sum_widths(&tokens, &mut sums);
             let mut slices = SlicedText::default();
-            slices.set_tokens(MeasuredTokens {
-                tokens: &tokens,
-                sums: &sums,
-            });
+            slices.set_tokens(&tokens);
             Self {
                 tokens,
                 sums,
@@ -603,6 +639,29 @@ mod tests {
         )
     }
 
+    fn passages() -> impl Strategy<Value = Vec<Passage>> {
+        let passage = (0..80usize, 1..30usize, 0..80usize, 1..30usize);
+        let passage = passage.prop_map(|(start, length, source, source_length)| Passage {
+            document: start..start + length,
+            source: source..source + source_length,
+            matched: 1,
+            longest: 2,
+            kind: PassageKind::Edited,
+        });
+        proptest::collection::vec(passage, 0..12).prop_map(|mut passages| {
+            passages.sort_by_key(|it| it.document.start);
+            passages
+        })
+    }
+
+    fn region_of(passage: &Passage) -> RewordedRegion {
+        RewordedRegion {
+            document: passage.document.clone(),
+            source: passage.source.clone(),
+            weight: 0,
+        }
+    }
+
     #[test]
     fn logarithms_are_exact_at_powers_of_two() {
         for power in 0..40 {
@@ -619,9 +678,11 @@ mod tests {
             let text = Text::new(tokens);
             let bounds = &text.slices.bounds;
             prop_assert_eq!((bounds[0], bounds[bounds.len() - 1] as usize), (0, text.tokens.len()));
-            for (number, slice) in (0..).zip(bounds.windows(2)) {
-                let start = text.measured().width(0..slice[0] as usize);
-                prop_assert!(start >= number * SLICE_WIDTH && start <= number * SLICE_WIDTH + 1);
+            for slice in bounds.windows(2) {
+                let [start, end] = [slice[0] as usize, slice[1] as usize];
+                prop_assert!(text.measured().width(start..end - 1) < SLICE_WIDTH);
+                let is_last = end == text.tokens.len();
+                prop_assert!(is_last || text.measured().width(start..end) >= SLICE_WIDTH);
             }
             for (&token, &number) in text.tokens.iter().zip(&text.slices.numbers) {
                 prop_assert_eq!(text.slices.different[number as usize], token);
@@ -673,6 +734,44 @@ mod tests {
             let found: Vec<_> =
                 seeds.into_iter().map(|it| (it.document, it.source, it.matched)).collect();
             prop_assert_eq!(found, expected);
+        }
+
+        /// Tokens of a part that lie in passages are those of a plain count.
+        #[test]
+        fn covered_parts_equal_a_plain_count(passages in passages(), parts in passages()) {
+            let known = KnownPassages::new(&passages);
+            for it in &parts {
+                let meets = |other: &&Passage| overlap(&other.source, &it.source) > 0;
+                let is_covered = |at: usize| {
+                    let mut meeting = passages.iter().filter(meets);
+                    meeting.any(|other| other.document.contains(&at))
+                };
+                let count = it.document.clone().filter(|&at| is_covered(at)).count();
+                let expected = 100 * count >= KNOWN_SHARE * it.document.len();
+                prop_assert_eq!(known.cover_parts(&it.document, &it.source), expected);
+            }
+        }
+
+        /// The heavier of two regions that overlap remains, and passages belong to the region that has most of them.
+        #[test]
+        fn regions_are_disjoint(candidates in passages(), passages in passages()) {
+            let all: Vec<RewordedRegion> = candidates.iter().rev().map(region_of).collect();
+            let mut expected: Vec<RewordedRegion> = Vec::new();
+            for region in &all {
+                if expected.iter().all(|it| overlap(&it.document, &region.document) == 0) {
+                    expected.push(region.clone());
+                }
+            }
+            expected.sort_by_key(|it| it.document.start);
+            let kept = keep_disjoint(all);
+            prop_assert_eq!(&kept, &expected);
+            for passage in &passages {
+                let has_most = |it: &RewordedRegion| {
+                    2 * overlap(&passage.document, &it.document) > passage.document.len()
+                        && 2 * overlap(&passage.source, &it.source) > passage.source.len()
+                };
+                prop_assert_eq!(find_containing(&kept, passage), kept.iter().position(has_most));
+            }
         }
 
         /// No part of a range has a larger balance of shared and other weight.

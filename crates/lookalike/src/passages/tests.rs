@@ -280,6 +280,22 @@ fn repetitive_texts_take_linear_time_when_reworded() {
             .collect()
     };
     find_by(&sentence.repeat(10_000), &parted(1 << 50), settings);
+    // Many reworded and many equal parts, in another order.
+    let source = words(0, 400_000);
+    let parts = source.chunks(200).rev().enumerate();
+    let document: Vec<u64> = parts
+        .flat_map(|(at, part)| match at % 2 {
+            0 => [
+                &reword(&part[..100]),
+                &words(1 << 30 | (at as u64) << 8, 60)[..],
+            ]
+            .concat(),
+            _ => [&part[..100], &words(1 << 30 | (at as u64) << 8, 60)].concat(),
+        })
+        .collect();
+    let found = find_by(&source, &document, settings);
+    let reworded = found.iter().filter(|it| it.kind == PassageKind::Reworded);
+    assert_eq!((found.len(), reworded.count()), (2000, 1000));
 }
 
 #[test]

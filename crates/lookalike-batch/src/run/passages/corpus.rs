@@ -34,7 +34,7 @@ const TEXT_BYTES: usize = 256 << 20;
 pub(super) struct PassageCorpus<'a> {
     pub(super) rows: CorpusRows<'a>,
     pub(super) index: GramIndex,
-    /// If reworded passages are found.
+    /// Rare terms of the sources, if reworded passages are found.
     pub(super) rare_terms: Option<RareTermIndex>,
     /// How long a passage must be for the index to find it.
     pub(super) indexed: PassageSettings,
@@ -114,6 +114,12 @@ impl<'a> PassageCorpus<'a> {
             window: settings.window.unwrap_or(f64::INFINITY),
             texts: Mutex::new(DocumentCache::new(TEXT_BYTES)),
         })
+    }
+
+    /// Returns the bytes of memory of all that sources are found by.
+    pub(super) fn index_bytes(&self) -> usize {
+        let terms = self.rare_terms.as_ref();
+        self.index.memory_bytes() + terms.map_or(0, RareTermIndex::memory_bytes)
     }
 
     /// Returns the documents that are searched for passages.
@@ -266,10 +272,10 @@ struct PassageReader<'a> {
     unreadable_files: AtomicU64,
 }
 
-/// What possible sources are found by.
+/// The selected grams and the terms of possible sources, by which they are found.
 #[derive(Default)]
 struct SourceKeys {
-    /// The selected grams of each document, with its number.
+    /// Every selected gram with the number of its document.
     grams: Vec<(u64, u32)>,
     /// Empty unless reworded passages are found.
     terms: PartTerms,

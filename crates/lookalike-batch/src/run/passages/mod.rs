@@ -10,7 +10,8 @@
 //!
 //! A document is a row, or a file of text, Markdown, HTML, `.docx` or PDF. Positions are those of the file.
 //!
-//! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), some 30 bytes and the id of each
+//! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), for reworded passages the rare terms
+//! (see [`RareTermIndex`](lookalike::passages::RareTermIndex)), some 30 bytes and the id of each
 //! document, 256 MiB of texts, and 64 MiB of prepared sources per thread.
 
 mod cache;
@@ -131,7 +132,7 @@ fn run_passages(
         unreadable_files: corpus.unreadable_files,
         extracted_texts,
         bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
-        index_bytes: corpus.index.memory_bytes() as u64,
+        index_bytes: corpus.index_bytes() as u64,
         seconds: started.elapsed().as_secs_f64(),
         min_words: settings.passages.min_words(),
         recipe: settings.recipe.name.clone(),
