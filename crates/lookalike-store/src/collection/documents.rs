@@ -131,3 +131,71 @@ pub(super) fn is_representative_gone(state: &CollectionState, known: &KnownDocum
         RowVerdict::Duplicate { seq, slot, .. } => !state.is_still_kept(seq, slot),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lookalike::plan::{MatchSettings, SimilarityMeasure};
+    use lookalike::text::AnalysisScratch;
+
+    use super::*;
+    use crate::document::{DocumentContent, NewDocument, StoredVerdict};
+    use crate::{CollectionOptions, CollectionSettings, DiskFolder};
+
+    /// A query with its matches verifies each candidate once: in as many steps as a query without them.
+    #[test]
+    fn listed_matches_are_verified_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(DiskFolder::open(folder.path()).unwrap());
+        let settings = CollectionSettings {
+            matching: MatchSettings {
+                measure: SimilarityMeasure::Levenshtein,
+                ..MatchSettings::default()
+            },
+            ..CollectionSettings::default()
+        };
+        let options = CollectionOptions {
+            headroom: 0,
+            ..CollectionOptions::default()
+        };
+        let collection = Collection::create_empty(disk, &settings, options).unwrap();
+        let prepare = |id: &str, text: String| {
+            let document = NewDocument {
+                id: id.to_owned(),
+                content: DocumentContent::Text(text),
+                time: None,
+                meta: None,
+            };
+            collection
+                .prepare_document(document, &mut AnalysisScratch::default())
+                .unwrap()
+        };
+        let words: String = (0..150).map(|at| format!("word{at} ")).collect();
+        for id in ["a", "b", "c"] {
+            let other = format!("{words}{}", format!("{id} ").repeat(60));
+            collection
+                .insert_documents(&[prepare(id, other)])
+                .remove(0)
+                .unwrap();
+        }
+        let query = prepare("query", format!("{words}{}", "b ".repeat(55)));
+        let count_steps = |work: &dyn Fn()| {
+            let steps_taken = || collection.read_state().unwrap().matcher.steps_taken();
+            let before = steps_taken();
+            work();
+            steps_taken() - before
+        };
+        let expected = collection.query_document(&query).unwrap();
+        assert!(matches!(expected.verdict, StoredVerdict::Duplicate(_)));
+        let alone = count_steps(&|| drop(collection.query_document(&query).unwrap()));
+        assert!(alone > 0);
+        for limit in [0, 1, 10] {
+            let (answer, matches) = collection.query_matches(&query, limit).unwrap();
+            assert_eq!(answer.verdict, expected.verdict);
+            assert_eq!(matches.len().min(1), limit.min(1));
+            let listed = count_steps(&|| drop(collection.query_matches(&query, limit).unwrap()));
+            assert_eq!(listed, alone, "{limit}");
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! Documents that take much work to verify.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use lookalike::Threshold;
 use lookalike::plan::{self, SimilarityMeasure};
@@ -141,40 +140,4 @@ fn refused_costly_documents_change_no_verdict() {
     );
     let answer = limited.query_document(&query[0]).unwrap().verdict;
     assert!(matches!(answer, StoredVerdict::Duplicate(it) if it.of == "honest"));
-}
-
-/// Returns the shortest of several durations of `work`, so that other processes do not count.
-fn shortest_time(mut work: impl FnMut()) -> Duration {
-    let once = |_| {
-        let begun = Instant::now();
-        work();
-        begun.elapsed()
-    };
-    (0..5).map(once).min().unwrap()
-}
-
-/// A query with its matches verifies each candidate once, as a query without them does: it takes as long, not twice as
-/// long.
-#[test]
-fn listed_matches_are_verified_once() {
-    let collection = collection(u64::MAX, u64::MAX);
-    let kept: Vec<_> = texts(120).iter().map(|text| text.repeat(3)).collect();
-    for (at, text) in kept.iter().enumerate() {
-        let prepared = prepare(&collection, vec![document(&format!("d{at}"), text, None)]);
-        for answer in collection.insert_documents(&prepared) {
-            answer.unwrap();
-        }
-    }
-    let edited = format!("{} and more", kept[3]);
-    let query = prepare(&collection, vec![document("query", &edited, None)]).remove(0);
-    let expected = collection.query_document(&query).unwrap();
-    assert!(matches!(expected.verdict, StoredVerdict::Duplicate(_)));
-    let alone = shortest_time(|| drop(collection.query_document(&query).unwrap()));
-    assert!(alone > Duration::from_millis(5), "{alone:?}");
-    for limit in [0, 1, 10] {
-        let (answer, matches) = collection.query_matches(&query, limit).unwrap();
-        assert_eq!((&answer, matches.len().min(1)), (&expected, limit.min(1)));
-        let listed = shortest_time(|| drop(collection.query_matches(&query, limit).unwrap()));
-        assert!(listed < alone.mul_f64(1.5), "{listed:?} {alone:?}");
-    }
 }
