@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Arch, BLOCK, BlockMasks, CacheLine, Kernel, LINE, Plain};
+use super::{Arch, BLOCK, BlockMasks, CacheLine, Kernel, LANES, LINE, Plain, StripLanes};
 
 /// Runs a kernel with NEON.
 #[inline]
@@ -119,6 +119,18 @@ impl Arch for Neon {
     #[inline(always)]
     fn gather(self, word: u64, mask: u64) -> u64 {
         Plain.gather(word, mask)
+    }
+
+    #[inline(always)]
+    fn advance_strips(
+        self,
+        strips: &mut StripLanes,
+        rows: &[[u64; LANES]],
+        symbols: &[u32; LANES],
+        first: &[u64; LANES],
+        above: [u64; 2],
+    ) {
+        Plain.advance_strips(strips, rows, symbols, first, above);
     }
 }
 

@@ -61,6 +61,48 @@ pub(crate) trait Arch: Copy {
 
     /// Packs the bits of `word` at the positions where `mask` has ones into the lowest bits.
     fn gather(self, word: u64, mask: u64) -> u64;
+
+    /// Moves each of eight strips to its next column: lane i to the column of the symbol `symbols[i]`, whose rows
+    /// in this strip are `rows[symbols[i]][i]`; a symbol without an entry has none.
+    ///
+    /// The upper edge of a lane is the lower edge of the lane before it, as its last step left it. Where `first`
+    /// has ones, the upper edge is `above` instead: 1 in the first number for a rise, in the second for a fall.
+    fn advance_strips(
+        self,
+        strips: &mut StripLanes,
+        rows: &[[u64; LANES]],
+        symbols: &[u32; LANES],
+        first: &[u64; LANES],
+        above: [u64; 2],
+    );
+}
+
+/// Number of strips that [`Arch::advance_strips`] moves.
+pub(crate) const LANES: usize = 8;
+
+/// Eight strips of a table of Levenshtein distances, 64 rows high each (Myers 1999, Hyyrö 2003). Bit i of a lane
+/// describes row i of its strip, in the column that it has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StripLanes {
+    /// Rows whose value is one more than that of the row above.
+    pub(crate) rises: [u64; LANES],
+    /// Rows whose value is one less than that of the row above.
+    pub(crate) falls: [u64; LANES],
+    /// Rows whose value is one more than in the column before.
+    pub(crate) right_rises: [u64; LANES],
+    /// Rows whose value is one less than in the column before.
+    pub(crate) right_falls: [u64; LANES],
+}
+
+impl StripLanes {
+    /// The left border of the table, where every row is one more than the one above. The column before a lane's
+    /// first one equals no symbol and has no difference above, so it leaves the lane as it is here.
+    pub(crate) const BORDER: Self = Self {
+        rises: [u64::MAX; LANES],
+        falls: [0; LANES],
+        right_rises: [0; LANES],
+        right_falls: [0; LANES],
+    };
 }
 
 /// One cache line of 32-bit words.
@@ -330,6 +372,55 @@ mod tests {
                 .fold(0, |bits, (at, one)| bits | (word >> one & 1) << at);
             for cpu in Cpu::detect_all() {
                 assert_eq!(cpu.run(Gather(word, mask)), expected, "{}", cpu.name());
+            }
+        }
+    }
+
+    struct Strips<'a>(
+        StripLanes,
+        &'a [[u64; LANES]],
+        [u32; LANES],
+        [u64; LANES],
+        [u64; 2],
+    );
+
+    impl Kernel for Strips<'_> {
+        type Output = StripLanes;
+
+        fn run<A: Arch>(self, arch: A) -> StripLanes {
+            let Self(mut strips, rows, symbols, first, above) = self;
+            arch.advance_strips(&mut strips, rows, &symbols, &first, above);
+            strips
+        }
+    }
+
+    #[test]
+    fn all_instruction_sets_advance_equal_strips() {
+        let mix = crate::hash::mix_bits;
+        let lanes = |seed: u64| std::array::from_fn(|lane| mix(seed << 8 | lane as u64));
+        for seed in 0..3000 {
+            let rows: Vec<[u64; LANES]> = (0..seed % 9).map(|at| lanes(seed << 20 | at)).collect();
+            let rises: [u64; LANES] = lanes(mix(seed));
+            let [falls, right_falls]: [[u64; LANES]; 2] = [lanes(mix(!seed)), lanes(mix(seed ^ 5))];
+            let strips = StripLanes {
+                rises,
+                falls: std::array::from_fn(|lane| falls[lane] & !rises[lane]),
+                right_rises: falls,
+                right_falls: std::array::from_fn(|lane| right_falls[lane] & !falls[lane]),
+            };
+            // Symbols without an entry are among them, also the largest number.
+            let symbols = std::array::from_fn(|lane| match mix(seed ^ lane as u64) {
+                large if large % 31 == 0 => u32::MAX - (large % 2) as u32,
+                other => (other % 10) as u32,
+            });
+            let mut first = [0; LANES];
+            first[seed as usize % LANES] = u64::MAX;
+            for above in [[0, 0], [1, 0], [0, 1]] {
+                let step = || Strips(strips, &rows, symbols, first, above);
+                let expected = Cpu(InstructionSet::Plain).run(step());
+                for cpu in Cpu::detect_all() {
+                    assert_eq!(cpu.run(step()), expected, "{}", cpu.name());
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The reference version of all operations, for every CPU.
 
-use super::{Arch, BLOCK, BlockMasks, CacheLine};
+use super::{Arch, BLOCK, BlockMasks, CacheLine, LANES, StripLanes};
 
 /// Plain Rust without special instructions.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,41 @@ impl Arch for Plain {
             at += 1;
         }
         bits
+    }
+
+    #[inline(always)]
+    fn advance_strips(
+        self,
+        strips: &mut StripLanes,
+        rows: &[[u64; LANES]],
+        symbols: &[u32; LANES],
+        first: &[u64; LANES],
+        above: [u64; 2],
+    ) {
+        let before = *strips;
+        for lane in 0..LANES {
+            let equal = rows
+                .get(symbols[lane] as usize)
+                .map_or(0, |rows| rows[lane]);
+            let edge = |right: &[u64; LANES], above: u64| {
+                let below = lane.checked_sub(1).map_or(0, |before| right[before] >> 63);
+                below & !first[lane] | above & first[lane]
+            };
+            let above_rises = edge(&before.right_rises, above[0]);
+            let above_falls = edge(&before.right_falls, above[1]);
+            let (rises, falls) = (before.rises[lane], before.falls[lane]);
+            let no_cost_down = equal | falls;
+            let equal = equal | above_falls;
+            let no_cost_right = ((equal & rises).wrapping_add(rises) ^ rises) | equal;
+            let right_rises = falls | !(no_cost_right | rises);
+            let right_falls = rises & no_cost_right;
+            strips.right_rises[lane] = right_rises;
+            strips.right_falls[lane] = right_falls;
+            let right_rises = right_rises << 1 | above_rises;
+            let right_falls = right_falls << 1 | above_falls;
+            strips.rises[lane] = right_falls | !(no_cost_down | right_rises);
+            strips.falls[lane] = right_rises & no_cost_down;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Arch, BLOCK, BlockMasks, CacheLine, Kernel, LINE, Plain};
+use super::{Arch, BLOCK, BlockMasks, CacheLine, Kernel, LANES, LINE, Plain, StripLanes};
 
 /// Returns `true` if the CPU and the operating system support everything that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
@@ -193,7 +193,84 @@ impl Arch for Avx2 {
         // SAFETY: `self` proves that the CPU has BMI2.
         unsafe { _pext_u64(word, mask) }
     }
+    #[inline(always)]
+    fn advance_strips(
+        self,
+        strips: &mut StripLanes,
+        rows: &[[u64; LANES]],
+        symbols: &[u32; LANES],
+        first: &[u64; LANES],
+        above: [u64; 2],
+    ) {
+        // SAFETY: `self` proves that the CPU has AVX2; halves of the 64 or 32 bytes of an array are read and
+        // written, unaligned, and the gather reads only lanes whose symbol is below the length of `rows`.
+        unsafe {
+            let ones = _mm256_set1_epi64x(-1);
+            let load = |lanes: &[u64; LANES], half: usize| {
+                _mm256_loadu_si256(lanes.as_ptr().add(4 * half).cast())
+            };
+            let store = |lanes: &mut [u64; LANES], half: usize, bits: __m256i| {
+                _mm256_storeu_si256(lanes.as_mut_ptr().add(4 * half).cast(), bits);
+            };
+            // Moves the lowest row of every lane to the lane after it.
+            let edge = |right: &[u64; LANES], above: u64| {
+                let turn = |half| {
+                    let lowest = _mm256_srli_epi64::<63>(load(right, half));
+                    _mm256_permute4x64_epi64::<TURNED>(lowest)
+                };
+                let (low, high) = (turn(0), turn(1));
+                let above = _mm256_set1_epi64x(above as i64);
+                let put = |edge, half| _mm256_blendv_epi8(edge, above, load(first, half));
+                let none = _mm256_setzero_si256();
+                [
+                    put(_mm256_blend_epi32::<0b11>(low, none), 0),
+                    put(_mm256_blend_epi32::<0b11>(high, low), 1),
+                ]
+            };
+            let above_rises = edge(&strips.right_rises, above[0]);
+            let above_falls = edge(&strips.right_falls, above[1]);
+            let length = _mm256_set1_epi64x(rows.len() as i64);
+            for half in 0..2 {
+                let numbers = _mm_loadu_si128(symbols.as_ptr().add(4 * half).cast());
+                let numbers = _mm256_cvtepu32_epi64(numbers);
+                let is_known = _mm256_cmpgt_epi64(length, numbers);
+                let lanes = _mm256_set1_epi64x(4 * half as i64);
+                let lanes = _mm256_add_epi64(lanes, _mm256_set_epi64x(3, 2, 1, 0));
+                let equal = _mm256_mask_i64gather_epi64::<8>(
+                    _mm256_setzero_si256(),
+                    rows.as_ptr().cast(),
+                    _mm256_add_epi64(_mm256_slli_epi64::<3>(numbers), lanes),
+                    is_known,
+                );
+                let (rises, falls) = (load(&strips.rises, half), load(&strips.falls, half));
+                let no_cost_down = _mm256_or_si256(equal, falls);
+                let equal = _mm256_or_si256(equal, above_falls[half]);
+                let sum = _mm256_add_epi64(_mm256_and_si256(equal, rises), rises);
+                let no_cost_right = _mm256_or_si256(_mm256_xor_si256(sum, rises), equal);
+                let neither = _mm256_or_si256(no_cost_right, rises);
+                let right_rises = _mm256_or_si256(falls, _mm256_xor_si256(neither, ones));
+                let right_falls = _mm256_and_si256(rises, no_cost_right);
+                store(&mut strips.right_rises, half, right_rises);
+                store(&mut strips.right_falls, half, right_falls);
+                let right_rises =
+                    _mm256_or_si256(_mm256_slli_epi64::<1>(right_rises), above_rises[half]);
+                let right_falls =
+                    _mm256_or_si256(_mm256_slli_epi64::<1>(right_falls), above_falls[half]);
+                let neither = _mm256_or_si256(no_cost_down, right_rises);
+                let rises = _mm256_or_si256(right_falls, _mm256_xor_si256(neither, ones));
+                store(&mut strips.rises, half, rises);
+                store(
+                    &mut strips.falls,
+                    half,
+                    _mm256_and_si256(right_rises, no_cost_down),
+                );
+            }
+        }
+    }
 }
+
+/// Order of 64-bit words that moves each one place up, and the last one to the front.
+const TURNED: i32 = 0b10_01_00_11;
 
 /// Shuffle order of 32-bit words that swaps the two halves of 128 bits.
 const SWAPPED: i32 = 0b01_00_11_10;
@@ -353,6 +430,68 @@ impl Arch for Avx512 {
     fn gather(self, word: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that the CPU has BMI2.
         unsafe { _pext_u64(word, mask) }
+    }
+
+    #[inline(always)]
+    fn advance_strips(
+        self,
+        strips: &mut StripLanes,
+        rows: &[[u64; LANES]],
+        symbols: &[u32; LANES],
+        first: &[u64; LANES],
+        above: [u64; 2],
+    ) {
+        // SAFETY: `self` proves that the CPU has AVX-512 F and VL; the 64 or 32 bytes of an array are read and
+        // written, unaligned, and the gather reads only lanes whose symbol is below the length of `rows`.
+        unsafe {
+            let ones = _mm512_set1_epi64(-1);
+            let load = |lanes: &[u64; LANES]| _mm512_loadu_si512(lanes.as_ptr().cast());
+            let store = |lanes: &mut [u64; LANES], bits: __m512i| {
+                _mm512_storeu_si512(lanes.as_mut_ptr().cast(), bits);
+            };
+            let first = load(first);
+            // Moves the lowest row of every lane to the lane after it.
+            let edge = |right: &[u64; LANES], above: u64| {
+                let lowest = _mm512_srli_epi64::<63>(load(right));
+                let below = _mm512_alignr_epi64::<7>(lowest, _mm512_setzero_si512());
+                let above = _mm512_set1_epi64(above as i64);
+                _mm512_or_si512(
+                    _mm512_andnot_si512(first, below),
+                    _mm512_and_si512(first, above),
+                )
+            };
+            let above_rises = edge(&strips.right_rises, above[0]);
+            let above_falls = edge(&strips.right_falls, above[1]);
+            let numbers = _mm256_loadu_si256(symbols.as_ptr().cast());
+            let numbers = _mm512_cvtepu32_epi64(numbers);
+            let length = _mm512_set1_epi64(rows.len() as i64);
+            let lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+            let equal = _mm512_mask_i64gather_epi64::<8>(
+                _mm512_setzero_si512(),
+                _mm512_cmplt_epi64_mask(numbers, length),
+                _mm512_add_epi64(_mm512_slli_epi64::<3>(numbers), lanes),
+                rows.as_ptr().cast(),
+            );
+            let (rises, falls) = (load(&strips.rises), load(&strips.falls));
+            let no_cost_down = _mm512_or_si512(equal, falls);
+            let equal = _mm512_or_si512(equal, above_falls);
+            let sum = _mm512_add_epi64(_mm512_and_si512(equal, rises), rises);
+            let no_cost_right = _mm512_or_si512(_mm512_xor_si512(sum, rises), equal);
+            let neither = _mm512_or_si512(no_cost_right, rises);
+            let right_rises = _mm512_or_si512(falls, _mm512_xor_si512(neither, ones));
+            let right_falls = _mm512_and_si512(rises, no_cost_right);
+            store(&mut strips.right_rises, right_rises);
+            store(&mut strips.right_falls, right_falls);
+            let right_rises = _mm512_or_si512(_mm512_slli_epi64::<1>(right_rises), above_rises);
+            let right_falls = _mm512_or_si512(_mm512_slli_epi64::<1>(right_falls), above_falls);
+            let neither = _mm512_or_si512(no_cost_down, right_rises);
+            let rises = _mm512_or_si512(right_falls, _mm512_xor_si512(neither, ones));
+            store(&mut strips.rises, rises);
+            store(
+                &mut strips.falls,
+                _mm512_and_si512(right_rises, no_cost_down),
+            );
+        }
     }
 }
 

@@ -13,17 +13,23 @@
 //!    strips of 64 rows, and each strip passes the differences along its lower edge to the next one. Only
 //!    cells through which a path within the limit may lead are computed (Ukkonen 1985). The limit is
 //!    quadrupled in every round, so that the cost of near texts depends on their distance.
-//! 4. Once the limit is wide, symbols are numbered, so that a column needs no search. Indel then has four
-//!    words of rows in a strip, because their steps overlap in the processor.
+//! 4. Once the limit is wide, symbols are numbered, so that a column needs no search. Levenshtein then has eight
+//!    strips at a time, in the lanes of wide registers ([`lanes`]). Indel has four words of rows in a strip,
+//!    because their steps overlap in the processor.
 //!
 //! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of two to four
-//! nanoseconds. Memory is one byte per symbol of the longer text, and up to 72 more for texts of up to 2^18
-//! symbols. A thread keeps its table of symbols for the next pair, at most 8 MiB. A comparison of more than
+//! nanoseconds, and of a quarter of that in lanes. Memory is one byte per symbol of the longer text, and up to
+//! 104 more for texts of up to 2^18 symbols. A thread keeps its table of symbols for the next pair, at most 8 MiB. A comparison of more than
 //! [`MOST_STEPS`] steps is refused.
+
+mod lanes;
 
 use std::cell::RefCell;
 
+use lanes::distance_in_lanes;
+
 use super::budget::StepBudget;
+use crate::arch::{Cpu, LANES};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Largest number of steps of 64 cells in a comparison, which take some minutes.
@@ -184,7 +190,12 @@ trait StripCells: Copy {
     /// Number of words of rows in a tall strip.
     const WORDS: usize;
 
-    /// Calls [`in_tall_strips`] with this number of words.
+    /// Limit from which on symbols are numbered once, so that no strip has to search for them. Below this limit,
+    /// numbering costs more than it saves.
+    const WIDE: usize;
+
+    /// Computes the distance in strips of this number of words. `table` has as many words for every symbol; all
+    /// are 0 before and after.
     fn in_tall_strips(
         numbered: &NumberedSequences,
         most: usize,
@@ -206,7 +217,8 @@ impl StripCells for LevenshteinCells {
     };
     const NAME: &'static str = "Levenshtein";
 
-    const WORDS: usize = 1;
+    const WORDS: usize = LANES;
+    const WIDE: usize = 4 * ROWS;
 
     fn in_tall_strips(
         numbered: &NumberedSequences,
@@ -214,7 +226,8 @@ impl StripCells for LevenshteinCells {
         table: &mut [u64],
         steps: &mut PairSteps<'_>,
     ) -> Result<Option<usize>> {
-        in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
+        let (rows, _) = table.as_chunks_mut();
+        distance_in_lanes(numbered, most, rows, Cpu::detect_best(), steps)
     }
 
     #[inline(always)]
@@ -256,6 +269,7 @@ impl StripCells for IndelCells {
     const NAME: &'static str = "Indel";
 
     const WORDS: usize = 4;
+    const WIDE: usize = 8 * ROWS;
 
     fn in_tall_strips(
         numbered: &NumberedSequences,
@@ -286,11 +300,7 @@ impl StripCells for IndelCells {
     }
 }
 
-/// Limit from which on symbols are numbered once, so that no strip has to search for them. Below this limit,
-/// numbering costs more than it saves.
-const WIDE: usize = 8 * ROWS;
-
-/// Length of the longest text whose symbols are numbered, because numbering takes up to 72 bytes per symbol.
+/// Length of the longest text whose symbols are numbered, because numbering takes up to 104 bytes per symbol.
 const NUMBERED: usize = 1 << 18;
 
 /// Factor by which the limit grows from round to round.
@@ -487,12 +497,12 @@ fn edit_distance<C: StripCells, S: SequenceSymbol>(
     let mut limit = more.len() - less.len() + ROWS;
     let mut numbered = None;
     loop {
-        let is_wide = limit >= WIDE && more.len() <= NUMBERED;
+        let is_wide = limit >= C::WIDE && more.len() <= NUMBERED;
         let within = match is_wide && limit > most / 2 {
             true => most,
             false => limit.min(most),
         };
-        let found = if is_wide && within >= WIDE {
+        let found = if is_wide && within >= C::WIDE {
             let (numbered, table) = numbered.get_or_insert_with(|| {
                 let numbered = NumberedSequences::new(less, more);
                 let table = vec![0; numbered.symbols * C::WORDS];
@@ -659,15 +669,11 @@ fn in_tall_strips<C: StripCells, const W: usize>(
             let at = more[column] as usize * W;
             let rows = &table[at..at + W];
             let mut below = edge[column];
-            if W == 1 {
-                below = cells[0].advance_column(rows[0], below, last);
-            } else {
-                for (word, (cells, &rows)) in cells.iter_mut().zip(rows).enumerate() {
-                    if word < full {
-                        below = cells.advance_column(rows, below, ROWS - 1);
-                    } else if word == full {
-                        below = cells.advance_column(rows, below, last);
-                    }
+            for (word, (cells, &rows)) in cells.iter_mut().zip(rows).enumerate() {
+                if word < full {
+                    below = cells.advance_column(rows, below, ROWS - 1);
+                } else if word == full {
+                    below = cells.advance_column(rows, below, last);
                 }
             }
             edge[column] = below;
@@ -705,7 +711,7 @@ mod tests {
     use super::*;
 
     /// Returns the distance by the textbook's table.
-    fn plain<S: SequenceSymbol>(a: &[S], b: &[S], substitution: usize) -> usize {
+    pub(super) fn plain<S: SequenceSymbol>(a: &[S], b: &[S], substitution: usize) -> usize {
         let mut row: Vec<usize> = (0..=b.len()).collect();
         for (i, x) in a.iter().enumerate() {
             let mut diagonal = row[0];
@@ -775,7 +781,7 @@ mod tests {
     }
 
     /// Returns random symbols of an alphabet of the given size.
-    fn random(length: usize, alphabet: u64, seed: u64) -> Vec<u64> {
+    pub(super) fn random(length: usize, alphabet: u64, seed: u64) -> Vec<u64> {
         (0..length as u64)
             .map(|at| crate::hash::mix_bits(seed << 32 | at) % alphabet)
             .collect()
@@ -793,7 +799,7 @@ mod tests {
     }
 
     /// Returns a long text and a copy with some edits.
-    fn edited(length: usize, alphabet: u64, edits: u64, seed: u64) -> [Vec<u64>; 2] {
+    pub(super) fn edited(length: usize, alphabet: u64, edits: u64, seed: u64) -> [Vec<u64>; 2] {
         let text = random(length, alphabet, seed);
         let mut other = text.clone();
         for edit in 0..edits {

@@ -1,0 +1,273 @@
+//! Levenshtein distance in strips of 512 rows: eight strips of 64 rows, one in each lane of a wide register.
+//!
+//! A cell depends on the column before it and on the row above it. So each lane is one column behind the lane
+//! above it, and a step moves all lanes by a column. The steps of one strip after another would have to wait
+//! for each other; a step of eight lanes takes about twice as long as one of a single strip.
+//!
+//! Between two strips, the band of cells that a path within the limit can reach is narrowed from both sides by
+//! the values along the edge (Ukkonen 1985). The nearer the distance comes to the limit, the narrower the band
+//! becomes, and where it is empty the comparison ends.
+//!
+//! Cost: (m/512)·(b + 512) steps for m rows and a band of b columns, so it pays for bands of some hundred
+//! columns. Memory is 64 bytes per different symbol.
+
+use super::{NumberedSequences, PairSteps, ROWS};
+use crate::arch::{Arch, Cpu, Kernel, LANES, StripLanes};
+use crate::error::Result;
+
+/// Symbols on both sides of the columns, so that lanes ahead of the first column and behind the last one have
+/// symbols too. The first sequence does not have them.
+const PADDING: [u32; LANES - 1] = [0; LANES - 1];
+
+/// Computes the distance of numbered symbols. `rows` has an entry for every symbol; all are 0 before and after.
+pub(super) fn distance_in_lanes(
+    numbered: &NumberedSequences,
+    most: usize,
+    rows: &mut [[u64; LANES]],
+    cpu: Cpu,
+    steps: &mut PairSteps<'_>,
+) -> Result<Option<usize>> {
+    let NumberedSequences { less, more, .. } = numbered;
+    let mut band = CellBand::new([less.len(), more.len()], most);
+    let mut edge = vec![1i8; more.len()];
+    let mut symbols = Vec::new();
+    for strip in less.chunks(LANES * ROWS) {
+        let lanes = strip.len().div_ceil(ROWS);
+        band.begin_strip(strip.len(), &mut edge);
+        let columns = band.first..band.end;
+        steps.take_steps(lanes * columns.len())?;
+        symbols.clear();
+        symbols.extend(PADDING);
+        symbols.extend(more[columns.clone()].iter().rev());
+        symbols.extend(PADDING);
+        mark_rows(strip, rows);
+        cpu.run(StripKernel {
+            rows,
+            symbols: &symbols,
+            edge: &mut edge[columns],
+            lanes,
+            last: (strip.len() - 1) % ROWS,
+        });
+        for &symbol in strip {
+            rows[symbol as usize] = [0; LANES];
+        }
+        if !band.end_strip(&edge) {
+            return Ok(None);
+        }
+    }
+    Ok(band.last_value())
+}
+
+/// Sets the bits of a strip's symbols. The last rows are those of the last lane.
+fn mark_rows(strip: &[u32], rows: &mut [[u64; LANES]]) {
+    let skipped = LANES - strip.len().div_ceil(ROWS);
+    for (row, &symbol) in strip.iter().enumerate() {
+        rows[symbol as usize][skipped + row / ROWS] |= 1 << (row % ROWS);
+    }
+}
+
+/// The cells below an edge that a path within the limit can lead through.
+struct CellBand {
+    /// Number of rows and columns of the table.
+    size: [usize; 2],
+    most: usize,
+    /// Rows above the edge.
+    bottom: usize,
+    /// Columns of the strip, as a range.
+    first: usize,
+    end: usize,
+    /// Value on the edge before the column `first`.
+    corner: usize,
+    /// Column up to which paths lead at the edge. Each further row leads one column further.
+    reach: usize,
+    /// Value on the edge behind the last column of the strip.
+    value: usize,
+}
+
+impl CellBand {
+    fn new(size: [usize; 2], most: usize) -> Self {
+        let mut band = Self {
+            size,
+            most,
+            bottom: 0,
+            first: 0,
+            end: 0,
+            corner: 0,
+            reach: 0,
+            value: 0,
+        };
+        band.reach = band.reach_from(0, 0).unwrap_or(0);
+        band
+    }
+
+    /// Returns the column up to which paths within the limit lead from a cell of the edge, if there are any. A
+    /// path that leads e columns beyond the diagonal costs e, and then |d − e| at least, if d columns more than
+    /// rows are left.
+    fn reach_from(&self, column: usize, value: usize) -> Option<usize> {
+        let (rows, columns) = (self.size[0] - self.bottom, self.size[1] - column);
+        let left = self.most.checked_sub(value + rows.abs_diff(columns))?;
+        // Half of: what is left of the limit, and d where it is above 0, twice.
+        Some(column + left / 2 + columns.saturating_sub(rows))
+    }
+
+    /// Sets the columns of a strip of `height` rows. Beyond the columns of the strip before, the edge has the
+    /// values of a path along it.
+    fn begin_strip(&mut self, height: usize, edge: &mut [i8]) {
+        let end = self.size[1].min(self.reach + height);
+        if end > self.end {
+            edge[self.end..end].fill(1);
+        }
+        self.end = end;
+        self.bottom += height;
+        self.corner += height;
+    }
+
+    /// Narrows the band by the differences along the lower edge of the strip. Returns `false` if no path within
+    /// the limit crosses this edge.
+    fn end_strip(&mut self, edge: &[i8]) -> bool {
+        let mut value = self.corner;
+        let mut start = None;
+        let mut reach = 0;
+        for column in self.first..=self.end {
+            if let Some(reached) = self.reach_from(column, value) {
+                start.get_or_insert((column, value));
+                reach = reach.max(reached);
+            }
+            if column < self.end {
+                value = value.wrapping_add_signed(edge[column].into());
+            }
+        }
+        self.value = value;
+        self.reach = reach;
+        start.is_some_and(|(first, corner)| {
+            (self.first, self.corner) = (first, corner);
+            true
+        })
+    }
+
+    /// Returns the value of the last cell of the table if it is within the limit.
+    fn last_value(&self) -> Option<usize> {
+        (self.end == self.size[1] && self.value <= self.most).then_some(self.value)
+    }
+}
+
+/// Moves the lanes of a strip over its columns, and replaces the differences along its upper edge by those along
+/// its lower edge.
+struct StripKernel<'a> {
+    rows: &'a [[u64; LANES]],
+    /// The symbols of the columns in descending order, between two [`PADDING`]s.
+    symbols: &'a [u32],
+    edge: &'a mut [i8],
+    /// Number of lanes in use, which are the last ones.
+    lanes: usize,
+    /// Last row of the last lane.
+    last: usize,
+}
+
+impl Kernel for StripKernel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) {
+        let Self { edge, lanes, .. } = self;
+        let skipped = LANES - lanes;
+        let mut first = [0; LANES];
+        first[skipped] = u64::MAX;
+        let mut strips = StripLanes::BORDER;
+        let windows = self.symbols.windows(LANES).rev().skip(skipped);
+        for (step, window) in windows.take(edge.len() + lanes - 1).enumerate() {
+            let symbols = window.try_into().expect("a window has a symbol per lane");
+            let above = edge
+                .get(step)
+                .map_or([0, 0], |&it| [u64::from(it > 0), u64::from(it < 0)]);
+            arch.advance_strips(&mut strips, self.rows, symbols, &first, above);
+            if let Some(column) = step.checked_sub(lanes - 1) {
+                let below = |right: &[u64; LANES]| (right[LANES - 1] >> self.last & 1) as i8;
+                edge[column] = below(&strips.right_rises) - below(&strips.right_falls);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LevenshteinCells;
+    use super::super::StepBudget;
+    use super::super::tests::{edited, plain, random};
+    use super::*;
+
+    /// Checks the distance by every instruction set, for limits around it.
+    fn check(a: &[u64], b: &[u64]) {
+        let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+        let expected = plain(less, more, 1);
+        let numbered = NumberedSequences::new(less, more);
+        let mut rows = vec![[0; LANES]; numbered.symbols];
+        for most in [
+            expected.saturating_sub(1),
+            expected,
+            expected + 1,
+            2 * expected + 70,
+            more.len(),
+        ] {
+            // A limit is at least the difference of the lengths.
+            let most = most.max(more.len() - less.len());
+            for cpu in Cpu::detect_all() {
+                let mut unlimited = StepBudget::unlimited();
+                let mut steps = PairSteps::for_lengths::<LevenshteinCells>(
+                    less.len(),
+                    more.len(),
+                    &mut unlimited,
+                );
+                let found = distance_in_lanes(&numbered, most, &mut rows, cpu, &mut steps).unwrap();
+                let within = (expected <= most).then_some(expected);
+                let lengths = (less.len(), more.len());
+                assert_eq!(found, within, "{lengths:?} within {most} by {}", cpu.name());
+                assert!(rows.iter().all(|rows| *rows == [0; LANES]));
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_around_lane_borders_equal_the_textbook() {
+        for less in [
+            1, 63, 64, 65, 128, 447, 448, 449, 511, 512, 513, 577, 1024, 1030,
+        ] {
+            for more in [0, 1, 7, 64, 300] {
+                for alphabet in [2, 30] {
+                    check(
+                        &random(less, alphabet, 1),
+                        &random(less + more, alphabet, 2),
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn edited_copies_equal_the_textbook() {
+        for (length, edits) in [(600, 3), (1500, 40), (1700, 500), (2500, 200)] {
+            for alphabet in [3, 300] {
+                let [a, b] = edited(length, alphabet, edits, 7);
+                check(&a, &b);
+                check(&a, &b[length / 5..]);
+                check(&a[..length * 4 / 5], &b);
+            }
+        }
+    }
+
+    /// The band becomes narrower where the distance comes near the limit, so texts that are far apart cost less.
+    #[test]
+    fn band_closes_before_the_end_of_distant_texts() {
+        let (a, b) = (random(20_000, 1 << 40, 1), random(20_000, 1 << 40, 2));
+        let numbered = NumberedSequences::new(&a, &b);
+        let mut rows = vec![[0; LANES]; numbered.symbols];
+        let mut unlimited = StepBudget::unlimited();
+        let mut steps =
+            PairSteps::for_lengths::<LevenshteinCells>(a.len(), b.len(), &mut unlimited);
+        let cpu = Cpu::detect_best();
+        let found = distance_in_lanes(&numbered, 4000, &mut rows, cpu, &mut steps);
+        assert_eq!(found.unwrap(), None);
+        // Without narrowing, 4000 rows of 4000 columns.
+        assert!(steps.taken < 4000 * 4000 / 64 * 3 / 4, "{}", steps.taken);
+    }
+}
