@@ -96,18 +96,23 @@ impl CellBand {
             reach: 0,
             value: 0,
         };
-        band.reach = band.reach_from(0, 0).unwrap_or(0);
+        band.reach = band.reach_from(0, 0);
         band
     }
 
-    /// Returns the column up to which paths within the limit lead from a cell of the edge, if there are any. A
-    /// path that leads e columns beyond the diagonal costs e, and then |d − e| at least, if d columns more than
-    /// rows are left.
-    fn reach_from(&self, column: usize, value: usize) -> Option<usize> {
+    /// Returns `true` if a path within the limit may lead through a cell of the edge.
+    fn may_lead(&self, column: usize, value: usize) -> bool {
         let (rows, columns) = (self.size[0] - self.bottom, self.size[1] - column);
-        let left = self.most.checked_sub(value + rows.abs_diff(columns))?;
-        // Half of: what is left of the limit, and d where it is above 0, twice.
-        Some(column + left / 2 + columns.saturating_sub(rows))
+        value + rows.abs_diff(columns) <= self.most
+    }
+
+    /// Returns the column up to which paths within the limit lead from a cell of the edge that one leads through.
+    /// A path that leads e columns beyond the diagonal costs e, and then |d − e| at least, if d columns more than
+    /// rows are left. So e is at most half of what is left of the limit, and d.
+    fn reach_from(&self, column: usize, value: usize) -> usize {
+        let (rows, columns) = (self.size[0] - self.bottom, self.size[1] - column);
+        let left = self.most - value - rows.abs_diff(columns);
+        column + left / 2 + columns.saturating_sub(rows)
     }
 
     /// Sets the columns of a strip of `height` rows. Beyond the columns of the strip before, the edge has the
@@ -124,25 +129,29 @@ impl CellBand {
 
     /// Narrows the band by the differences along the lower edge of the strip. Returns `false` if no path within
     /// the limit crosses this edge.
+    ///
+    /// Along the edge, a value grows by no more than the column does, so no cell leads further than the last one
+    /// that a path may lead through.
     fn end_strip(&mut self, edge: &[i8]) -> bool {
-        let mut value = self.corner;
-        let mut start = None;
-        let mut reach = 0;
-        for column in self.first..=self.end {
-            if let Some(reached) = self.reach_from(column, value) {
-                start.get_or_insert((column, value));
-                reach = reach.max(reached);
+        let rise: i32 = edge[self.first..self.end]
+            .iter()
+            .map(|&it| i32::from(it))
+            .sum();
+        self.value = self.corner.wrapping_add_signed(rise as isize);
+        while !self.may_lead(self.first, self.corner) {
+            if self.first == self.end {
+                return false;
             }
-            if column < self.end {
-                value = value.wrapping_add_signed(edge[column].into());
-            }
+            self.corner = self.corner.wrapping_add_signed(edge[self.first].into());
+            self.first += 1;
         }
-        self.value = value;
-        self.reach = reach;
-        start.is_some_and(|(first, corner)| {
-            (self.first, self.corner) = (first, corner);
-            true
-        })
+        let (mut column, mut value) = (self.end, self.value);
+        while !self.may_lead(column, value) {
+            column -= 1;
+            value = value.wrapping_add_signed(-isize::from(edge[column]));
+        }
+        self.reach = self.reach_from(column, value);
+        true
     }
 
     /// Returns the value of the last cell of the table if it is within the limit.
@@ -174,16 +183,21 @@ impl Kernel for StripKernel<'_> {
         let mut first = [0; LANES];
         first[skipped] = u64::MAX;
         let mut strips = StripLanes::BORDER;
-        let windows = self.symbols.windows(LANES).rev().skip(skipped);
-        for (step, window) in windows.take(edge.len() + lanes - 1).enumerate() {
-            let symbols = window.try_into().expect("a window has a symbol per lane");
-            let above = edge
-                .get(step)
-                .map_or([0, 0], |&it| [u64::from(it > 0), u64::from(it < 0)]);
+        let steps = edge.len() + lanes - 1;
+        // Indexed, because an iterator that is not inlined would make every step store all lanes and load them.
+        for step in 0..steps {
+            let start = steps - 1 - step;
+            let symbols: &[u32; LANES] = self.symbols[start..start + LANES]
+                .try_into()
+                .expect("a slice has a symbol per lane");
+            let above = match step < edge.len() {
+                true => [u64::from(edge[step] > 0), u64::from(edge[step] < 0)],
+                false => [0, 0],
+            };
             arch.advance_strips(&mut strips, self.rows, symbols, &first, above);
-            if let Some(column) = step.checked_sub(lanes - 1) {
+            if step + 1 >= lanes {
                 let below = |right: &[u64; LANES]| (right[LANES - 1] >> self.last & 1) as i8;
-                edge[column] = below(&strips.right_rises) - below(&strips.right_falls);
+                edge[step + 1 - lanes] = below(&strips.right_rises) - below(&strips.right_falls);
             }
         }
     }
