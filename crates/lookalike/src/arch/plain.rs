@@ -96,10 +96,8 @@ impl Arch for Plain {
         above: [u64; 2],
     ) {
         let before = *strips;
-        for lane in 0..LANES {
-            let equal = rows
-                .get(symbols[lane] as usize)
-                .map_or(0, |rows| rows[lane]);
+        for (lane, &symbol) in symbols.iter().enumerate() {
+            let equal = rows.get(symbol as usize).map_or(0, |rows| rows[lane]);
             let edge = |right: &[u64; LANES], above: u64| {
                 let below = lane.checked_sub(1).map_or(0, |before| right[before] >> 63);
                 below & !first[lane] | above & first[lane]

@@ -18,9 +18,9 @@
 //!    because their steps overlap in the processor.
 //!
 //! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of two to four
-//! nanoseconds, and of a quarter of that in lanes. Memory is one byte per symbol of the longer text, and up to
-//! 104 more for texts of up to 2^18 symbols. A thread keeps its table of symbols for the next pair, at most 8 MiB. A comparison of more than
-//! [`MOST_STEPS`] steps is refused.
+//! nanoseconds, and of a third of that in lanes. Memory is one byte per symbol of the longer text, and up to 104
+//! more for texts of up to 2^18 symbols. A thread keeps its table of symbols for the next pair, at most 8 MiB. A
+//! comparison of more than [`MOST_STEPS`] steps is refused.
 
 mod lanes;
 
