@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, OnceLock};
 
 use lookalike_oracle::effort::choose_effort;
 
@@ -161,6 +161,8 @@ struct Run {
     analyzer: &'static TextAnalyzer,
     plan: MatchPlan,
     texts: Vec<String>,
+    /// Features of the texts, made once, because the engine asks for them in every part of a run.
+    features: Vec<OnceLock<Vec<u64>>>,
     documents: Vec<Document>,
     /// The decisions of the model on pairs, with the smaller index first; it asks for each several times.
     decided: Mutex<HashMap<(usize, usize), PairDecision>>,
@@ -172,10 +174,14 @@ struct Run {
 
 impl DocumentSource for Run {
     fn append_features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        let mut scratch = AnalysisScratch::default();
-        self.analyzer
-            .analyze_text(&self.texts[document.index()], &mut scratch)
-            .append_features(into);
+        let features = self.features[document.index()].get_or_init(|| {
+            let (text, mut features) = (&self.texts[document.index()], Vec::new());
+            self.analyzer
+                .analyze_text(text, &mut AnalysisScratch::default())
+                .append_features(&mut features);
+            features
+        });
+        into.extend_from_slice(features);
         Ok(())
     }
 
@@ -218,6 +224,7 @@ impl Run {
         Self {
             analyzer,
             plan: MatchPlan::new(analyzer.recipe(), settings).unwrap(),
+            features: texts.iter().map(|_| OnceLock::new()).collect(),
             texts,
             documents: Vec::new(),
             decided: Mutex::default(),
