@@ -319,11 +319,15 @@ pub fn run(data: &Path) -> Result<()> {
     let mut speed = measure_pairs()?;
     for corpus in [&english, &chinese] {
         speed.extend(measure_index(corpus)?);
-        speed.extend(measure_run(corpus, folder.path())?);
+        speed.extend(measure_run(corpus, false, folder.path())?);
+    }
+    let news = real("bbc_news.jsonl")?;
+    for (corpus, reworded) in [(&news, false), (&news, true), (&english, true)] {
+        speed.extend(measure_run(corpus, reworded, folder.path())?);
     }
     machine::write("passages_speed", speed)?;
     machine::write("passages_answers", measure_answers(data, folder.path())?)?;
-    let (news, laws) = (real("bbc_news.jsonl")?, real("zh_laws.jsonl")?);
+    let laws = real("zh_laws.jsonl")?;
     let sources = [
         without_shared(documents_of(&news, 1500..100_000, 2000)?, folder.path())?,
         without_shared(documents_of(&chinese, 1500..20_000, 4000)?, folder.path())?,
@@ -620,13 +624,15 @@ fn area_under_curve(positive: &[f64], negative: &[f64]) -> f64 {
 }
 
 /// Measures the command on a whole corpus.
-fn measure_run(corpus: &Corpus, folder: &Path) -> Result<Vec<SpeedRow>> {
+fn measure_run(corpus: &Corpus, reworded: bool, folder: &Path) -> Result<Vec<SpeedRow>> {
+    let options: &[&str] = if reworded { &["--reworded"] } else { &[] };
     let out: PathBuf = folder.join("all.tsv");
     let started = Instant::now();
     let mut child = Command::new(dedup::binary()?)
         .args(["passages", "--quiet", "--threads", "2", "-o"])
         .arg(&out)
         .arg(&corpus.path)
+        .args(options)
         .spawn()?;
     let mut peak: f64 = 0.0;
     let status = loop {
@@ -638,7 +644,7 @@ fn measure_run(corpus: &Corpus, folder: &Path) -> Result<Vec<SpeedRow>> {
     };
     ensure!(status.success(), "passages failed");
     let seconds = started.elapsed().as_secs_f64();
-    let name = &corpus.name;
+    let name = [&[corpus.name.as_str()], options].concat().join(" ");
     Ok(vec![
         report_speed(
             format!("all passages within {name}, two threads"),

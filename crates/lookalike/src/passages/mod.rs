@@ -323,12 +323,13 @@ impl PassageFinder {
     /// Cost: some nanoseconds per token of the document, and some microseconds for each edit inside a passage.
     pub fn find_passages(&mut self, source: &PassageSource) -> Vec<Passage> {
         let passages = self.find_copied(source);
-        if !self.settings.finds_reworded {
+        let texts = [self.document.as_measured(), source.text.as_measured()];
+        let min_width = self.settings.min_width();
+        if !self.settings.finds_reworded || !reworded::leave_room(texts, &passages, min_width) {
             return passages;
         }
-        let texts = [self.document.as_measured(), source.text.as_measured()];
         let finder = RewordedFinder::new(texts, [&self.document.slices, &source.text.slices]);
-        finder.add_regions(self.settings.min_width(), passages)
+        finder.add_regions(min_width, passages)
     }
 
     fn find_copied(&mut self, source: &PassageSource) -> Vec<Passage> {

@@ -6,7 +6,7 @@
 //!
 //! There is no guarantee: a passage is found if enough of its rare terms are left close together somewhere.
 //!
-//! Memory: 8 bytes for each term of a part, which is some 1.6 bytes for a byte of text; building takes 16 in addition.
+//! Memory: at most 8 bytes for each term of a part; building takes 16 in addition.
 
 use std::collections::BTreeSet;
 

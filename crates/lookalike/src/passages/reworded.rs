@@ -19,7 +19,8 @@
 //! 4. The region of a group is the part of the document in which shared weight outweighs the rest most, and the part
 //!    of the source in which the weight shared with that part does.
 //!
-//! A region is a passage if it is wide enough and enough different tokens are shared. There is no guarantee: it is a
+//! A region is a passage if it is wide enough and enough different tokens are shared. Nothing is searched where copied
+//! passages leave less than a region's width of either text, as between the copies of a form. There is no guarantee: it is a
 //! judgement by shares, whose constants were chosen on planted passages and on texts that share none.
 //!
 //! Cost: a sort of the tokens of both texts, and of the slices of the source that share tokens with each slice of the
@@ -58,6 +59,30 @@ const MIN_SHARED: usize = 8;
 
 /// Share of a region, in percent, that lies in passages already if it tells nothing new.
 const KNOWN_SHARE: usize = 90;
+
+/// Returns `true` if passages leave as much of both texts as a region of at least a width needs.
+pub(super) fn leave_room(
+    [document, source]: [MeasuredTokens<'_>; 2],
+    passages: &[Passage],
+    min_width: u32,
+) -> bool {
+    let of_document = passages.iter().map(|it| it.document.clone());
+    let of_source = passages.iter().map(|it| it.source.clone());
+    let least = u64::from(min_width.max(MIN_WIDTH));
+    free_width(document, of_document.collect()) >= least
+        && free_width(source, of_source.collect()) >= least
+}
+
+/// Returns the width of what lies outside some ranges.
+fn free_width(text: MeasuredTokens<'_>, mut ranges: Vec<Range<usize>>) -> u64 {
+    ranges.sort_unstable_by_key(|it| it.start);
+    let (mut width, mut end) = (0, 0);
+    for it in &ranges {
+        width += u64::from(text.width(end..it.start.max(end)));
+        end = end.max(it.end);
+    }
+    width + u64::from(text.width(end..text.tokens.len()))
+}
 
 /// Cuts a text into slices, as ranges of tokens: each is the shortest run from its start on with the width.
 pub(super) fn cut_slices(tokens: &[u64]) -> impl Iterator<Item = Range<usize>> {
@@ -327,12 +352,12 @@ impl<'a> RewordedFinder<'a> {
         let seeds = self.choose_seeds(&cells, &totals);
         let known = KnownPassages::new(passages);
         let min_width = min_width.max(MIN_WIDTH);
-        let mut regions = Vec::new();
+        let (mut regions, mut is_other) = (Vec::new(), Vec::new());
         for group in part_groups(self.texts, seeds) {
             let document = join_ranges(group.iter().map(|it| &it.document));
             let source = join_ranges(group.iter().map(|it| &it.source));
             if !known.cover_parts(&document, &source) {
-                let region = self.find_region(document, source, min_width);
+                let region = self.find_region(document, source, min_width, &mut is_other);
                 regions.extend(region.filter(|it| !known.cover_parts(&it.document, &it.source)));
             }
         }
@@ -418,6 +443,7 @@ impl<'a> RewordedFinder<'a> {
         document: Range<usize>,
         source: Range<usize>,
         min_width: u32,
+        is_other: &mut Vec<bool>,
     ) -> Option<RewordedRegion> {
         let around = |range: Range<usize>, side: usize| {
             let margin = SLICE_WIDTH as usize;
@@ -425,10 +451,11 @@ impl<'a> RewordedFinder<'a> {
                 ..(range.end + margin).min(self.texts[side].tokens.len())
         };
         let wide = around(source, SOURCE);
-        let (document, _) = self.heaviest_part(DOCUMENT, around(document, DOCUMENT), &wide)?;
-        let (source, _) = self.heaviest_part(SOURCE, wide, &document)?;
+        let document = around(document, DOCUMENT);
+        let (document, _) = self.heaviest_part(DOCUMENT, document, &wide, is_other)?;
+        let (source, _) = self.heaviest_part(SOURCE, wide, &document, is_other)?;
         // The document's part again, by the narrower part of the source.
-        let (document, weight) = self.heaviest_part(DOCUMENT, document, &source)?;
+        let (document, weight) = self.heaviest_part(DOCUMENT, document, &source, is_other)?;
         let is_wide = self.texts[DOCUMENT].width(document.clone()) >= min_width
             && self.texts[SOURCE].width(source.clone()) >= min_width;
         let sides = self.tokens_of(&document, &source);
@@ -447,17 +474,20 @@ impl<'a> RewordedFinder<'a> {
     }
 
     /// Returns the part of a range of one text in which the weight of tokens that a range of the other one has outweighs
-    /// that of the rest most, and the weight of its shared tokens.
+    /// that of the rest most, and the weight of its shared tokens. `is_other` is a buffer, `false` throughout.
     fn heaviest_part(
         &self,
         side: usize,
         range: Range<usize>,
         others: &Range<usize>,
+        is_other: &mut Vec<bool>,
     ) -> Option<(Range<usize>, i64)> {
         let PairTokens { weights, partners } = &self.tokens[side];
-        let mut of_others = self.slices[1 - side].numbers[others.clone()].to_vec();
-        of_others.sort_unstable();
-        of_others.dedup();
+        let of_others = &self.slices[1 - side].numbers[others.clone()];
+        is_other.resize(self.slices[1 - side].different.len(), false);
+        for &number in of_others {
+            is_other[number as usize] = true;
+        }
         let numbers = &self.slices[side].numbers;
         let (mut sum, mut start, mut shared) = (0i64, range.start, 0i64);
         let mut best = (0, range.start..range.start, 0);
@@ -465,7 +495,7 @@ impl<'a> RewordedFinder<'a> {
             let number = numbers[at] as usize;
             let weight = i64::from(weights[number]);
             let partner = partners[number];
-            if partner != NONE && of_others.binary_search(&partner).is_ok() {
+            if partner != NONE && is_other[partner as usize] {
                 sum += (100 - REGION_SHARE) * weight;
                 shared += weight;
             } else {
@@ -477,6 +507,9 @@ impl<'a> RewordedFinder<'a> {
             if sum < 0 {
                 (sum, start, shared) = (0, at + 1, 0);
             }
+        }
+        for &number in of_others {
+            is_other[number as usize] = false;
         }
         (best.0 > 0).then_some((best.1, best.2))
     }
@@ -736,6 +769,32 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
+        /// The width outside passages is that of a plain count, and a region needs all of its own.
+        #[test]
+        fn room_equals_a_plain_count(tokens in tokens(), passages in passages(), least in 50..80u32) {
+            let text = Text::new(tokens);
+            let end = text.tokens.len();
+            let within = |it: &Range<usize>| it.start.min(end)..it.end.min(end);
+            let ranges: Vec<_> = passages.iter().map(|it| within(&it.document)).collect();
+            let is_free = |at: &usize| !ranges.iter().any(|it| it.contains(at));
+            let expected: u64 = (0..end)
+                .filter(is_free)
+                .map(|at| u64::from(text.measured().width(at..at + 1)))
+                .sum();
+            prop_assert_eq!(free_width(text.measured(), ranges), expected);
+
+            let widest = expected.try_into().unwrap_or(u32::MAX).max(least);
+            let whole: Vec<_> = passages
+                .into_iter()
+                .map(|it| Passage { document: within(&it.document), source: 0..0, ..it })
+                .collect();
+            let leaves = |width| leave_room([text.measured(); 2], &whole, width);
+            let room = expected >= u64::from(MIN_WIDTH);
+            prop_assert_eq!(leaves(widest - 1), room && expected + 1 >= u64::from(widest));
+            prop_assert_eq!(leaves(widest), room && expected >= u64::from(widest));
+            prop_assert!(!leaves(widest + 1));
+        }
+
         /// Tokens of a part that lie in passages are those of a plain count.
         #[test]
         fn covered_parts_equal_a_plain_count(passages in passages(), parts in passages()) {
@@ -793,7 +852,7 @@ mod tests {
             let balance = |range: Range<usize>| sums[range.end] - sums[range.start];
             let range = 0..document.tokens.len().min(60);
             let half = source.tokens.len() / 2..source.tokens.len();
-            let part = finder.heaviest_part(DOCUMENT, range.clone(), &half);
+            let part = finder.heaviest_part(DOCUMENT, range.clone(), &half, &mut Vec::new());
             let reached = part.map_or(0, |it| balance(it.0));
             for start in range.clone() {
                 for end in start..=range.end {

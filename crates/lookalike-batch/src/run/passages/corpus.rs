@@ -415,8 +415,8 @@ impl SourceKeys {
         }
         if self.terms.term_count() + block.terms.term_count() > most {
             return Err(Error::limit_error(format!(
-                "reworded passages are found in at most {most} words of sources, which is some 25 GB of text: \
-                 split the inputs"
+                "reworded passages are found in at most {most} different words of all parts of the sources: split the \
+                 inputs"
             )));
         }
         let numbered = block.grams.drain(..);
