@@ -4,6 +4,7 @@
 //! planted fingerprint is found, and for a sample the results equal those of a scan.
 
 use std::hint::black_box;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -175,10 +176,11 @@ impl<C: FingerprintCode> CodeSource<C> for Uniform<C> {
         self.count
     }
 
-    fn read_codes(&self, from: usize, into: &mut [C]) {
+    fn read_codes(&self, from: usize, into: &mut [C]) -> io::Result<()> {
         for (row, code) in (from..).zip(into) {
             *code = self.code(row);
         }
+        Ok(())
     }
 }
 
@@ -226,7 +228,7 @@ fn uniform<C: FingerprintCode>(
     let plan = fitting(&request(count, bits, distance)?, layout)?;
     let made = Uniform::<C>::new(count, bits);
     let mut codes = vec![C::default(); count];
-    made.read_codes(0, &mut codes);
+    made.read_codes(0, &mut codes)?;
     measure("uniform", &plan, &codes[..], 1_000_000.min(count), rows)
 }
 
@@ -243,7 +245,7 @@ fn measure<C: FingerprintCode>(
         queries,
         plan.fingerprint_bits(),
         plan.distance().get(),
-    );
+    )?;
     rows.push(look_up(name, plan, codes, &planted)?);
     Ok(())
 }
@@ -333,20 +335,20 @@ fn planted<C: FingerprintCode>(
     queries: usize,
     bits: u32,
     distance: u32,
-) -> Vec<C> {
+) -> io::Result<Vec<C>> {
     let one = |query: u64| {
         let mut code = [C::default()];
         codes.read_codes(
             (mix(query ^ 0x77) % codes.code_count() as u64) as usize,
             &mut code,
-        );
+        )?;
         let mut flips = 0u128;
         let mut at = query << 8;
         while flips.count_ones() < query as u32 % (distance + 1) {
             at += 1;
             flips |= 1 << (mix(at) % u64::from(bits));
         }
-        code[0].differing_bits(C::narrow_from(flips))
+        Ok(code[0].differing_bits(C::narrow_from(flips)))
     };
     (0..queries as u64).map(one).collect()
 }
@@ -372,7 +374,7 @@ fn check_sample<C: FingerprintCode>(
     let mut chunk = [C::default(); 1 << 12];
     for from in (0..codes.code_count()).step_by(chunk.len()) {
         let length = chunk.len().min(codes.code_count() - from);
-        codes.read_codes(from, &mut chunk[..length]);
+        codes.read_codes(from, &mut chunk[..length])?;
         for (at, &query) in sample.iter().enumerate() {
             scan_within(&chunk[..length], query, distance, |row, distance| {
                 let row = (from + row) as u32;
@@ -405,8 +407,8 @@ fn real(data: &Path, name: &str) -> Result<Vec<u64>> {
 fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
     let distance = Distance::new(3, 64)?;
     let mut codes = vec![0; count];
-    Uniform::<u64>::new(count, 64).read_codes(0, &mut codes);
-    let queries = planted(&codes[..], 1000, 64, 3);
+    Uniform::<u64>::new(count, 64).read_codes(0, &mut codes)?;
+    let queries = planted(&codes[..], 1000, 64, 3)?;
     let expected = |codes: &[u64], query| {
         let mut found = Vec::new();
         scan_within(codes, query, distance, |row, distance| {

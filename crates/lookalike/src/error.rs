@@ -48,6 +48,15 @@ impl Error {
         Self::new(ErrorKind::Recipe, message)
     }
 
+    /// Wraps a failed operation on a file: "{what}: {cause}".
+    pub(crate) fn file_error(what: &str, cause: std::io::Error) -> Self {
+        Self {
+            kind: ErrorKind::File,
+            message: format!("{what}: {cause}"),
+            source: Some(cause.into()),
+        }
+    }
+
     /// Wraps the error with which a caller's text source failed to return a document again.
     pub fn text_error(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = source.into();

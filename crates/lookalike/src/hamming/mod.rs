@@ -22,4 +22,6 @@ pub use plan::{
     PlanShape, TablePermutation,
 };
 pub use scan::pairwise_distances;
-pub use segment::{CodeSource, HammingSegment, SearchLimits, SegmentMatch};
+pub use segment::{
+    BuildMemory, CodeSource, ColumnBuffer, HammingSegment, SearchLimits, SegmentMatch,
+};

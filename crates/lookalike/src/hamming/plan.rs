@@ -202,7 +202,7 @@ impl HammingPlan {
         Self::best_of(fitting, request.count).ok_or_else(|| {
             Error::setting_error(format!(
                 "{} fingerprints of {} bits take at least {smallest:.0} bytes, which is above the \
-                 memory limit of {memory:.0}: give more memory or split the index",
+                 limit of {memory:.0} for the index: allow a larger index (--index-memory) or split it",
                 request.count, request.bits
             ))
         })
@@ -1080,7 +1080,7 @@ mod tests {
             HammingPlan::choose_plan(&none)
                 .unwrap_err()
                 .to_string()
-                .contains("memory limit")
+                .contains("limit of 1000 for the index")
         );
     }
 

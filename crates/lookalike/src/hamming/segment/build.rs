@@ -1,11 +1,12 @@
 //! Builds a segment: distributes the fingerprints by bucket into parts that fit the cache, sorts
-//! each part there, and writes it to its final place.
+//! each part there, and hands the parts in order to a [`SegmentSink`], which keeps or writes them.
 //!
 //! Each table takes one pass over the fingerprints to count, and one more pass per slice of parts
-//! to distribute. There is one slice unless the distributed copy exceeds 4 GiB, so a billion
-//! fingerprints are built in the memory of the result and 4 GiB more. Every bucket is sorted at the
-//! end, so the bytes do not depend on the number of threads.
+//! to distribute. There is one slice unless the distributed copy exceeds the bytes of a slice, so the
+//! memory beyond the result is that of a slice. Every bucket is sorted at the end, so the bytes depend
+//! neither on the number of threads nor on the size of a slice.
 
+use std::io;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -13,7 +14,8 @@ use rayon::prelude::*;
 use super::columns::ColumnMut;
 use super::fingerprint_layout::FingerprintLayout;
 use super::neighbourhoods::build_neighbourhoods;
-use super::{HammingSegment, LISTED, TableColumns};
+use super::sink::{MemorySink, SegmentSink, TableSizes};
+use super::{HammingSegment, LISTED};
 use crate::arch::{Arch, CacheLine, Cpu, Kernel, LINE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hamming::fingerprint_code::FingerprintCode;
@@ -26,7 +28,10 @@ pub trait CodeSource<C>: Sync {
     fn code_count(&self) -> usize;
 
     /// Copies the fingerprints from row `from` on, until `into` is full.
-    fn read_codes(&self, from: usize, into: &mut [C]);
+    ///
+    /// # Errors
+    /// Returns the error of the place from which the fingerprints are read.
+    fn read_codes(&self, from: usize, into: &mut [C]) -> io::Result<()>;
 }
 
 impl<C: FingerprintCode> CodeSource<C> for [C] {
@@ -34,13 +39,32 @@ impl<C: FingerprintCode> CodeSource<C> for [C] {
         self.len()
     }
 
-    fn read_codes(&self, from: usize, into: &mut [C]) {
+    fn read_codes(&self, from: usize, into: &mut [C]) -> io::Result<()> {
         into.copy_from_slice(&self[from..from + into.len()]);
+        Ok(())
     }
 }
 
-/// Approximate largest size of a distributed copy in bytes.
-const SLICE_BYTES: usize = 1 << 32;
+/// Memory that building may take in addition to its result.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildMemory {
+    /// Approximate largest size of a distributed copy in bytes. Less means more passes over the
+    /// fingerprints.
+    pub slice_bytes: usize,
+    /// Largest number of bytes for distributing and sorting fingerprints that share a bucket, which are
+    /// sorted at once; building fails if very many do. `None` if there is no limit.
+    pub most_bytes: Option<usize>,
+}
+
+impl Default for BuildMemory {
+    /// Slices of 4 GiB.
+    fn default() -> Self {
+        Self {
+            slice_bytes: 1 << 32,
+            most_bytes: None,
+        }
+    }
+}
 
 /// Approximate number of entries of a part, so that it is sorted in the second-level cache.
 const PART: usize = 8 << 10;
@@ -51,36 +75,28 @@ const CHUNK: usize = 1 << 10;
 /// Parts that are sorted before their results are written.
 const PARTS_AT_ONCE: usize = 256;
 
-/// Builds all tables.
+/// Approximate bytes that sorting takes for an entry: the sorted copy and what is written of it.
+const SORTING_BYTES: usize = 64;
+
+/// Builds all tables in memory.
 pub(super) fn build_segment<C: FingerprintCode>(
     plan: &HammingPlan,
     codes: &(impl CodeSource<C> + ?Sized),
 ) -> Result<HammingSegment<C>> {
-    let rows = codes.code_count();
-    if rows >= LISTED as usize {
-        return Err(Error::new(
-            ErrorKind::Limit,
-            format!(
-                "{rows} fingerprints are more than the {} of one segment",
-                LISTED - 1
-            ),
-        ));
-    }
+    let rows = check_rows(codes)?;
     let code_layout = FingerprintLayout::new(plan);
-    let first = build_first(plan, &code_layout, codes)?;
-    let mut tables = vec![first.table];
-    for table in 1..plan.plan_tables().len() {
-        tables.push(build_other(plan, &code_layout, table, codes)?);
-    }
+    let mut sink = MemorySink::new(rows, code_layout.rest_bytes())?;
+    let distinct = build_tables(plan, &code_layout, codes, BuildMemory::default(), &mut sink)?;
+    let columns = sink.finish_columns()?;
     let mut segment = HammingSegment {
         plan: plan.clone(),
         code_layout,
         rows,
-        distinct: first.distinct,
-        tables,
-        rests: first.rests,
-        ids: first.ids,
-        lists: first.lists,
+        distinct,
+        tables: columns.tables,
+        rests: columns.rests,
+        ids: columns.ids,
+        lists: columns.lists,
         cpu: Cpu::detect_best(),
         codes: std::marker::PhantomData,
     };
@@ -89,6 +105,43 @@ pub(super) fn build_segment<C: FingerprintCode>(
         segment.tables.push(table);
     }
     Ok(segment)
+}
+
+/// Returns the number of fingerprints, which must be below that of [`LISTED`].
+pub(super) fn check_rows<C>(codes: &(impl CodeSource<C> + ?Sized)) -> Result<usize> {
+    let rows = codes.code_count();
+    if rows < LISTED as usize {
+        return Ok(rows);
+    }
+    Err(Error::new(
+        ErrorKind::Limit,
+        format!(
+            "{rows} fingerprints are more than the {} of one segment",
+            LISTED - 1
+        ),
+    ))
+}
+
+/// Hands all tables of a plan except stored neighbourhoods to a sink. Returns the number of different
+/// fingerprints.
+pub(super) fn build_tables<C: FingerprintCode>(
+    plan: &HammingPlan,
+    code_layout: &FingerprintLayout,
+    codes: &(impl CodeSource<C> + ?Sized),
+    memory: BuildMemory,
+    sink: &mut impl SegmentSink,
+) -> Result<usize> {
+    let build = TableBuild {
+        plan,
+        code_layout,
+        codes,
+        memory,
+    };
+    let distinct = build.build_first(sink)?;
+    for table in 1..plan.plan_tables().len() {
+        build.build_other(table, sink)?;
+    }
+    Ok(distinct)
 }
 
 /// Checks that the places of all row lists fit beside the [`LISTED`] flag. They may not, although the
@@ -106,128 +159,78 @@ fn check_list_places(rows: usize, places: usize) -> Result<()> {
     ))
 }
 
-struct FirstTable {
-    table: TableColumns,
-    distinct: usize,
-    rests: super::columns::SegmentColumn<u8>,
-    ids: super::columns::SegmentColumn<u32>,
-    lists: super::columns::SegmentColumn<u32>,
+/// What the tables of a segment are built from.
+struct TableBuild<'a, S: ?Sized> {
+    plan: &'a HammingPlan,
+    code_layout: &'a FingerprintLayout,
+    codes: &'a S,
+    memory: BuildMemory,
 }
 
-fn build_first<C: FingerprintCode>(
-    plan: &HammingPlan,
-    code_layout: &FingerprintLayout,
-    codes: &(impl CodeSource<C> + ?Sized),
-) -> Result<FirstTable> {
-    let rows = codes.code_count();
-    let key = plan.plan_tables()[0].key;
-    let width = code_layout.rest_bytes();
-    let mut writer = SegmentTableWriter::new(plan.bucket_layout(), &key, rows, true)?;
-    let mut rests = ColumnMut::<u8>::allocate_zeroed(rows * width)?;
-    let mut ids = ColumnMut::<u32>::allocate_zeroed(rows)?;
-    let mut lists: Vec<u32> = Vec::new();
-    let parting = BucketParting::new(&key, rows);
-    let entry_of = |code: C, row: u32, _: BucketNumber| code.pack_entry(row);
-    let counts = parting.count_rows(&key, codes);
-    for slice in parting.part_slices::<C::Entry>() {
-        let parted = parting.part_rows(&slice, &counts, &key, codes, entry_of)?;
-        for some in part_batches(&slice) {
-            let sorted: Vec<_> = some
-                .clone()
-                .into_par_iter()
-                .map_init(Vec::new, |scratch, part| {
-                    let entries: Vec<_> = parted
-                        .iter()
-                        .map(|task| task.entries_of_part(part - slice.start))
-                        .collect();
-                    sort_first::<C>(
-                        &parting,
-                        part,
-                        &key,
-                        code_layout,
-                        plan.bucket_layout(),
-                        &entries,
-                        scratch,
-                    )
-                })
-                .collect();
-            let start = writer.next;
-            writer.write_parts(some.start, &parting, sorted.iter().map(|part| &part.table))?;
+impl<S: ?Sized> TableBuild<'_, S> {
+    fn build_first<C: FingerprintCode>(&self, sink: &mut impl SegmentSink) -> Result<usize>
+    where
+        S: CodeSource<C>,
+    {
+        let (plan, code_layout) = (self.plan, self.code_layout);
+        let rows = self.codes.code_count();
+        let key = plan.plan_tables()[0].key;
+        let layout = plan.bucket_layout();
+        let parting = BucketParting::new(&key, rows);
+        let entry_of = |code: C, row: u32, _: BucketNumber| code.pack_entry(row);
+        let mut places = TablePlaces::default();
+        let mut list_places = 0;
+        sink.begin_table(&TableSizes::new(layout, &key, rows, true))?;
+        parting.visit_batches(&key, self.codes, self.memory, entry_of, |batch, slice| {
+            let sort = |scratch: &mut Vec<SortableCode<C>>, part| {
+                let entries = slice.entries_of_part(part);
+                sort_first::<C>(&parting, part, &key, code_layout, layout, &entries, scratch)
+            };
+            let mut sorted: Vec<FirstPart> =
+                batch.into_par_iter().map_init(Vec::new, sort).collect();
+            places.place_parts(sorted.iter_mut().map(|part| &mut part.table).collect())?;
             // The lists of a part follow those of the parts before it.
             let mut bases = Vec::with_capacity(sorted.len());
             for part in &sorted {
-                check_list_places(rows, lists.len() + part.lists.len())?;
-                bases.push(lists.len() as u32);
-                lists.extend(&part.lists);
+                check_list_places(rows, list_places + part.lists.len())?;
+                bases.push(list_places as u32);
+                list_places += part.lists.len();
             }
-            let mut rests = &mut rests[start * width..writer.next * width];
-            let mut ids = &mut ids[start..writer.next];
-            let mut places = Vec::with_capacity(sorted.len());
-            for part in &sorted {
-                let (own_rests, behind) = rests.split_at_mut(part.rests.len());
-                let (own_ids, ids_behind) = ids.split_at_mut(part.ids.len());
-                places.push((own_rests, own_ids));
-                (rests, ids) = (behind, ids_behind);
-            }
-            let places = places.into_par_iter().zip(&sorted).zip(bases);
-            places.for_each(|(((own_rests, own_ids), part), base)| {
-                own_rests.copy_from_slice(&part.rests);
-                for (place, &id) in own_ids.iter_mut().zip(&part.ids) {
-                    *place = if id >= LISTED { id + base } else { id };
-                }
-            });
-        }
+            let parts = sorted.par_iter_mut().zip(bases);
+            parts.for_each(|(part, base)| part.move_lists(base));
+            let tables: Vec<_> = sorted.iter().map(|part| &part.table).collect();
+            sink.put_tables(&tables)?;
+            sink.put_fingerprints(&sorted)
+        })?;
+        sink.end_table()?;
+        Ok(places.words)
     }
-    let distinct = writer.next;
-    let mut all_lists = ColumnMut::allocate_zeroed(lists.len())?;
-    all_lists.copy_from_slice(&lists);
-    Ok(FirstTable {
-        table: writer.finish_table()?,
-        distinct,
-        rests: rests.into_read_only(distinct * width)?,
-        ids: ids.into_read_only(distinct)?,
-        lists: all_lists.into_read_only(lists.len())?,
-    })
-}
 
-fn build_other<C: FingerprintCode>(
-    plan: &HammingPlan,
-    code_layout: &FingerprintLayout,
-    table: usize,
-    codes: &(impl CodeSource<C> + ?Sized),
-) -> Result<TableColumns> {
-    let key = plan.plan_tables()[table].key;
-    let mut writer =
-        SegmentTableWriter::new(plan.bucket_layout(), &key, codes.code_count(), false)?;
-    let parting = BucketParting::new(&key, codes.code_count());
-    let entry_of = |code: C, _: u32, bucket: BucketNumber| {
-        u64::from(bucket) << 32 | u64::from(code_layout.table_word(table, code))
-    };
-    let counts = parting.count_rows(&key, codes);
-    for slice in parting.part_slices::<u64>() {
-        let parted = parting.part_rows(&slice, &counts, &key, codes, entry_of)?;
-        for some in part_batches(&slice) {
-            let sorted: Vec<_> = some
-                .clone()
-                .into_par_iter()
-                .map(|part| {
-                    let entries: Vec<_> = parted
-                        .iter()
-                        .map(|task| task.entries_of_part(part - slice.start))
-                        .collect();
-                    sort_other(&parting, part, plan.bucket_layout(), &entries)
-                })
-                .collect();
-            writer.write_parts(some.start, &parting, sorted.iter())?;
-        }
+    fn build_other<C: FingerprintCode>(
+        &self,
+        table: usize,
+        sink: &mut impl SegmentSink,
+    ) -> Result<()>
+    where
+        S: CodeSource<C>,
+    {
+        let (code_layout, layout) = (self.code_layout, self.plan.bucket_layout());
+        let rows = self.codes.code_count();
+        let key = self.plan.plan_tables()[table].key;
+        let parting = BucketParting::new(&key, rows);
+        let entry_of = |code: C, _: u32, bucket: BucketNumber| {
+            u64::from(bucket) << 32 | u64::from(code_layout.table_word(table, code))
+        };
+        let mut places = TablePlaces::default();
+        sink.begin_table(&TableSizes::new(layout, &key, rows, false))?;
+        parting.visit_batches(&key, self.codes, self.memory, entry_of, |batch, slice| {
+            let sort = |part| sort_other(&parting, part, layout, &slice.entries_of_part(part));
+            let mut sorted: Vec<TablePart> = batch.into_par_iter().map(sort).collect();
+            places.place_parts(sorted.iter_mut().collect())?;
+            sink.put_tables(&sorted.iter().collect::<Vec<_>>())
+        })?;
+        sink.end_table()
     }
-    writer.finish_table()
-}
-
-fn part_batches(slice: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-    let end = slice.end;
-    let starts = slice.clone().step_by(PARTS_AT_ONCE);
-    starts.map(move |start| start..(start + PARTS_AT_ONCE).min(end))
 }
 
 /// Division of the buckets of a table into parts.
@@ -238,16 +241,51 @@ struct BucketParting {
     parts: usize,
 }
 
-/// Entries that one thread distributed: those of part p are `starts[p]..starts[p + 1]`.
+/// Entries of a slice of parts, as the threads distributed them.
+struct PartedSlice<E> {
+    /// The first part of the slice.
+    first: usize,
+    of_threads: Vec<PartedEntries<E>>,
+}
+
+/// Entries that one thread distributed: those of part p of the slice are `starts[p]..starts[p + 1]`.
 struct PartedEntries<E> {
     entries: ColumnMut<E>,
     starts: Vec<usize>,
 }
 
-impl<E: bytemuck::Pod> PartedEntries<E> {
-    fn entries_of_part(&self, part: usize) -> &[E] {
-        &self.entries[self.starts[part]..self.starts[part + 1]]
+impl<E: bytemuck::Pod> PartedSlice<E> {
+    fn entries_of_part(&self, part: usize) -> Vec<&[E]> {
+        let at = part - self.first;
+        let of_thread = |thread: &'_ PartedEntries<E>| thread.starts[at]..thread.starts[at + 1];
+        let threads = self.of_threads.iter();
+        threads
+            .map(|thread| &thread.entries[of_thread(thread)])
+            .collect()
     }
+}
+
+/// Splits a range of parts into ranges with at most `most_entries` entries and `most_parts` parts each.
+/// A part with more entries is a range of its own.
+fn split_parts(
+    parts: Range<usize>,
+    entries: &[usize],
+    most_entries: usize,
+    most_parts: usize,
+) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut open = parts.start..parts.start;
+    let mut held = 0;
+    for part in parts {
+        if !open.is_empty() && (held + entries[part] > most_entries || open.len() == most_parts) {
+            ranges.push(std::mem::replace(&mut open, part..part));
+            held = 0;
+        }
+        open.end = part + 1;
+        held += entries[part];
+    }
+    ranges.push(open);
+    ranges
 }
 
 impl BucketParting {
@@ -260,14 +298,32 @@ impl BucketParting {
         }
     }
 
-    /// Returns ranges of parts that are distributed in one pass each.
-    fn part_slices<E>(&self) -> impl Iterator<Item = Range<usize>> + use<E> {
-        let slices = (self.rows * size_of::<E>()).div_ceil(SLICE_BYTES).max(1);
-        let length = self.parts.div_ceil(slices);
-        let parts = self.parts;
-        (0..parts)
-            .step_by(length)
-            .map(move |start| start..(start + length).min(parts))
+    /// Distributes the fingerprints slice by slice, and calls `visit` with consecutive parts that are
+    /// sorted at once.
+    fn visit_batches<C: FingerprintCode, E: bytemuck::Pod + Send + Sync>(
+        &self,
+        key: &BlockKey,
+        codes: &(impl CodeSource<C> + ?Sized),
+        memory: BuildMemory,
+        entry_of: impl Fn(C, u32, BucketNumber) -> E + Copy + Sync,
+        mut visit: impl FnMut(Range<usize>, &PartedSlice<E>) -> Result<()>,
+    ) -> Result<()> {
+        let counts = self.count_rows(key, codes)?;
+        let totals: Vec<usize> = (0..self.parts)
+            .map(|part| counts.iter().map(|counts| counts[part] as usize).sum())
+            .collect();
+        let slice_entries = memory.slice_bytes / size_of::<E>();
+        let batch_entries = (memory.slice_bytes / SORTING_BYTES).min(PARTS_AT_ONCE * PART);
+        if let Some(most) = memory.most_bytes {
+            check_largest_part(&totals, size_of::<E>(), most)?;
+        }
+        for slice in split_parts(0..self.parts, &totals, slice_entries, self.parts) {
+            let parted = self.part_rows(&slice, &counts, key, codes, entry_of)?;
+            for batch in split_parts(slice, &totals, batch_entries, PARTS_AT_ONCE) {
+                visit(batch, &parted)?;
+            }
+        }
+        Ok(())
     }
 
     fn buckets_per_part(&self) -> usize {
@@ -293,13 +349,13 @@ impl BucketParting {
         &self,
         key: &BlockKey,
         codes: &(impl CodeSource<C> + ?Sized),
-    ) -> Vec<Vec<u32>> {
+    ) -> Result<Vec<Vec<u32>>> {
         let of_rows = |rows| {
             let mut counts = vec![0; self.parts];
             each_bucket(rows, key, codes, |_, _, bucket| {
                 counts[self.part_of_bucket(bucket)] += 1;
-            });
-            counts
+            })?;
+            Ok(counts)
         };
         self.thread_rows().map(of_rows).collect()
     }
@@ -311,34 +367,53 @@ impl BucketParting {
         key: &BlockKey,
         codes: &(impl CodeSource<C> + ?Sized),
         entry_of: impl Fn(C, u32, BucketNumber) -> E + Copy + Sync,
-    ) -> Result<Vec<PartedEntries<E>>> {
+    ) -> Result<PartedSlice<E>> {
         let tasks = self.thread_rows().zip(counts);
-        tasks
-            .map(|(rows, counts)| {
-                let mut starts = Vec::with_capacity(slice.len() + 1);
-                let mut end = 0;
+        let of_threads = tasks.map(|(rows, counts)| {
+            let mut starts = Vec::with_capacity(slice.len() + 1);
+            let mut end = 0;
+            starts.push(end);
+            for &count in &counts[slice.clone()] {
+                end += count as usize;
                 starts.push(end);
-                for &count in &counts[slice.clone()] {
-                    end += count as usize;
-                    starts.push(end);
+            }
+            let mut entries = ColumnMut::allocate_zeroed(end)?;
+            let mut next = starts.clone();
+            let places = &mut entries[..];
+            each_bucket(rows, key, codes, |row, code, bucket| {
+                if let Some(next) = self
+                    .part_of_bucket(bucket)
+                    .checked_sub(slice.start)
+                    .and_then(|part| next[..slice.len()].get_mut(part))
+                {
+                    places[*next] = entry_of(code, row as u32, bucket);
+                    *next += 1;
                 }
-                let mut entries = ColumnMut::allocate_zeroed(end)?;
-                let mut next = starts.clone();
-                let places = &mut entries[..];
-                each_bucket(rows, key, codes, |row, code, bucket| {
-                    if let Some(next) = self
-                        .part_of_bucket(bucket)
-                        .checked_sub(slice.start)
-                        .and_then(|part| next[..slice.len()].get_mut(part))
-                    {
-                        places[*next] = entry_of(code, row as u32, bucket);
-                        *next += 1;
-                    }
-                });
-                Ok(PartedEntries { entries, starts })
-            })
-            .collect()
+            })?;
+            Ok(PartedEntries { entries, starts })
+        });
+        Ok(PartedSlice {
+            first: slice.start,
+            of_threads: of_threads.collect::<Result<_>>()?,
+        })
     }
+}
+
+/// Checks that the largest part can be distributed and sorted in `most` bytes.
+fn check_largest_part(totals: &[usize], entry_bytes: usize, most: usize) -> Result<()> {
+    let largest = totals.iter().copied().max().unwrap_or(0);
+    let needed = largest * (entry_bytes + SORTING_BYTES);
+    if needed <= most {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Limit,
+        format!(
+            "{largest} of the fingerprints are so similar that they must be sorted at once, which takes {needed} \
+             bytes of memory, above the limit of {most}: allow {} bytes more",
+            needed - most
+        ),
+    ))
 }
 
 /// Calls `visit` with every row, its fingerprint and its bucket.
@@ -347,14 +422,16 @@ fn each_bucket<C: FingerprintCode>(
     key: &BlockKey,
     codes: &(impl CodeSource<C> + ?Sized),
     mut visit: impl FnMut(usize, C, BucketNumber),
-) {
+) -> Result<()> {
     let cpu = Cpu::detect_best();
     let mut chunk = [C::default(); CHUNK];
     let mut buckets = [0; CHUNK];
     let mut from = rows.start;
     while from < rows.end {
         let length = CHUNK.min(rows.end - from);
-        codes.read_codes(from, &mut chunk[..length]);
+        codes
+            .read_codes(from, &mut chunk[..length])
+            .map_err(|cause| Error::file_error("cannot read the fingerprints", cause))?;
         cpu.run(BucketsKernel {
             key,
             codes: &chunk[..length],
@@ -365,6 +442,7 @@ fn each_bucket<C: FingerprintCode>(
         }
         from += length;
     }
+    Ok(())
 }
 
 struct BucketsKernel<'a, C> {
@@ -384,16 +462,46 @@ impl<C: FingerprintCode> Kernel for BucketsKernel<'_, C> {
     }
 }
 
+/// Where the next part of a table begins.
+#[derive(Default)]
+struct TablePlaces {
+    /// Words of all parts before.
+    words: usize,
+    /// Lines of overflow of all parts before.
+    overflow: usize,
+}
+
+impl TablePlaces {
+    /// Moves consecutive parts to their places in the table.
+    fn place_parts(&mut self, parts: Vec<&mut TablePart>) -> Result<()> {
+        let mut starts = Vec::with_capacity(parts.len());
+        for part in &parts {
+            starts.push((self.words as u32, self.overflow as u32));
+            self.words += part.words.len();
+            self.overflow += part.overflow.len();
+        }
+        if self.overflow > u32::MAX as usize {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "more than 2^32 lines overflow: use a packed plan",
+            ));
+        }
+        let parts = parts.into_par_iter().zip(starts);
+        parts.for_each(|(part, (words, overflow))| part.move_to(words, overflow));
+        Ok(())
+    }
+}
+
 /// A part of a table, in the order in which it is written.
 #[derive(Default)]
-struct TablePart {
+pub(super) struct TablePart {
     /// Words of all buckets, bucket by bucket.
     words: Vec<u32>,
-    /// Number of words per bucket.
-    counts: Vec<u32>,
+    /// End of each bucket among the words of the table.
+    pub(super) ends: Vec<u32>,
     /// First lines of the buckets, only for [`BucketLayout::Lines`].
     lines: Vec<CacheLine>,
-    overflow: Vec<CacheLine>,
+    pub(super) overflow: Vec<CacheLine>,
 }
 
 impl TablePart {
@@ -405,19 +513,39 @@ impl TablePart {
         };
         Self {
             words: Vec::with_capacity(entries),
-            counts: Vec::with_capacity(buckets),
+            ends: Vec::with_capacity(buckets),
             lines: Vec::with_capacity(lines),
             overflow: Vec::new(),
         }
     }
 
+    /// Returns what the lines of the table hold of this part.
+    pub(super) fn line_words(&self, layout: BucketLayout) -> &[u32] {
+        match layout {
+            BucketLayout::Lines => bytemuck::cast_slice(&self.lines),
+            BucketLayout::Packed => &self.words,
+        }
+    }
+
+    /// Adds the words and the lines of overflow that precede the part.
+    fn move_to(&mut self, words: u32, overflow: u32) {
+        let mut start = 0;
+        for (line, &end) in self.lines.iter_mut().zip(&self.ends) {
+            if (end - start) as usize > LINE && line.0[0] > line.0[1] {
+                line.0[LINE - 1] += overflow;
+            }
+            start = end;
+        }
+        self.ends.iter_mut().for_each(|end| *end += words);
+    }
+
     /// Ends a bucket whose words begin at `start` of `words`.
     fn end_bucket(&mut self, start: usize, layout: BucketLayout) {
-        let words = &self.words[start..];
-        self.counts.push(words.len() as u32);
+        self.ends.push(self.words.len() as u32);
         if layout == BucketLayout::Packed {
             return;
         }
+        let words = &self.words[start..];
         let mut line = [words.last().copied().unwrap_or(0); LINE];
         let direct = words.len().min(LINE);
         line[..direct].copy_from_slice(&words[..direct]);
@@ -447,11 +575,11 @@ fn overflows_line(words: &[u32]) -> bool {
 
 /// A part of the first table, with the rests and rows of its fingerprints. The id of a fingerprint
 /// with several rows is [`LISTED`] plus the place of its list in `lists`.
-struct FirstPart {
+pub(super) struct FirstPart {
     table: TablePart,
-    rests: Vec<u8>,
-    ids: Vec<u32>,
-    lists: Vec<u32>,
+    pub(super) rests: Vec<u8>,
+    pub(super) ids: Vec<u32>,
+    pub(super) lists: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -506,6 +634,12 @@ fn sort_first<C: FingerprintCode>(
 }
 
 impl FirstPart {
+    /// Adds the number of places that the lists of the parts before take.
+    fn move_lists(&mut self, before: u32) {
+        let listed = self.ids.iter_mut().filter(|id| **id >= LISTED);
+        listed.for_each(|id| *id += before);
+    }
+
     /// Adds a bucket: its fingerprints ascend by word. If the bucket overflows, the last one moves
     /// to the front as the mark.
     fn push_bucket<C: FingerprintCode>(
@@ -576,121 +710,6 @@ fn sort_other(
         sorted.end_bucket(start, layout);
     }
     sorted
-}
-
-/// A table that is written part by part.
-struct SegmentTableWriter {
-    layout: BucketLayout,
-    lines: ColumnMut<CacheLine>,
-    directory: ColumnMut<u32>,
-    overflow: Vec<CacheLine>,
-    /// Number of words written.
-    next: usize,
-}
-
-impl SegmentTableWriter {
-    fn new(layout: BucketLayout, key: &BlockKey, rows: usize, is_first: bool) -> Result<Self> {
-        let lines = match layout {
-            BucketLayout::Lines => key.bucket_count(),
-            BucketLayout::Packed => rows.div_ceil(LINE),
-        };
-        let directory = if is_first || layout == BucketLayout::Packed {
-            key.bucket_count() + 1
-        } else {
-            0
-        };
-        Ok(Self {
-            layout,
-            lines: ColumnMut::allocate_zeroed(lines)?,
-            directory: ColumnMut::allocate_zeroed(directory)?,
-            overflow: Vec::new(),
-            next: 0,
-        })
-    }
-
-    /// Writes consecutive parts, beginning with part number `first`.
-    fn write_parts<'a>(
-        &mut self,
-        first: usize,
-        parting: &BucketParting,
-        parts: impl Iterator<Item = &'a TablePart> + Clone,
-    ) -> Result<()> {
-        let count = parts.clone().count();
-        let buckets = parting.buckets_per_part();
-        let range = first * buckets..(first + count) * buckets;
-        let mut starts = Vec::with_capacity(count);
-        let mut overflows = Vec::with_capacity(count);
-        let start = self.next;
-        for part in parts.clone() {
-            starts.push(self.next);
-            self.next += part.words.len();
-            overflows.push(self.overflow.len() as u32);
-            self.overflow.extend_from_slice(&part.overflow);
-        }
-        if self.overflow.len() > u32::MAX as usize {
-            return Err(Error::new(
-                ErrorKind::Limit,
-                "more than 2^32 lines overflow: use a packed plan",
-            ));
-        }
-        let parts: Vec<_> = parts.collect();
-        if !self.directory.is_empty() {
-            // A bucket starts at its entry of the directory and ends at the next one.
-            let directory = &mut self.directory[range.start + 1..range.end + 1];
-            let places = directory.par_chunks_mut(buckets).zip(&parts).zip(&starts);
-            places.for_each(|((places, part), &start)| {
-                let mut end = start as u32;
-                for (place, count) in places.iter_mut().zip(&part.counts) {
-                    end += count;
-                    *place = end;
-                }
-            });
-        }
-        match self.layout {
-            BucketLayout::Lines => {
-                let places = self.lines[range].par_chunks_mut(buckets);
-                let places = places.zip(&parts).zip(&overflows);
-                places.for_each(|((places, part), base)| {
-                    for ((place, line), &count) in
-                        places.iter_mut().zip(&part.lines).zip(&part.counts)
-                    {
-                        *place = *line;
-                        if count as usize > LINE && line.0[0] > line.0[1] {
-                            place.0[LINE - 1] += base;
-                        }
-                    }
-                });
-            }
-            BucketLayout::Packed => {
-                let words: &mut [u32] = bytemuck::cast_slice_mut(&mut self.lines);
-                let mut words = &mut words[start..self.next];
-                let mut places = Vec::with_capacity(parts.len());
-                for part in &parts {
-                    let (own, behind) = words.split_at_mut(part.words.len());
-                    places.push(own);
-                    words = behind;
-                }
-                let places = places.into_par_iter().zip(&parts);
-                places.for_each(|(place, part)| place.copy_from_slice(&part.words));
-            }
-        }
-        Ok(())
-    }
-
-    fn finish_table(self) -> Result<TableColumns> {
-        let lines = match self.layout {
-            BucketLayout::Lines => self.lines.len(),
-            BucketLayout::Packed => self.next.div_ceil(LINE),
-        };
-        let directory = self.directory.len();
-        let mut overflow = ColumnMut::allocate_zeroed(self.overflow.len())?;
-        overflow.copy_from_slice(&self.overflow);
-        Ok(TableColumns {
-            lines: self.lines.into_read_only(lines)?,
-            directory: self.directory.into_read_only(directory)?,
-            overflow: overflow.into_read_only(self.overflow.len())?,
-        })
-    }
 }
 
 #[cfg(test)]

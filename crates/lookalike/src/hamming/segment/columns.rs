@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use crate::arch::{MemoryMut, ReadOnlyMemory};
+use crate::arch::{CacheLine, MemoryMut, ReadOnlyMemory};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Read-only values.
@@ -75,14 +75,19 @@ impl<T: Pod> ColumnMut<T> {
     /// Makes the first `length` values read-only.
     pub(super) fn into_read_only(self, length: usize) -> Result<SegmentColumn<T>> {
         debug_assert!(length <= self.len());
+        self.into_read_only_bytes(length * size_of::<T>())
+    }
+
+    /// Makes the first `lines` lines read-only. The memory is aligned for lines.
+    pub(super) fn into_lines(self, lines: usize) -> Result<SegmentColumn<CacheLine>> {
+        self.into_read_only_bytes(lines * size_of::<CacheLine>())
+    }
+
+    fn into_read_only_bytes<V: Pod>(self, bytes: usize) -> Result<SegmentColumn<V>> {
         let memory = self.memory.into_read_only().map_err(|error| {
             Error::new(ErrorKind::Limit, format!("cannot protect memory: {error}"))
         })?;
-        Ok(SegmentColumn::new(
-            &Arc::new(memory),
-            0,
-            length * size_of::<T>(),
-        ))
+        Ok(SegmentColumn::new(&Arc::new(memory), 0, bytes))
     }
 }
 

@@ -13,9 +13,11 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use rayon::prelude::*;
 
+use super::build::{build_segment, build_tables, check_rows};
 use super::columns::SegmentColumn;
 use super::fingerprint_layout::FingerprintLayout;
-use super::{HammingSegment, LISTED, TableColumns};
+use super::sink::{ColumnBuffer, FileSink};
+use super::{BuildMemory, CodeSource, HammingSegment, LISTED, TableColumns};
 use crate::arch::{Cpu, LINE, ReadOnlyMemory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hamming::fingerprint_code::FingerprintCode;
@@ -42,33 +44,28 @@ impl<C: FingerprintCode> HammingSegment<C> {
     pub fn write_file(&self, out: &mut dyn Write) -> io::Result<()> {
         check_byte_order().map_err(io::Error::other)?;
         let sections = self.file_sections();
-        let checksums: Vec<u32> = sections
+        let described: Vec<_> = sections
             .par_iter()
-            .map(|bytes| crc32fast::hash(bytes))
+            .map(|bytes| (bytes.len() as u64, crc32fast::hash(bytes)))
             .collect();
-        let mut header = HeaderWriter::default();
-        header.write_plan(&self.plan);
-        header.write_u64(self.rows as u64);
-        header.write_u64(self.distinct as u64);
-        header.write_u32(sections.len() as u32);
-        for (bytes, checksum) in sections.iter().zip(checksums) {
-            header.write_u64(bytes.len() as u64);
-            header.write_u32(checksum);
-        }
-        let mut preamble = MAGIC.to_vec();
-        preamble.extend(VERSION.to_le_bytes());
-        preamble.extend((header.0.len() as u64).to_le_bytes());
-        preamble.extend(crc32fast::hash(&header.0).to_le_bytes());
-        debug_assert_eq!(preamble.len(), PREAMBLE);
-        let mut written = preamble.len() + header.0.len();
-        out.write_all(&preamble)?;
-        out.write_all(&header.0)?;
+        out.write_all(&file_front(
+            &self.plan,
+            self.rows,
+            self.distinct,
+            &described,
+        ))?;
+        let mut last = 0;
         for bytes in sections {
-            out.write_all(&[0; ALIGNMENT][..padding_after(written)])?;
+            out.write_all(&[0; ALIGNMENT][..padding_after(last)])?;
             out.write_all(bytes)?;
-            written = bytes.len();
+            last = bytes.len();
         }
         Ok(())
+    }
+
+    /// Returns the number of bytes before the first section of a file.
+    pub fn front_length(plan: &HammingPlan) -> usize {
+        file_front(plan, 0, 0, &vec![(0, 0); section_count(plan)]).len()
     }
 
     /// Maps a file and checks all of it, at the speed at which it can be read. The file must not be
@@ -101,6 +98,125 @@ impl<C: FingerprintCode> HammingSegment<C> {
             bytemuck::cast_slice(&self.lists[..]),
         ];
         tables.chain(others).collect()
+    }
+}
+
+/// Builds an index and writes its sections. Returns what precedes them.
+pub(super) fn build_file<C: FingerprintCode, B: ColumnBuffer>(
+    plan: &HammingPlan,
+    codes: &(impl CodeSource<C> + ?Sized),
+    memory: BuildMemory,
+    new_buffer: impl Fn() -> B,
+    out: &mut dyn Write,
+) -> Result<Vec<u8>> {
+    check_byte_order().map_err(|why| Error::new(ErrorKind::File, why))?;
+    if plan.neighbourhood_key().is_some() {
+        // Stored neighbourhoods are made from the other columns, and are for few fingerprints.
+        let mut file = Vec::new();
+        let segment = build_segment::<C>(plan, codes)?;
+        let length = HammingSegment::<C>::front_length(plan);
+        let written = segment
+            .write_file(&mut file)
+            .and_then(|()| out.write_all(&file[length..]));
+        written.map_err(|cause| Error::file_error("cannot write the index", cause))?;
+        file.truncate(length);
+        return Ok(file);
+    }
+    let rows = check_rows(codes)?;
+    let mut sink = FileSink::new(out, new_buffer);
+    let code_layout = FingerprintLayout::new(plan);
+    let distinct = build_tables::<C>(plan, &code_layout, codes, memory, &mut sink)?;
+    let sections = sink.finish_sections()?;
+    Ok(file_front(plan, rows, distinct, &sections))
+}
+
+/// Returns what precedes the sections of a file, by the length and checksum of each.
+fn file_front(
+    plan: &HammingPlan,
+    rows: usize,
+    distinct: usize,
+    sections: &[(u64, u32)],
+) -> Vec<u8> {
+    let mut header = HeaderWriter::default();
+    header.write_plan(plan);
+    header.write_u64(rows as u64);
+    header.write_u64(distinct as u64);
+    header.write_u32(sections.len() as u32);
+    for &(length, checksum) in sections {
+        header.write_u64(length);
+        header.write_u32(checksum);
+    }
+    let mut front = MAGIC.to_vec();
+    front.extend(VERSION.to_le_bytes());
+    front.extend((header.0.len() as u64).to_le_bytes());
+    front.extend(crc32fast::hash(&header.0).to_le_bytes());
+    debug_assert_eq!(front.len(), PREAMBLE);
+    front.extend(header.0);
+    front.resize(front.len().next_multiple_of(ALIGNMENT), 0);
+    front
+}
+
+/// Returns the number of sections of a file.
+fn section_count(plan: &HammingPlan) -> usize {
+    3 * plan.stored_tables() + 3
+}
+
+/// Writes sections one after another, and keeps the length and checksum of each.
+pub(super) struct SectionWriter<'a> {
+    out: &'a mut dyn Write,
+    complete: Vec<(u64, u32)>,
+    /// Length and checksum of the open section.
+    length: u64,
+    checksum: crc32fast::Hasher,
+}
+
+impl<'a> SectionWriter<'a> {
+    pub(super) fn new(out: &'a mut dyn Write) -> Self {
+        Self {
+            out,
+            complete: Vec::new(),
+            length: 0,
+            checksum: crc32fast::Hasher::new(),
+        }
+    }
+
+    /// Begins a section at the next multiple of the alignment.
+    pub(super) fn begin_section(&mut self) -> io::Result<()> {
+        let last = self.complete.last().map_or(0, |&(length, _)| length);
+        self.out
+            .write_all(&[0; ALIGNMENT][..padding_after(last as usize)])
+    }
+
+    /// Returns the length of the open section.
+    pub(super) fn open_length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn end_section(&mut self) {
+        let checksum = std::mem::take(&mut self.checksum).finalize();
+        self.complete
+            .push((std::mem::take(&mut self.length), checksum));
+    }
+
+    /// Returns the length and checksum of every section.
+    pub(super) fn finish_sections(self) -> Vec<(u64, u32)> {
+        self.complete
+    }
+}
+
+impl Write for SectionWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum.update(bytes);
+        self.length += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -252,7 +368,7 @@ fn parse_segment<C: FingerprintCode>(
     }
     let (rows, distinct) = (reader.read_length()?, reader.read_length()?);
     let tables = plan.stored_tables();
-    if reader.read_u32()? as usize != 3 * tables + 3 {
+    if reader.read_u32()? as usize != section_count(&plan) {
         return Err("the index has another number of sections than its plan".to_owned());
     }
     let mut sections = Vec::new();

@@ -14,8 +14,9 @@
 //!
 //! **Cost.** A look-up reads a random cache line per visited bucket (31 buckets at 64 bits and
 //! distance 3). Queries are processed in groups, so that these lines are prefetched. Building takes
-//! a pass over the fingerprints per table and one more per slice of buckets, and at most 4 GiB for
-//! a slice in addition to the result.
+//! a pass over the fingerprints per table and one more per slice of buckets, and the bytes of
+//! a slice ([`BuildMemory`]) in addition to the result. The result is in memory
+//! ([`HammingSegment::build_index`]) or goes to a file part by part ([`HammingSegment::build_file`]).
 //!
 //! **Limits.** A segment never changes; a [live](crate::hamming::live) index does. It stores rows,
 //! not ids.
@@ -26,15 +27,18 @@ mod file;
 mod fingerprint_layout;
 mod neighbourhoods;
 mod search;
+mod sink;
 #[cfg(test)]
 mod tests;
 
+use std::io::Write;
 use std::marker::PhantomData;
 
-pub use build::CodeSource;
+pub use build::{BuildMemory, CodeSource};
 use columns::SegmentColumn;
 pub(in crate::hamming) use fingerprint_layout::FingerprintLayout;
 pub use search::{SearchLimits, SegmentMatch};
+pub use sink::ColumnBuffer;
 
 use super::fingerprint_code::FingerprintCode;
 use super::key::BucketNumber;
@@ -93,6 +97,24 @@ impl<C: FingerprintCode> HammingSegment<C> {
     /// Returns an error if there are 2³¹ fingerprints or more, or if memory cannot be allocated.
     pub fn build_index(plan: &HammingPlan, codes: &(impl CodeSource<C> + ?Sized)) -> Result<Self> {
         build::build_segment(plan, codes)
+    }
+
+    /// Builds an index as [`build_index`](Self::build_index) does, and writes its file without holding the
+    /// index in memory. Columns that cannot be written yet are put aside in buffers.
+    ///
+    /// `out` receives the file from byte [`front_length`](Self::front_length) on. The front is returned, because it
+    /// holds the checksums of what follows it.
+    ///
+    /// # Errors
+    /// Returns the errors of `build_index`, and those of `codes`, `out` and the buffers.
+    pub fn build_file<B: ColumnBuffer>(
+        plan: &HammingPlan,
+        codes: &(impl CodeSource<C> + ?Sized),
+        memory: BuildMemory,
+        new_buffer: impl Fn() -> B,
+        out: &mut dyn Write,
+    ) -> Result<Vec<u8>> {
+        file::build_file::<C, B>(plan, codes, memory, new_buffer, out)
     }
 
     /// Uses another instruction set, for benchmarks and tests.

@@ -265,6 +265,77 @@ fn files_round_trip_at_any_number_of_threads() {
     }
 }
 
+/// Returns the file of an index that is built into it, with slices of this many bytes.
+fn built_to_file<C: FingerprintCode>(
+    plan: &HammingPlan,
+    codes: &[C],
+    slice_bytes: usize,
+) -> Vec<u8> {
+    let memory = BuildMemory {
+        slice_bytes,
+        most_bytes: None,
+    };
+    let mut behind = Vec::new();
+    let built = HammingSegment::build_file(plan, codes, memory, Vec::new, &mut behind);
+    let mut file = built.unwrap();
+    assert_eq!(file.len(), HammingSegment::<C>::front_length(plan));
+    file.append(&mut behind);
+    file
+}
+
+#[test]
+fn files_built_in_parts_equal_those_of_an_index_in_memory() {
+    for (name, codes) in corpora(64, 3, 300) {
+        let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
+        for plan in with_neighbourhoods(codes.len()) {
+            let expected = written(&HammingSegment::build_index(&plan, &codes[..]).unwrap());
+            let file = built_to_file(&plan, &codes, 1 << 30);
+            assert!(file == expected, "{plan} {name}");
+        }
+    }
+}
+
+#[test]
+fn files_are_the_same_with_slices_of_any_size() {
+    // Enough for four parts.
+    let count = 40_000;
+    let few = |seed: u64| mix_bits(seed % 30_000) & 0x3fff_ffff_ffff_ffff;
+    let codes: Vec<_> = (0..count).map(few).collect();
+    let wide: Vec<_> = (0..count).map(|seed| random(100, seed)).collect();
+    for name in ["auto", "blocks", "22,21,21; 1,0,0"] {
+        let plan = HammingPlan::from_name(name, &request(codes.len(), 64, 3)).unwrap();
+        let expected = written(&HammingSegment::build_index(&plan, &codes[..]).unwrap());
+        for slice_bytes in [1, 200_000, 1 << 30] {
+            assert!(
+                built_to_file(&plan, &codes, slice_bytes) == expected,
+                "{plan} {slice_bytes}"
+            );
+        }
+    }
+    let plan = HammingPlan::choose_plan(&request(wide.len(), 100, 3)).unwrap();
+    let expected = written(&HammingSegment::build_index(&plan, &wide[..]).unwrap());
+    assert!(built_to_file(&plan, &wide, 300_000) == expected);
+}
+
+#[test]
+fn too_many_fingerprints_of_one_bucket_are_refused() {
+    let codes = vec![7u64; 20_000];
+    let plan = HammingPlan::choose_plan(&request(codes.len(), 64, 3)).unwrap();
+    let build = |most_bytes| {
+        let memory = BuildMemory {
+            slice_bytes: 100_000,
+            most_bytes: Some(most_bytes),
+        };
+        HammingSegment::build_file(&plan, &codes[..], memory, Vec::new, &mut Vec::new())
+    };
+    let error = build(1_000_000).unwrap_err().to_string();
+    assert!(
+        error.contains("20000 of the fingerprints") && error.contains("allow 520000 bytes more"),
+        "{error}"
+    );
+    build(1_520_000).unwrap();
+}
+
 #[test]
 fn damaged_files_are_refused() {
     for (_, codes) in corpora(64, 3, 60) {
