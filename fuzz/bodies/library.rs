@@ -80,6 +80,7 @@ fn sample() -> &'static Sample {
             bits: 64,
             distance: 3,
             plan: "auto".into(),
+            index_memory: None,
             memory: None,
             texts: true,
             distance_only: false,

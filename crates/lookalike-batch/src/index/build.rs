@@ -11,19 +11,23 @@ use lookalike::text::{AnalysisScratch, TextAnalysis};
 use lookalike::{Cpu, Distance};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, check_output};
-use lookalike_io::source::{BadRow, InputSet};
+use lookalike_io::source::{BadRow, IdField, InputSet};
 
+use super::build_space::BuildSpace;
 use super::directory::{self, DirectoryKind, NewDirectory};
 use super::grams::{self, GramSelector};
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{FileChecksum, IndexManifest, SegmentEntry, TableEntry, file_name};
+use super::number_files::NumberFile;
 use super::records::{self, DocumentRecords, RecordsWriter};
 use super::repeated_ids::NewIds;
 use super::row_numbers::RowNumbers;
 use super::rows::{IndexRow, RowFingerprinter, RowPrint};
 use super::segments::{
-    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, write_unfingerprinted,
+    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, spill_failed, write_index,
+    write_unfingerprinted,
 };
+use super::spill_buffer::FingerprintSpool;
 use super::texts::{self, StoredTexts, TextsWriter};
 use super::tombstones::Tombstones;
 use super::unfingerprinted::UnfingerprintedRows;
@@ -53,7 +57,9 @@ pub fn build_index(
     rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<AddSummary> {
+    check_number_options(reading, rejected)?;
     let manifest = new_manifest(settings, reading)?;
+    let space = BuildSpace::new(settings.memory, reading.threads, index_path)?;
     let there = directory::directory_kind(index_path)?;
     refuse_to_replace(index_path, there, settings.replace)?;
     let made = NewDirectory::make_directory(index_path)?;
@@ -72,6 +78,7 @@ pub fn build_index(
         index_path,
         replaces: there == DirectoryKind::Index,
         reading,
+        space: &space,
         rejected,
         progress,
     };
@@ -98,6 +105,7 @@ pub fn add_to_index(
     rejected: Option<&OutputTarget>,
     progress: &dyn ProgressListener,
 ) -> Result<AddSummary> {
+    check_number_options(reading, rejected)?;
     directory::read_manifest(index_path)?;
     let _lock = directory::lock_index(index_path)?;
     let manifest = directory::read_manifest(index_path)?;
@@ -113,6 +121,7 @@ pub fn add_to_index(
         index_path,
         replaces: false,
         reading,
+        space: &BuildSpace::default(),
         rejected,
         progress,
     };
@@ -136,6 +145,12 @@ fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<
              leave --texts out",
         ));
     }
+    if settings.memory.is_some() && reading.entries == IndexEntries::Documents {
+        return Err(Error::usage_error(
+            "--memory bounds the process for bare fingerprints, and the rows are documents: leave --memory out, \
+             or give their fingerprints (`lookalike fingerprint`) with --fingerprints",
+        ));
+    }
     if settings.passages.is_some() && !settings.texts {
         return Err(Error::usage_error(
             "passages are verified on the texts: an index that finds them stores texts",
@@ -156,7 +171,7 @@ fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<
         bits,
         distance: settings.distance,
         plan: settings.plan.clone(),
-        memory: settings.memory,
+        memory: settings.index_memory,
         ids: None,
         texts: settings.texts,
         matching: of_documents && !settings.distance_only,
@@ -206,6 +221,7 @@ struct IndexChange<'a> {
     /// `true` if an existing index is replaced.
     replaces: bool,
     reading: &'a IndexReadOptions,
+    space: &'a BuildSpace,
     rejected: Option<&'a OutputTarget>,
     progress: &'a dyn ProgressListener,
 }
@@ -289,7 +305,7 @@ impl<C: FingerprintCode> RowLot<C> {
 
 /// All new rows. Their ids, texts and records are already in files.
 struct NewRows<C> {
-    codes: Vec<C>,
+    codes: FingerprintSpool<C>,
     unfingerprinted: Vec<(u128, u32)>,
     unnamed: RowNumbers,
     last: u64,
@@ -302,6 +318,37 @@ struct NewRows<C> {
     named: Option<bool>,
     without: u64,
     bytes: u64,
+}
+
+impl<C: FingerprintCode> NewRows<C> {
+    fn without_rows(change: &IndexChange<'_>, manifest: &IndexManifest) -> Self {
+        Self {
+            codes: change.space.new_spool(),
+            unfingerprinted: Vec::new(),
+            unnamed: RowNumbers::default(),
+            last: 0,
+            hashes: Vec::new(),
+            numbers: Vec::new(),
+            ids: None,
+            texts: None,
+            records: None,
+            grams: Vec::new(),
+            named: manifest.ids,
+            without: 0,
+            bytes: 0,
+        }
+    }
+
+    fn push_codes(&mut self, codes: &[C]) -> Result<()> {
+        self.codes.push_codes(codes).map_err(spill_failed)?;
+        match self.codes.len() as u64 > MOST_ROWS {
+            false => Ok(()),
+            true => Err(Error::limit_error(format!(
+                "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several runs of `lookalike \
+                 index add`"
+            ))),
+        }
+    }
 }
 
 impl IndexChange<'_> {
@@ -323,7 +370,10 @@ fn add_rows<C: FingerprintCode>(
     let file = manifest.next_file;
     manifest.next_file += 1;
     let rejected = RejectedRows::create_output(change.rejected)?;
-    let new = read_rows::<C>(change, &manifest, file, paths, &rejected)?;
+    let new = match change.reading.entries {
+        IndexEntries::Numbers => read_numbers::<C>(change, &manifest, paths)?,
+        _ => read_rows::<C>(change, &manifest, file, paths, &rejected)?,
+    };
     let (added, unfingerprinted) = (new.codes.len() as u64, new.unfingerprinted.len() as u64);
     let (without, bytes, last) = (new.without, new.bytes, new.last);
     change.progress.begin_stage(RunStage::Index, None);
@@ -335,7 +385,7 @@ fn add_rows<C: FingerprintCode>(
             change.progress.repeated_index_ids(repeated);
             repeated_ids = repeated.documents;
         }
-        place_segment(index_path, &mut manifest, source)?;
+        place_segment(change, &mut manifest, source)?;
     }
     manifest.next_row += last;
     let rejected = rejected.finish_output()?;
@@ -389,13 +439,6 @@ fn read_rows<C: FingerprintCode>(
     };
     let path = |extension| change.index_path.join(file_name(file, extension));
     let mut new = NewRows {
-        codes: Vec::new(),
-        unfingerprinted: Vec::new(),
-        unnamed: RowNumbers::default(),
-        last: 0,
-        hashes: Vec::new(),
-        numbers: Vec::new(),
-        ids: None,
         texts: match manifest.texts {
             true => Some(TextsWriter::create_file(&path("texts"))?),
             false => None,
@@ -408,10 +451,7 @@ fn read_rows<C: FingerprintCode>(
             )?),
             None => None,
         },
-        grams: Vec::new(),
-        named: manifest.ids,
-        without: 0,
-        bytes: 0,
+        ..NewRows::without_rows(change, manifest)
     };
     blocks_in_order(
         &inputs,
@@ -461,11 +501,12 @@ fn read_rows<C: FingerprintCode>(
             lot.texts.close_frame()?;
             Ok(lot)
         },
-        |mut lot| {
+        |mut lot: RowLot<C>| {
             let used = lot.codes.len() as u64 + lot.without;
             bad_rows.report_rows(&lot.bad, used)?;
             check_names(change.index_path, &mut new.named, &lot)?;
             if lot.ids.len() > 0 && new.ids.is_none() {
+                refuse_limited_ids(change.space, lot.numbers[0])?;
                 new.ids = Some(IdsWriter::create_file(&path("ids"))?);
             }
             if let Some(ids) = &mut new.ids {
@@ -486,22 +527,82 @@ fn read_rows<C: FingerprintCode>(
             new.unfingerprinted.extend(unfingerprinted);
             new.unnamed.append_numbers(&lot.unnamed);
             new.last = lot.last.max(new.last);
-            new.codes.append(&mut lot.codes);
+            new.push_codes(&lot.codes)?;
             new.hashes.append(&mut lot.hashes);
             new.numbers.append(&mut lot.numbers);
             new.without += lot.without;
             new.bytes += lot.bytes;
-            match new.codes.len() as u64 > MOST_ROWS {
-                false => Ok(()),
-                true => Err(Error::limit_error(format!(
-                    "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several \
-                     runs of `lookalike index add`"
-                ))),
-            }
+            Ok(())
         },
     )?;
     bad_rows.refuse_useless()?;
+    new.codes.finish_codes().map_err(spill_failed)?;
     Ok(new)
+}
+
+/// Reads binary files of fingerprints.
+fn read_numbers<C: FingerprintCode>(
+    change: &IndexChange<'_>,
+    manifest: &IndexManifest,
+    paths: &[PathBuf],
+) -> Result<NewRows<C>> {
+    let files: Vec<NumberFile> = paths
+        .iter()
+        .map(|path| NumberFile::open(path))
+        .collect::<Result<_>>()?;
+    let total = files.iter().map(NumberFile::byte_count).sum();
+    change.progress.begin_stage(RunStage::Read, Some(total));
+    let mut new = NewRows::without_rows(change, manifest);
+    let mut codes = Vec::new();
+    for file in files {
+        file.visit_numbers(manifest.bits, |numbers| {
+            codes.clear();
+            codes.extend(numbers.iter().map(|&it| C::narrow_from(u128::from(it))));
+            new.push_codes(&codes)?;
+            new.bytes += size_of_val(numbers) as u64;
+            change.progress.advance_stage(new.bytes);
+            Ok(())
+        })?;
+    }
+    new.last = new.codes.len() as u64;
+    new.unnamed.push_range(1..new.last + 1);
+    let lot = RowLot::<C> {
+        unnamed: std::mem::take(&mut new.unnamed),
+        ..RowLot::default()
+    };
+    check_names(change.index_path, &mut new.named, &lot)?;
+    new.unnamed = lot.unnamed;
+    new.codes.finish_codes().map_err(spill_failed)?;
+    Ok(new)
+}
+
+/// Refuses options that binary files of fingerprints have no use for.
+fn check_number_options(reading: &IndexReadOptions, rejected: Option<&OutputTarget>) -> Result<()> {
+    if reading.entries != IndexEntries::Numbers {
+        return Ok(());
+    }
+    if let IdField::Named(field) = &reading.options.fields.id {
+        return Err(Error::usage_error(format!(
+            "binary files of fingerprints have no field `{field}`: leave --id out"
+        )));
+    }
+    match rejected {
+        None => Ok(()),
+        Some(_) => Err(Error::usage_error(
+            "no single row of a binary file is rejected: leave --rejected out",
+        )),
+    }
+}
+
+/// Refuses a limit of memory for rows with ids, because repeated ids are found in memory.
+fn refuse_limited_ids(space: &BuildSpace, row: u32) -> Result<()> {
+    match space.is_limited() {
+        false => Ok(()),
+        true => Err(Error::usage_error(format!(
+            "row {row} of the inputs has an id, and ids take up to 40 bytes of memory each, which --memory does not \
+             bound: number the rows with --id-row, or leave --memory out"
+        ))),
+    }
 }
 
 /// Verifies that either all rows of an index have ids or none has.
@@ -640,10 +741,11 @@ fn name_by_number(
 
 /// Writes the new rows as a segment, merged with the segments before it that are not much larger.
 fn place_segment<C: FingerprintCode>(
-    index_path: &Path,
+    change: &IndexChange<'_>,
     manifest: &mut IndexManifest,
     new: SegmentSource<C>,
 ) -> Result<()> {
+    let (index_path, space) = (change.index_path, change.space);
     let mut rows = new.part.entry.rows;
     let mut kept = manifest.segments.clone();
     let mut merged = Vec::new();
@@ -657,8 +759,8 @@ fn place_segment<C: FingerprintCode>(
     let entry = match merged.is_empty() {
         true => {
             let mut entry = new.part.entry.clone();
-            let written =
-                super::segments::write_index(index_path, manifest, &kept, entry.file, &new.codes)?;
+            let file = entry.file;
+            let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
             (entry.codes, entry.bytes) = written;
             if let Some(records) = &new.part.records {
                 entry.matching = Some(records.write_postings(index_path, entry.file)?);

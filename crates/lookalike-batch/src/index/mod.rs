@@ -39,6 +39,7 @@
 //! An index has no notion of time; time windows are a feature of the service.
 
 mod build;
+mod build_space;
 mod containment;
 mod directory;
 mod grams;
@@ -47,6 +48,7 @@ mod indexed_passages;
 mod inspect;
 mod manifest;
 mod match_finder;
+mod number_files;
 mod paged;
 mod postings;
 mod records;
@@ -56,6 +58,7 @@ mod row_numbers;
 mod rows;
 mod search;
 mod segments;
+mod spill_buffer;
 mod texts;
 mod tombstones;
 mod unfingerprinted;
@@ -88,6 +91,9 @@ pub enum IndexEntries {
     Lines(FingerprintNotation),
     /// Rows with a fingerprint in a field. A JSON or Parquet number is always read as decimal.
     Field(FingerprintNotation, String),
+    /// Little-endian integers of 64 bits: one-dimensional arrays of NumPy (`.npy`), and files of nothing else
+    /// (`.u64`). Their rows have no ids, and only builds and additions read them.
+    Numbers,
 }
 
 /// Options of reading rows.
@@ -115,6 +121,9 @@ pub struct BuildSettings {
     /// The name of a Hamming plan, as [`HammingPlan::from_name`](lookalike::hamming::HammingPlan::from_name) defines it.
     pub plan: String,
     /// Largest size of all Hamming indexes together, in bytes.
+    pub index_memory: Option<u64>,
+    /// Largest memory of the process while it builds, in bytes; only for bare fingerprints. What does not
+    /// fit goes to temporary files in the directory of the index.
     pub memory: Option<u64>,
     /// `true` if the texts are stored.
     pub texts: bool,

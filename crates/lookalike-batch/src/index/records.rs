@@ -388,6 +388,7 @@ mod tests {
             bits: 64,
             distance: 3,
             plan: "auto".to_owned(),
+            index_memory: None,
             memory: None,
             texts: false,
             distance_only: false,

@@ -19,6 +19,16 @@ impl RowNumbers {
         self.rows += 1;
     }
 
+    /// Appends the numbers of the next rows, which are consecutive.
+    pub(super) fn push_range(&mut self, numbers: Range<u64>) {
+        if !numbers.is_empty() {
+            if self.next_number() != Some(numbers.start) {
+                self.runs.push((self.rows, numbers.start));
+            }
+            self.rows += (numbers.end - numbers.start) as usize;
+        }
+    }
+
     /// Returns the number that would continue the last run.
     fn next_number(&self) -> Option<u64> {
         let &(start, first) = self.runs.last()?;
@@ -26,11 +36,8 @@ impl RowNumbers {
     }
 
     pub(super) fn append_numbers(&mut self, others: &Self) {
-        for Range { start, end } in others.iter_ranges() {
-            if self.next_number() != Some(start) {
-                self.runs.push((self.rows, start));
-            }
-            self.rows += (end - start) as usize;
+        for numbers in others.iter_ranges() {
+            self.push_range(numbers);
         }
     }
 

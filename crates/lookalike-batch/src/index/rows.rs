@@ -10,6 +10,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{FieldValue, IdField, InputFormat, InputRow, InputSet, ReadOptions};
 
 use super::IndexEntries;
+use super::number_files::is_number_file;
 use crate::fingerprint_notation::FingerprintNotation;
 use crate::run::row_reader::analyze_row;
 
@@ -74,6 +75,7 @@ impl RowFingerprinter {
                      with --recipe",
                 ));
             }
+            (IndexEntries::Numbers, _) => return Err(refuse_numbers()),
             (IndexEntries::Lines(digits), _) => FingerprinterKind::Lines(*digits),
             (IndexEntries::Field(digits, field), _) => {
                 FingerprinterKind::Field(*digits, field.clone())
@@ -159,13 +161,21 @@ impl RowFingerprinter {
     }
 }
 
+/// Refuses binary files where rows are read one by one.
+fn refuse_numbers() -> Error {
+    Error::usage_error(
+        "binary files of fingerprints (.npy and .u64) are read by `lookalike index build` and `add` alone: give \
+         text, CSV, JSON Lines or Parquet",
+    )
+}
+
 fn is_first_of_file(inputs: &InputSet, row: &InputRow<'_>) -> bool {
     inputs.input_of(row.place).first_number() == Some(row.number)
 }
 
 impl IndexEntries {
-    /// Returns the entries of bare fingerprints: those of the field if one is named, those of the
-    /// default field if the inputs have fields, otherwise those of lines.
+    /// Returns the entries of bare fingerprints: those of the field if one is named, integers if an input is a
+    /// binary file of them, those of the default field if the inputs have fields, otherwise those of lines.
     pub fn bare_fingerprints(
         digits: FingerprintNotation,
         field: Option<&str>,
@@ -190,7 +200,9 @@ impl IndexEntries {
                 .iter()
                 .any(|path| path.is_dir() || has_fields(format_by_extension(path))),
         };
+        let has_numbers = || format.is_none() && paths.iter().any(|it| is_number_file(it));
         match field {
+            None if has_numbers() => Self::Numbers,
             Some(field) => Self::Field(digits, field.to_owned()),
             None if fields => Self::Field(digits, COLUMN.to_owned()),
             None => Self::Lines(digits),
@@ -205,6 +217,7 @@ impl IndexEntries {
         };
         match self {
             Self::Documents => {}
+            Self::Numbers => return Err(refuse_numbers()),
             Self::Lines(_) => {
                 if let IdField::Named(field) = &options.fields.id {
                     return Err(Error::usage_error(format!(

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use lookalike::Distance;
 use lookalike::hamming::{FingerprintCode, HammingPlan, HammingSegment, PlanRequest};
+use lookalike::{Distance, ErrorKind as EngineErrorKind};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
 
+use super::build_space::BuildSpace;
 use super::grams;
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{
@@ -18,6 +19,7 @@ use super::manifest::{
 use super::paged::damaged_file;
 use super::postings::PostingList;
 use super::records::{DocumentRecords, RecordsWriter};
+use super::spill_buffer::FingerprintSpool;
 use super::texts::{self, StoredTexts, TextsWriter, UnpackedFrame};
 use super::tombstones::Tombstones;
 use super::unfingerprinted::UnfingerprintedRows;
@@ -200,7 +202,8 @@ pub(super) fn checksum_of_file(path: &Path) -> Result<FileChecksum> {
     loop {
         let length = file.read(&mut piece).map_err(failed)?;
         if length == 0 {
-            return Ok(sealing.finish_checksum().map_err(failed)?.0);
+            let (checksums, bytes) = sealing.finish_pieces().map_err(failed)?;
+            return Ok(checksum_of_pieces(checksums, bytes));
         }
         sealing.write_all(&piece[..length]).map_err(failed)?;
     }
@@ -224,34 +227,37 @@ impl<W: Write> ChecksumWriter<W> {
         }
     }
 
-    fn piece_done(&mut self) -> io::Result<()> {
+    fn put_piece(&mut self, piece: &[u8]) -> io::Result<()> {
         self.checksums
-            .extend(lookalike::value_hash(&self.piece).to_le_bytes());
-        self.to.write_all(&self.piece)?;
-        self.piece.clear();
-        Ok(())
+            .extend(lookalike::value_hash(piece).to_le_bytes());
+        self.to.write_all(piece)
     }
 
-    fn finish_checksum(mut self) -> io::Result<(FileChecksum, u64, W)> {
-        if !self.piece.is_empty() {
-            self.piece_done()?;
+    /// Ends the last piece, and returns the checksums of all pieces and the number of bytes.
+    fn finish_pieces(mut self) -> io::Result<(Vec<u8>, u64)> {
+        let piece = std::mem::take(&mut self.piece);
+        if !piece.is_empty() {
+            self.put_piece(&piece)?;
         }
-        self.checksums.extend(self.bytes.to_le_bytes());
-        Ok((
-            FileChecksum(lookalike::value_hash(&self.checksums)),
-            self.bytes,
-            self.to,
-        ))
+        Ok((self.checksums, self.bytes))
     }
 }
 
 impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(PIECE - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..taken]);
         self.bytes += taken as u64;
+        if taken == PIECE {
+            // Not copied, because most bytes of a large file come in large parts.
+            self.put_piece(&bytes[..taken])?;
+            return Ok(taken);
+        }
+        self.piece.extend_from_slice(&bytes[..taken]);
         if self.piece.len() == PIECE {
-            self.piece_done()?;
+            let mut piece = std::mem::take(&mut self.piece);
+            self.put_piece(&piece)?;
+            piece.clear();
+            self.piece = piece;
         }
         Ok(taken)
     }
@@ -261,13 +267,76 @@ impl<W: Write> Write for ChecksumWriter<W> {
     }
 }
 
+/// Returns the checksum of a file by those of its pieces and its length.
+fn checksum_of_pieces(mut checksums: Vec<u8>, bytes: u64) -> FileChecksum {
+    checksums.extend(bytes.to_le_bytes());
+    FileChecksum(lookalike::value_hash(&checksums))
+}
+
+/// Writes a file whose front is known only at the end. The pieces that contain the front are held until then.
+struct FrontedWriter<'a> {
+    file: &'a File,
+    front_pieces: Vec<u8>,
+    held_length: usize,
+    behind: ChecksumWriter<&'a File>,
+}
+
+impl<'a> FrontedWriter<'a> {
+    fn new(mut file: &'a File, front_length: usize) -> io::Result<Self> {
+        let held_length = front_length.next_multiple_of(PIECE);
+        file.seek(SeekFrom::Start(held_length as u64))?;
+        Ok(Self {
+            file,
+            front_pieces: vec![0; front_length],
+            held_length,
+            behind: ChecksumWriter::new(file),
+        })
+    }
+
+    /// Writes the front. Returns the checksum of the file and its length.
+    fn finish_file(mut self, front: &[u8]) -> io::Result<(FileChecksum, u64)> {
+        let (behind, bytes_behind) = self.behind.finish_pieces()?;
+        self.front_pieces[..front.len()].copy_from_slice(front);
+        let mut file = self.file;
+        file.seek(SeekFrom::Start(0))?;
+        let mut writer = ChecksumWriter::new(file);
+        writer.write_all(&self.front_pieces)?;
+        let (mut checksums, bytes) = writer.finish_pieces()?;
+        checksums.extend(behind);
+        let bytes = bytes + bytes_behind;
+        Ok((checksum_of_pieces(checksums, bytes), bytes))
+    }
+}
+
+impl Write for FrontedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.held_length - self.front_pieces.len();
+        if left == 0 {
+            return self.behind.write(bytes);
+        }
+        let taken = bytes.len().min(left);
+        self.front_pieces.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the error of fingerprints that could not be kept.
+pub(super) fn spill_failed(cause: io::Error) -> Error {
+    Error::write_error("write", "the temporary file of the fingerprints", cause)
+}
+
 /// Builds and writes the Hamming index of a new segment. Returns its checksum and size.
 pub(super) fn write_index<C: FingerprintCode>(
     index_path: &Path,
     manifest: &IndexManifest,
     kept: &[SegmentEntry],
     file: u64,
-    codes: &[C],
+    codes: &FingerprintSpool<C>,
+    space: &BuildSpace,
 ) -> Result<(FileChecksum, u64)> {
     let rows: u64 = kept.iter().map(|entry| entry.rows).sum();
     HammingPlan::check_count(&manifest.plan, rows + codes.len() as u64)?;
@@ -279,23 +348,32 @@ pub(super) fn write_index<C: FingerprintCode>(
         memory: manifest.memory.map(|memory| memory.saturating_sub(others)),
     };
     let plan = HammingPlan::from_name(&manifest.plan, &request)?;
-    let index = HammingSegment::build_index(&plan, codes)?;
     let path = index_path.join(file_name(file, "codes"));
     let output = AtomicFile::create_for(&path)?;
     let failed = |cause| Error::write_error("write", display_path(&path), cause);
-    let mut sealing = ChecksumWriter::new(BufWriter::with_capacity(4 * PIECE, output.as_file()));
-    index.write_file(&mut sealing).map_err(failed)?;
-    let (seal, bytes, mut buffered) = sealing.finish_checksum().map_err(failed)?;
-    buffered.flush().map_err(failed)?;
-    drop(buffered);
+    let front_length = HammingSegment::<C>::front_length(&plan);
+    let mut writer = FrontedWriter::new(output.as_file(), front_length).map_err(failed)?;
+    let front = HammingSegment::build_file(
+        &plan,
+        codes,
+        space.sorting,
+        || space.new_buffer(),
+        &mut writer,
+    );
+    let front = front.map_err(|error| match error.kind() {
+        EngineErrorKind::File => Error::output_error(format!("{}: {error}", display_path(&path))),
+        EngineErrorKind::Limit => space.explain_limit(error),
+        _ => error.into(),
+    })?;
+    let written = writer.finish_file(&front).map_err(failed)?;
     output.commit_file()?;
-    Ok((seal, bytes))
+    Ok(written)
 }
 
 /// Rows for a new segment: either new rows in memory or the rows of an existing segment.
 pub(super) struct SegmentSource<C> {
     /// The fingerprint of every row; a placeholder for rows without one.
-    pub(super) codes: Vec<C>,
+    pub(super) codes: FingerprintSpool<C>,
     pub(super) part: SegmentPart,
 }
 
@@ -310,11 +388,26 @@ impl<C: FingerprintCode> SegmentSource<C> {
         let index = open_index::<C>(index_path, manifest, entry)?;
         let mut codes = vec![C::default(); index.len()];
         index.visit_rows(|row, code| codes[row as usize] = code);
-        Ok(Self { codes, part })
+        let mut spool = FingerprintSpool::new(None);
+        spool.push_codes(&codes).map_err(spill_failed)?;
+        Ok(Self { codes: spool, part })
     }
 
     fn kept_rows(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.codes.len() as u32).filter(|&row| !self.part.removed.contains_row(row))
+    }
+
+    /// Copies the fingerprints of the rows that are not removed.
+    fn copy_kept_codes(&self, to: &mut FingerprintSpool<C>) -> Result<()> {
+        let mut kept = Vec::new();
+        let copied = self.codes.visit_codes(|from, codes| {
+            let rows = (from..).zip(codes);
+            let live = rows.filter(|&(row, _)| !self.part.removed.contains_row(row));
+            kept.clear();
+            kept.extend(live.map(|(_, &code)| code));
+            to.push_codes(&kept)
+        });
+        copied.map_err(spill_failed)
     }
 }
 
@@ -355,15 +448,12 @@ pub(super) fn merge_segments<C: FingerprintCode>(
         }
         None => None,
     };
-    let mut sources = sources.into_iter();
-    let mut codes = Vec::new();
-    if let Some(first) = sources.next() {
-        codes = without_removed(first);
-    }
+    let space = BuildSpace::default();
+    let mut codes = space.new_spool();
     for source in sources {
-        codes.append(&mut without_removed(source));
+        source.copy_kept_codes(&mut codes)?;
     }
-    let (seal, bytes) = write_index(index_path, manifest, kept, file, &codes)?;
+    let (seal, bytes) = write_index(index_path, manifest, kept, file, &codes, &space)?;
     Ok(SegmentEntry {
         file,
         rows: codes.len() as u64,
@@ -415,16 +505,6 @@ fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> Un
         base += source.codes.len() as u32 - removed.count_removed() as u32;
     }
     UnfingerprintedRows::from_unsorted(all)
-}
-
-fn without_removed<C: FingerprintCode>(source: SegmentSource<C>) -> Vec<C> {
-    if source.part.removed.count_removed() == 0 {
-        return source.codes;
-    }
-    source
-        .kept_rows()
-        .map(|row| source.codes[row as usize])
-        .collect()
 }
 
 /// Returns the number of the first row if all rows are numbered consecutively.

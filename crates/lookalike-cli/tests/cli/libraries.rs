@@ -6,7 +6,7 @@ use std::fs;
 use lookalike_oracle::effort::choose_effort;
 use serde_json::Value;
 
-use crate::support::{Numbers, Place, corpus_jsonl, jsonl, read_parquet, rows, write_parquet};
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, read_parquet, row, rows, write_parquet};
 
 /// Fingerprints by id, in order.
 type Table = Vec<(String, u128)>;
@@ -144,6 +144,174 @@ fn bare_fingerprints_in_every_width_and_plan() {
         let above = (distance + 1).to_string();
         place.refused(&line, &[&above, &most, "lib"]);
     }
+}
+
+/// Bytes of all files of an index by name, without its lock.
+fn index_files(place: &Place, library: &str) -> BTreeMap<String, Vec<u8>> {
+    let files = fs::read_dir(place.path(library)).unwrap();
+    let named = files.map(|file| {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let bytes = place.bytes(&format!("{library}/{name}"));
+        (name, bytes)
+    });
+    named.filter(|(name, _)| name != "lock").collect()
+}
+
+/// An array as `numpy.save` writes it.
+fn numpy_array(codes: &[u64]) -> Vec<u8> {
+    let header = format!(
+        "{{'descr': '<u8', 'fortran_order': False, 'shape': ({},), }}",
+        codes.len()
+    );
+    let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    file.extend(format!("{header:<117}\n").bytes());
+    file.extend(codes.iter().flat_map(|it| it.to_le_bytes()));
+    file
+}
+
+#[test]
+fn binary_files_and_limits_of_memory_make_the_same_index() {
+    let place = Place::new();
+    let codes: Vec<u64> = planted(&mut Numbers::new(9), 60_000, 64)
+        .into_iter()
+        .map(|(_, code)| code as u64)
+        .collect();
+    let hex = |codes: &[u64]| -> String { codes.iter().map(|it| format!("{it:016x}\n")).collect() };
+    let bytes =
+        |codes: &[u64]| -> Vec<u8> { codes.iter().flat_map(|it| it.to_le_bytes()).collect() };
+    let (first, second) = codes.split_at(codes.len() / 3);
+    place.write("all.txt", hex(&codes));
+    place.write("first.txt", hex(first));
+    place.write("second.txt", hex(second));
+    place.write("all.npy", numpy_array(&codes));
+    place.write("all.u64", bytes(&codes));
+    place.write("first.npy", numpy_array(first));
+    place.write("second.u64", bytes(second));
+    let decimal: Vec<String> = codes.iter().map(u64::to_string).collect();
+    let decimal = decimal.iter().map(String::as_str).collect();
+    write_parquet(&place.path("all.parquet"), &[("fingerprint", decimal)]);
+
+    for plan in ["auto", "blocks", "permuted"] {
+        let build = |inputs: &str| {
+            place.ok(&format!(
+                "index build lib {inputs} --fingerprints --plan {plan} --force"
+            ));
+            let files = index_files(&place, "lib");
+            fs::remove_dir_all(place.path("lib")).unwrap();
+            files
+        };
+        let expected = build("all.txt");
+        for inputs in [
+            "first.txt second.txt",
+            "all.npy",
+            "all.u64",
+            "first.npy second.u64",
+            "all.parquet --id-row --digits decimal",
+            "all.txt --memory 256Mi --threads 2",
+            "all.u64 --memory 224Mi --threads 1",
+            "all.npy --threads 1",
+        ] {
+            assert!(build(inputs) == expected, "{inputs}, {plan}");
+        }
+    }
+
+    place.ok("index build lib first.txt --fingerprints");
+    place.ok("index add lib second.u64 --fingerprints");
+    place.write("queries.txt", hex(&codes[..2000]));
+    let by_parts = place.ok("search lib queries.txt --fingerprints").out;
+    place.ok("index build whole all.txt --fingerprints");
+    assert!(by_parts == place.ok("search whole queries.txt --fingerprints").out);
+}
+
+/// The fingerprints and the columns of their index do not fit in the memory, so files hold most of them.
+#[test]
+fn building_keeps_within_the_memory() {
+    let place = Place::new();
+    let count = choose_effort(6_000_000, 30_000_000);
+    let mut numbers = Numbers::new(3);
+    let mut bytes = Vec::with_capacity(8 * count);
+    for _ in 0..count / 8 {
+        let code = (0..8).fold(0u64, |code, _| code << 8 | numbers.below(256) as u64);
+        // Runs of similar fingerprints, made faster than single ones.
+        bytes.extend((0..8).flat_map(|at| (code.rotate_left(at * 7)).to_le_bytes()));
+    }
+    place.write("codes.u64", bytes);
+    place.ok("index build free codes.u64 --fingerprints --threads 1");
+    for memory in [224u64, 400] {
+        let peak = place.peak_of(&format!(
+            "index build lib{memory} codes.u64 --fingerprints --threads 1 --memory {memory}Mi --quiet"
+        ));
+        assert!(peak <= memory << 20, "{peak} bytes of {memory} MiB");
+        assert!(index_files(&place, &format!("lib{memory}")) == index_files(&place, "free"));
+    }
+}
+
+#[test]
+fn unsuitable_binary_files_and_options_are_refused() {
+    let place = Place::new();
+    let codes = [1u64, 2, 1 << 60];
+    let array = numpy_array(&codes);
+    place.write("a.npy", &array);
+    place.write("cut.npy", &array[..array.len() - 3]);
+    place.write("a.u64", [0; 12]);
+    place.write("a.txt", "00\n");
+    place.write("a.jsonl", row("a", "one two three"));
+    for (line, words) in [
+        (
+            "cut.npy",
+            vec!["cut.npy", "149 bytes", "3 integers", "cut off"],
+        ),
+        ("a.npy a.u64", vec!["a.u64", "12 bytes"]),
+        (
+            "a.npy a.txt",
+            vec!["a.txt", "binary files of fingerprints alone"],
+        ),
+        (
+            "a.npy --bits 60",
+            vec!["a.npy", "row 3", "1152921504606846976", "60 bits"],
+        ),
+        ("a.npy --digits hex", vec!["--digits", "binary"]),
+        ("a.npy --id name", vec!["--id", "name"]),
+        ("a.npy --rejected bad.jsonl", vec!["--rejected"]),
+        (
+            "a.txt --memory 1M",
+            vec!["--memory", "1000000", "Mi or more"],
+        ),
+    ] {
+        let line = format!("index build lib {line} --fingerprints");
+        let ran = place.run(&line);
+        assert!(ran.code != Some(0) && ran.out.is_empty(), "{line}");
+        let said = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        words
+            .iter()
+            .for_each(|word| assert!(said.contains(word), "{line}: no '{word}' in: {said}"));
+        assert!(!place.has("lib") && !place.has("bad.jsonl"), "{line}");
+    }
+    place.refused(
+        "index build lib a.txt --fingerprints --memory 200Mi --threads 1",
+        &["209715200", "1 thread", "--memory 224Mi"],
+    );
+    place.write("named.txt", "a\t00\n");
+    place.refused(
+        "index build lib named.txt --fingerprints --memory 1G --threads 1",
+        &["row 1", "--memory", "--id-row"],
+    );
+    place.ok("index build numbered named.txt --fingerprints --memory 1G --threads 1 --id-row");
+    place.refused(
+        "index build lib a.jsonl --memory 1G",
+        &["--memory", "documents"],
+    );
+    place.ok("index build lib a.npy --fingerprints");
+    place.refused("search lib a.npy --fingerprints", &[".npy", "index build"]);
+    // Rows of an index either have ids or are numbered.
+    place.write("named.tsv", "x\t0000000000000001\n");
+    place.ok("index build named named.tsv --fingerprints");
+    let ran = place.run("index add named a.npy --fingerprints");
+    assert!(
+        ran.code != Some(0) && ran.err.contains("has no id"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -1215,8 +1383,8 @@ fn plans_are_shown_and_refused() {
     assert!(value["plan"]["bytes"].as_f64().unwrap() > 1e6);
     assert!(value["alternatives"].as_array().unwrap().len() > 3);
     place.refused(
-        "index plan --count 1G --memory 1M",
-        &["1000000000", "memory"],
+        "index plan --count 1G --index-memory 1M",
+        &["1000000000", "--index-memory"],
     );
     let said = place.ok("index plan --count 50M --live").text().to_owned();
     assert!(said.contains("32,32; 1,1 (live)  <- this one"), "{said}");
@@ -1227,7 +1395,10 @@ fn plans_are_shown_and_refused() {
         (&said["live"], &said["plan"]["probes"]),
         (&true.into(), &32.0.into())
     );
-    place.refused("index plan --count 50M --live --memory 1G", &["1.0 GB"]);
+    place.refused(
+        "index plan --count 50M --live --index-memory 1G",
+        &["1.0 GB"],
+    );
     place.refused("index plan --count 50M --live --plan blocks", &["--plan"]);
     place.refused("index plan --count 50M --live --distance 17", &["17", "16"]);
     place.refused("index plan --count 10 --distance 17", &["17", "16"]);

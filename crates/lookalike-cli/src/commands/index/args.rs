@@ -96,7 +96,8 @@ pub(crate) struct IndexBuildArgs {
     )]
     pub(crate) plan: String,
 
-    /// Maximum memory of the search tables: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    /// Maximum size of the finished index, in memory and on disk: bytes, or with the unit K, M, G (of 1000) or
+    /// Ki, Mi, Gi (of 1024)
     ///
     /// Default: three times the size of the fingerprints, and at least 64 MiB.
     #[arg(
@@ -105,7 +106,7 @@ pub(crate) struct IndexBuildArgs {
         value_parser = parse_size,
         help_heading = "Index"
     )]
-    pub(crate) memory: Option<u64>,
+    pub(crate) index_memory: Option<u64>,
 
     /// Also store the texts, compressed, so that a search can compare their characters or words
     #[arg(long, help_heading = "Index")]
@@ -124,6 +125,18 @@ pub(crate) struct IndexBuildArgs {
 
     #[command(flatten)]
     pub(crate) rows: IndexRowsArgs,
+
+    /// Maximum memory of the process, for bare fingerprints: bytes, or with the unit K, M, G (of 1000) or Ki, Mi,
+    /// Gi (of 1024). What does not fit goes to temporary files in the directory of the index
+    ///
+    /// Default: no limit. A billion fingerprints of 64 bits then take about as much as their index.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        help_heading = "Running"
+    )]
+    pub(crate) memory: Option<u64>,
 }
 
 /// Add documents or fingerprints to an index
@@ -260,6 +273,7 @@ pub(super) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
         recipe,
         distance: args.distance,
         plan: args.plan.clone(),
+        index_memory: args.index_memory,
         memory: args.memory,
         texts: args.texts,
         distance_only: args.distance_only,

@@ -176,6 +176,7 @@ fn run_build(args: &PassagesBuildArgs) -> Result<CommandOutcome> {
         recipe: Some(recipe),
         distance: DISTANCE,
         plan: "auto".to_owned(),
+        index_memory: None,
         memory: None,
         texts: true,
         distance_only: true,

@@ -20,7 +20,7 @@ use crate::output::{OutputPrinter, TextTone, format_bytes, format_count};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  lookalike index plan --count 50M --distance 3 --memory 1Gi
+  lookalike index plan --count 50M --distance 3 --index-memory 1Gi
   lookalike index plan --count 50M --plan \"22,21,21; 1,0,0\"
   lookalike index plan --count 50M --live")]
 pub(crate) struct IndexPlanArgs {
@@ -42,7 +42,8 @@ pub(crate) struct IndexPlanArgs {
     #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Index")]
     pub(crate) distance: u32,
 
-    /// Maximum memory of the search tables: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    /// Maximum size of the finished index, in memory and on disk: bytes, or with the unit K, M, G (of 1000) or
+    /// Ki, Mi, Gi (of 1024)
     ///
     /// Default: three times the size of the fingerprints, and at least 64 MiB.
     #[arg(
@@ -51,7 +52,7 @@ pub(crate) struct IndexPlanArgs {
         value_parser = parse_size,
         help_heading = "Index"
     )]
-    pub(crate) memory: Option<u64>,
+    pub(crate) index_memory: Option<u64>,
 
     /// Plan to show first: auto, blocks, 4x16, permuted, neighbourhoods or scan, or a plan as it is shown, such
     /// as "22,21,21; 1,0,0"
@@ -87,7 +88,7 @@ pub(super) fn run_plan(args: &IndexPlanArgs) -> Result<CommandOutcome> {
         count: args.count,
         bits: args.bits,
         distance: Distance::new(args.distance, args.bits)?,
-        memory: args.memory,
+        memory: args.index_memory,
     };
     let OfferedPlans {
         chosen,
@@ -103,7 +104,7 @@ pub(super) fn run_plan(args: &IndexPlanArgs) -> Result<CommandOutcome> {
             "count": args.count,
             "bits": args.bits,
             "distance": args.distance,
-            "memory": args.memory,
+            "index_memory": args.index_memory,
             "live": args.live,
             "plan": plan_to_json(&chosen),
             "tables": tables.iter().map(table_as_json).collect::<Vec<_>>(),
@@ -152,7 +153,7 @@ fn offer_live_plan(request: &PlanRequest) -> Result<OfferedPlans> {
     let cost = plan.predict_cost(request.count);
     if let Some(memory) = request.memory.filter(|&memory| cost.bytes > memory as f64) {
         bail!(
-            "a window of {} fingerprints takes about {}, which is above the memory limit of {}",
+            "a window of {} fingerprints takes about {}, which is above the --index-memory of {}",
             format_count(request.count),
             format_bytes(cost.bytes as u64),
             format_bytes(memory)
@@ -241,7 +242,9 @@ fn plans_in_words(
     };
     row(chosen, "  <- this one");
     for other in others {
-        let over = args.memory.is_some_and(|most| other.1.bytes > most as f64);
+        let over = args
+            .index_memory
+            .is_some_and(|most| other.1.bytes > most as f64);
         row(other, if over { "  (too large)" } else { "" });
     }
     text

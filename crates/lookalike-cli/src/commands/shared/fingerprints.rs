@@ -36,7 +36,8 @@ pub(crate) fn notation_from_arg(notation: Option<NotationArg>) -> FingerprintNot
 pub(crate) struct BareFingerprintArgs {
     /// Read the rows as fingerprints. In plain text, each line has one fingerprint, or an id, a tab and one
     /// fingerprint. A first line `fingerprint`, or `id`, tab, `fingerprint`, is a header, which counts where
-    /// rows are numbered. In JSONL, CSV and Parquet, the field is `fingerprint`
+    /// rows are numbered. In JSONL, CSV and Parquet, the field is `fingerprint`. Files .npy (one-dimensional arrays
+    /// of NumPy) and .u64 hold little-endian integers of 64 bits, and their rows are numbered
     #[arg(long)]
     pub(crate) fingerprints: bool,
 
@@ -73,6 +74,9 @@ pub(crate) fn index_read_options(
     } else {
         IndexEntries::Documents
     };
+    if entries == IndexEntries::Numbers && bare.digits.is_some() {
+        bail!("--digits is the notation of text, and .npy and .u64 files are binary: leave it out");
+    }
     if matches!(entries, IndexEntries::Lines(_)) && (reading.no_header || reading.document_per_file)
     {
         bail!(
@@ -106,7 +110,7 @@ fn check_bare(reading: &ReadingArgs) -> Result<()> {
 pub(crate) fn field_option(entries: &IndexEntries) -> &'static str {
     match entries {
         IndexEntries::Documents => "--text FIELD",
-        IndexEntries::Lines(_) => "--digits",
+        IndexEntries::Lines(_) | IndexEntries::Numbers => "--digits",
         IndexEntries::Field(..) => "--fingerprint FIELD",
     }
 }

@@ -242,22 +242,22 @@ struct BucketParting {
 }
 
 /// Entries of a slice of parts, as the threads distributed them.
-struct PartedSlice<E> {
+struct PartedSlice<'a, E> {
     /// The first part of the slice.
     first: usize,
-    of_threads: Vec<PartedEntries<E>>,
+    of_threads: Vec<PartedEntries<'a, E>>,
 }
 
 /// Entries that one thread distributed: those of part p of the slice are `starts[p]..starts[p + 1]`.
-struct PartedEntries<E> {
-    entries: ColumnMut<E>,
+struct PartedEntries<'a, E> {
+    entries: &'a [E],
     starts: Vec<usize>,
 }
 
-impl<E: bytemuck::Pod> PartedSlice<E> {
+impl<E> PartedSlice<'_, E> {
     fn entries_of_part(&self, part: usize) -> Vec<&[E]> {
         let at = part - self.first;
-        let of_thread = |thread: &'_ PartedEntries<E>| thread.starts[at]..thread.starts[at + 1];
+        let of_thread = |thread: &PartedEntries<'_, E>| thread.starts[at]..thread.starts[at + 1];
         let threads = self.of_threads.iter();
         threads
             .map(|thread| &thread.entries[of_thread(thread)])
@@ -306,7 +306,7 @@ impl BucketParting {
         codes: &(impl CodeSource<C> + ?Sized),
         memory: BuildMemory,
         entry_of: impl Fn(C, u32, BucketNumber) -> E + Copy + Sync,
-        mut visit: impl FnMut(Range<usize>, &PartedSlice<E>) -> Result<()>,
+        mut visit: impl FnMut(Range<usize>, &PartedSlice<'_, E>) -> Result<()>,
     ) -> Result<()> {
         let counts = self.count_rows(key, codes)?;
         let totals: Vec<usize> = (0..self.parts)
@@ -317,8 +317,11 @@ impl BucketParting {
         if let Some(most) = memory.most_bytes {
             check_largest_part(&totals, size_of::<E>(), most)?;
         }
-        for slice in split_parts(0..self.parts, &totals, slice_entries, self.parts) {
-            let parted = self.part_rows(&slice, &counts, key, codes, entry_of)?;
+        let slices = split_parts(0..self.parts, &totals, slice_entries, self.parts);
+        // All slices use the same memory, because the first touch of memory costs more than distributing.
+        let mut places = allocate_places::<E>(&slices, &counts)?;
+        for slice in slices {
+            let parted = self.part_rows(&slice, &counts, &mut places, key, codes, entry_of)?;
             for batch in split_parts(slice, &totals, batch_entries, PARTS_AT_ONCE) {
                 visit(batch, &parted)?;
             }
@@ -360,16 +363,18 @@ impl BucketParting {
         self.thread_rows().map(of_rows).collect()
     }
 
-    fn part_rows<C: FingerprintCode, E: bytemuck::Pod + Send + Sync>(
+    /// Distributes the fingerprints of a slice. Every thread has its own places.
+    fn part_rows<'a, C: FingerprintCode, E: bytemuck::Pod + Send + Sync>(
         &self,
         slice: &Range<usize>,
         counts: &[Vec<u32>],
+        places: &'a mut [ColumnMut<E>],
         key: &BlockKey,
         codes: &(impl CodeSource<C> + ?Sized),
         entry_of: impl Fn(C, u32, BucketNumber) -> E + Copy + Sync,
-    ) -> Result<PartedSlice<E>> {
-        let tasks = self.thread_rows().zip(counts);
-        let of_threads = tasks.map(|(rows, counts)| {
+    ) -> Result<PartedSlice<'a, E>> {
+        let tasks = self.thread_rows().zip(counts).zip(places);
+        let of_threads = tasks.map(|((rows, counts), places)| {
             let mut starts = Vec::with_capacity(slice.len() + 1);
             let mut end = 0;
             starts.push(end);
@@ -377,9 +382,8 @@ impl BucketParting {
                 end += count as usize;
                 starts.push(end);
             }
-            let mut entries = ColumnMut::allocate_zeroed(end)?;
             let mut next = starts.clone();
-            let places = &mut entries[..];
+            let places = &mut places[..end];
             each_bucket(rows, key, codes, |row, code, bucket| {
                 if let Some(next) = self
                     .part_of_bucket(bucket)
@@ -390,13 +394,31 @@ impl BucketParting {
                     *next += 1;
                 }
             })?;
-            Ok(PartedEntries { entries, starts })
+            Ok(PartedEntries {
+                entries: places,
+                starts,
+            })
         });
         Ok(PartedSlice {
             first: slice.start,
             of_threads: of_threads.collect::<Result<_>>()?,
         })
     }
+}
+
+/// Allocates the places of every thread for its largest slice.
+fn allocate_places<E: bytemuck::Pod + Send>(
+    slices: &[Range<usize>],
+    counts: &[Vec<u32>],
+) -> Result<Vec<ColumnMut<E>>> {
+    let of_thread = |counts: &Vec<u32>| {
+        let entries = |slice: &Range<usize>| {
+            let counts = counts[slice.clone()].iter();
+            counts.map(|&count| count as usize).sum()
+        };
+        ColumnMut::allocate_zeroed(slices.iter().map(entries).max().unwrap_or(0))
+    };
+    counts.iter().map(of_thread).collect()
 }
 
 /// Checks that the largest part can be distributed and sorted in `most` bytes.
