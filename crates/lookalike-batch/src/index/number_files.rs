@@ -214,7 +214,7 @@ mod tests {
     fn both_kinds_hold_the_same_numbers() {
         let place = tempfile::tempdir().unwrap();
         for count in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK + 7] {
-            let numbers: Vec<u64> = (0..count as u64).map(|it| it << 40 ^ it * it).collect();
+            let numbers: Vec<u64> = (0..count as u64).map(|it| (it << 40) ^ (it * it)).collect();
             let [npy, u64s] = ["a.npy", "a.U64"].map(|name| place.path().join(name));
             std::fs::write(&npy, array("'<u8'", &format!("({count},)"), &numbers)).unwrap();
             let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();

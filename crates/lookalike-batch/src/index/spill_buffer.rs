@@ -253,7 +253,9 @@ mod tests {
     #[test]
     fn bytes_are_the_same_in_memory_and_in_the_file() {
         let place = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..5 * CHUNK + 77).map(|at| (at * at >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..5 * CHUNK + 77)
+            .map(|at| ((at * at) >> 7) as u8)
+            .collect();
         for budget in [0, 1, 2, 10] {
             let space = SpillSpace::new((budget * CHUNK) as u64, place.path().to_path_buf());
             let space = Arc::new(space);
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn fingerprints_are_read_from_any_row() {
         let place = tempfile::tempdir().unwrap();
-        let codes: Vec<u128> = (0..200_000).map(|at| at << 70 | at * at).collect();
+        let codes: Vec<u128> = (0..200_000).map(|at| (at << 70) | (at * at)).collect();
         for budget in [0, 2 * CHUNK] {
             let space = SpillSpace::new(budget as u64, place.path().to_path_buf());
             let mut spool = FingerprintSpool::new(Some(Arc::new(space)));
