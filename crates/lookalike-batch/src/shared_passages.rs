@@ -12,7 +12,7 @@ pub use lookalike_io::documents::ExtractedText;
 use lookalike_io::documents::TextOrigin;
 use serde_json::{Value, json};
 
-/// Where one side of a passage stands. In a document file with markup, characters and line are those of the file;
+/// The place of one side of a passage. In a document file with markup, characters and line are those of the file;
 /// the text is then without the markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassageSpot {

@@ -504,7 +504,12 @@ fn read_rows<C: FingerprintCode>(
         |mut lot: RowLot<C>| {
             let used = lot.codes.len() as u64 + lot.without;
             bad_rows.report_rows(&lot.bad, used)?;
-            check_names(change.index_path, &mut new.named, &lot)?;
+            check_names(
+                change.index_path,
+                &mut new.named,
+                &lot.unnamed,
+                &lot.numbers,
+            )?;
             if lot.ids.len() > 0 && new.ids.is_none() {
                 refuse_limited_ids(change.space, lot.numbers[0])?;
                 new.ids = Some(IdsWriter::create_file(&path("ids"))?);
@@ -566,12 +571,7 @@ fn read_numbers<C: FingerprintCode>(
     }
     new.last = new.codes.len() as u64;
     new.unnamed.push_range(1..new.last + 1);
-    let lot = RowLot::<C> {
-        unnamed: std::mem::take(&mut new.unnamed),
-        ..RowLot::default()
-    };
-    check_names(change.index_path, &mut new.named, &lot)?;
-    new.unnamed = lot.unnamed;
+    check_names(change.index_path, &mut new.named, &new.unnamed, &[])?;
     new.codes.finish_codes().map_err(spill_failed)?;
     Ok(new)
 }
@@ -606,13 +606,16 @@ fn refuse_limited_ids(space: &BuildSpace, row: u32) -> Result<()> {
 }
 
 /// Verifies that either all rows of an index have ids or none has.
-fn check_names<C>(index_path: &Path, named: &mut Option<bool>, lot: &RowLot<C>) -> Result<()> {
+/// `unnamed` and `with_ids` are the numbers of new rows without and with ids.
+fn check_names(
+    index_path: &Path,
+    named: &mut Option<bool>,
+    unnamed: &RowNumbers,
+    with_ids: &[u32],
+) -> Result<()> {
     let index_path = display_path(index_path);
-    let has_names = !lot.numbers.is_empty();
-    if let (Some(row), true) = (
-        lot.unnamed.first_number(),
-        has_names || *named == Some(true),
-    ) {
+    let has_names = !with_ids.is_empty();
+    if let (Some(row), true) = (unnamed.first_number(), has_names || *named == Some(true)) {
         return Err(Error::input_error(format!(
             "row {row} of the inputs has no id, but other rows of the index {index_path} have ids: \
              name the field with --id, or build the index with --id-row"
@@ -622,10 +625,10 @@ fn check_names<C>(index_path: &Path, named: &mut Option<bool>, lot: &RowLot<C>) 
         return Err(Error::input_error(format!(
             "row {} of the inputs has an id, but the rows of the index {index_path} are numbered: \
              number these rows too, with --id-row",
-            lot.numbers[0]
+            with_ids[0]
         )));
     }
-    if has_names || lot.unnamed.first_number().is_some() {
+    if has_names || unnamed.first_number().is_some() {
         *named = Some(has_names);
     }
     Ok(())

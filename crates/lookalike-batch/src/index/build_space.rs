@@ -31,7 +31,7 @@ const SMALLEST_WORK: u64 = 128 << 20;
 /// Largest slice, and the slice of a build without a limit. More would save few passes over the fingerprints.
 const LARGEST_SLICE: u64 = 2 << 30;
 
-/// Where a build keeps fingerprints and columns, and how much it sorts at once.
+/// The places where a build keeps fingerprints and columns, and the bytes that it sorts at once.
 #[derive(Debug)]
 pub(super) struct BuildSpace {
     pub(super) sorting: BuildMemory,

@@ -61,8 +61,8 @@ impl NumberFile {
                 count: length / WIDTH,
             },
         };
-        let expected = front.count.checked_mul(WIDTH).map(|it| it + front.length);
-        if expected != Some(length) {
+        let bytes = front.count.checked_mul(WIDTH);
+        if bytes.and_then(|it| it.checked_add(front.length)) != Some(length) {
             let count = front.count + u64::from(!is_array);
             return Err(refuse_file(
                 path,
@@ -119,7 +119,7 @@ fn refuse_file(path: &Path, why: &str) -> Error {
     Error::input_error(format!("{}: {why}", display_path(path)))
 }
 
-/// What stands before the integers of an array.
+/// The part of an array's file before its integers.
 #[derive(Debug, PartialEq, Eq)]
 struct ArrayFront {
     length: u64,
@@ -188,6 +188,8 @@ fn parse_header(header: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// An array as `numpy.save` writes it.
@@ -252,6 +254,11 @@ mod tests {
                 array("'<u8'", "(2305843009213693952,)", &[]),
                 "2305843009213693952",
             ),
+            (
+                "a.npy",
+                array("'<u8'", "(2305843009213693951,)", &[]),
+                "2305843009213693951",
+            ),
             ("a.u64", vec![0; 17], "17 bytes"),
             ("a.txt", Vec::new(), ".npy or .u64"),
         ] {
@@ -266,5 +273,28 @@ mod tests {
         let error = read(&path, 60).unwrap_err().to_string();
         assert!(error.contains("row 3 is 1152921504606846976"), "{error}");
         assert!(read(&place.path().join("none.npy"), 64).is_err());
+    }
+
+    proptest! {
+        /// A changed array is refused, or has as many integers as it has bytes for.
+        #[test]
+        fn changed_arrays_are_read_or_refused(
+            changes in proptest::collection::vec((0..160usize, any::<u8>()), 0..6),
+            kept in 0..160usize,
+            shape in "[(]?[0-9]{0,20},?[)]?",
+        ) {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("a.npy");
+            for mut bytes in [array("'<i8'", "(4,)", &[1, 2, 3, 4]), array("'<u8'", &shape, &[5])] {
+                let length = bytes.len();
+                changes.iter().for_each(|&(at, byte)| bytes[at % length] = byte);
+                for bytes in [&bytes[..], &bytes[..kept % length]] {
+                    std::fs::write(&path, bytes).unwrap();
+                    if let Ok(numbers) = read(&path, 64) {
+                        prop_assert!(numbers.len() * 8 < bytes.len());
+                    }
+                }
+            }
+        }
     }
 }

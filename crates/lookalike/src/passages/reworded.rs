@@ -474,7 +474,7 @@ impl<'a> RewordedFinder<'a> {
     }
 
     /// Returns the part of a range of one text in which the weight of tokens that a range of the other one has outweighs
-    /// that of the rest most, and the weight of its shared tokens. `is_other` is a buffer, `false` throughout.
+    /// that of the rest most, and the weight of its shared tokens. All values of the buffer `is_other` are `false` before and after.
     fn heaviest_part(
         &self,
         side: usize,

@@ -159,7 +159,7 @@ fn check_list_places(rows: usize, places: usize) -> Result<()> {
     ))
 }
 
-/// What the tables of a segment are built from.
+/// The inputs of the tables of a segment.
 struct TableBuild<'a, S: ?Sized> {
     plan: &'a HammingPlan,
     code_layout: &'a FingerprintLayout,
@@ -484,7 +484,7 @@ impl<C: FingerprintCode> Kernel for BucketsKernel<'_, C> {
     }
 }
 
-/// Where the next part of a table begins.
+/// The place in a table at which its next part begins.
 #[derive(Default)]
 struct TablePlaces {
     /// Words of all parts before.
@@ -541,7 +541,7 @@ impl TablePart {
         }
     }
 
-    /// Returns what the lines of the table hold of this part.
+    /// Returns the words that this part adds to the lines of the table.
     pub(super) fn line_words(&self, layout: BucketLayout) -> &[u32] {
         match layout {
             BucketLayout::Lines => bytemuck::cast_slice(&self.lines),

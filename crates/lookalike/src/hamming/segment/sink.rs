@@ -1,4 +1,4 @@
-//! Where the parts of a segment go while it is built: columns in memory, or a file.
+//! Receivers of the parts of a segment while it is built: columns in memory, or a file.
 //!
 //! A file has its sections one after another, and the length of most is known only when they are
 //! complete. The lines of a table, which are half of a file or more, are written to it at once. All other
