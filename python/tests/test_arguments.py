@@ -166,6 +166,14 @@ def test_strings_without_utf8_are_refused(kind):
     lists = pa.ListArray.from_arrays([0, 1, 3], texts)
     with pytest.raises(la.InputError, match="the string in row 2 of the column `words` is not UTF-8"):
         la.dedup(pa.table({"words": lists}), features="words")
+    # The lists of a view may stand in any order. A list that is null is not read.
+    for first, row in ((2, 1), (0, 2)):
+        starts, sizes = pa.array([first, 2 - first, 0], pa.int32()), pa.array([1, 1, 1], pa.int32())
+        views = pa.ListViewArray.from_arrays(starts, sizes, texts)
+        with pytest.raises(la.InputError, match=f"the string in row {row} of the column `words` is not UTF-8"):
+            la.dedup(pa.table({"words": views}), features="words")
+    masked = pa.ListViewArray.from_arrays(starts, sizes, texts, mask=pa.array([False, True, False]))
+    assert la.dedup(pa.table({"words": masked}), features="words").kept_rows.tolist() == [0, 1]
 
 
 def test_errors_are_pickled():

@@ -55,7 +55,7 @@ pub(super) struct SpillBuffer {
     file: Option<SpillFile>,
 }
 
-/// The bytes of a buffer that are not in memory.
+/// The bytes of a buffer beyond the budget: those in the file, and up to about a chunk on the way to it.
 #[derive(Debug)]
 struct SpillFile {
     file: File,
@@ -117,7 +117,7 @@ impl SpillBuffer {
             .ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Writes what is not in memory to the file, so that it can be read.
+    /// Writes the pending bytes to the file, so that they can be read.
     fn flush_file(&mut self) -> io::Result<()> {
         match &mut self.file {
             Some(file) => file.write_pending(),

@@ -10,7 +10,8 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use simdutf8::basic::from_utf8;
 
-/// Returns the first row that holds a string that is not UTF-8, also within lists, maps and structs.
+/// Returns the first row that holds a string that is not UTF-8, also within lists, maps and structs. Of a dictionary
+/// with such a string it returns row 0.
 #[must_use]
 pub fn first_malformed(array: &dyn Array) -> Option<usize> {
     match array.data_type() {
@@ -24,6 +25,15 @@ pub fn first_malformed(array: &dyn Array) -> Option<usize> {
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
             malformed_in_lists(list.value_offsets(), list.values().as_ref())
+        }
+        DataType::ListView(_) => {
+            let list = array.as_list_view::<i32>();
+            // Rows are searched one by one only if some string is malformed, because they may overlap.
+            first_malformed(list.values())?;
+            let is_bad = |&row: &usize| first_malformed(&list.value(row)).is_some();
+            (0..list.len())
+                .filter(|&row| list.is_valid(row))
+                .find(is_bad)
         }
         DataType::Map(..) => {
             let map = array.as_map();

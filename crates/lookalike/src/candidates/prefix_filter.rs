@@ -1,8 +1,8 @@
 //! The prefix filter: the rarest features of a document are its bucket keys.
 //!
 //! Two sets that reach the threshold have a feature in common in their prefixes under any total order of the
-//! features. Ordering by frequency makes buckets small. Frequencies are counted in a table that may count too
-//! much, because that costs only time.
+//! features. Ordering by frequency makes buckets small. Frequencies are counted in a table without collision
+//! handling: counts that are too large cost only time.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -95,7 +95,7 @@ impl RarestFeatures {
         })
     }
 
-    /// Removes the features of the probing prefix whose keys `keeps` rejects.
+    /// Removes the features that are in the probing prefix alone and whose keys `keeps` rejects.
     pub(crate) fn retain_keys(&mut self, keeps: impl Fn(u64) -> bool) {
         let mut at = 0;
         self.features.retain(|&(_, feature)| {
@@ -163,8 +163,8 @@ impl FeatureCounters {
         }
     }
 
-    /// Returns how often a feature occurs. Never less than the truth, and 1 for most features that
-    /// occur once.
+    /// Returns how often a feature occurs. Never less than the truth, and exact unless another
+    /// feature has the same counter.
     fn count_of_feature(&self, feature: u64) -> u32 {
         match &self.seen_twice {
             Some(seen) if !seen.may_be_shared(feature) => 1,

@@ -9,12 +9,12 @@
 //! Every method finds candidates in the same way. A document has bucket keys (`corpus_buckets`), documents with
 //! equal keys form a bucket, and keys that only one document has are dropped (`buckets`). `deduplicator` goes
 //! through the documents in their total order, looks up the kept ones in their buckets, and verifies
-//! each candidate pair. `verifier` decides which pairs are candidates and which of these match. It looks
+//! each candidate pair. `pair_verifier` decides which pairs are candidates and which of these match. It looks
 //! at the two documents alone, so batch, stream and shuffle agree on every pair.
 //!
 //! `bitmap_filter` holds the bitmap filter, which rules out most pairs of dense buckets before they are
-//! verified. `components` connects the documents of matching pairs. `comparison` compares documents with
-//! those of an index on disk. `survey_corpus` counts the comparisons that a plan makes on a sample.
+//! verified. `components` connects the documents of matching pairs. `named_pairs` decides on pairs that
+//! the caller names. `survey_corpus` counts the comparisons that a plan makes on a sample.
 //!
 //! # Example
 //!
@@ -94,9 +94,9 @@ mod batch_sizes;
 mod components;
 mod corpus;
 mod corpus_buckets;
-mod decide;
 mod deduplicator;
 mod document_cache;
+mod named_pairs;
 mod pair_verifier;
 mod pairs;
 mod seen_candidates;
@@ -104,9 +104,9 @@ mod survey;
 
 pub use components::find_components;
 pub use corpus::{MatchCorpus, TimeWindow};
-pub use decide::{decide_pairs, route_between};
 pub use deduplicator::{DedupOutcome, DocumentRemoval, find_verdicts, follow_verdicts};
 pub use document_cache::{DocumentSource, TextReanalysis};
+pub use named_pairs::{decide_pairs, route_between};
 pub use pairs::{CopyPairs, MatchingPair, find_pairs};
 pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 

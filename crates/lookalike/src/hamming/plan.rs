@@ -6,7 +6,8 @@
 //!
 //! - [`PlanShape::Blocks`]: one table per block, with a radius r. Complete iff Σ(r + 1) ≥ k + 1,
 //!   because two fingerprints that differ in more than r bits of every block differ in at least
-//!   Σ(r + 1) > k bits (the general pigeonhole principle; Norouzi, Punjani and Fleet 2012). For
+//!   Σ(r + 1) > k bits (the general pigeonhole principle; Norouzi, Punjani and Fleet 2012, with free radii Qin et al.
+//!   2018). For
 //!   example, the four 16-bit blocks of the classic index for k = 3 are `16,16,16,16; 0,0,0,0`.
 //! - [`PlanShape::Combinations`]: one table per choice of some of the blocks, all of which must be
 //!   equal. Complete iff at least k blocks are left out, because k differing bits lie in at most k

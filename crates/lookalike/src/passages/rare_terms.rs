@@ -1,12 +1,14 @@
 //! Rare terms: which documents may have a reworded passage of a text.
 //!
-//! A term is a word, or two neighbouring characters of a script without spaces in any order. A document is cut into
-//! parts of [`PART_WIDTH`]; an index knows the parts that have a term, if they are few. A document is a candidate if
-//! two neighbouring slices of the text and two neighbouring parts of the document share [`MIN_TERMS`] such terms.
+//! A term is a word, or in a script without spaces a pair of neighbouring characters in either order. A document is cut
+//! into parts of [`PART_WIDTH`]; an index knows the parts that have a term, if they are few. A document is a candidate if
+//! two neighbouring slices of the text and two neighbouring parts of the document have [`MIN_MATCHES`] matches of such
+//! terms. A match is a term that a slice and a part share, so a term in both slices and both parts makes four.
 //!
 //! There is no guarantee: a passage is found if enough of its rare terms are left close together somewhere.
 //!
-//! Memory: at most 8 bytes for each term of a part; building takes 16 in addition.
+//! Memory: some 10 bytes for each rare term of a part, and 16 for each term that is not rare; building takes 16 bytes for
+//! each term of a part in addition.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +20,13 @@ use crate::hash::mix_bits;
 /// Width of a part of a document.
 const PART_WIDTH: u32 = 4 * SLICE_WIDTH;
 
-/// Terms that two slices of a text and two parts of a candidate share at least.
-const MIN_TERMS: usize = 4;
+/// Smallest number of matches of two slices of a text and two parts of a candidate.
+const MIN_MATCHES: usize = 4;
 
-/// Parts that may have a term, for it to be rare: one in a thousand, but at least and at most so many.
+/// Limits of the number of parts that may have a rare term. Within them it is a thousandth of all parts.
 const MAX_PARTS: std::ops::RangeInclusive<u32> = 64..=256;
 
-/// The terms of texts, in the order of their parts.
+/// The terms of texts, text by text, each text sorted by term.
 #[derive(Debug, Default)]
 pub struct PartTerms {
     /// Hash of every term, with each part that has it. Parts are numbered through all texts.
@@ -141,8 +143,8 @@ impl RareTermIndex {
     fn add_candidates(&self, parts: &[u32], found: &mut BTreeSet<u32>) {
         let mut sorted = parts.to_vec();
         sorted.sort_unstable();
-        for run in sorted.windows(MIN_TERMS) {
-            let [first, last] = [run[0], run[MIN_TERMS - 1]];
+        for run in sorted.windows(MIN_MATCHES) {
+            let [first, last] = [run[0], run[MIN_MATCHES - 1]];
             if last - first > 1 {
                 continue;
             }
@@ -197,7 +199,7 @@ mod tests {
                         .iter()
                         .flat_map(|slice| two.iter().map(move |part| (*slice & part).len()))
                         .sum::<usize>();
-                    shared >= MIN_TERMS
+                    shared >= MIN_MATCHES
                 })
             })
         });
@@ -242,7 +244,7 @@ mod tests {
     fn term_in_too_many_parts_is_not_rare() {
         let most = *MAX_PARTS.start();
         for (count, is_found) in [(most, true), (most + 1, false)] {
-            let text: Vec<u64> = (0..MIN_TERMS as u64).map(|it| 1 << 40 | it).collect();
+            let text: Vec<u64> = (0..MIN_MATCHES as u64).map(|it| 1 << 40 | it).collect();
             let texts = vec![text.clone(); count as usize];
             let found = RareTermIndex::from_terms(terms_of(&texts)).find_candidates(&text);
             assert_eq!(found.len(), if is_found { count as usize } else { 0 });

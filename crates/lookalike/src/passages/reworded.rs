@@ -4,9 +4,9 @@
 //! remains are the words themselves, close together in both texts:
 //!
 //! ```text
-//! tokens ─► slices ─► cells               ─► seeds             ─► groups        ─► regions
-//!           12 words  weight of the tokens   2 × 2 cells with     close together   with exact borders
-//!                     of two slices          much shared weight   in both texts
+//! tokens ─► slices ─► cells            ─► seeds                ─► groups        ─► regions
+//!           12 words  a token that two     2 × 2 slices with       close together   with exact borders
+//!                     slices share         much shared weight      in both texts
 //! ```
 //!
 //! 1. Both texts are cut into slices of [`SLICE_WIDTH`]. A token weighs more the fewer slices of both texts have it
@@ -19,9 +19,12 @@
 //! 4. The region of a group is the part of the document in which shared weight outweighs the rest most, and the part
 //!    of the source in which the weight shared with that part does.
 //!
-//! A region is a passage if it is wide enough and enough different tokens are shared. Nothing is searched where copied
-//! passages leave less than a region's width of either text, as between the copies of a form. There is no guarantee: it is a
-//! judgement by shares, whose constants were chosen on planted passages and on texts that share none.
+//! A region is a passage if it is wide enough and enough different tokens are shared. A pair is skipped if the parts of
+//! either text outside its copied passages have less than a region's width together, as with two copies of a form. There
+//! is no guarantee: it is a judgement by shares, whose constants were chosen on planted passages and on texts that share
+//! none.
+//!
+//! Widths count 2 for a word and 1 for a character of a script without spaces.
 //!
 //! Cost: a sort of the tokens of both texts, and of the slices of the source that share tokens with each slice of the
 //! document. A token in many slices tells little and makes no cells, so that there are at most [`MAX_CELLS`] for
@@ -42,16 +45,16 @@ pub(super) const SLICE_WIDTH: u32 = 24;
 /// Largest number of cells that one token makes. A token that would make more tells little.
 const MAX_CELLS: usize = 64;
 
-/// Smallest share of the weight of a seed's part of the document that is shared, in percent.
+/// Smallest shared weight of a seed, in percent of the weight of its two slices of the document.
 const SEED_SHARE: u64 = 30;
 
-/// Smallest number of tokens that a seed shares.
-const MIN_SEED_TOKENS: u32 = 3;
+/// Smallest number of cells of a seed. A token in both slices of both texts makes four of them.
+const MIN_SEED_CELLS: u32 = 3;
 
 /// Smallest width of a region in each text, unless passages must be longer.
 const MIN_WIDTH: u32 = 60;
 
-/// Smallest share of the weight of a region that is shared, in percent; a region ends where the share falls below it.
+/// Smallest share of the weight of a region that is shared, in percent. No beginning and no end of a region has less.
 const REGION_SHARE: i64 = 45;
 
 /// Smallest number of different shared tokens in a region.
@@ -217,7 +220,7 @@ struct CellRows {
 /// Number and weight of the cells of two slices.
 #[derive(Clone, Copy, Debug, Default)]
 struct CellSum {
-    tokens: u32,
+    cells: u32,
     weight: u64,
 }
 
@@ -248,7 +251,7 @@ impl CellRows {
     fn add_row(&self, cells: &[SliceCell], slice: usize, sums: &mut [CellSum]) {
         for it in self.row(cells, slice) {
             let sum = &mut sums[it.source as usize];
-            sum.tokens += 1;
+            sum.cells += 1;
             sum.weight += u64::from(it.weight);
         }
     }
@@ -306,14 +309,14 @@ impl<'a> RewordedFinder<'a> {
         }
     }
 
-    /// Returns the weight of a token: the logarithm of the slices for each slice that has it, in steps of 1/256.
+    /// Returns the weight of a token: log₂(slices ÷ slices that have it), in steps of 1/256.
     fn weigh_token(&self, slices_with: usize) -> u32 {
         let all: usize = self.slices.iter().map(|it| it.slice_count()).sum();
         approximate_log((((all as u64) << 8) / slices_with.max(1) as u64).max(256))
     }
 
-    /// Adds the regions of at least a width to the passages of a pair, which ascend by document. Passages that lie in
-    /// a region become part of it.
+    /// Adds the regions of at least a width to the passages of a pair, which ascend by document. A passage of
+    /// which more than half lies in a region, in both texts, is joined with it.
     pub(super) fn add_regions(&self, min_width: u32, passages: Vec<Passage>) -> Vec<Passage> {
         let regions = self.find_regions(min_width, &passages);
         let mut parts = vec![Vec::new(); regions.len()];
@@ -399,7 +402,7 @@ impl<'a> RewordedFinder<'a> {
     fn choose_seeds(&self, cells: &[SliceCell], totals: &[u64]) -> Vec<CopiedPiece> {
         let [document, source] = self.slices.map(SlicedText::slice_count);
         let rows = CellRows::new(cells, document);
-        // Sums of the row at hand and of the one before it.
+        // Sums of the cells of two neighbouring slices of the document, for each slice of the source.
         let mut sums = [0, 1].map(|_| vec![CellSum::default(); source + 1]);
         let mut seeds = Vec::new();
         for first in 0..document {
@@ -418,13 +421,13 @@ impl<'a> RewordedFinder<'a> {
             touched.dedup();
             for at in touched {
                 let square = [&*above, &*below].map(|row| [row[at as usize], row[at as usize + 1]]);
-                let tokens: u32 = square.as_flattened().iter().map(|it| it.tokens).sum();
+                let cells: u32 = square.as_flattened().iter().map(|it| it.cells).sum();
                 let weight: u64 = square.as_flattened().iter().map(|it| it.weight).sum();
-                if tokens >= MIN_SEED_TOKENS && weight >= least {
+                if cells >= MIN_SEED_CELLS && weight >= least {
                     seeds.push(CopiedPiece {
                         document: self.slices[0].pair_range(first as u32),
                         source: self.slices[1].pair_range(at),
-                        matched: tokens as usize,
+                        matched: cells as usize,
                         longest: 0,
                     });
                 }
@@ -446,6 +449,7 @@ impl<'a> RewordedFinder<'a> {
         is_other: &mut Vec<bool>,
     ) -> Option<RewordedRegion> {
         let around = |range: Range<usize>, side: usize| {
+            // In tokens, which is a slice or two.
             let margin = SLICE_WIDTH as usize;
             range.start.saturating_sub(margin)
                 ..(range.end + margin).min(self.texts[side].tokens.len())
@@ -515,7 +519,8 @@ impl<'a> RewordedFinder<'a> {
     }
 }
 
-/// Returns the regions that share no tokens of the document with one before them in the list, ascending by document.
+/// Returns the regions that share no tokens of the document with a returned one before them in the list, ascending by
+/// document.
 fn keep_disjoint(regions: Vec<RewordedRegion>) -> Vec<RewordedRegion> {
     let mut kept: BTreeMap<usize, RewordedRegion> = BTreeMap::new();
     for region in regions {
@@ -751,7 +756,7 @@ mod tests {
                         .map(|it| it.0)
                         .collect();
                     let is_heavy = 100 * shared.iter().sum::<u64>() >= SEED_SHARE * total;
-                    if shared.len() >= MIN_SEED_TOKENS as usize && is_heavy {
+                    if shared.len() >= MIN_SEED_CELLS as usize && is_heavy {
                         expected.push((at as u32, other as u32, shared.len()));
                     }
                 }

@@ -152,11 +152,15 @@ impl SequenceMeasure {
 /// Returns the Jaccard index or containment of two sets, whichever the plan uses, if they match.
 pub(crate) fn verify_sets(plan: &MatchPlan, a: &[u64], b: &[u64]) -> Option<Similarity> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let threshold = plan.threshold();
-    if plan.match_settings().measure == SimilarityMeasure::Containment {
-        return containment_if_reaching(plan, less, more);
+    match plan.match_settings().measure {
+        SimilarityMeasure::Containment => containment_if_reaching(plan, less, more),
+        SimilarityMeasure::Jaccard
+        | SimilarityMeasure::Cosine
+        | SimilarityMeasure::Levenshtein
+        | SimilarityMeasure::Indel
+        | SimilarityMeasure::Substring
+        | SimilarityMeasure::Sketch => jaccard_if_reaching(less, more, plan.threshold()),
     }
-    jaccard_if_reaching(less, more, threshold)
 }
 
 /// Returns the containment if it reaches the threshold, and the Jaccard index reaches the candidate

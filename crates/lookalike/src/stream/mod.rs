@@ -2,7 +2,7 @@
 //! old documents expire.
 //!
 //! A [`StreamMatcher`] stores kept documents and decides on the next one by the rule of
-//! [`matching`](crate::dedup): *a document is kept if and only if no kept document before it, within
+//! [`dedup`](crate::dedup): *a document is kept if and only if no kept document before it, within
 //! the window, matches it*. A document that is not kept names its representative: the most similar kept
 //! document, and the earliest of several. The plan, the sketches and the predicate are those of a
 //! batch. So a stream gets the verdicts that [`find_verdicts`](crate::dedup::find_verdicts) gives

@@ -3,7 +3,7 @@
 //!
 //! Each table takes one pass over the fingerprints to count, and one more pass per slice of parts
 //! to distribute. There is one slice unless the distributed copy exceeds the bytes of a slice, so the
-//! memory beyond the result is that of a slice. Every bucket is sorted at the end, so the bytes depend
+//! memory beyond the result is that of a slice and of the parts that are being sorted. Every bucket is sorted at the end, so the bytes depend
 //! neither on the number of threads nor on the size of a slice.
 
 use std::io;
@@ -51,8 +51,8 @@ pub struct BuildMemory {
     /// Approximate largest size of a distributed copy in bytes. Less means more passes over the
     /// fingerprints.
     pub slice_bytes: usize,
-    /// Largest number of bytes for distributing and sorting fingerprints that share a bucket, which are
-    /// sorted at once; building fails if very many do. `None` if there is no limit.
+    /// Largest number of bytes for distributing and sorting a part. It cannot be divided, so building fails if
+    /// very many fingerprints share a bucket. `None` if there is no limit.
     pub most_bytes: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn build_segment<C: FingerprintCode>(
     Ok(segment)
 }
 
-/// Returns the number of fingerprints, which must be below that of [`LISTED`].
+/// Returns the number of fingerprints, which must be below 2³¹ ([`LISTED`]).
 pub(super) fn check_rows<C>(codes: &(impl CodeSource<C> + ?Sized)) -> Result<usize> {
     let rows = codes.code_count();
     if rows < LISTED as usize {
@@ -431,7 +431,7 @@ fn check_largest_part(totals: &[usize], entry_bytes: usize, most: usize) -> Resu
     Err(Error::new(
         ErrorKind::Limit,
         format!(
-            "{largest} of the fingerprints are so similar that they must be sorted at once, which takes {needed} \
+            "{largest} of the fingerprints are so similar that they must be sorted together, which takes {needed} \
              bytes of memory, above the limit of {most}: allow {} bytes more",
             needed - most
         ),
@@ -549,7 +549,7 @@ impl TablePart {
         }
     }
 
-    /// Adds the words and the lines of overflow that precede the part.
+    /// Increases the places in the part by the numbers of words and of lines of overflow before it.
     fn move_to(&mut self, words: u32, overflow: u32) {
         let mut start = 0;
         for (line, &end) in self.lines.iter_mut().zip(&self.ends) {

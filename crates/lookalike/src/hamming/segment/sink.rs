@@ -1,7 +1,7 @@
 //! Receivers of the parts of a segment while it is built: columns in memory, or a file.
 //!
 //! A file has its sections one after another, and the length of most is known only when they are
-//! complete. The lines of a table, which are half of a file or more, are written to it at once. All other
+//! complete. The lines of a table, which are half of a file or more, are written as they come. All other
 //! columns are put aside in a [`ColumnBuffer`] until the sections before them are complete.
 
 use std::io::{self, Write};
@@ -25,7 +25,8 @@ pub(super) trait SegmentSink {
     /// Receives the next parts of the open table.
     fn put_tables(&mut self, parts: &[&TablePart]) -> Result<()>;
 
-    /// Receives what only the first table has: rests, ids and lists.
+    /// Receives the columns of the first table alone: the bits of each fingerprint that no table stores, its row, and the
+    /// lists of rows of equal ones.
     fn put_fingerprints(&mut self, parts: &[FirstPart]) -> Result<()>;
 
     fn end_table(&mut self) -> Result<()>;

@@ -9,17 +9,19 @@
 //! becomes, and where it is empty the comparison ends.
 //!
 //! Cost: (m/512)·(b + 512) steps for m rows and a band of b columns, so it pays for bands of some hundred
-//! columns. Memory is 64 bytes per different symbol.
+//! columns. Memory is 64 bytes for each different symbol of the shorter text, and 5 for each
+//! symbol of the longer one.
 
 use super::{NumberedSequences, PairSteps, ROWS};
 use crate::arch::{Arch, Cpu, Kernel, LANES, StripLanes};
 use crate::error::Result;
 
-/// Symbols on both sides of the columns, so that lanes ahead of the first column and behind the last one have
-/// symbols too. The first sequence does not have them.
+/// Symbols of the columns before the first and behind the last one, in which some lanes are while others are inside.
+/// The shorter sequence does not have them.
 const PADDING: [u32; LANES - 1] = [0; LANES - 1];
 
-/// Computes the distance of numbered symbols. `rows` has an entry for every symbol; all are 0 before and after.
+/// Computes the distance of numbered symbols, up to the limit `most`, which must not be below the difference of the
+/// lengths. The shorter sequence must not be empty. `rows` has an entry for every symbol; all are 0 before and after.
 pub(super) fn distance_in_lanes(
     numbered: &NumberedSequences,
     most: usize,
@@ -107,8 +109,9 @@ impl CellBand {
     }
 
     /// Returns the column up to which paths within the limit lead from a cell of the edge that one leads through.
-    /// A path that leads e columns beyond the diagonal costs e, and then |d − e| at least, if d columns more than
-    /// rows are left. So e is at most half of what is left of the limit, and d.
+    /// Let d be the number of columns that remain less that of the rows. A path that leads e columns off the diagonal
+    /// costs e, and at least |d − e| to come back, so e + |d − e| ≤ limit − value. Hence
+    /// e ≤ (limit − value − |d|) ÷ 2 + max(d, 0).
     fn reach_from(&self, column: usize, value: usize) -> usize {
         let (rows, columns) = (self.size[0] - self.bottom, self.size[1] - column);
         let left = self.most - value - rows.abs_diff(columns);
@@ -130,8 +133,8 @@ impl CellBand {
     /// Narrows the band by the differences along the lower edge of the strip. Returns `false` if no path within
     /// the limit crosses this edge.
     ///
-    /// Along the edge, a value grows by no more than the column does, so no cell leads further than the last one
-    /// that a path may lead through.
+    /// The reach of a cell never decreases along the edge, because a value grows by at most 1 for each column. So the
+    /// last cell that a path may lead through decides.
     fn end_strip(&mut self, edge: &[i8]) -> bool {
         let rise: i32 = edge[self.first..self.end]
             .iter()
