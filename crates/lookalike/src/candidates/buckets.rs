@@ -35,6 +35,17 @@ pub(crate) enum BucketSide {
     Probing,
 }
 
+impl BucketSide {
+    /// Returns the side of a document that has the key in its indexing prefix, or else in its probing prefix.
+    pub(crate) fn of_prefix(is_indexing: bool) -> Self {
+        if is_indexing {
+            Self::Indexing
+        } else {
+            Self::Probing
+        }
+    }
+}
+
 /// Buckets of documents, for every document its buckets, and for every bucket its neighbours: the
 /// buckets whose members are candidates of its own members too.
 ///

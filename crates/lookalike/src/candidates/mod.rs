@@ -7,6 +7,8 @@
 pub(crate) mod bitmap_filter;
 pub(crate) mod buckets;
 mod containment_filter;
+mod feature_counters;
+mod key_combiner;
 mod prefix_filter;
 mod seen_twice_filter;
 mod sketch_keys;
@@ -14,7 +16,9 @@ mod union_find;
 
 pub(crate) use buckets::BucketSide;
 pub(crate) use containment_filter::{ContainmentFilter, PrefixHits};
-pub(crate) use prefix_filter::{FeatureCounters, PrefixLengths, RarestFeatures, feature_key};
+pub(crate) use feature_counters::FeatureCounters;
+pub(crate) use key_combiner::{CombinedKey, KeyBuffer, KeyCombiner, KeyCounters, MAX_KEY_FEATURES};
+pub(crate) use prefix_filter::{PrefixLengths, RarestFeatures, feature_key};
 pub(crate) use seen_twice_filter::{MAX_SEEN_TWICE, SeenTwiceFilter};
 pub(crate) use sketch_keys::{KeyPortion, SketchKeys, band_key, equal_text_key};
 pub(crate) use union_find::UnionFind;

@@ -4,12 +4,9 @@
 //! features. Ordering by frequency makes buckets small. Frequencies are counted in a table without collision
 //! handling: counts that are too large cost only time.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use super::buckets::BucketSide;
 use super::containment_filter::ContainmentFilter;
-use super::seen_twice_filter::SeenTwiceFilter;
-use crate::arch::prefetch;
+use super::feature_counters::FeatureCounters;
 use crate::hash::mix_bits;
 use crate::similarity::OverlapBound;
 
@@ -65,155 +62,94 @@ impl PrefixLengths {
     }
 }
 
-/// The features of a document that serve as its bucket keys, with those of the indexing prefix first.
-#[derive(Debug, Default)]
+/// The features of a document that serve as its bucket keys, the rarest ones first.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RarestFeatures {
-    /// Pairs of a frequency and a feature.
+    /// Pairs of a frequency and a feature. In ascending order as far as keys need it: those of the indexing
+    /// prefix come first, and all are sorted if there are further ones behind the probing prefix.
     features: Vec<(u32, u64)>,
     /// Number of features in the indexing prefix.
     indexing: usize,
+    /// Number of features in the probing prefix.
+    probing: usize,
+    /// Number of features that the document shares with any match, at least.
+    least_shared: usize,
 }
 
 impl RarestFeatures {
-    /// Returns the frequency of each feature, and `true` for those of the indexing prefix.
-    pub(crate) fn frequencies(&self) -> impl Iterator<Item = (u32, bool)> {
-        let features = self.features.iter().enumerate();
-        features.map(|(at, &(frequency, _))| (frequency, at < self.indexing))
+    /// Finds the features of a document that serve as its bucket keys, and `further` features behind its probing
+    /// prefix, with which keys of several features are made ([`KeyCombiner`](super::KeyCombiner)).
+    /// `least_shared` is the number of features that the document shares with any match, at least. Leaves
+    /// `self` empty if the document has so many features of its own that it cannot match any other.
+    pub(crate) fn select(
+        &mut self,
+        features: &[u64],
+        frequencies: &FeatureCounters,
+        prefixes: PrefixLengths,
+        least_shared: usize,
+        further: usize,
+    ) {
+        self.clear_features();
+        if features.is_empty() {
+            return;
+        }
+        if frequencies.records_long_documents() {
+            frequencies.prefetch_counters(features);
+        }
+        let order = &mut self.features;
+        let count = |&feature: &u64| (frequencies.count_of_feature(feature), feature);
+        order.extend(features.iter().map(count));
+        let alone = order.iter().filter(|(count, _)| *count <= 1).count();
+        if alone >= prefixes.probing {
+            return self.clear_features();
+        }
+        let length = prefixes.probing + further;
+        if length < order.len() {
+            order.select_nth_unstable(length - 1);
+            order.truncate(length);
+        }
+        if further > 0 {
+            order.sort_unstable();
+        } else if prefixes.indexing < order.len() {
+            order.select_nth_unstable(prefixes.indexing - 1);
+        }
+        order.retain(|&(count, _)| count > 1);
+        self.indexing = prefixes.indexing.saturating_sub(alone);
+        self.probing = prefixes.probing - alone;
+        self.least_shared = least_shared;
     }
 
-    /// Returns the bucket key of each feature and the side on which the document is in that bucket.
+    /// Returns the bucket key of each feature of the probing prefix, and the side on which the document is in
+    /// that bucket.
     pub(crate) fn bucket_keys(&self) -> impl Iterator<Item = (u64, BucketSide)> {
-        let indexing = self.indexing;
-        let keys = self.features.iter().enumerate();
-        keys.map(move |(at, &(_, feature))| {
-            let side = if at < indexing {
-                BucketSide::Indexing
-            } else {
-                BucketSide::Probing
-            };
+        let prefix = &self.features[..self.probing.min(self.features.len())];
+        let keys = prefix.iter().enumerate();
+        keys.map(|(at, &(_, feature))| {
+            let side = BucketSide::of_prefix(at < self.indexing);
             (feature_key(feature), side)
         })
     }
 
-    /// Removes the features that are in the probing prefix alone and whose keys `keeps` rejects.
-    pub(crate) fn retain_keys(&mut self, keeps: impl Fn(u64) -> bool) {
-        let mut at = 0;
-        self.features.retain(|&(_, feature)| {
-            at += 1;
-            at <= self.indexing || keeps(feature_key(feature))
-        });
+    /// Features in ascending order of their frequency, with the frequency first.
+    pub(super) fn features(&self) -> &[(u32, u64)] {
+        &self.features
+    }
+
+    pub(super) fn indexing(&self) -> usize {
+        self.indexing
+    }
+
+    pub(super) fn probing(&self) -> usize {
+        self.probing
+    }
+
+    pub(super) fn least_shared(&self) -> usize {
+        self.least_shared
     }
 
     fn clear_features(&mut self) {
         self.features.clear();
         self.indexing = 0;
-    }
-}
-
-/// Counts of how often features occur, in a table without collision handling.
-///
-/// A feature that shares its counter with others counts as more frequent than it is. That costs time
-/// and never loses a pair, because the prefix filter is exact under any order.
-pub(crate) struct FeatureCounters {
-    counts: Vec<AtomicU32>,
-    /// Features seen twice, if they are recorded.
-    seen_twice: Option<SeenTwiceFilter>,
-}
-
-impl FeatureCounters {
-    /// Returns a table of these counts. Their number must be a power of two.
-    pub(crate) fn from_counts(counts: Vec<u32>) -> Self {
-        let counts = counts.into_iter().map(AtomicU32::new).collect();
-        Self {
-            counts,
-            seen_twice: None,
-        }
-    }
-
-    /// Returns the table with a filter, which is for documents so long that the features which only one of
-    /// them has would fill the table.
-    pub(crate) fn with_filter(self, filter: Option<SeenTwiceFilter>) -> Self {
-        Self {
-            seen_twice: filter,
-            ..self
-        }
-    }
-
-    /// Prefetches the counters of features.
-    pub(crate) fn prefetch_counters(&self, features: &[u64]) {
-        let counters = features.iter().map(|&feature| self.counter_of(feature));
-        counters.for_each(prefetch);
-        if let Some(seen) = &self.seen_twice {
-            seen.prefetch_keys(features);
-        }
-    }
-
-    /// Adds the features of one document to the counts.
-    pub(crate) fn count_features(&self, features: &[u64]) {
-        // Prefetched first because an atomic addition waits for its cache line, and the following ones
-        // wait with it.
-        self.prefetch_counters(features);
-        for &feature in features {
-            self.counter_of(feature).fetch_add(1, Ordering::Relaxed);
-        }
-        if let Some(seen) = &self.seen_twice {
-            features
-                .iter()
-                .for_each(|&feature| seen.record_key(feature));
-        }
-    }
-
-    /// Returns how often a feature occurs. Never less than the truth, and exact unless another
-    /// feature has the same counter.
-    fn count_of_feature(&self, feature: u64) -> u32 {
-        match &self.seen_twice {
-            Some(seen) if !seen.may_be_shared(feature) => 1,
-            _ => self.counter_of(feature).load(Ordering::Relaxed),
-        }
-    }
-
-    /// Returns all counts.
-    pub(crate) fn iter_counts(&self) -> impl Iterator<Item = u32> + '_ {
-        self.counts
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-    }
-
-    fn counter_of(&self, feature: u64) -> &AtomicU32 {
-        &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
-    }
-
-    /// Finds the features of a document that serve as its bucket keys, by the prefixes for its number of features.
-    /// Leaves `rarest` empty if the document has so many features of its own that it cannot match any other.
-    pub(crate) fn select_rarest(
-        &self,
-        features: &[u64],
-        prefixes: PrefixLengths,
-        rarest: &mut RarestFeatures,
-    ) {
-        rarest.clear_features();
-        if features.is_empty() {
-            return;
-        }
-        if self.seen_twice.is_some() {
-            // The features of long documents were made only now, so nothing has prefetched their
-            // counters.
-            self.prefetch_counters(features);
-        }
-        let order = &mut rarest.features;
-        let count = |&feature: &u64| (self.count_of_feature(feature), feature);
-        order.extend(features.iter().map(count));
-        let alone = order.iter().filter(|(count, _)| *count <= 1).count();
-        if alone >= prefixes.probing {
-            return rarest.clear_features();
-        }
-        for prefix in [prefixes.probing, prefixes.indexing] {
-            if prefix < order.len() {
-                order.select_nth_unstable(prefix - 1);
-            }
-            order.truncate(prefixes.probing);
-        }
-        order.retain(|&(count, _)| count > 1);
-        rarest.indexing = prefixes.indexing.saturating_sub(alone);
+        self.probing = 0;
     }
 }

@@ -9,6 +9,11 @@ pub(crate) struct BatchSizes {
     /// Keys of rare features that are sorted at a time for each document, where that is more than
     /// `keys`. Each further batch makes all features again.
     pub(crate) rare: usize,
+    /// Numbers of documents with a key, above which the key may be called crowded and get a further feature.
+    pub(crate) crowded_keys: &'static [u32],
+    /// Time to make, sort and store a key of rare features, relative to that of looking at a document that has
+    /// it.
+    pub(crate) key_cost: f64,
     /// Members above which a bucket may be refined, that is, replaced by buckets of its members' rarest
     /// features.
     pub(crate) crowded: usize,
@@ -53,7 +58,9 @@ impl Default for BatchSizes {
     fn default() -> Self {
         Self {
             keys: 2 << 20,
-            rare: 3,
+            rare: 6,
+            crowded_keys: &[8, 16, 32, 64],
+            key_cost: 3.0,
             crowded: 512,
             refining: 1.0,
             dense_bucket: 64,

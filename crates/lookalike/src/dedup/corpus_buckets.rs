@@ -5,20 +5,17 @@
 //! collected in portions to bound memory, and nearly all that only one document has are dropped before sorting.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
 use super::corpus::{EqualTextNodes, MatchCorpus};
 use super::pair_verifier::PairVerifier;
+use super::rare_keys::RareKeys;
 use crate::candidates::buckets::{
-    self, BucketSide, CandidateBuckets, CandidateBucketsBuilder, DocumentRank, RankedKey,
+    self, CandidateBuckets, CandidateBucketsBuilder, DocumentRank, RankedKey,
 };
-use crate::candidates::{
-    FeatureCounters, KeyPortion, MAX_SEEN_TWICE, PrefixLengths, RarestFeatures, SeenTwiceFilter,
-    SketchKeys, equal_text_key,
-};
+use crate::candidates::{KeyPortion, SeenTwiceFilter, SketchKeys, equal_text_key};
 use crate::error::Result;
 use crate::hamming::FingerprintCode;
 use crate::hamming::join::{DistinctCodes, NearPair, near_values};
@@ -59,9 +56,7 @@ pub(crate) fn build_buckets(
             let size = sketches.set_summary(document).size as usize;
             size > 0 && size <= join.max_partner_features
         });
-        let frequencies = count_documents(corpus, verifier, &joined)?;
-        let rare = RareKeys::new(corpus, verifier, &joined, frequencies)?;
-        add_feature_buckets(rare, &mut builder)?;
+        RareKeys::new(corpus, verifier, &joined)?.add_buckets(&mut builder)?;
     }
     let mut buckets = builder.build_buckets()?;
     verifier.find_dense_buckets(&mut buckets, |rank| nodes.first_equal(rank));
@@ -175,12 +170,11 @@ fn add_crowded_buckets(
         .filter(|&rank| is_crowded[rank as usize])
         .collect();
     drop(is_crowded);
-    let frequencies = count_documents(corpus, verifier, &ranks)?;
     let unrefined = crowded.iter().map(|members| (members.len() as f64).powi(2));
-    let rare = RareKeys::new(corpus, verifier, &ranks, frequencies)?;
-    if unrefined.sum::<f64>() > verifier.batch_sizes.refining * rare.expected.candidates {
+    let rare = RareKeys::new(corpus, verifier, &ranks)?;
+    if unrefined.sum::<f64>() > verifier.batch_sizes.refining * rare.expected_candidates() {
         drop(crowded);
-        add_feature_buckets(rare, builder)?;
+        rare.add_buckets(builder)?;
     } else {
         for members in crowded {
             builder.push_bucket(members);
@@ -211,223 +205,6 @@ fn find_shared_keys(
         .par_iter_mut()
         .for_each(|chunk| chunk.retain(|ranked_key| seen.may_be_shared(ranked_key.key)));
     key_chunks.concat()
-}
-
-/// Adds the buckets of the prefix filter: the [prefixes](PrefixLengths) of each document's rarest features.
-///
-/// The filter is exact under any total order of the features. Ordering by frequency keeps documents of
-/// one template apart, because the features that they share are frequent: if too many of their features
-/// are their own for a pair to reach the threshold, their prefixes have no feature in common. A feature
-/// that occurs once needs no bucket.
-fn add_feature_buckets(
-    mut keys: RareKeys<'_>,
-    builder: &mut CandidateBucketsBuilder,
-) -> Result<()> {
-    let batch_sizes = keys.verifier.batch_sizes;
-    let keys_at_once = batch_sizes.keys.max(keys.ranks.len() * batch_sizes.rare);
-    // Learning which keys have a document in an indexing prefix makes all features once more, which costs
-    // as much as one further pass does. So it is only done where there would be more than a few passes.
-    if keys.expected.keys > (FEW_PASSES * keys_at_once) as f64 {
-        keys.learn_indexing_keys()?;
-    }
-    let passes = (keys.expected.keys / keys_at_once as f64).ceil();
-    let mut passes = passes.clamp(1.0, MAX_PASSES as f64) as u64;
-    // Keys are spread evenly over the passes, so the first one shows whether there are enough passes.
-    // But a single key of very many documents always stays in one pass, so the number of passes is
-    // limited.
-    let first = loop {
-        let max_keys = if passes < MAX_PASSES {
-            keys_at_once
-        } else {
-            usize::MAX
-        };
-        match keys.keys_of_pass(0, passes, max_keys)? {
-            Some(ranked_keys) => break ranked_keys,
-            None => passes = (2 * passes).min(MAX_PASSES),
-        }
-    };
-    builder.add_keys(&mut { first }, |_| true);
-    for pass in 1..passes {
-        let ranked_keys = keys.keys_of_pass(pass, passes, usize::MAX)?;
-        builder.add_keys(&mut ranked_keys.unwrap_or_default(), |_| true);
-    }
-    Ok(())
-}
-
-/// Largest number of passes. It is limited because each pass makes the features of all documents again.
-const MAX_PASSES: u64 = 16;
-
-/// Number of passes up to which [`RareKeys::learn_indexing_keys`] does not pay off.
-const FEW_PASSES: usize = 2;
-
-/// The bucket keys of the rarest features of documents.
-struct RareKeys<'a> {
-    corpus: &'a MatchCorpus<'a>,
-    verifier: &'a PairVerifier<'a>,
-    ranks: &'a [DocumentRank],
-    frequencies: FeatureCounters,
-    /// Keys that a document has in its indexing prefix, once they are learned. Under other keys no two
-    /// documents can be candidates.
-    indexing: Option<SeenTwiceFilter>,
-    expected: ExpectedKeys,
-}
-
-/// Estimates about the keys of all documents, from a sample.
-#[derive(Clone, Copy, Default)]
-struct ExpectedKeys {
-    /// Number of keys.
-    keys: f64,
-    /// Number of keys of indexing prefixes.
-    indexing: f64,
-    /// Upper bound of the candidates that the keys yield: the sum, over all features of indexing prefixes, of
-    /// the documents that have the feature at all.
-    candidates: f64,
-}
-
-/// Number of documents in the sample.
-const SAMPLE: usize = 256;
-
-impl<'a> RareKeys<'a> {
-    fn new(
-        corpus: &'a MatchCorpus<'a>,
-        verifier: &'a PairVerifier<'a>,
-        ranks: &'a [DocumentRank],
-        frequencies: FeatureCounters,
-    ) -> Result<Self> {
-        let mut keys = Self {
-            corpus,
-            verifier,
-            ranks,
-            frequencies,
-            indexing: None,
-            expected: ExpectedKeys::default(),
-        };
-        keys.expected = keys.estimate_keys()?;
-        Ok(keys)
-    }
-
-    fn estimate_keys(&self) -> Result<ExpectedKeys> {
-        let sample = self.ranks.iter();
-        let sample = sample.step_by(self.ranks.len().div_ceil(SAMPLE).max(1));
-        let scale = self.ranks.len() as f64 / sample.len().max(1) as f64;
-        let sample: Vec<DocumentRank> = sample.copied().collect();
-        let mut expected = ExpectedKeys::default();
-        self.visit_rarest(&sample, |_, rarest| {
-            for (frequency, is_indexing) in rarest.frequencies() {
-                expected.keys += scale;
-                if is_indexing {
-                    expected.indexing += scale;
-                    expected.candidates += scale * f64::from(frequency);
-                }
-            }
-        })?;
-        Ok(expected)
-    }
-
-    /// Learns the keys that some document has in its indexing prefix, so that all others are left out.
-    fn learn_indexing_keys(&mut self) -> Result<()> {
-        let indexing =
-            SeenTwiceFilter::new((self.expected.indexing as usize).min(MAX_SEEN_TWICE / 4));
-        self.ranks.par_chunks(1024).try_for_each(|ranks| {
-            self.visit_rarest(ranks, |_, rarest| {
-                let keys = rarest
-                    .bucket_keys()
-                    .filter(|&(_, side)| side == BucketSide::Indexing);
-                keys.for_each(|(key, _)| indexing.record_key(key));
-            })
-        })?;
-        self.indexing = Some(indexing);
-        self.expected = self.estimate_keys()?;
-        Ok(())
-    }
-
-    /// Returns the keys of a pass, or `None` if there are more than `max_keys`.
-    fn keys_of_pass(
-        &self,
-        pass: u64,
-        passes: u64,
-        max_keys: usize,
-    ) -> Result<Option<Vec<RankedKey>>> {
-        let collected = AtomicUsize::new(0);
-        let too_many = || collected.load(Ordering::Relaxed) > max_keys;
-        let chunks = self.ranks.par_chunks(1024).filter(|_| !too_many());
-        let ranked_keys: Vec<Vec<RankedKey>> = chunks
-            .map(|ranks| {
-                let mut ranked_keys = Vec::new();
-                self.visit_rarest(ranks, |rank, rarest| {
-                    let keys = rarest.bucket_keys();
-                    let keys = keys.filter(|(key, _)| (key >> 32) % passes == pass);
-                    ranked_keys.extend(keys.map(|(key, side)| RankedKey {
-                        key: self.corpus.partitioned_key(key, rank),
-                        side,
-                        rank,
-                    }));
-                })?;
-                collected.fetch_add(ranked_keys.len(), Ordering::Relaxed);
-                Ok(ranked_keys)
-            })
-            .collect::<Result<_>>()?;
-        Ok((!too_many()).then(|| ranked_keys.concat()))
-    }
-
-    /// Calls `visit` with the rarest features of each of these documents.
-    fn visit_rarest(
-        &self,
-        ranks: &[DocumentRank],
-        mut visit: impl FnMut(DocumentRank, &RarestFeatures),
-    ) -> Result<()> {
-        let bound = self.corpus.plan.overlap_bound();
-        let (mut buffer, mut rarest) = (Vec::new(), RarestFeatures::default());
-        for (at, &rank) in ranks.iter().enumerate() {
-            if let Some(&soon) = ranks.get(at + 2) {
-                let features = self
-                    .corpus
-                    .sketches
-                    .kept_features(self.corpus.document_at(soon));
-                self.frequencies
-                    .prefetch_counters(features.unwrap_or_default());
-            }
-            self.verifier.features_once(rank, &mut buffer, |features| {
-                let prefixes = PrefixLengths::from_feature_count(features.len().max(1), bound);
-                self.frequencies
-                    .select_rarest(features, prefixes, &mut rarest);
-            })?;
-            if let Some(indexing) = &self.indexing {
-                rarest.retain_keys(|key| indexing.may_be_recorded(key));
-            }
-            visit(rank, &rarest);
-        }
-        Ok(())
-    }
-}
-
-/// Counts the features of documents.
-fn count_documents(
-    corpus: &MatchCorpus<'_>,
-    verifier: &PairVerifier<'_>,
-    ranks: &[DocumentRank],
-) -> Result<FeatureCounters> {
-    let size = (ranks.len() * 64)
-        .next_power_of_two()
-        .clamp(1 << 12, 1 << 23);
-    let is_kept = |rank| {
-        let features = corpus.sketches.kept_features(corpus.document_at(rank));
-        features.is_some()
-    };
-    let short = ranks.iter().filter(|&&rank| is_kept(rank)).count();
-    let filter = (2 * short < ranks.len())
-        .then(|| SeenTwiceFilter::new((64 * ranks.len()).min(MAX_SEEN_TWICE)));
-    let frequencies = FeatureCounters::from_counts(vec![0; size]).with_filter(filter);
-    ranks.par_chunks(1024).try_for_each(|ranks| {
-        let mut buffer = Vec::new();
-        for &rank in ranks {
-            verifier.features_once(rank, &mut buffer, |features| {
-                frequencies.count_features(features)
-            })?;
-        }
-        Ok(())
-    })?;
-    Ok(frequencies)
 }
 
 /// Adds a bucket for each distinct fingerprint, and connects buckets within the distance. Adds a bucket for

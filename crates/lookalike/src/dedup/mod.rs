@@ -99,6 +99,7 @@ mod document_cache;
 mod named_pairs;
 mod pair_verifier;
 mod pairs;
+mod rare_keys;
 mod seen_candidates;
 mod survey;
 

@@ -732,6 +732,8 @@ fn found(outcome: &DedupOutcome) -> Vec<Found> {
 const TINY: BatchSizes = BatchSizes {
     keys: 300,
     rare: 0,
+    crowded_keys: &[1],
+    key_cost: 0.0,
     crowded: 2,
     first_block: 1,
     first_pairs: 1,
@@ -751,6 +753,8 @@ const TINY: BatchSizes = BatchSizes {
 const SMALL: BatchSizes = BatchSizes {
     keys: 1500,
     rare: 1,
+    crowded_keys: &[2, 5],
+    key_cost: 0.1,
     crowded: 6,
     first_block: 5,
     first_pairs: 2,

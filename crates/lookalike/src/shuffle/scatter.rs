@@ -377,7 +377,7 @@ impl FeatureOrder {
         let (mut rarest, mut keys) = (RarestFeatures::default(), Vec::new());
         features.visit_documents(|document, set| {
             let prefixes = PrefixLengths::with_one_hit(set.len().max(1), bound);
-            self.frequencies.select_rarest(set, prefixes, &mut rarest);
+            rarest.select(set, &self.frequencies, prefixes, 1, 0);
             keys.clear();
             let part = features.parts.get(document).copied().unwrap_or(0);
             let parted = |(key, side)| (setup.partitioned_key(key, part), side);

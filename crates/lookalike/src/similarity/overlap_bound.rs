@@ -22,6 +22,16 @@ impl OverlapBound {
         }
     }
 
+    /// Returns the least number of features that a set of `features` features shares with any set that reaches the
+    /// bound; at least 1.
+    pub(crate) fn least_shared_with_any(self, features: usize) -> usize {
+        match self {
+            // Two sets that reach the threshold share at least its part of the larger one.
+            Self::Jaccard(threshold) => threshold.least_part(features).max(1),
+            Self::Containment(_) => 1,
+        }
+    }
+
     /// Returns the least containment, if the bound is one.
     pub(crate) fn least_containment(self) -> Option<Threshold> {
         match self {
