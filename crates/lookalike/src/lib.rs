@@ -145,5 +145,5 @@ pub use arch::{Cpu, prefetch};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::value_hash;
 pub use recipe::{Recipe, RecipeId};
-pub use sketch::{DocumentSketcher, DocumentSketches};
+pub use sketch::{ColumnReservation, DocumentSketcher, DocumentSketches};
 pub use types::{Distance, DocId, Similarity, Threshold};

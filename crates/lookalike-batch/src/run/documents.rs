@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lookalike::{DocId, DocumentSketches};
+use lookalike::{ColumnReservation, DocId, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, FieldValue, InputRow, InputSet, RowPlace, shortest_digits};
 
@@ -173,6 +173,23 @@ impl ReadDocuments {
             self.parts.push(part_value(row.extra[at]));
         }
         Ok(())
+    }
+
+    /// Reserves memory for as many documents as expected, if they are like those that are already there.
+    pub(super) fn reserve_documents(&mut self, expected: usize) {
+        let reserve = ColumnReservation {
+            documents: self.len(),
+            expected,
+        };
+        reserve.extend_column(&mut self.places);
+        reserve.extend_column(&mut self.numbers);
+        reserve.extend_column(&mut self.ranks);
+        reserve.extend_column(&mut self.times);
+        reserve.extend_column(&mut self.parts);
+        self.ids.reserve_ids(reserve);
+        // The sketches are also those of the known documents.
+        let known = self.sketches.len() - self.len();
+        self.sketches.reserve_documents(known + expected);
     }
 
     pub(super) fn append_documents(&mut self, other: &mut Self) {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use lookalike::ColumnReservation;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{IdField, InputSet};
 
@@ -36,6 +37,12 @@ impl DocumentIds {
     /// Returns the bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.bytes.len() + 8 * (self.ends.len() + self.hashes.len())
+    }
+
+    pub(super) fn reserve_ids(&mut self, reserve: ColumnReservation) {
+        reserve.extend_column(&mut self.bytes);
+        reserve.extend_column(&mut self.ends);
+        reserve.extend_column(&mut self.hashes);
     }
 
     pub(super) fn append_ids(&mut self, other: &Self) {

@@ -45,6 +45,9 @@ struct ReadWorker {
 /// Number of features of short documents kept from the first reading; they take 96 MiB.
 const FEATURES_HELD: usize = 12 << 20;
 
+/// Number of documents after which memory is reserved for all.
+const FIRST_DOCUMENTS: usize = 4096;
+
 /// Analyses a row by its features if they are given, otherwise by its text.
 pub(crate) fn analyze_row<'s>(
     analyzer: &TextAnalyzer,
@@ -71,13 +74,26 @@ impl CorpusReader<'_> {
         progress: &dyn ProgressListener,
     ) -> Result<ReadDocuments> {
         let (mut documents, mut tally) = (documents, RowTally::default());
+        let mut expected = match self.sampling {
+            None => inputs.expected_rows()?,
+            Some(_) => None,
+        };
         first_blocks_in_order(
             inputs,
             progress,
             || self.new_worker(),
             || self.sampling.is_some_and(RowSampling::is_enough),
             |block, worker, _| self.read_block(inputs, block, worker),
-            |part| self.join_part(inputs, part, (&mut documents, &mut tally), progress),
+            |part| {
+                self.join_part(inputs, part, (&mut documents, &mut tally), progress)?;
+                // The first documents show how long their lists are.
+                if documents.len() >= FIRST_DOCUMENTS
+                    && let Some(rows) = expected.take()
+                {
+                    documents.reserve_documents((1.02 * rows) as usize);
+                }
+                Ok(())
+            },
         )?;
         if self.sampling.is_none() {
             tally.refuse_useless(inputs)?;

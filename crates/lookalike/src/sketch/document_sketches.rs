@@ -188,8 +188,8 @@ impl FingerprintColumn {
 
     fn memory_bytes(&self) -> usize {
         match self {
-            Self::Narrow(fingerprints) => 8 * fingerprints.capacity(),
-            Self::Wide(fingerprints) => 16 * fingerprints.capacity(),
+            Self::Narrow(fingerprints) => 8 * fingerprints.len(),
+            Self::Wide(fingerprints) => 16 * fingerprints.len(),
         }
     }
 
@@ -546,6 +546,23 @@ impl DocumentSketcher {
     }
 }
 
+/// The growth of columns from some documents to as many as are expected.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnReservation {
+    /// Number of documents in the columns. Nothing is reserved if it is 0.
+    pub documents: usize,
+    /// Number of documents that are expected, those in the columns included.
+    pub expected: usize,
+}
+
+impl ColumnReservation {
+    /// Reserves memory for the items of all expected documents.
+    pub fn extend_column<T>(self, column: &mut Vec<T>) {
+        let items = column.len() as f64 * self.expected as f64 / self.documents.max(1) as f64;
+        column.reserve((items as usize).saturating_sub(column.len()));
+    }
+}
+
 impl DocumentSketches {
     /// Returns the number of documents.
     pub fn len(&self) -> usize {
@@ -588,6 +605,31 @@ impl DocumentSketches {
         self.fingerprints.append_column(&other.fingerprints);
     }
 
+    /// Reserves memory for as many documents as expected, if they are like those that are already there. So columns
+    /// are not copied while they grow. Memory that is not used in the end is not taken from the system.
+    pub fn reserve_documents(&mut self, expected: usize) {
+        let documents = self.len();
+        let reserve = ColumnReservation {
+            documents,
+            expected,
+        };
+        reserve.extend_column(&mut self.keys);
+        reserve.extend_column(&mut self.states);
+        reserve.extend_column(&mut self.summaries);
+        reserve.extend_column(&mut self.signature_at);
+        reserve.extend_column(&mut self.signatures);
+        reserve.extend_column(&mut self.features_at);
+        reserve.extend_column(&mut self.features);
+        reserve.extend_column(&mut self.outlines);
+        reserve.extend_column(&mut self.sentences);
+        reserve.extend_column(&mut self.smallest);
+        reserve.extend_column(&mut self.smallest_ends);
+        match &mut self.fingerprints {
+            FingerprintColumn::Narrow(column) => reserve.extend_column(column),
+            FingerprintColumn::Wide(column) => reserve.extend_column(column),
+        }
+    }
+
     /// Makes the store hold one document, of which only the text key, the state and the signature of
     /// its sentences are known.
     pub(crate) fn reset_to_name(&mut self, analysis: &TextAnalysis<'_>) {
@@ -618,14 +660,13 @@ impl DocumentSketches {
 
     /// Returns the bytes of memory that sketches take, without the lists that are kept within a budget.
     pub fn memory_bytes(&self) -> u64 {
-        let (signatures, smallest) = (self.signatures.capacity(), self.smallest.capacity());
-        let bytes = self.keys.capacity() * size_of::<u128>()
-            + self.states.capacity()
-            + self.summaries.capacity() * size_of::<SetSummary>()
-            + 4 * (self.signature_at.capacity() + signatures)
+        let bytes = self.keys.len() * size_of::<u128>()
+            + self.states.len()
+            + self.summaries.len() * size_of::<SetSummary>()
+            + 4 * (self.signature_at.len() + self.signatures.len())
             + self.fingerprints.memory_bytes()
-            + self.outlines.capacity() * size_of::<SequenceOutline>()
-            + 8 * (self.sentences.capacity() + smallest + self.smallest_ends.capacity());
+            + self.outlines.len() * size_of::<SequenceOutline>()
+            + 8 * (self.sentences.len() + self.smallest.len() + self.smallest_ends.len());
         bytes as u64
     }
 

@@ -12,7 +12,7 @@ pub use bottomk::{
     textbook_k_minima,
 };
 pub use compat::{count_reachable_blocks, java_block_values};
-pub use document_sketches::{DocumentSketcher, DocumentSketches};
+pub use document_sketches::{ColumnReservation, DocumentSketcher, DocumentSketches};
 pub(crate) use document_sketches::{LONG, STATES, SetSummary};
 pub(crate) use minhash::FeatureObserver;
 pub use minhash::{MinHasher, equal_slots};
