@@ -185,7 +185,7 @@ impl<C: FingerprintCode> CodeSource<C> for Uniform<C> {
 }
 
 /// Returns the number of the SplitMix64 generator at a position.
-fn mix(at: u64) -> u64 {
+pub(crate) fn mix(at: u64) -> u64 {
     let mut value = at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

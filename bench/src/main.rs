@@ -5,6 +5,7 @@
 //!   `settings`, `planted`, `passages`, `audit`, `serve`, `http`: measurements, most of them on real corpora
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
+//! - `growth`: the cost of a short text in corpora of different sizes;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: copies the results to the tables of the documents; `--check` fails if they are
 //!   stale.
@@ -20,6 +21,7 @@ mod compat;
 mod corpora;
 mod dedup;
 mod goals;
+mod growth;
 mod hamming;
 mod http;
 mod join;
@@ -76,6 +78,15 @@ enum Command {
     Dedup,
     /// The most memory that it takes.
     Memory,
+    /// Processor time and memory of short texts as their number grows; 16 million take 3 GB of disk.
+    Growth(growth::GrowthOptions),
+    /// Writes the titles of `growth` to a file.
+    Titles {
+        /// Number of titles.
+        count: u64,
+        /// The file, in TSV.
+        out: PathBuf,
+    },
     /// Documents of one template that are a little less similar than the threshold.
     Siblings,
     /// Look-ups from the command line among 50 million fingerprints; takes 2 GB of disk.
@@ -169,6 +180,7 @@ fn main() -> Result<()> {
             | Command::Compat
             | Command::Chinese
             | Command::Dedup
+            | Command::Growth(_)
             | Command::Siblings
             | Command::Search
             | Command::Hamming(_)
@@ -193,6 +205,8 @@ fn main() -> Result<()> {
         Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Memory => dedup::memory(&data),
+        Command::Growth(options) => growth::run(&options, &data),
+        Command::Titles { count, out } => growth::write_titles(count, &out, &data),
         Command::Siblings => siblings::run(),
         Command::Search => search::run(),
         Command::Hamming(selection) => hamming::run(&data, &selection),

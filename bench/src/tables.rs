@@ -67,6 +67,8 @@ fn table(name: &str) -> Result<String> {
         "machine siblings" => machine("siblings"),
         "memory" => rows("memory", &MEMORY, |_| true),
         "machine memory" => machine("memory"),
+        "growth" => rows("growth", &GROWTH, |_| true),
+        "machine growth" => machine("growth"),
         "search" => rows("search", &SEARCH, |_| true),
         "machine search" => machine("search"),
         "live" => rows("live", &LIVE, |_| true),
@@ -166,6 +168,15 @@ const MEMORY: Columns<5> = [
     ("documents", "documents", 0),
     ("peak MB", "peak_megabytes", 0),
     ("bound MB", "bound_megabytes", 0),
+];
+
+const GROWTH: Columns<6> = [
+    ("documents", "documents", 0),
+    ("kept", "kept", 0),
+    ("seconds", "seconds", 1),
+    ("µs of processor time each", "microseconds_a_document", 2),
+    ("relative", "growth", 2),
+    ("bytes of memory each", "bytes_a_document", 0),
 ];
 
 const SEARCH: Columns<7> = [
