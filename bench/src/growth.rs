@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use lookalike_oracle::generate::{self, CorpusKind};
 use serde::Serialize;
 
 use crate::corpora::Corpus;
@@ -75,6 +76,29 @@ pub fn run(options: &GrowthOptions, data: &Path) -> Result<()> {
         rows.push(row);
     }
     machine::write("growth", rows)
+}
+
+/// Runs a short form on titles made from generated ones, as a test.
+pub fn smoke() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let made = generate::generate_corpus(CorpusKind::Short, 3000, 5);
+    let given: Vec<String> = made.into_iter().map(|(_, text)| text).collect();
+    let path = folder.path().join("titles.tsv");
+    TitleMaker::new(&given).write_titles(20_000, &path)?;
+    let options = GrowthOptions {
+        millions: Vec::new(),
+        rounds: 1,
+        options: Vec::new(),
+    };
+    let row = measure(&path, &options)?;
+    // Two in ten of the first titles repeat or nearly repeat earlier ones, at least.
+    ensure!(
+        row.documents == 20_000 && (1000..16_000).contains(&row.kept),
+        "{} of {} titles were kept",
+        row.kept,
+        row.documents
+    );
+    Ok(())
 }
 
 /// Writes titles to a file.

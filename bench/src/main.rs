@@ -136,13 +136,14 @@ enum Command {
 type ShortForm = fn() -> Result<()>;
 
 /// Benchmarks that have a short form, by name.
-const SHORT_FORMS: [(&str, ShortForm); 18] = [
+const SHORT_FORMS: [(&str, ShortForm); 19] = [
     ("sketch", sketch::smoke),
     ("compat", compat::smoke),
     ("chinese", chinese::smoke),
     ("join", join::smoke),
     ("dedup", dedup::smoke),
     ("siblings", siblings::smoke),
+    ("growth", growth::smoke),
     ("hamming", hamming::smoke),
     ("search", search::smoke),
     ("live", live::smoke),
