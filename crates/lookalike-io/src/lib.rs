@@ -1,12 +1,13 @@
 //! Inputs and outputs of runs over files, in bounded memory.
 //!
-//! [`InputSet`](source::InputSet) reads files, directories, globs, standard input and tables in memory
-//! as one sequence of rows, in blocks that any number of threads parse. The sinks write kept rows and
+//! [`InputSet`](source::InputSet) reads files, directories, globs, objects of stores, standard input and
+//! tables in memory as one sequence of rows, in blocks that any number of threads parse. The sinks write kept rows and
 //! tables; an output appears under its name only when it is complete.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`documents`] | document files (`.txt`, `.md`, `.html`, `.docx`, `.pdf`) → texts with their places |
+//! | `objects` | objects of stores (`s3://`, `gs://`, `az://`) and of servers (`https://`) |
 //! | [`source`] | inputs → blocks → rows, one parser per format |
 //! | [`sink`] | kept rows, tables, outputs that appear complete |
 //! | [`ordered_results`] | work on many threads, results in order |
@@ -17,9 +18,11 @@
 
 pub mod documents;
 pub mod error;
+mod objects;
 pub mod ordered_results;
 pub mod sink;
 pub mod source;
 mod spool;
 
 pub use error::{Error, ErrorKind, Result};
+pub use objects::is_url;

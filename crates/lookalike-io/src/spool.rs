@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, display_path};
 
+#[derive(Debug)]
 pub(crate) struct SpoolFile {
     /// `None` if nothing will be read back.
     file: Option<File>,

@@ -116,7 +116,20 @@ pub(super) fn read_manifest(path: &Path) -> Result<IndexManifest> {
     IndexManifest::parse_manifest(&bytes, &place)
 }
 
+/// Refuses an index in an object store, because its files are mapped into memory.
+fn refuse_url(path: &Path) -> Result<()> {
+    match lookalike_io::is_url(path) {
+        false => Ok(()),
+        true => Err(Error::usage_error(format!(
+            "{} is a URL, and an index is a directory of this machine: give its path, and copy the directory \
+             to or from the store",
+            display_path(path)
+        ))),
+    }
+}
+
 fn manifest_bytes(path: &Path, place: &Path) -> Result<Vec<u8>> {
+    refuse_url(path)?;
     match fs::read(place) {
         Ok(bytes) => Ok(bytes),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -208,6 +221,7 @@ pub(super) struct NewDirectory {
 
 impl NewDirectory {
     pub(super) fn make_directory(path: &Path) -> Result<Self> {
+        refuse_url(path)?;
         let made = match fs::create_dir(path) {
             Ok(()) => true,
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => false,

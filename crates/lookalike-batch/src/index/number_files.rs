@@ -5,11 +5,11 @@
 //!
 //! A file is refused before anything is read if its length is not that of its integers.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::source::WholeInput;
 
 /// Extensions of files of this kind.
 const ARRAY: &str = "npy";
@@ -35,7 +35,7 @@ pub(super) fn is_number_file(path: &Path) -> bool {
 pub(super) struct NumberFile {
     path: PathBuf,
     /// Positioned at the first integer.
-    file: File,
+    input: WholeInput,
     count: u64,
 }
 
@@ -48,14 +48,13 @@ impl NumberFile {
                 "{name} is no .npy or .u64 file, but others of the inputs are: give binary files of fingerprints alone"
             )));
         }
-        let failed = |cause: io::Error| Error::read_error("read", &name, cause);
-        let mut file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
+        let mut input = WholeInput::open(path)?;
+        let length = input.byte_length();
         let is_array = path
             .extension()
             .is_some_and(|it| it.eq_ignore_ascii_case(ARRAY));
         let front = match is_array {
-            true => ArrayFront::read(&mut file).map_err(|why| refuse_file(path, &why))?,
+            true => ArrayFront::read(&mut input).map_err(|why| refuse_file(path, &why))?,
             false => ArrayFront {
                 length: 0,
                 count: length / WIDTH,
@@ -73,7 +72,7 @@ impl NumberFile {
         }
         Ok(Self {
             path: path.to_path_buf(),
-            file,
+            input,
             count: front.count,
         })
     }
@@ -94,7 +93,7 @@ impl NumberFile {
         while row < self.count {
             let some = (self.count - row).min(CHUNK as u64) as usize;
             let numbers = &mut numbers[..some];
-            let read = self.file.read_exact(bytemuck::cast_slice_mut(numbers));
+            let read = self.input.read_exact(bytemuck::cast_slice_mut(numbers));
             read.map_err(|cause| Error::read_error("read", display_path(&self.path), cause))?;
             for number in &mut *numbers {
                 *number = u64::from_le(*number);

@@ -61,7 +61,7 @@ Examples:
   lookalike fingerprint --hashes 'CSDN=100101:4 blog=101011:5'
   lookalike fingerprint --shingles 'S1=a d' --shingles 'S2=b d e' --permutation 'b e a d'")]
 pub(crate) struct FingerprintArgs {
-    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required_unless_present_any = ["hashes", "shingles"])]
     pub(crate) inputs: Vec<PathBuf>,
 

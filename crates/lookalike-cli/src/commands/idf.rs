@@ -31,7 +31,7 @@ Examples:
   lookalike fingerprint articles.jsonl --recipe jieba --set simhash.weights=tfidf \\
     --set simhash.table=idf.tsv --set simhash.top=20")]
 pub(crate) struct IdfArgs {
-    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required_unless_present = "merge")]
     pub(crate) inputs: Vec<PathBuf>,
 

@@ -59,7 +59,7 @@ pub(crate) struct PassagesArgs {
     #[command(subcommand)]
     pub(crate) command: Option<PassagesCommand>,
 
-    /// Documents: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    /// Documents: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -291,6 +291,13 @@ fn refuse_inside_inputs(args: &PassagesArgs) -> Result<()> {
     let Some(extracted) = &args.extracted else {
         return Ok(());
     };
+    if lookalike_io::is_url(extracted) {
+        bail!(
+            "--extracted {} is a URL, and extracted texts are written to a directory of this machine: name one, and \
+             copy it afterwards",
+            extracted.display()
+        );
+    }
     let existing = extracted.ancestors().find_map(|it| match it.as_os_str() {
         empty if empty.is_empty() => Path::new(".").canonicalize().ok(),
         _ => it.canonicalize().ok(),

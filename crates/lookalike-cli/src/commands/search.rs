@@ -44,7 +44,7 @@ pub(crate) struct SearchArgs {
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
-    /// Queries: files, directories, globs, or - for standard input
+    /// Queries: files, directories, globs, URLs, or - for standard input
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 

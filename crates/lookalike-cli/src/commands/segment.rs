@@ -30,7 +30,7 @@ Examples:
   lookalike segment articles.jsonl --weights --set simhash.weights=tfidf --set simhash.table=idf.tsv
   lookalike segment articles.jsonl --set filter.parts=content --set filter.stopwords=zh")]
 pub(crate) struct SegmentArgs {
-    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required_unless_present = "literal")]
     pub(crate) inputs: Vec<PathBuf>,
 

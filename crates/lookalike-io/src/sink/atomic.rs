@@ -7,6 +7,10 @@
 //!
 //! A target that is a device or a pipe is written directly, because it cannot be replaced and cannot be
 //! left half-written. If the target is a symbolic link, the file that it points to is replaced.
+//!
+//! A target in an object store is written to a temporary file. Sealing uploads it, and committing makes
+//! the object appear. The upload is begun before anything is written, so that a bucket that does not exist
+//! is found out first. It is aborted on drop and by [`abandon_all`].
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
@@ -14,22 +18,30 @@ use std::hash::BuildHasher;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::error::{Error, Result, display_path};
+use crate::objects::{ObjectUpload, ObjectUrl};
 
 /// All temporary names and directories of this process, and whether new ones are refused.
 static TEMPORARY: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles {
     names: Vec::new(),
     directories: Vec::new(),
     empty: Vec::new(),
+    uploads: Vec::new(),
     abandoned: false,
 });
+
+/// Time that an ending process waits for a store to abort an upload.
+const ABORT_TIME: Duration = Duration::from_secs(5);
 
 struct TemporaryFiles {
     names: Vec<PathBuf>,
     directories: Vec<PathBuf>,
     /// Directories that are removed if they are empty; parents come before their children.
     empty: Vec<PathBuf>,
+    /// Uploads that are not completed.
+    uploads: Vec<ObjectUpload>,
     abandoned: bool,
 }
 
@@ -37,8 +49,8 @@ fn lock_temporary_files() -> MutexGuard<'static, TemporaryFiles> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every temporary name that is not committed and refuses new ones. Intended for a signal
-/// handler that ends the process.
+/// Removes every temporary name that is not committed, aborts every upload, and refuses new ones. Intended
+/// for a signal handler that ends the process.
 pub fn abandon_all() {
     let mut temporary = lock_temporary_files();
     temporary.abandoned = true;
@@ -52,6 +64,9 @@ pub fn abandon_all() {
     while let Some(directory) = temporary.empty.pop() {
         // A directory that is not empty remains.
         let _ = fs::remove_dir(directory);
+    }
+    for upload in temporary.uploads.drain(..) {
+        upload.abort_upload(ABORT_TIME);
     }
 }
 
@@ -186,6 +201,8 @@ enum FileStage {
     Named(TemporaryName),
     /// The target itself: a device or a pipe.
     Direct,
+    /// Without a name. What is written is uploaded.
+    Upload(PendingUpload),
 }
 
 /// Copies the permissions of the file that is replaced to the new file.
@@ -212,21 +229,78 @@ impl Drop for TemporaryName {
     }
 }
 
+/// An upload that is aborted on drop unless it is completed.
+#[derive(Debug)]
+struct PendingUpload(ObjectUpload);
+
+impl PendingUpload {
+    fn begin_upload(url: &ObjectUrl) -> Result<Self> {
+        let upload = ObjectUpload::begin_upload(url)?;
+        let mut temporary = lock_temporary_files();
+        if temporary.abandoned {
+            let cause = io::ErrorKind::Interrupted.into();
+            return Err(Error::write_error("create", url, cause));
+        }
+        temporary.uploads.push(upload.clone());
+        Ok(Self(upload))
+    }
+
+    fn complete_upload(&self) -> Result<()> {
+        let is_abandoned = lock_temporary_files().abandoned;
+        match is_abandoned {
+            true => Err(Error::write_error(
+                "complete",
+                self.0.display_name(),
+                io::ErrorKind::Interrupted.into(),
+            )),
+            false => self.0.complete_upload(),
+        }
+    }
+}
+
+impl Drop for PendingUpload {
+    fn drop(&mut self) {
+        // The upload is dropped, and so aborted, after the lock.
+        let mut temporary = lock_temporary_files();
+        temporary.uploads.retain(|known| !known.is_same(&self.0));
+    }
+}
+
+/// Checks that an object can be written, by an upload that is aborted.
+///
+/// # Errors
+/// If the URL is not one that can be written to, or if the store refuses.
+pub(super) fn check_upload(url: &ObjectUrl) -> Result<()> {
+    PendingUpload::begin_upload(url).map(drop)
+}
+
 /// A complete and synced file without an open handle, so that any number of files can wait to be
 /// committed together. Dropping it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct SealedFile(Option<(TemporaryName, PathBuf)>);
+pub(super) struct SealedFile(SealedStage);
+
+#[derive(Debug)]
+enum SealedStage {
+    /// In place already.
+    Direct,
+    /// Under a temporary name beside the target.
+    Named(TemporaryName, PathBuf),
+    /// Uploaded, but without its name.
+    Upload(PendingUpload),
+}
 
 impl SealedFile {
     /// Creates the value for a target that needs no renaming.
     pub(super) fn without_name() -> Self {
-        Self(None)
+        Self(SealedStage::Direct)
     }
 
-    /// Renames the file into place.
+    /// Renames the file into place, or completes its upload.
     pub(super) fn commit_file(self) -> Result<()> {
-        let Some((name, target)) = self.0 else {
-            return Ok(());
+        let (name, target) = match self.0 {
+            SealedStage::Direct => return Ok(()),
+            SealedStage::Upload(upload) => return upload.complete_upload(),
+            SealedStage::Named(name, target) => (name, target),
         };
         let failed = |cause| Error::write_error("complete", display_path(&target), cause);
         lock_temporary_files()
@@ -239,12 +313,42 @@ impl SealedFile {
 }
 
 impl AtomicFile {
-    /// Creates a new, empty file for `path`.
+    /// Creates a new, empty file for `path`, which may be the URL of an object.
     ///
     /// # Errors
     ///
-    /// If the directory does not exist or is not writable, or if the path is a directory.
+    /// If the directory does not exist or is not writable, if the path is a directory, or if the store
+    /// refuses the object.
     pub fn create_for(path: &Path) -> Result<Self> {
+        Self::create_with_scratch(path, None)
+    }
+
+    /// Creates a new, empty file as [`create_for`](Self::create_for) does. What an object will hold is
+    /// collected in the directory `scratch`, or in the system's directory for temporary files.
+    pub(super) fn create_with_scratch(path: &Path, scratch: Option<&Path>) -> Result<Self> {
+        match ObjectUrl::from_path(path) {
+            Some(url) => Self::create_for_object(path, &url?, scratch),
+            None => Self::create_for_file(path),
+        }
+    }
+
+    fn create_for_object(path: &Path, url: &ObjectUrl, scratch: Option<&Path>) -> Result<Self> {
+        let upload = PendingUpload::begin_upload(url)?;
+        let directory = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let file = tempfile::tempfile_in(&directory).map_err(|cause| {
+            let place = display_path(&directory);
+            Error::write_error("create a temporary file in", place, cause)
+        })?;
+        Ok(Self {
+            file,
+            target: path.to_path_buf(),
+            stage: FileStage::Upload(upload),
+            // The temporary file need not survive the process.
+            synced: true,
+        })
+    }
+
+    fn create_for_file(path: &Path) -> Result<Self> {
         let failed = |cause| Error::write_error("create", display_path(path), cause);
         let metadata = fs::metadata(path).ok();
         if metadata.is_some_and(|it| !it.is_file() && !it.is_dir()) {
@@ -314,7 +418,7 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Syncs the file and closes its handle.
+    /// Syncs the file and closes its handle, or uploads it.
     pub(super) fn seal_file(mut self) -> Result<SealedFile> {
         self.sync_file()?;
         let Self {
@@ -326,6 +430,10 @@ impl AtomicFile {
         let failed = |cause| Error::write_error("complete", display_path(&target), cause);
         let name = match stage {
             FileStage::Direct => return Ok(SealedFile::without_name()),
+            FileStage::Upload(upload) => {
+                upload.0.send_file(&file)?;
+                return Ok(SealedFile(SealedStage::Upload(upload)));
+            }
             FileStage::Unnamed => {
                 lock_temporary_files()
                     .make_beside(&target, |path| link_file(&file, path))
@@ -334,7 +442,7 @@ impl AtomicFile {
             }
             FileStage::Named(name) => name,
         };
-        Ok(SealedFile(Some((name, target))))
+        Ok(SealedFile(SealedStage::Named(name, target)))
     }
 }
 

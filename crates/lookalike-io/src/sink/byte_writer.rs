@@ -1,9 +1,12 @@
 //! Outputs of plain bytes, and checks of an output before a run begins.
 
+use super::atomic::check_upload;
+use super::kept_rows::is_directory;
 use super::output_stream::{OpenOutput, OutputStream, refuse_extension, refuse_inputs};
 use super::staged_output::StagedOutput;
 use super::{OutputTarget, WrittenOutput};
 use crate::error::{Error, Result, display_path};
+use crate::objects::ObjectUrl;
 use crate::source::InputSet;
 
 /// Writes bytes sequentially, compressed according to the extension.
@@ -59,14 +62,21 @@ impl ByteWriter {
 /// Checks an output before any work is done for it.
 ///
 /// # Errors
-/// If the output would overwrite an input, if its extension stands for an unsupported compression, or
-/// if its directory does not exist.
+/// If the output would overwrite an input, if its extension stands for an unsupported compression, if its
+/// directory does not exist, or if a store refuses the object.
 pub fn check_output(output: &OutputTarget, inputs: &InputSet) -> Result<()> {
     let OutputTarget::Path(path) = output else {
         return Ok(());
     };
     refuse_inputs(path, Some(inputs))?;
     refuse_extension(path, false)?;
+    if let Some(url) = ObjectUrl::from_path(path) {
+        // What a prefix receives is checked with the names that it will have.
+        return match is_directory(path) {
+            true => Ok(()),
+            false => check_upload(&url?),
+        };
+    }
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::annotate::{self, RowAnnotator};
-use super::atomic::OutputDirectories;
+use super::atomic::{OutputDirectories, check_upload};
 use super::cut_text::{LeftOutText, TextCutter};
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_inputs};
 use super::parquet::write_parquet;
@@ -24,6 +24,7 @@ use super::staged_output::StagedOutput;
 use super::table::{TableCell, TableColumn, TableWriter};
 use super::{AddedValue, OutputRows, OutputTarget, RowChange, WriteOptions, WrittenOutput};
 use crate::error::{Error, Result, display_path};
+use crate::objects::{ObjectUrl, is_url};
 use crate::ordered_results::work_in_order;
 use crate::source::{
     CompressionKind, InputFile, InputFormat, InputSet, RowPlace, format_by_extension, is_named_json,
@@ -74,6 +75,9 @@ pub fn check_kept(inputs: &InputSet, output: &OutputTarget, annotates: bool) -> 
         OutputTarget::Memory(_) => Ok(()),
         OutputTarget::Path(path) if is_directory(path) => {
             let mirrored = mirrored_paths(inputs, path)?;
+            if let Some(url) = mirrored.first().and_then(|path| ObjectUrl::from_path(path)) {
+                check_upload(&url?)?;
+            }
             files.chunks(1).zip(mirrored).try_for_each(|(file, path)| {
                 refuse_inputs(&path, Some(inputs))?;
                 check_files(file, &OutputTarget::Path(path), annotates)
@@ -199,7 +203,8 @@ pub fn prepare_kept(
     })
 }
 
-fn is_directory(path: &Path) -> bool {
+/// Returns `true` for a directory and for a path with `/` at its end, also that of an object store.
+pub(super) fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
@@ -208,7 +213,7 @@ fn mirrored_paths(inputs: &InputSet, directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names = BTreeMap::new();
     let mut paths = Vec::new();
     for file in inputs.input_files() {
-        if !file.is_regular() {
+        if !file.has_file_name() {
             return Err(Error::usage_error(format!(
                 "{} has no file name under which it could be written to {}",
                 file.display_name(),
@@ -333,7 +338,9 @@ impl WriteJob<'_> {
             }
         }
         for part in &parts {
-            if let OutputTarget::Path(path) = &part.output {
+            if let OutputTarget::Path(path) = &part.output
+                && !is_url(path)
+            {
                 made.create_with_parents(path.parent().unwrap_or(directory))?;
             }
         }

@@ -34,9 +34,9 @@ pub use table::{TableCell, TableColumn, TableRows, TableWriter, check_table};
 /// The destination of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OutputTarget {
-    /// A file whose extension decides the format and compression. For kept rows it may also be a
-    /// directory, either an existing one or a path with a trailing slash, which then mirrors the
-    /// inputs.
+    /// A file or the URL of an object (`s3://`, `gs://`, `az://`), whose extension decides the format and
+    /// compression. For kept rows it may also be a directory, either an existing one or a path or URL with a
+    /// trailing slash, which then mirrors the inputs.
     Path(PathBuf),
     /// Standard output, uncompressed.
     Stdout,

@@ -1,6 +1,6 @@
 //! Sequential output of bytes, compressed according to the extension.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,7 +13,8 @@ use super::atomic::SealedFile;
 use super::{AtomicFile, OutputTarget};
 use crate::error::{Error, Result, display_path};
 use crate::source::{
-    CompressionKind, InputFormat, InputSet, compression_by_extension, format_by_extension,
+    CompressionKind, InputFile, InputFormat, InputSet, compression_by_extension,
+    format_by_extension,
 };
 
 /// Compression level of gzip. It is below the usual 6, for speed.
@@ -38,7 +39,8 @@ impl OpenOutput {
         match output {
             OutputTarget::Path(path) => {
                 refuse_inputs(path, inputs)?;
-                AtomicFile::create_for(path).map(Self::File)
+                let scratch = inputs.and_then(InputSet::scratch_directory);
+                AtomicFile::create_with_scratch(path, scratch).map(Self::File)
             }
             OutputTarget::Stdout => {
                 let handle = io::stdout().as_fd().try_clone_to_owned();
@@ -82,14 +84,13 @@ impl OpenOutput {
 
 /// Refuses to overwrite an input, whatever path leads to it.
 pub(super) fn refuse_inputs(path: &Path, inputs: Option<&InputSet>) -> Result<()> {
-    let (Some(inputs), Ok(metadata)) = (inputs, std::fs::metadata(path)) else {
-        return Ok(());
+    let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file);
+    let is_output = |file: &&InputFile| match &metadata {
+        Some(metadata) => file.is_same_file(metadata),
+        None => file.is_object(path),
     };
-    match inputs
-        .input_files()
-        .iter()
-        .find(|file| metadata.is_file() && file.is_same_file(&metadata))
-    {
+    let mut files = inputs.into_iter().flat_map(InputSet::input_files);
+    match files.find(is_output) {
         None => Ok(()),
         Some(input) => Err(Error::usage_error(format!(
             "the output {} is the input {}; it would be overwritten",

@@ -121,8 +121,7 @@ fn open_inputs<'a>(job: &WriteJob<'a>, part: &OutputPart) -> Result<Vec<OpenParq
     let mut all: Vec<OpenParquetInput<'a>> = Vec::new();
     for index in part.files.clone() {
         let input = &job.inputs.input_files()[index];
-        let file = PositionedFile::new(input.open_again()?)
-            .map_err(|cause| Error::read_error("open", input.display_name(), cause))?;
+        let file = input.open_positioned()?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default())
             .map_err(|error| unreadable(input, error))?;
         if let Some(first) = all.first()

@@ -66,11 +66,12 @@ impl StagedOutput {
     }
 }
 
-/// Puts several outputs in place: all of them or none, unless a rename fails half-way.
+/// Puts several outputs in place: all of them or none, unless a rename fails half-way. Outputs of object
+/// stores are uploaded before the first one appears.
 ///
 /// # Errors
 ///
-/// If a rename fails.
+/// If an upload or a rename fails.
 pub fn commit_all(outputs: impl IntoIterator<Item = StagedOutput>) -> Result<()> {
     let mut sealed = Vec::new();
     let mut directories = Vec::new();

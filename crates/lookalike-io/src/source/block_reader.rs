@@ -2,7 +2,7 @@
 //! finding the ends of rows, counting rows, and interpreting headers.
 
 use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParquetBlock, TableBlock};
-use super::columnar::{ParquetPortions, PositionedFile, has_column, unreadable};
+use super::columnar::{ParquetPortions, has_column, unreadable};
 use super::content::foreign_content;
 use super::decode::{bom_length, is_utf16};
 use super::delimited::DelimitedColumns;
@@ -166,8 +166,7 @@ impl ReadProgress {
 
     fn open_parquet(&mut self, inputs: &InputSet) -> Result<ParquetPortions> {
         let file = &inputs.input_files()[self.file];
-        let handle = PositionedFile::new(file.open_again()?)
-            .map_err(|cause| Error::read_error("open", file.display_name(), cause))?;
+        let handle = file.open_positioned()?;
         let layout = inputs.decide_layout(|| {
             has_column(&handle, "id").map(Some).map_err(|error| {
                 unreadable(file.display_name(), &error.to_string()).with_source(error)

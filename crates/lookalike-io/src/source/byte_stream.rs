@@ -11,6 +11,7 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 use super::expand::{CompressionKind, compression_by_content};
 use super::json_list::ListRows;
 use crate::error::{Error, Result};
+use crate::objects::ObjectFailure;
 
 /// Compressed bytes read at a time.
 const COMPRESSED_BUFFER: usize = 256 << 10;
@@ -28,8 +29,8 @@ impl ByteStream {
     /// Reads `file` without decompression.
     pub(super) fn from_plain(name: &str, file: File) -> Self {
         let position = Arc::new(AtomicU64::new(0));
-        let reader = Box::new(CountedFile {
-            file,
+        let reader = Box::new(CountedReader {
+            inner: file,
             position: Arc::clone(&position),
         });
         Self {
@@ -50,18 +51,27 @@ impl ByteStream {
         }
     }
 
-    /// Decompresses `file` according to its first bytes; `expected` is the compression that its name
-    /// indicates.
-    pub(super) fn from_sniffed(name: &str, file: File, expected: CompressionKind) -> Result<Self> {
+    /// Decompresses `source`, a file or an object, according to its first bytes; `expected` is the
+    /// compression that its name indicates.
+    pub(super) fn from_sniffed(
+        name: &str,
+        source: impl Read + Send + 'static,
+        expected: CompressionKind,
+    ) -> Result<Self> {
         let position = Arc::new(AtomicU64::new(0));
-        let counted = CountedFile {
-            file,
+        let counted = CountedReader {
+            inner: source,
             position: Arc::clone(&position),
         };
         let mut buffered = BufReader::with_capacity(COMPRESSED_BUFFER, counted);
         let mut start = [0; 4];
-        let length = peek_magic(&mut buffered, &mut start)
-            .map_err(|cause| Error::read_error("read", name, cause))?;
+        let length =
+            peek_magic(&mut buffered, &mut start).map_err(|cause| match ObjectFailure::from_io(
+                &cause,
+            ) {
+                Some(failure) => failure.clone().into_error(name),
+                None => Error::read_error("read", name, cause),
+            })?;
         let compression = compression_by_content(&start[..length]);
         if expected != CompressionKind::None && compression != expected {
             return Err(Error::input_error(format!(
@@ -106,6 +116,9 @@ impl ByteStream {
 
     fn unreadable(&self, cause: io::Error) -> Error {
         let position = self.position_on_disk();
+        if let Some(failure) = ObjectFailure::from_io(&cause) {
+            return failure.clone().into_error(&self.name);
+        }
         if self.is_list && cause.kind() == io::ErrorKind::InvalidData {
             return Error::input_error(format!(
                 "cannot read {} as a JSON list: {cause}",
@@ -142,14 +155,15 @@ fn peek_magic(reader: &mut impl BufRead, start: &mut [u8; 4]) -> io::Result<usiz
     Ok(length)
 }
 
-struct CountedFile {
-    file: File,
+/// A file or an object whose bytes are counted.
+struct CountedReader<R> {
+    inner: R,
     position: Arc<AtomicU64>,
 }
 
-impl Read for CountedFile {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read(room)?;
+        let length = self.inner.read(room)?;
         self.position.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
     }

@@ -29,25 +29,48 @@ use super::field_census::suggest_field;
 use super::file::InputFile;
 use super::row_values::{FieldPlan, RowValues, ValueKind};
 use crate::error::{Error, Result};
+use crate::objects::RangeCopy;
 
 /// Largest number of rows in a batch. It limits memory, because a dictionary may hide how long rows
 /// are.
 const MAX_BATCH_ROWS: usize = 2048;
 
-/// A file that is read at given offsets, so that no two readers share a position.
+/// A file or an object that is read at given offsets, so that no two readers share a position.
 #[derive(Clone)]
 pub(crate) struct PositionedFile {
-    file: Arc<File>,
+    bytes: PositionedBytes,
     length: u64,
 }
 
+#[derive(Clone)]
+enum PositionedBytes {
+    File(Arc<File>),
+    Object(Arc<RangeCopy>),
+}
+
+impl PositionedBytes {
+    fn read_at(&self, room: &mut [u8], start: u64) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read_at(room, start),
+            Self::Object(ranges) => ranges.read_at(room, start),
+        }
+    }
+}
+
 impl PositionedFile {
-    pub(crate) fn new(file: File) -> io::Result<Self> {
+    pub(super) fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self {
-            file: Arc::new(file),
+            bytes: PositionedBytes::File(Arc::new(file)),
             length,
         })
+    }
+
+    pub(super) fn from_ranges(ranges: Arc<RangeCopy>) -> Self {
+        Self {
+            length: ranges.byte_length(),
+            bytes: PositionedBytes::Object(ranges),
+        }
     }
 }
 
@@ -62,7 +85,7 @@ impl ChunkReader for PositionedFile {
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
         Ok(BufReader::new(PositionedReader {
-            file: Arc::clone(&self.file),
+            bytes: self.bytes.clone(),
             position: start,
         }))
     }
@@ -75,20 +98,24 @@ impl ChunkReader for PositionedFile {
             )));
         }
         let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, start)?;
+        let mut reader = PositionedReader {
+            bytes: self.bytes.clone(),
+            position: start,
+        };
+        reader.read_exact(&mut bytes)?;
         Ok(bytes.into())
     }
 }
 
 /// Reads a [`PositionedFile`] sequentially from an offset.
 pub(crate) struct PositionedReader {
-    file: Arc<File>,
+    bytes: PositionedBytes,
     position: u64,
 }
 
 impl Read for PositionedReader {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read_at(room, self.position)?;
+        let length = self.bytes.read_at(room, self.position)?;
         self.position += length as u64;
         Ok(length)
     }
@@ -115,8 +142,7 @@ fn column_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
 pub(super) fn count_rows(file: &InputFile) -> Result<u64> {
     let broken =
         |cause: ParquetError| Error::input_error(format!("{}: {cause}", file.display_name()));
-    let opened = PositionedFile::new(file.open_again()?)
-        .map_err(|cause| Error::read_error("open", file.display_name(), cause))?;
+    let opened = file.open_positioned()?;
     let metadata = ArrowReaderMetadata::load(&opened, Default::default()).map_err(broken)?;
     let rows = metadata.metadata().file_metadata().num_rows();
     Ok(u64::try_from(rows).unwrap_or(0))

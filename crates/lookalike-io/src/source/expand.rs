@@ -1,7 +1,9 @@
-//! Expansion of paths, directories and globs into the files to read, and formats by extension.
+//! Expansion of paths, directories, globs and URLs into the files and objects to read, and formats by
+//! extension.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::byte_stream::ByteStream;
 use super::content::{foreign_extension, known_extensions};
@@ -9,6 +11,7 @@ use super::json_list::begins_list;
 use super::{InputFormat, ReadOptions};
 use crate::documents::{DocumentKind, describe_other_document};
 use crate::error::{Error, Result, display_path};
+use crate::objects::{ObjectSearch, ObjectUrl, StoredObject, find_objects};
 
 /// Largest depth of nested directories. Deeper nesting is a loop of symbolic links or mounts.
 const MAX_DEPTH: usize = 128;
@@ -18,7 +21,7 @@ const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 /// An input that was found.
 pub(super) struct FoundInput {
-    /// The path to open; `-` is standard input.
+    /// The path to open, or the URL without its query; `-` is standard input.
     pub(super) path: PathBuf,
     /// The path below the given directory, or the file name. It is the file's path in a mirrored
     /// output.
@@ -26,8 +29,34 @@ pub(super) struct FoundInput {
     pub(super) format: InputFormat,
     /// The kind of a document file, or why files of its extension are none that can be read.
     pub(super) document: Option<std::result::Result<DocumentKind, String>>,
-    /// `None` for standard input.
-    pub(super) metadata: Option<Metadata>,
+    pub(super) origin: InputOrigin,
+}
+
+/// Where an input comes from.
+pub(super) enum InputOrigin {
+    StandardInput,
+    /// A file, a pipe or a device.
+    File(Metadata),
+    /// An object of a store or of a server.
+    Object(Arc<StoredObject>),
+}
+
+impl InputOrigin {
+    pub(super) fn metadata(&self) -> Option<&Metadata> {
+        match self {
+            Self::File(metadata) => Some(metadata),
+            Self::StandardInput | Self::Object(_) => None,
+        }
+    }
+
+    /// Returns `true` for a file and for an object, whose names say what is in them.
+    fn has_name(&self) -> bool {
+        match self {
+            Self::StandardInput => false,
+            Self::File(metadata) => metadata.is_file(),
+            Self::Object(_) => true,
+        }
+    }
 }
 
 /// The result of the expansion.
@@ -59,7 +88,7 @@ pub(super) fn find_inputs(paths: &[PathBuf], options: &ReadOptions) -> Result<Ex
         .all
         .found
         .iter()
-        .filter(|found| found.metadata.is_none())
+        .filter(|found| matches!(found.origin, InputOrigin::StandardInput))
         .count();
     match standard_inputs {
         0 | 1 => Ok(finder.all),
@@ -84,9 +113,12 @@ impl InputFinder<'_> {
                 below,
                 format,
                 document: None,
-                metadata: None,
+                origin: InputOrigin::StandardInput,
             });
             return Ok(());
+        }
+        if let Some(url) = ObjectUrl::from_path(path) {
+            return self.find_at_url(&url?);
         }
         match fs::metadata(path) {
             Ok(metadata) => self.add_existing(path, metadata),
@@ -97,10 +129,41 @@ impl InputFinder<'_> {
         }
     }
 
+    /// Adds the objects that a URL names, as the files that a path names are added.
+    fn find_at_url(&mut self, url: &ObjectUrl) -> Result<()> {
+        match find_objects(url)? {
+            ObjectSearch::Single(object) => self.add_object(object, None),
+            ObjectSearch::Pattern(objects) => objects
+                .into_iter()
+                .try_for_each(|object| self.add_object(object, None)),
+            ObjectSearch::Prefix(objects) => {
+                let before = self.all.found.len();
+                for (below, object) in objects {
+                    match self.is_taken(&below) {
+                        true => self.add_object(object, Some(below))?,
+                        false => self.all.left_out.push(object.display_name().into()),
+                    }
+                }
+                match self.all.found.len() > before {
+                    true => Ok(()),
+                    false => Err(Error::input_error(format!(
+                        "there is no object of a known format below {url}"
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn add_object(&mut self, object: StoredObject, below: Option<PathBuf>) -> Result<()> {
+        let path = PathBuf::from(object.display_name());
+        let below = below.unwrap_or_else(|| PathBuf::from(path.file_name().unwrap_or_default()));
+        self.add_file(path, below, InputOrigin::Object(Arc::new(object)))
+    }
+
     fn add_existing(&mut self, path: &Path, metadata: Metadata) -> Result<()> {
         if !metadata.is_dir() {
             let below = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
-            return self.add_file(path.to_path_buf(), below, metadata);
+            return self.add_file(path.to_path_buf(), below, InputOrigin::File(metadata));
         }
         let before = self.all.found.len();
         self.walk_directory(path, Path::new(""), 0)?;
@@ -165,15 +228,12 @@ impl InputFinder<'_> {
 
     fn add_entry(&mut self, path: PathBuf, below: PathBuf, depth: usize) -> Result<()> {
         let metadata = metadata_of(&path)?;
-        let taken = self.options.document_per_file
-            || self.options.format.is_some()
-            || format_by_extension(&path).is_some()
-            || self.document_kind(&path).is_some();
+        let taken = self.is_taken(&path);
         match (metadata.is_dir(), metadata.is_file()) {
             // A linked directory is skipped because it may be one of its own parents.
             (true, _) if path.is_symlink() => Ok(()),
             (true, _) => self.walk_directory(&path, &below, depth + 1),
-            (_, true) if taken => self.add_file(path, below, metadata),
+            (_, true) if taken => self.add_file(path, below, InputOrigin::File(metadata)),
             (_, true) => {
                 self.all.left_out.push(path);
                 Ok(())
@@ -182,11 +242,19 @@ impl InputFinder<'_> {
         }
     }
 
-    fn add_file(&mut self, path: PathBuf, below: PathBuf, metadata: Metadata) -> Result<()> {
+    /// Returns `true` if a file that was not named by itself is read, by its extension or by the options.
+    fn is_taken(&self, path: &Path) -> bool {
+        self.options.document_per_file
+            || self.options.format.is_some()
+            || format_by_extension(path).is_some()
+            || self.document_kind(path).is_some()
+    }
+
+    fn add_file(&mut self, path: PathBuf, below: PathBuf, origin: InputOrigin) -> Result<()> {
         let document = self.document_kind(&path);
-        let format = match (metadata.is_file(), &document) {
+        let format = match (origin.has_name(), &document) {
             (_, Some(_)) => InputFormat::TextFile,
-            (true, None) => self.file_format(&path)?,
+            (true, None) => self.file_format(&path, &origin)?,
             (false, None) => self.stream_format(format_by_extension(&path)),
         };
         self.all.found.push(FoundInput {
@@ -194,7 +262,7 @@ impl InputFinder<'_> {
             below,
             format,
             document,
-            metadata: Some(metadata),
+            origin,
         });
         Ok(())
     }
@@ -214,13 +282,13 @@ impl InputFinder<'_> {
         }
     }
 
-    fn file_format(&self, path: &Path) -> Result<InputFormat> {
+    fn file_format(&self, path: &Path, origin: &InputOrigin) -> Result<InputFormat> {
         if self.options.document_per_file {
             return Ok(InputFormat::TextFile);
         }
         match (self.options.format, format_by_extension(path)) {
             (Some(format), _) => Ok(format),
-            (None, Some(InputFormat::Jsonl)) if is_named_json(path) && holds_list(path) => {
+            (None, Some(InputFormat::Jsonl)) if is_named_json(path) && holds_list(path, origin) => {
                 Ok(InputFormat::Json)
             }
             (None, Some(InputFormat::Text)) if self.options.text_documents => {
@@ -287,13 +355,17 @@ pub(crate) fn is_named_json(path: &Path) -> bool {
 /// Bytes at the start of a file within which a JSON list must begin.
 const LIST_START: usize = 4096;
 
-/// Returns `true` if the file begins with a JSON list. A file that cannot be read is reported when it
-/// is opened.
-fn holds_list(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else {
-        return false;
+/// Returns `true` if the file or object begins with a JSON list. One that cannot be read is reported when
+/// it is opened.
+fn holds_list(path: &Path, origin: &InputOrigin) -> bool {
+    let name = display_path(path);
+    let stream = match (origin, fs::File::open(path)) {
+        (InputOrigin::Object(object), _) => {
+            ByteStream::from_sniffed(&name, object.open_stream(), CompressionKind::None)
+        }
+        (_, Ok(file)) => ByteStream::from_sniffed(&name, file, CompressionKind::None),
+        (_, Err(_)) => return false,
     };
-    let stream = ByteStream::from_sniffed(&display_path(path), file, CompressionKind::None);
     let mut start = vec![0; LIST_START];
     let mut length = 0;
     let Ok(mut stream) = stream else {

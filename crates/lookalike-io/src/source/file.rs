@@ -4,17 +4,20 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::InputFormat;
 use super::byte_stream::ByteStream;
+use super::columnar::PositionedFile;
 use super::delimited::DelimitedColumns;
 use super::expand::{
-    CompressionKind, FoundInput, compression_by_content, compression_by_extension, is_stdin,
+    CompressionKind, FoundInput, InputOrigin, compression_by_content, compression_by_extension,
+    is_stdin,
 };
 use super::line_reader::RowEnds;
 use crate::documents::DocumentKind;
 use crate::error::{Error, Result, display_path};
+use crate::objects::{RangeCopy, StoredObject, is_same_object};
 use crate::spool::SpoolFile;
 
 /// The location of an input's bytes after they have been read.
@@ -59,9 +62,13 @@ pub struct InputFile {
     format: InputFormat,
     document: Option<std::result::Result<DocumentKind, String>>,
     storage: InputStorage,
-    /// `None` for standard input.
+    /// `None` for standard input and objects.
     identity: Option<FileIdentity>,
     regular: bool,
+    /// The object, if the input is one.
+    object: Option<Arc<StoredObject>>,
+    /// The parts of a Parquet object that were read.
+    ranges: Option<Arc<RangeCopy>>,
     /// The size in bytes, if the input is not a file.
     held_bytes: Option<u64>,
     /// An open handle for reading in place.
@@ -84,10 +91,21 @@ pub struct InputFile {
 impl InputFile {
     /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
     /// keeps the handle. Parquet is read from its end, so Parquet that is not a plain file is first
-    /// copied to an unlinked temporary file in `scratch`.
-    pub(super) fn new(found: FoundInput, keep_open: bool, scratch: Option<&Path>) -> Result<Self> {
+    /// copied to an unlinked temporary file in `scratch`; of a Parquet object with ranges, those that are
+    /// read are kept in `ranges`.
+    pub(super) fn new(
+        found: FoundInput,
+        keep_open: bool,
+        scratch: Option<&Path>,
+        ranges: &RangeSpool<'_>,
+    ) -> Result<Self> {
         let name = display_path(&found.path);
-        let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
+        let object = match &found.origin {
+            InputOrigin::Object(object) => Some(Arc::clone(object)),
+            InputOrigin::StandardInput | InputOrigin::File(_) => None,
+        };
+        let metadata = found.origin.metadata();
+        let regular = metadata.is_some_and(Metadata::is_file);
         let handle = OnceLock::new();
         let mut compressed = false;
         // A document file that cannot be opened is a bad row, as any other one that cannot be read.
@@ -104,9 +122,16 @@ impl InputFile {
             }
         }
         let in_place = regular && !compressed;
-        let is_copy = found.format == InputFormat::Parquet && !in_place;
+        let is_parquet = found.format == InputFormat::Parquet;
+        let is_plain = compression_by_extension(&found.path) == CompressionKind::None;
+        let ranges = object
+            .as_ref()
+            .filter(|object| is_parquet && is_plain && object.has_ranges())
+            .map(|object| ranges.copy_of(object))
+            .transpose()?;
+        let is_copy = is_parquet && !in_place && ranges.is_none();
         if is_copy {
-            let copy = plain_copy(&name, &found.path, scratch)?;
+            let copy = plain_copy(&name, &found.path, object.as_ref(), scratch)?;
             handle.get_or_init(|| copy);
         }
         let is_extracted = found.document.as_ref().is_some_and(is_extracted_kind);
@@ -123,9 +148,11 @@ impl InputFile {
             format: found.format,
             document: found.document,
             storage,
-            identity: found.metadata.as_ref().map(FileIdentity::from_metadata),
+            identity: metadata.map(FileIdentity::from_metadata),
             regular,
-            held_bytes: None,
+            held_bytes: object.as_ref().and_then(|object| object.byte_length()),
+            object,
+            ranges,
             handle,
             is_copy,
             spooled_at: OnceLock::new(),
@@ -147,6 +174,8 @@ impl InputFile {
             storage: InputStorage::Columns,
             identity: None,
             regular: false,
+            object: None,
+            ranges: None,
             held_bytes: Some(bytes),
             handle: OnceLock::new(),
             is_copy: false,
@@ -158,7 +187,8 @@ impl InputFile {
         }
     }
 
-    /// Returns the name as given, or as found in a directory; `-` is standard input.
+    /// Returns the name as given, or as found in a directory or a listing; `-` is standard input. The name
+    /// of an object is its URL, without the query of an `https://` URL.
     pub fn display_name(&self) -> &str {
         &self.name
     }
@@ -184,8 +214,8 @@ impl InputFile {
         self.document.as_ref()
     }
 
-    /// Returns the size on disk in bytes if this is a regular file; for a table in memory, the size of
-    /// its texts.
+    /// Returns the size on disk in bytes if this is a regular file, or the size of the object; for a table
+    /// in memory, the size of its texts.
     pub fn size_on_disk(&self) -> Option<u64> {
         self.identity
             .filter(|_| self.regular)
@@ -203,9 +233,15 @@ impl InputFile {
         &self.below
     }
 
-    /// Returns `true` if this is a regular file, not standard input, a pipe or a device.
-    pub(crate) fn is_regular(&self) -> bool {
-        self.regular
+    /// Returns `true` if this is a regular file or an object, whose name another file can have; not
+    /// standard input, a pipe or a device.
+    pub(crate) fn has_file_name(&self) -> bool {
+        self.regular || (self.object.is_some() && !self.below.as_os_str().is_empty())
+    }
+
+    /// Returns `true` if this is the object of a URL.
+    pub(crate) fn is_object(&self, url: &Path) -> bool {
+        self.object.is_some() && is_same_object(&self.path, url)
     }
 
     /// Returns `true` if the metadata are those of this file, whatever its path.
@@ -269,6 +305,10 @@ impl InputFile {
             let file = standard_input().map_err(|cause| Error::read_error("read", "-", cause))?;
             return ByteStream::from_sniffed(&self.name, file, CompressionKind::None);
         }
+        if let Some(object) = &self.object {
+            let compression = compression_by_extension(&self.path);
+            return ByteStream::from_sniffed(&self.name, object.open_stream(), compression);
+        }
         let file = open_file(&self.name, &self.path)?;
         match self.storage {
             InputStorage::Stream => {
@@ -278,8 +318,17 @@ impl InputFile {
         }
     }
 
+    /// Opens the input once more, for reading at any offset.
+    pub(crate) fn open_positioned(&self) -> Result<PositionedFile> {
+        match &self.ranges {
+            Some(ranges) => Ok(PositionedFile::from_ranges(Arc::clone(ranges))),
+            None => PositionedFile::new(self.open_again()?)
+                .map_err(|cause| Error::read_error("open", &self.name, cause)),
+        }
+    }
+
     /// Opens the file once more.
-    pub(crate) fn open_again(&self) -> Result<File> {
+    fn open_again(&self) -> Result<File> {
         if let Some(copy) = self.handle.get().filter(|_| self.is_copy) {
             let again = copy.try_clone();
             return again.map_err(|cause| Error::read_error("open", &self.name, cause));
@@ -355,9 +404,42 @@ fn open_file(name: &str, path: &Path) -> Result<File> {
     File::open(path).map_err(|cause| Error::read_error("open", name, cause))
 }
 
-/// Copies a pipe or a compressed file, decompressed, to an unlinked temporary file.
-fn plain_copy(name: &str, path: &Path, scratch: Option<&Path>) -> Result<File> {
-    let mut stream = if is_stdin(path) {
+/// The temporary file of all objects that are read by ranges. It is created with the first of them.
+pub(super) struct RangeSpool<'a> {
+    scratch: Option<&'a Path>,
+    spool: OnceLock<Arc<SpoolFile>>,
+}
+
+impl<'a> RangeSpool<'a> {
+    pub(super) fn new(scratch: Option<&'a Path>) -> Self {
+        Self {
+            scratch,
+            spool: OnceLock::new(),
+        }
+    }
+
+    fn copy_of(&self, object: &Arc<StoredObject>) -> Result<Arc<RangeCopy>> {
+        let spool = match self.spool.get() {
+            Some(spool) => spool,
+            None => {
+                let spool = Arc::new(SpoolFile::create_file(self.scratch)?);
+                self.spool.get_or_init(|| spool)
+            }
+        };
+        Ok(Arc::new(RangeCopy::new(object, Arc::clone(spool))))
+    }
+}
+
+/// Copies a pipe, a compressed file or an object, decompressed, to an unlinked temporary file.
+fn plain_copy(
+    name: &str,
+    path: &Path,
+    object: Option<&Arc<StoredObject>>,
+    scratch: Option<&Path>,
+) -> Result<File> {
+    let mut stream = if let Some(object) = object {
+        ByteStream::from_sniffed(name, object.open_stream(), compression_by_extension(path))?
+    } else if is_stdin(path) {
         let file = standard_input().map_err(|cause| Error::read_error("read", name, cause))?;
         ByteStream::from_sniffed(name, file, CompressionKind::None)?
     } else {

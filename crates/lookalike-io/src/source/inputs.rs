@@ -1,6 +1,6 @@
 //! All inputs of a run as one sequence of rows in one address space.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParseScratch};
@@ -8,7 +8,7 @@ use super::block_reader::ReadProgress;
 use super::decode::{RowDecoding, bom_length, check_encoding};
 use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
-use super::file::{InputFile, InputStorage};
+use super::file::{InputFile, InputStorage, RangeSpool};
 use super::line_reader::ReadBuffer;
 use super::memory::{MemoryTable, OpenTable};
 use super::parquet_rows;
@@ -77,7 +77,10 @@ impl RowLayout {
 }
 
 impl InputSet {
-    /// Finds and opens the inputs: files, directories, globs, and `-` for standard input.
+    /// Finds and opens the inputs: files, directories, globs, URLs of objects, and `-` for standard input.
+    ///
+    /// `s3://`, `gs://` and `az://` stand for an object, for a prefix as for a directory, or for a glob;
+    /// `https://` stands for one file of a server.
     ///
     /// A directory stands for all files of known formats in it and below it, sorted by name, except for
     /// names that begin with `.` or `_`. Standard input is read as JSONL unless [`ReadOptions::format`]
@@ -86,7 +89,8 @@ impl InputSet {
     /// # Errors
     ///
     /// If an input does not exist or cannot be read, if its format is unknown, if a temporary file
-    /// cannot be created, or if the options contradict the inputs.
+    /// cannot be created, or if the options contradict the inputs; also a URL, in a build without the Cargo
+    /// feature `object-store`.
     pub fn open_paths(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
         check_encoding(options.encoding)?;
         if options.document_per_file
@@ -100,12 +104,12 @@ impl InputSet {
             ));
         }
         let ExpandedInputs { found, left_out } = find_inputs(paths, options)?;
+        let scratch = options.scratch.as_deref();
+        let ranges = RangeSpool::new(scratch);
         let files = found
             .into_iter()
             .enumerate()
-            .map(|(index, found)| {
-                InputFile::new(found, index < OPEN_FILES, options.scratch.as_deref())
-            })
+            .map(|(index, found)| InputFile::new(found, index < OPEN_FILES, scratch, &ranges))
             .collect::<Result<Vec<_>>>()?;
         check_fields(&files, &options.fields)?;
         let bases = assign_bases(&files)?;
@@ -226,6 +230,11 @@ impl InputSet {
 
     pub(super) fn read_options(&self) -> &ReadOptions {
         &self.options
+    }
+
+    /// Returns the directory of temporary files; `None` is the system's.
+    pub(crate) fn scratch_directory(&self) -> Option<&Path> {
+        self.options.scratch.as_deref()
     }
 
     pub(super) fn row_decoding(&self) -> &RowDecoding {

@@ -1,4 +1,4 @@
-//! Readers: files, directories, globs and standard input as one sequence of rows.
+//! Readers: files, directories, globs, objects of stores and standard input as one sequence of rows.
 //!
 //! [`InputSet`] opens all inputs once. It hands out *blocks* of whole rows, in input order, to any number
 //! of threads ([`InputSet::next_block`]). A block holds about 1 MiB. Work that needs the input order
@@ -43,7 +43,7 @@
 //! Each row has a [`RowPlace`], from which any thread can read it again with [`InputSet::reread_row`]
 //! and [`InputSet::read_raw_row`]. An uncompressed regular file is read in place; if its size or
 //! modification time has changed since it was opened, that is an error. Everything else (standard input,
-//! pipes, compressed files, JSON lists, Parquet) is copied to an unlinked temporary file during the
+//! pipes, compressed files, objects of stores, JSON lists, Parquet) is copied to an unlinked temporary file during the
 //! first reading, and so are the texts of `.docx` and PDF files, unless [`ReadOptions::again`] is `false`.
 
 mod block;
@@ -75,10 +75,12 @@ mod row_values;
 mod table_block;
 mod text_place;
 mod utf8;
+mod whole_input;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::documents::PdfReader;
+use crate::objects::ObjectUrl;
 pub use block::{InputBlock, ParseScratch};
 pub(crate) use columnar::PositionedFile;
 pub(crate) use content::{foreign_content, foreign_extension};
@@ -95,6 +97,7 @@ pub use memory::MemoryTable;
 pub use number_text::shortest_digits;
 pub(crate) use text_place::{find_cell_text, find_json_text};
 pub use utf8::first_malformed;
+pub use whole_input::WholeInput;
 
 /// Default of [`ReadOptions::block_bytes`]: 1 MiB. This is large enough that handing out a block costs
 /// next to nothing, and small enough that the block stays in a core's second-level cache.
@@ -130,7 +133,7 @@ pub enum InputFormat {
 /// The origin of rows.
 #[derive(Debug, Clone)]
 pub enum RowSource {
-    /// Files, directories, globs, and `-` for standard input.
+    /// Files, directories, globs, URLs of objects, and `-` for standard input.
     Paths(Vec<PathBuf>),
     /// A table in memory.
     Table(MemoryTable),
@@ -146,7 +149,10 @@ impl RowSource {
     /// table.
     pub fn says_its_format(&self) -> bool {
         match self {
-            Self::Paths(paths) => paths.iter().all(|path| format_by_extension(path).is_some()),
+            Self::Paths(paths) => paths.iter().all(|path| match ObjectUrl::from_path(path) {
+                Some(Ok(url)) => format_by_extension(Path::new(&url.to_string())).is_some(),
+                _ => format_by_extension(path).is_some(),
+            }),
             Self::Table(_) => true,
         }
     }

@@ -9,10 +9,10 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use serde_json::{Map, Number, Value};
 
 use super::BadRow;
-use super::columnar::{PositionedFile, plain_numbers, unreadable};
+use super::columnar::{plain_numbers, unreadable};
 use super::convert::to_large_strings;
 use super::file::InputFile;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 64;
@@ -24,8 +24,7 @@ pub(super) fn visit_whole_rows(
     visit: &mut dyn FnMut(&BadRow, &str) -> Result<()>,
 ) -> Result<()> {
     let name = file.display_name();
-    let handle = PositionedFile::new(file.open_again()?)
-        .map_err(|cause| Error::read_error("open", name, cause))?;
+    let handle = file.open_positioned()?;
     let broken = |reason: String| unreadable(name, &reason);
     let mut selectors = Vec::new();
     let mut next = 0;

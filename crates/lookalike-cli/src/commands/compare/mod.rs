@@ -113,7 +113,10 @@ fn read_compared_side(named: &str, args: &CompareArgs, options: &ReadOptions) ->
             text.into_owned(),
         ));
     }
-    if Path::new(named).exists() {
+    let is_whole_url = lookalike_io::is_url(Path::new(named))
+        && !named.contains('#')
+        && parse_place(named).is_none();
+    if Path::new(named).exists() || is_whole_url {
         return only_document(named, args, options);
     }
     let found = named_document(named, args, options)?;
@@ -171,7 +174,7 @@ fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
     let place = named.match_indices('#').map(|(at, _)| at);
     let file = place
         .map(|at| (&named[..at], &named[at + 1..]))
-        .find(|(file, _)| Path::new(file).exists());
+        .find(|(file, _)| may_exist(file));
     if let Some((file, wanted)) = file {
         let is_wanted = |id: &str, _: &str, _: u64| id == wanted;
         return match document_of(file, args, options, &is_wanted)?.into_only_document(wanted)? {
@@ -183,7 +186,7 @@ fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
             ),
         };
     }
-    match parse_place(named).filter(|(file, _)| Path::new(file).exists()) {
+    match parse_place(named).filter(|(file, _)| may_exist(file)) {
         Some((file, wanted)) => {
             let is_wanted = |_: &str, _: &str, row: u64| row == wanted;
             let found = document_of(file, args, options, &is_wanted)?.into_first();
@@ -194,6 +197,11 @@ fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
             escape_control(named)
         ),
     }
+}
+
+/// Returns `true` for a file that exists, and for every URL.
+fn may_exist(file: &str) -> bool {
+    Path::new(file).exists() || lookalike_io::is_url(Path::new(file))
 }
 
 /// Finds the documents of a file that fit a description.

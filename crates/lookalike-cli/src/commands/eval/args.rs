@@ -46,7 +46,7 @@ Examples:
   lookalike eval true.tsv --clusters clusters.tsv
   lookalike eval passages.tsv --passages true.tsv")]
 pub(crate) struct EvalArgs {
-    /// Labelled texts: files, directories, globs, or - for standard input (read as JSONL unless --format is
+    /// Labelled texts: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is
     /// given). With --clusters, the table of true clusters: id, cluster; with --passages, the table of found passages
     #[arg(value_name = "LABELLED", required = true)]
     pub(crate) inputs: Vec<PathBuf>,

@@ -30,7 +30,7 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "ID")]
     pub(crate) document: String,
 
-    /// Inputs of the dedup run: files, directories, globs
+    /// Inputs of the dedup run: files, directories, globs, URLs
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 

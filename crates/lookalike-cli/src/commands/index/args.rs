@@ -159,7 +159,7 @@ pub(crate) struct IndexAddArgs {
 /// Rows that become entries of an index.
 #[derive(Debug, Args)]
 pub(crate) struct IndexRowsArgs {
-    /// Inputs: files, directories, globs, or - for standard input
+    /// Inputs: files, directories, globs, URLs, or - for standard input
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 

@@ -106,7 +106,7 @@ struct PassagesAddArgs {
 #[command(mut_arg("features", without_features))]
 #[command(mut_arg("document_per_file", |it| it.hide(true)))]
 struct PassagesRowsArgs {
-    /// Documents: files, directories, globs, or - for standard input. A file of plain text is one document
+    /// Documents: files, directories, globs, URLs, or - for standard input. A file of plain text is one document
     #[arg(value_name = "IN", required = true)]
     inputs: Vec<PathBuf>,
 

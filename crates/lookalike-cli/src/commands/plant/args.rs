@@ -31,7 +31,7 @@ Examples:
   lookalike plant posts/ --text title,body -o planted.parquet --labels labels.csv --documents 200
   lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%")]
 pub(crate) struct PlantArgs {
-    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 

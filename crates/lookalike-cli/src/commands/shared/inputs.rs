@@ -73,7 +73,7 @@ pub(crate) struct ReadingArgs {
     )]
     pub(crate) max_row: u32,
 
-    /// Directory for temporary files; compressed input, standard input and Parquet take up their size there.
+    /// Directory for temporary files; compressed input, standard input, objects and Parquet take up their size there.
     /// Default: the system's directory for temporary files
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,

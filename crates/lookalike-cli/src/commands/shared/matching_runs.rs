@@ -15,7 +15,7 @@ use super::running::{RunningArgs, parse_limit, thread_count};
 /// Options of a run that compares all documents.
 #[derive(Debug, Args)]
 pub(crate) struct MatchingRunArgs {
-    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
+    /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     ///
     /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and .text, all but
     /// Parquet also with .gz or .zst. In directories, files with other extensions are skipped and reported;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use lookalike_io::is_url;
 use lookalike_io::sink::OutputTarget;
 
 /// Output for rows that cannot be used.
@@ -99,6 +100,9 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
     };
     if one != other && (shows_several(one) || shows_several(other)) {
         return false;
+    }
+    if is_url(one) || is_url(other) {
+        return one.as_os_str() == other.as_os_str();
     }
     let absolute = |path: &Path| -> Option<PathBuf> {
         if let Ok(path) = path.canonicalize() {

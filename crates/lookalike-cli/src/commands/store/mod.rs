@@ -3,13 +3,14 @@
 mod args;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use lookalike_io::sink::{ByteWriter, OutputTarget};
+use lookalike_io::source::WholeInput;
 use lookalike_server::{FindRecipe, read_stored_settings, with_snapshot, write_settings};
 use lookalike_store::{
     self as store, Collection, CollectionOptions, Disk, DiskFolder, ImportCounts, MANIFEST_FILE,
@@ -297,7 +298,11 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin().lock()));
     }
-    let file = BufReader::with_capacity(BUFFER, File::open(path)?);
+    let file: Box<dyn Read> = match lookalike_io::is_url(path) {
+        true => Box::new(WholeInput::open(path).map_err(io::Error::other)?),
+        false => Box::new(File::open(path)?),
+    };
+    let file = BufReader::with_capacity(BUFFER, file);
     Ok(match lower_extension(path).as_str() {
         "gz" | "gzip" => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
         "zst" | "zstd" => {

@@ -42,7 +42,7 @@ Examples:
   lookalike tune pairs.csv --set simhash.weights=tfidf --set simhash.table=idf.tsv -o mine.toml
   lookalike tune edits.jsonl --texts versions --recipe characters-3 --json")]
 pub(crate) struct TuneArgs {
-    /// Labelled texts: files, directories, globs, or - for standard input (read as JSONL unless --format is
+    /// Labelled texts: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is
     /// given)
     #[arg(value_name = "LABELLED", required = true)]
     pub(crate) inputs: Vec<PathBuf>,

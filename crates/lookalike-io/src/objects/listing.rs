@@ -1,0 +1,145 @@
+//! Objects below a prefix, and those that a pattern matches.
+//!
+//! Cost: one request for each 1,000 objects below the prefix; below the part of a pattern before its first
+//! `*`, `?` or `[`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::stream::TryStreamExt;
+use glob::{MatchOptions, Pattern};
+use object_store::path::Path as Key;
+use object_store::{Error as StoreError, ObjectMeta, ObjectStore};
+
+use super::ObjectSearch;
+use super::client::{self, reason_of};
+use super::stored_object::StoredObject;
+use super::url::{ObjectUrl, StoreKind};
+use crate::error::{Error, Result};
+
+/// `*` and `?` stay within one part of a key, as within one name of a path; `**` does not.
+const MATCHING: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: false,
+};
+
+/// Finds the objects that a URL names: an object, a prefix with or without `/` at its end, or a pattern.
+///
+/// # Errors
+/// If there is none, if the store cannot be opened, or if access is denied.
+pub(crate) fn find_objects(url: &ObjectUrl) -> Result<ObjectSearch> {
+    let missing = || Error::input_error(format!("cannot open {url}: there is no such object"));
+    if url.kind == StoreKind::Https {
+        let object = StoredObject::open_url(url)?;
+        return object.map(ObjectSearch::Single).ok_or_else(missing);
+    }
+    if url.key.contains(['*', '?', '[']) {
+        return find_by_pattern(url);
+    }
+    if !url.is_prefix()
+        && let Some(object) = StoredObject::open_url(url)?
+    {
+        return Ok(ObjectSearch::Single(object));
+    }
+    let below = find_below(url)?;
+    match below.is_empty() && !url.is_prefix() {
+        true => Err(missing()),
+        false => Ok(ObjectSearch::Prefix(below)),
+    }
+}
+
+/// Lists the objects below a prefix. Names that begin with `.` or `_` are hidden, as in directories. An empty
+/// object whose name has no extension is the mark of a folder that some tools make.
+fn find_below(url: &ObjectUrl) -> Result<Vec<(PathBuf, StoredObject)>> {
+    let (store, prefix) = client::open_store(url)?;
+    let mut below = Vec::new();
+    for meta in list_sorted(url, &store, &prefix)? {
+        let Some(parts) = meta.location.prefix_match(&prefix) else {
+            continue;
+        };
+        let parts: Vec<_> = parts.map(|part| part.as_ref().to_owned()).collect();
+        let is_hidden = parts.iter().any(|part| part.starts_with(['.', '_']));
+        let is_mark = meta.size == 0 && parts.last().is_some_and(|name| !name.contains('.'));
+        if !is_hidden && !is_mark {
+            let object = object_of(url, &store, &meta);
+            below.push((parts.iter().collect(), object));
+        }
+    }
+    Ok(below)
+}
+
+fn find_by_pattern(url: &ObjectUrl) -> Result<ObjectSearch> {
+    let pattern = Pattern::new(&url.key).map_err(|cause| {
+        Error::usage_error(format!("`{url}` is not a valid pattern: {}", cause.msg))
+            .with_source(cause)
+    })?;
+    let literal = url.key.find(['*', '?', '[']).unwrap_or(url.key.len());
+    let folder = &url.key[..url.key[..literal].rfind('/').map_or(0, |at| at + 1)];
+    let (store, prefix) = client::open_store(&url.with_key(folder))?;
+    let is_flat = !url.key[literal..].contains('/');
+    let listed = match is_flat {
+        true => list_directly(url, &store, &prefix)?,
+        false => list_sorted(url, &store, &prefix)?,
+    };
+    let matching = listed
+        .iter()
+        .filter(|meta| pattern.matches_with(meta.location.as_ref(), MATCHING));
+    let found: Vec<_> = matching.map(|meta| object_of(url, &store, meta)).collect();
+    match found.is_empty() {
+        false => Ok(ObjectSearch::Pattern(found)),
+        true => Err(Error::input_error(format!(
+            "no object matches `{url}`; `*` stops at `/`, and `**` does not"
+        ))),
+    }
+}
+
+fn object_of(url: &ObjectUrl, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> StoredObject {
+    let name = url.with_key(meta.location.as_ref()).to_string();
+    StoredObject::from_listing(name, store, meta)
+}
+
+/// Lists all objects below a prefix.
+fn list_sorted(
+    url: &ObjectUrl,
+    store: &Arc<dyn ObjectStore>,
+    prefix: &Key,
+) -> Result<Vec<ObjectMeta>> {
+    let listed = client::wait_for(client::repeat_if_cut(|| {
+        store.list(Some(prefix)).try_collect::<Vec<_>>()
+    }));
+    sort_listing(url, listed)
+}
+
+/// Lists the objects below a prefix without those further below.
+fn list_directly(
+    url: &ObjectUrl,
+    store: &Arc<dyn ObjectStore>,
+    prefix: &Key,
+) -> Result<Vec<ObjectMeta>> {
+    let listed = client::wait_for(client::repeat_if_cut(|| {
+        store.list_with_delimiter(Some(prefix))
+    }));
+    sort_listing(url, listed.map(|listed| listed.objects))
+}
+
+/// Sorts objects as the files of directories are sorted: by the parts of their keys.
+fn sort_listing(
+    url: &ObjectUrl,
+    listed: Result<Vec<ObjectMeta>, StoreError>,
+) -> Result<Vec<ObjectMeta>> {
+    let mut listed = listed
+        .map_err(|cause| Error::input_error(format!("cannot list {url}: {}", reason_of(&cause))))?;
+    listed.sort_by(|one, other| {
+        let parts = |meta: &ObjectMeta| {
+            meta.location
+                .as_ref()
+                .split('/')
+                .map(str::to_owned)
+                .collect()
+        };
+        let (one, other): (Vec<String>, Vec<String>) = (parts(one), parts(other));
+        one.cmp(&other)
+    });
+    Ok(listed)
+}
