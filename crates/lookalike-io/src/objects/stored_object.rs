@@ -1,7 +1,7 @@
 //! An object that is read: its length, its version, and ranges of its bytes.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -9,6 +9,8 @@ use object_store::path::Path as Key;
 use object_store::{
     Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
 };
+
+use tokio::task::JoinHandle;
 
 use super::client::{self, reason_of};
 use super::object_stream::ObjectStream;
@@ -33,7 +35,12 @@ pub(crate) struct StoredObject {
     has_ranges: bool,
     /// The version of the first answer.
     version: OnceLock<ObjectVersion>,
+    /// The first part, if it was requested before the object is opened.
+    ahead: Mutex<Option<RangeRequest>>,
 }
+
+/// A request on its way.
+type RangeRequest = JoinHandle<Result<Bytes, ObjectFailure>>;
 
 /// What tells two versions of an object apart.
 #[derive(Debug)]
@@ -80,6 +87,7 @@ impl StoredObject {
             length: Some(meta.size),
             has_ranges: true,
             version: OnceLock::new(),
+            ahead: Mutex::default(),
         }
     }
 
@@ -96,6 +104,7 @@ impl StoredObject {
             length: None,
             has_ranges: true,
             version: OnceLock::new(),
+            ahead: Mutex::default(),
         };
         let asked = client::wait_for(async {
             match url.kind {
@@ -153,6 +162,21 @@ impl StoredObject {
         self.has_ranges && self.length.is_some()
     }
 
+    /// Requests the first part of an object that is opened soon. Small objects that are read one after the
+    /// other then do not wait for one answer each.
+    pub(crate) fn read_ahead(self: &Arc<Self>) {
+        let Some(length) = self.length.filter(|&length| self.has_ranges && length > 0) else {
+            return;
+        };
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        ahead.get_or_insert_with(|| self.request_range(0..length.min(FIRST_BYTES)));
+    }
+
+    fn request_range(self: &Arc<Self>, range: Range<u64>) -> RangeRequest {
+        let object = Arc::clone(self);
+        client::runtime().spawn(async move { object.fetch_range(range).await })
+    }
+
     /// Opens the object for reading it once, in order.
     pub(crate) fn open_stream(self: &Arc<Self>) -> ObjectStream {
         ObjectStream::new(Arc::clone(self))
@@ -193,24 +217,30 @@ impl StoredObject {
         let Some(length) = self.length.filter(|_| self.has_ranges) else {
             return self.stream_whole();
         };
-        let object = Arc::clone(self);
-        let fetch = move |range| {
-            let object = Arc::clone(&object);
-            let fetched = client::runtime().spawn(async move { object.fetch_range(range).await });
-            async move {
-                let ended = |cause| ObjectFailure::Failed(format!("the request ended: {cause}"));
-                fetched.await.map_err(ended)?
-            }
+        let wait = |request: RangeRequest| async move {
+            let ended = |cause| ObjectFailure::Failed(format!("the request ended: {cause}"));
+            request.await.map_err(ended)?
         };
         let first = length.min(FIRST_BYTES);
         let start = (first > 0).then_some(0..first);
         let rest = (first..length)
             .step_by(PART_BYTES as usize)
             .map(move |start| start..length.min(start + PART_BYTES));
+        let mut ahead = self
+            .ahead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let (object, rest_of) = (Arc::clone(self), Arc::clone(self));
         // The first part comes alone: whoever needs only it has nothing else read.
         stream::iter(start)
-            .then(fetch.clone())
-            .chain(stream::iter(rest).map(fetch).buffered(PARTS_AT_ONCE))
+            .map(move |range| ahead.take().unwrap_or_else(|| object.request_range(range)))
+            .then(wait)
+            .chain(
+                stream::iter(rest)
+                    .map(move |range| wait(rest_of.request_range(range)))
+                    .buffered(PARTS_AT_ONCE),
+            )
             .boxed()
     }
 

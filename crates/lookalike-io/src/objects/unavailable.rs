@@ -42,6 +42,10 @@ impl StoredObject {
         match self.0 {}
     }
 
+    pub(crate) fn read_ahead(self: &Arc<Self>) {
+        match self.0 {}
+    }
+
     pub(crate) fn open_stream(self: &Arc<Self>) -> ObjectStream {
         match self.0 {}
     }

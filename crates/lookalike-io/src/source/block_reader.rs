@@ -6,7 +6,7 @@ use super::columnar::{ParquetPortions, has_column, unreadable};
 use super::content::foreign_content;
 use super::decode::{bom_length, is_utf16};
 use super::delimited::DelimitedColumns;
-use super::file::InputStorage;
+use super::file::{InputFile, InputStorage, READ_AHEAD};
 use super::inputs::{InputSet, RowLayout};
 use super::json;
 use super::line_reader::{
@@ -117,6 +117,8 @@ impl ReadProgress {
         if file.input_format() == InputFormat::Memory {
             return Ok(OpenInput::Table(0));
         }
+        let next = inputs.input_files()[self.file + 1..].iter();
+        next.take(READ_AHEAD).for_each(InputFile::read_ahead);
         if file.input_format() == InputFormat::Parquet {
             return self.open_parquet(inputs).map(OpenInput::Portions);
         }

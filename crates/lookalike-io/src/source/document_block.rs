@@ -2,7 +2,7 @@
 
 use super::block::{DocumentFiles, ParseScratch};
 use super::decode::bom_length;
-use super::file::{InputFile, InputStorage};
+use super::file::{InputFile, InputStorage, READ_AHEAD};
 use super::inputs::{InputSet, is_wanted};
 use super::line_reader::ReadBuffer;
 use super::row_values::{ParsedRow, RowPosition};
@@ -16,8 +16,10 @@ impl InputSet {
     pub(super) fn load_documents(&self, documents: &mut DocumentFiles) -> Result<()> {
         documents.buffer = self.take_buffer();
         documents.buffer.clear();
-        for index in 0..documents.ends.len() {
-            let file = &self.files[documents.file + index];
+        let files = &self.files[documents.file..documents.file + documents.ends.len()];
+        for (index, file) in files.iter().enumerate() {
+            let next = files[index + 1..].iter();
+            next.take(READ_AHEAD).for_each(InputFile::read_ahead);
             let start = documents.buffer.filled_bytes().len();
             let loaded = match file.document_kind() {
                 Some(Err(reason)) => Err(reason.clone()),

@@ -20,6 +20,9 @@ use crate::error::{Error, Result, display_path};
 use crate::objects::{RangeCopy, StoredObject, is_same_object};
 use crate::spool::SpoolFile;
 
+/// Objects whose beginning is requested before they are opened.
+pub(super) const READ_AHEAD: usize = 8;
+
 /// The location of an input's bytes after they have been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InputStorage {
@@ -283,6 +286,13 @@ impl InputFile {
             | InputFormat::TextFile
             | InputFormat::Parquet
             | InputFormat::Memory => RowEnds::LineFeed,
+        }
+    }
+
+    /// Requests the beginning of an object that is opened soon; does nothing for files.
+    pub(super) fn read_ahead(&self) {
+        if let (Some(object), InputStorage::Stream) = (&self.object, self.storage) {
+            object.read_ahead();
         }
     }
 
