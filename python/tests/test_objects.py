@@ -312,6 +312,37 @@ def test_lines_are_read_once(store, tmp_path):
     assert store.get("out.jsonl") == (tmp_path / "out.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("options", [[], ["--document-per-file", "--format", "text"]])
+def test_small_objects_are_requested_before_their_turn(store, tmp_path, options):
+    documents = made_documents(40)
+    for at in range(20):
+        name = f"in/{at:02}." + ("txt" if options else "jsonl")
+        (tmp_path / "in").mkdir(exist_ok=True)
+        write_jsonl(tmp_path / name, documents[at * 2 : at * 2 + 2])
+    store.put_files(tmp_path)
+    lock, running, most = threading.Lock(), [], []
+
+    def hold(request):
+        if request.range:
+            with lock:
+                running.append(request)
+                most.append(len(running))
+            time.sleep(0.1)
+            with lock:
+                running.remove(request)
+
+    with Proxy(store.address, before=hold) as proxy:
+        out = tmp_path / "out.tsv"
+        arguments = ["fingerprint", *options, "--threads", 1, "-o", out]
+        store.run(*arguments, store.url("in/"), AWS_ENDPOINT_URL=proxy.address)
+        read = [request.path for request in proxy.requests if request.range]
+        assert len(read) == len(set(read)) == 20
+        assert max(most) > 4
+    remote = out.read_bytes().replace(store.url().encode(), b"")
+    store.run(*arguments, "in/", cwd=tmp_path)
+    assert out.read_bytes() == remote
+
+
 @pytest.mark.parametrize("name", ["large.jsonl", "large.parquet"])
 def test_an_object_that_changes_is_an_error_that_names_it(store, tmp_path, name):
     rows, others = large_lines(16_000, 1), large_lines(16_000, 2)
