@@ -32,7 +32,7 @@ const READ: [&str; 4] = ["1", "2", VERSION, PASSAGES_VERSION];
 /// A checksum, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(super) struct FileChecksum(pub(super) u64);
+pub(crate) struct FileChecksum(pub(crate) u64);
 
 impl fmt::Display for FileChecksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

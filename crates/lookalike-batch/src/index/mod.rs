@@ -75,6 +75,7 @@ pub(crate) use indexed_passages::{IndexedPassages, IndexedSource};
 pub use inspect::{
     IndexInfo, SegmentInfo, VerifySummary, index_info, min_passage_words, verify_index,
 };
+pub(crate) use manifest::FileChecksum;
 pub use manifest::IndexManifest;
 pub use remove::{RemoveSummary, remove_from_index};
 pub use search::{

@@ -1,5 +1,6 @@
 //! The dedup run: removes near-duplicates.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
@@ -9,7 +10,7 @@ use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
 use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
-use lookalike_io::error::Result;
+use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{
     AddedField, AddedFields, AddedValue, OutputRows, OutputTarget, RowChange, StagedOutput,
     TableCell, TableColumn, TableWriter, WriteOptions, check_kept, check_output, check_table,
@@ -23,8 +24,10 @@ use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::ReadCorpus;
 use super::rejected::RejectedRows;
 use super::repeated_text::{self, RepeatedText, RepeatedTextAction};
+use super::row_reader::RejectRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
+use super::work::{self, VerdictSteps, WorkDirectory, WorkSettings};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
@@ -42,8 +45,29 @@ pub fn run_dedup(
     })
 }
 
+/// Removes near-duplicates as [`run_dedup`] does, with the same outputs, and keeps what is computed in a directory,
+/// so that a run that was killed is continued.
+///
+/// # Errors
+/// As [`run_dedup`], and if the directory holds something else than a run with the same inputs and settings. The
+/// directory stays, and the run can be resumed after most errors, for example of a full disk.
+pub fn run_resumable_dedup(
+    inputs: &RunInputs,
+    settings: &RunSettings,
+    outputs: &DedupOutputs,
+    work: &WorkSettings,
+    progress: &dyn ProgressListener,
+) -> Result<DedupSummary> {
+    super::run_in_pool(settings.threads, || {
+        let mut session = DedupSession::start_run(settings)?;
+        session.work = Some(work);
+        session.dedup_inputs(inputs, outputs, progress)
+    })
+}
+
 struct DedupSession<'a> {
     settings: &'a RunSettings,
+    work: Option<&'a WorkSettings>,
     plan: MatchPlan,
     started: Instant,
     stages: Vec<(&'static str, f64)>,
@@ -54,6 +78,7 @@ impl<'a> DedupSession<'a> {
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         Ok(Self {
             settings,
+            work: None,
             plan,
             started: Instant::now(),
             stages: Vec::new(),
@@ -77,10 +102,26 @@ impl<'a> DedupSession<'a> {
         if outputs.passages.is_some() {
             repeated_text::check_settings(self.settings)?;
         }
+        let work = self.open_work(&opened)?;
+        let work = work.as_ref();
+        let without_outputs = DedupOutputs {
+            components: outputs.components,
+            passages: outputs.passages,
+            ..DedupOutputs::default()
+        };
+        let is_written = work.is_some_and(|work| work.has_written(outputs));
+        let wanted = outputs;
+        let outputs = if is_written {
+            &without_outputs
+        } else {
+            outputs
+        };
         let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
         let plan = self.plan;
         let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
-        let corpus = ReadCorpus::read_all(&opened, self.settings, &plan, &reject, progress)?;
+        let observers = (&reject as &RejectRows<'_>, work);
+        let corpus =
+            ReadCorpus::read_resumable(&opened, self.settings, &plan, observers, progress)?;
         corpus.tell_repeated_ids(self.settings, progress)?;
         self.stage_done("read");
         progress.begin_stage(RunStage::Candidates, None);
@@ -114,7 +155,7 @@ impl<'a> DedupSession<'a> {
         let (outcome, components, prepared) = std::thread::scope(|scope| -> Result<_> {
             let copying = early.map(|output| scope.spawn(|| copy(output)));
             let ending = verdicts_so_far.end_on_drop();
-            let outcome = dedup::follow_verdicts(&corpus.match_corpus(), &|decided, removals| {
+            let outcome = decide_documents(&corpus, work, &|decided, removals| {
                 deciding(decided);
                 verdicts_so_far.take_removals(decided, removals);
             })?;
@@ -151,10 +192,27 @@ impl<'a> DedupSession<'a> {
             }
         };
         commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
+        if let Some(work) = work {
+            work.finish_run(work::list_outputs(wanted).unwrap_or_default())?;
+        }
         self.stage_done("write");
         let mut summary = self.make_summary(&corpus, &outcome, &verdicts, rejected)?;
         summary.passages = repeated.map(|it| it.summary);
         Ok(summary)
+    }
+
+    /// Opens the directory of the run, if it has one.
+    fn open_work(&self, opened: &OpenInputs) -> Result<Option<WorkDirectory>> {
+        let Some(work) = self.work else {
+            return Ok(None);
+        };
+        if self.settings.audit.is_some() {
+            return Err(Error::usage_error(
+                "--audit compares texts while they are read, which a resumed run does not do again: leave out \
+                 --audit or --work",
+            ));
+        }
+        WorkDirectory::open_run(work, self.settings, opened).map(Some)
     }
 
     fn make_summary(
@@ -198,6 +256,31 @@ impl<'a> DedupSession<'a> {
             stages: self.stages,
         })
     }
+}
+
+/// Decides all documents that have no verdict in the directory of the run, and stores the new verdicts there. Calls
+/// `told` with all of them, as [`dedup::continue_verdicts`] does.
+fn decide_documents(
+    corpus: &ReadCorpus<'_>,
+    work: Option<&WorkDirectory>,
+    told: &(dyn Fn(usize, &[dedup::DocumentRemoval]) + Sync),
+) -> Result<DedupOutcome> {
+    let Some(work) = work else {
+        return Ok(dedup::follow_verdicts(&corpus.match_corpus(), told)?);
+    };
+    let (mut steps, prefix) = VerdictSteps::read_prefix(work, corpus.len())?;
+    let mut stored = Ok(());
+    let outcome = dedup::continue_verdicts(&corpus.match_corpus(), prefix, |decided, removals| {
+        told(decided, removals);
+        stored = steps.take_removals(decided, removals);
+        match stored {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    stored?;
+    steps.finish_steps()?;
+    Ok(outcome)
 }
 
 fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The properties of a run's documents that stay in memory, apart from their sketches.
 
+pub(super) mod block_codec;
+
 use std::ops::Range;
 
 use lookalike::{ColumnReservation, DocId, DocumentSketches};

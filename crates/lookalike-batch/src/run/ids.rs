@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use lookalike::ColumnReservation;
+use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{IdField, InputSet};
 
 use super::documents::ReadDocuments;
+use super::documents::block_codec::{put_count, read_count};
 use super::settings::RunSettings;
 
 /// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
@@ -50,6 +52,39 @@ impl DocumentIds {
         self.bytes.extend_from_slice(&other.bytes);
         self.ends.extend(other.ends.iter().map(|end| end + base));
         self.hashes.extend_from_slice(&other.hashes);
+    }
+
+    /// Appends the ids: the number of documents that have one, the end of each, and all bytes.
+    pub(super) fn encode_ids(&self, into: &mut Vec<u8>) {
+        put_count(self.ends.len(), into);
+        let numbers = self.ends.iter().chain(&self.hashes);
+        numbers.for_each(|number| into.extend(number.to_le_bytes()));
+        put_count(self.bytes.len(), into);
+        into.extend_from_slice(&self.bytes);
+    }
+
+    /// Reads what [`encode_ids`](Self::encode_ids) has written. Returns `None` if the bytes are no ids.
+    pub(super) fn decode_ids(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let count = read_count(reader)?;
+        let ends = reader.read_list(count, u64::from_le_bytes)?;
+        let hashes = reader.read_list(count, u64::from_le_bytes)?;
+        let length = read_count(reader)?;
+        let bytes = reader.read_bytes(length)?.to_vec();
+        let text = std::str::from_utf8(&bytes).ok()?;
+        let places = ends.iter().map(|end| (end & !TOO_LONG) as usize);
+        let is_valid = places.clone().is_sorted()
+            && places.clone().all(|end| text.is_char_boundary(end))
+            && places.last().unwrap_or(0) == length;
+        is_valid.then_some(Self {
+            bytes,
+            ends,
+            hashes,
+        })
+    }
+
+    /// Returns `true` if there are ids for all of these documents, or for none.
+    pub(super) fn fits_documents(&self, documents: usize) -> bool {
+        self.ends.is_empty() || self.ends.len() == documents
     }
 
     /// Returns the id of a document if it is in memory.

@@ -34,11 +34,12 @@ mod segment;
 mod settings;
 mod summary;
 mod tune;
+mod work;
 
 use lookalike_io::error::{Error, Result};
 
 pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
-pub use dedup::run_dedup;
+pub use dedup::{run_dedup, run_resumable_dedup};
 pub use documents::{parse_time, part_value};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,
@@ -83,6 +84,7 @@ pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
     parse_goal, run_tuning,
 };
+pub use work::{StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status};
 
 /// Runs `work` in a new thread pool of the given size.
 ///

@@ -18,13 +18,18 @@ use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, RejectRows, analyze_row};
 use super::settings::RunSettings;
+use super::work::{ReadingSteps, StepKind, WorkDirectory};
 
-/// Receiver of bad rows, the audit, and the selection of rows if not all are read.
-type ReadObservers<'a> = (
-    &'a RejectRows<'a>,
-    Option<RunAudit>,
-    Option<&'a RowSampling>,
-);
+/// The parties to a reading, apart from its inputs.
+struct ReadObservers<'a> {
+    /// Receiver of bad rows.
+    reject: &'a RejectRows<'a>,
+    audit: Option<RunAudit>,
+    /// The selection of rows if not all are read.
+    sampling: Option<&'a RowSampling>,
+    /// The directory of the run if it can be interrupted.
+    work: Option<&'a WorkDirectory>,
+}
 
 /// All documents of a run after reading.
 pub(super) struct ReadCorpus<'a> {
@@ -65,13 +70,35 @@ impl<'a> ReadCorpus<'a> {
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
+        Self::read_resumable(opened, settings, plan, (reject, None), progress)
+    }
+
+    /// Reads all inputs. If there is a directory of the run, documents that it holds are not sketched again, and
+    /// it takes the others. `reject` receives all bad rows in order.
+    pub(super) fn read_resumable(
+        opened: &'a OpenInputs,
+        settings: &RunSettings,
+        plan: &'a MatchPlan,
+        (reject, work): (&RejectRows<'_>, Option<&WorkDirectory>),
+        progress: &dyn ProgressListener,
+    ) -> Result<Self> {
         let audit = RunAudit::from_settings(settings, plan)?;
         if let Some(audit) = &audit
             && let Some(rows) = opened.expected_rows()?
         {
             audit.audit_drawing().expect_rows(rows);
         }
-        Self::read_observed(opened, settings, plan, (reject, audit, None), progress)
+        let observers = ReadObservers {
+            reject,
+            audit,
+            sampling: None,
+            work,
+        };
+        let corpus = Self::read_observed(opened, settings, plan, observers, progress)?;
+        if let Some(work) = work {
+            work.finish_reading(corpus.len() as u64)?;
+        }
+        Ok(corpus)
     }
 
     /// Returns the hash of each document's value of `--within`; empty if documents are not divided.
@@ -88,17 +115,28 @@ impl<'a> ReadCorpus<'a> {
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
         let reject = |_: &InputSet, _: &[BadRow]| Ok(());
-        let with: ReadObservers<'_> = (&reject, None, Some(sampling));
-        Self::read_observed(opened, settings, plan, with, progress)
+        let observers = ReadObservers {
+            reject: &reject,
+            audit: None,
+            sampling: Some(sampling),
+            work: None,
+        };
+        Self::read_observed(opened, settings, plan, observers, progress)
     }
 
     fn read_observed(
         opened: &'a OpenInputs,
         settings: &RunSettings,
         plan: &'a MatchPlan,
-        (reject, audit, sampling): ReadObservers<'_>,
+        observers: ReadObservers<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
+        let ReadObservers {
+            reject,
+            audit,
+            sampling,
+            work,
+        } = observers;
         let bytes = opened.size_on_disk();
         let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
         let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
@@ -110,10 +148,13 @@ impl<'a> ReadCorpus<'a> {
             reject,
             audit: audit.as_ref().map(|audit| (audit, bytes)),
             sampling,
+            steps: None,
         };
+        let steps_of = |kind| work.map(|work| ReadingSteps::new(work, kind));
         let mut against = ReadDocuments::with_sketches(reader.new_sketches());
         let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
+            reader.steps = steps_of(StepKind::Against);
             against = reader.read_inputs(inputs, against, progress)?;
             if sampling.is_none() {
                 repeated_ids = find_repeats(inputs, &against)?;
@@ -123,6 +164,7 @@ impl<'a> ReadCorpus<'a> {
             audit.audit_drawing().begin_inputs();
         }
         reader.extra = opened.extra.clone();
+        reader.steps = steps_of(StepKind::Documents);
         let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read_inputs(&opened.inputs, base, progress)?;
         if sampling.is_none() {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use lookalike::byte_reader::ByteReader;
 use lookalike::quality::audit::SampleComparer;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{DocumentSketcher, DocumentSketches};
@@ -9,12 +10,14 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
 
 use super::audit::RunAudit;
+use super::documents::block_codec::{put_count, read_count};
 use super::documents::{ExtraFields, ReadDocuments};
 use super::forecast::RowSampling;
 use super::ordered_pipeline::first_blocks_in_order;
 use super::progress::ProgressListener;
 use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::RunSettings;
+use super::work::{ReadingSteps, StoredBlock};
 
 /// Everything needed to convert a row to a sketch.
 pub(super) struct CorpusReader<'a> {
@@ -28,6 +31,16 @@ pub(super) struct CorpusReader<'a> {
     pub(super) audit: Option<(&'a RunAudit, Option<u64>)>,
     /// The selection of rows if not all are read. Bad rows are then only counted.
     pub(super) sampling: Option<&'a RowSampling>,
+    /// The steps of these inputs, if the run can be interrupted.
+    pub(super) steps: Option<ReadingSteps<'a>>,
+}
+
+/// The documents of a block.
+struct BlockPart {
+    documents: ReadDocuments,
+    /// The bytes to store, if the run can be interrupted and the block is not stored yet.
+    encoded: Option<Vec<u8>>,
+    bytes_on_disk: u64,
 }
 
 /// Receives the bad rows of a block.
@@ -95,6 +108,9 @@ impl CorpusReader<'_> {
                 Ok(())
             },
         )?;
+        if let Some(steps) = &self.steps {
+            steps.finish_steps()?;
+        }
         if self.sampling.is_none() {
             tally.refuse_useless(inputs)?;
         }
@@ -109,6 +125,90 @@ impl CorpusReader<'_> {
     }
 
     fn read_block(
+        &self,
+        inputs: &InputSet,
+        block: &InputBlock,
+        worker: &mut ReadWorker,
+    ) -> Result<BlockPart> {
+        let bytes_on_disk = block.bytes_on_disk();
+        if let Some(steps) = &self.steps
+            && let Some(stored) = steps.take_block(block.ordinal())?
+        {
+            return Ok(BlockPart {
+                documents: self.restore_block((inputs, block), steps, &stored, worker)?,
+                encoded: None,
+                bytes_on_disk,
+            });
+        }
+        let documents = self.sketch_block(inputs, block, worker)?;
+        let steps = self.steps.as_ref();
+        let encoded = steps.map(|steps| self.encode_block((inputs, block), &documents, steps));
+        Ok(BlockPart {
+            documents,
+            encoded,
+            bytes_on_disk,
+        })
+    }
+
+    fn encode_block(
+        &self,
+        (inputs, block): (&InputSet, &InputBlock),
+        documents: &ReadDocuments,
+        steps: &ReadingSteps<'_>,
+    ) -> Vec<u8> {
+        let mut bytes = block.bytes_on_disk().to_le_bytes().to_vec();
+        let seen = inputs.seen_fields();
+        put_count(seen.len(), &mut bytes);
+        bytes.extend(seen.into_iter().map(u8::from));
+        documents.encode_block(&self.sketcher, steps.keeps_lists(), &mut bytes);
+        bytes
+    }
+
+    /// Returns the documents of a block that is stored, without sketching them again.
+    fn restore_block(
+        &self,
+        (inputs, block): (&InputSet, &InputBlock),
+        steps: &ReadingSteps<'_>,
+        stored: &StoredBlock,
+        worker: &mut ReadWorker,
+    ) -> Result<ReadDocuments> {
+        let refuse = |what: &str| steps.refuse_block(stored, what);
+        let (size, seen, mut documents) = self
+            .decode_block(stored.as_bytes())
+            .ok_or_else(|| refuse("its documents cannot be read"))?;
+        if size != block.bytes_on_disk() {
+            return Err(refuse("it was made from another input"));
+        }
+        let rows = block.row_numbers();
+        inputs.observe_seen(rows.end - rows.start, &seen);
+        if !block.has_fixed_places() {
+            let mut places = Vec::new();
+            inputs.parse_block(block, &mut worker.parse, &mut |row| {
+                places.push(match row {
+                    Ok(row) => (row.number, row.place),
+                    Err(bad) => (bad.number, bad.place),
+                });
+                Ok(())
+            })?;
+            if !documents.replace_places(&places) {
+                return Err(refuse("it was made from other rows"));
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Returns the size on disk, the fields that rows have had, and the documents of a stored block.
+    fn decode_block(&self, bytes: &[u8]) -> Option<(u64, Vec<bool>, ReadDocuments)> {
+        let mut reader = ByteReader::new(bytes);
+        let size = reader.read_u64()?;
+        let fields = read_count(&mut reader)?;
+        let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
+        let seen = seen.collect();
+        let documents = ReadDocuments::decode_block(&mut reader, &self.sketcher, FEATURES_HELD)?;
+        reader.is_at_end().then_some((size, seen, documents))
+    }
+
+    fn sketch_block(
         &self,
         inputs: &InputSet,
         block: &InputBlock,
@@ -132,10 +232,15 @@ impl CorpusReader<'_> {
     fn join_part(
         &self,
         inputs: &InputSet,
-        mut part: ReadDocuments,
+        part: BlockPart,
         (documents, tally): (&mut ReadDocuments, &mut RowTally),
         progress: &dyn ProgressListener,
     ) -> Result<()> {
+        let BlockPart {
+            documents: mut part,
+            encoded,
+            bytes_on_disk,
+        } = part;
         if part.len() > 0 {
             progress.rows_usable();
         }
@@ -143,7 +248,14 @@ impl CorpusReader<'_> {
         tell_bad_rows(&part.bad, progress, self.settings.strict, |rows| {
             (self.reject)(inputs, rows)
         })?;
+        let added = part.len() as u64;
         documents.append_documents(&mut part);
+        if let Some(steps) = &self.steps {
+            steps.note_room(documents.sketches.has_feature_room());
+            if let Some(encoded) = encoded {
+                steps.push_block(&encoded, added, bytes_on_disk)?;
+            }
+        }
         let limit = lookalike::DocId::LIMIT;
         if documents.len() >= limit {
             return Err(Error::limit_error(format!(

@@ -23,6 +23,7 @@ mod search;
 mod segment;
 mod serve;
 pub(crate) mod shared;
+mod status;
 mod store;
 mod tune;
 
@@ -44,6 +45,7 @@ use recipe::RecipeArgs;
 use search::SearchArgs;
 use segment::SegmentArgs;
 use serve::ServeArgs;
+use status::StatusArgs;
 use store::StoreArgs;
 use tune::TuneArgs;
 
@@ -93,6 +95,7 @@ pub(crate) struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
+    Status(StatusArgs),
     Pairs(Box<PairsArgs>),
     Passages(Box<PassagesArgs>),
     Explain(Box<ExplainArgs>),
@@ -128,6 +131,7 @@ impl Command {
     pub(crate) fn run_command(&self) -> Result<CommandOutcome> {
         match self {
             Self::Dedup(args) => dedup::run_dedup(args),
+            Self::Status(args) => status::run_status(args),
             Self::Pairs(args) => pairs::run_pairs(args),
             Self::Passages(args) => passages::run_passages(args),
             Self::Compare(args) => compare::run_compare(args),

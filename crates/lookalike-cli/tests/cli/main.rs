@@ -35,6 +35,7 @@ mod plain;
 mod planting;
 mod recipes;
 mod repeated_text;
+mod resuming;
 mod scale;
 mod service;
 mod serving;

@@ -45,6 +45,8 @@ fn every_field_of_a_summary_is_documented() {
         "dedup in.jsonl --dry-run --audit --components --json",
         "dedup in.jsonl --against in.jsonl --dry-run --method minhash --verify containment --audit --json",
         "dedup in.jsonl --dry-run --passages mark --min-length 4 --json",
+        "dedup in.jsonl -o w.jsonl --work work --json",
+        "status work --json",
         "pairs in.jsonl -o p.tsv --audit=20 --json",
         "passages in.jsonl -o pa.tsv --max-documents 1 --min-length 3 --json",
         "passages in.jsonl -o pa.tsv --against in.jsonl --json",

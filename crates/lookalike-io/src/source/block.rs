@@ -83,6 +83,12 @@ impl InputBlock {
         first..first + count
     }
 
+    /// Returns `true` if the places of its rows are known without parsing it. Otherwise parsing copies the rows
+    /// to a temporary file, in the order in which blocks are parsed.
+    pub fn has_fixed_places(&self) -> bool {
+        matches!(self.body, BlockBody::Lines(_))
+    }
+
     /// Returns the number of bytes on disk that were read for this block. The sum over all blocks is
     /// [`InputSet::total_bytes`](super::InputSet::total_bytes), for Parquet approximately.
     pub fn bytes_on_disk(&self) -> u64 {

@@ -125,6 +125,27 @@ impl FieldCensus {
         }
     }
 
+    /// Returns for each wanted field whether a row has had it so far.
+    pub(super) fn seen_fields(&self) -> Vec<bool> {
+        let is_complete = self.is_complete.load(Ordering::Relaxed);
+        let present = self.present.iter();
+        present
+            .map(|it| is_complete || it.load(Ordering::Relaxed))
+            .collect()
+    }
+
+    /// Records rows that are not parsed, because an earlier run has parsed them. `seen` are its
+    /// [`seen_fields`](Self::seen_fields).
+    pub(super) fn observe_seen(&self, rows: u64, seen: &[bool]) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        for (present, _) in self.present.iter().zip(seen).filter(|(_, seen)| **seen) {
+            present.store(true, Ordering::Relaxed);
+        }
+        if self.present.iter().all(|it| it.load(Ordering::Relaxed)) {
+            self.mark_complete();
+        }
+    }
+
     /// Marks every wanted field as present, because the columns show it.
     pub(super) fn mark_complete(&self) {
         self.is_complete.store(true, Ordering::Relaxed);

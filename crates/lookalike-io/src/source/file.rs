@@ -226,6 +226,13 @@ impl InputFile {
             .or(self.held_bytes)
     }
 
+    /// Returns the time of the last change of a regular file, in seconds and nanoseconds since 1970.
+    pub fn modification_time(&self) -> Option<(i64, i64)> {
+        self.identity
+            .filter(|_| self.regular)
+            .map(|identity| identity.changed)
+    }
+
     /// Returns the names of the columns of CSV, once the header (or the first row) has been read.
     pub fn column_names(&self) -> Option<&[String]> {
         self.columns.get().map(|columns| &columns.names[..])

@@ -274,6 +274,18 @@ impl InputSet {
         )))
     }
 
+    /// Returns for each wanted field whether a row has had it so far, for a later run that does not parse these
+    /// rows again.
+    pub fn seen_fields(&self) -> Vec<bool> {
+        self.census.seen_fields()
+    }
+
+    /// Records rows that are not parsed, because an earlier run over the same inputs has parsed them, with its
+    /// [`seen_fields`](Self::seen_fields).
+    pub fn observe_seen(&self, rows: u64, seen: &[bool]) {
+        self.census.observe_seen(rows, seen);
+    }
+
     /// Explains why a row was refused, if the reason is a field that no row has had so far.
     pub fn refuse_field_of(&self, reason: &str) -> Result<()> {
         match self.census.first_absent() {

@@ -14,7 +14,7 @@
 //!
 //! `bitmap_filter` holds the bitmap filter, which rules out most pairs of dense buckets before they are
 //! verified. `components` connects the documents of matching pairs. `named_pairs` decides on pairs that
-//! the caller names. `survey_corpus` counts the comparisons that a plan makes on a sample.
+//! the caller names. `decided_prefix` continues behind verdicts that are known. `survey_corpus` counts the comparisons that a plan makes on a sample.
 //!
 //! # Example
 //!
@@ -94,6 +94,7 @@ mod batch_sizes;
 mod components;
 mod corpus;
 mod corpus_buckets;
+mod decided_prefix;
 mod deduplicator;
 mod document_cache;
 mod named_pairs;
@@ -105,6 +106,7 @@ mod survey;
 
 pub use components::find_components;
 pub use corpus::{MatchCorpus, TimeWindow};
+pub use decided_prefix::{DecidedPrefix, continue_verdicts};
 pub use deduplicator::{DedupOutcome, DocumentRemoval, find_verdicts, follow_verdicts};
 pub use document_cache::{DocumentSource, TextReanalysis};
 pub use named_pairs::{decide_pairs, route_between};

@@ -5,6 +5,7 @@
 //! of their own.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
 
@@ -12,11 +13,13 @@ use lookalike_oracle::effort::choose_effort;
 
 use super::batch_sizes::BatchSizes;
 use super::components::components_in;
+use super::decided_prefix::continue_in;
 use super::deduplicator::verdicts_in;
 use super::pairs::find_pairs_with_sizes;
 use super::survey::survey_with_sizes;
 use super::*;
 use crate::arch::Cpu;
+use crate::byte_reader::ByteReader;
 use crate::candidates::PrefixLengths;
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::mix_bits;
@@ -28,7 +31,7 @@ use crate::similarity::WeightedFeature;
 use crate::similarity::{DocumentMatch, OverlapBound, Route};
 use crate::sketch::{DocumentSketcher, DocumentSketches};
 use crate::text::{AnalysisScratch, TextAnalysis, TextAnalyzer, TextToken};
-use crate::types::{DocId, Threshold};
+use crate::types::{DocId, Similarity, Threshold};
 
 /// A generator of numbers that are the same in every run.
 struct Random(u64);
@@ -595,6 +598,41 @@ impl Run {
         found(&verdicts_in(batch_sizes, &self.corpus(sketches), &|_, _| {}).unwrap())
     }
 
+    /// Returns the verdicts that continue behind a prefix of the verdicts.
+    fn continued_verdicts(
+        &self,
+        batch_sizes: BatchSizes,
+        sketches: &DocumentSketches,
+        documents: usize,
+    ) -> Vec<Found> {
+        let corpus = self.corpus(sketches);
+        let whole = verdicts_in(batch_sizes, &corpus, &|_, _| {}).unwrap();
+        let rank = |document: DocId| {
+            let order = self.order.as_ref();
+            let place = |order: &Vec<DocId>| order.iter().position(|it| *it == document).unwrap();
+            order.map_or(document.index(), place)
+        };
+        let removals = whole.removals.iter();
+        let prefix = DecidedPrefix {
+            documents,
+            removals: removals
+                .filter(|it| rank(it.document) < documents)
+                .copied()
+                .collect(),
+        };
+        let (mut told, mut last) = (Vec::new(), 0);
+        let outcome = continue_in(batch_sizes, &corpus, prefix, |decided, removals| {
+            assert!(decided >= last);
+            assert!(removals.iter().all(|it| rank(it.document) < decided));
+            last = decided;
+            told.extend_from_slice(removals);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!((last, &told), (corpus.len(), &outcome.removals));
+        found(&outcome)
+    }
+
     fn pairs(
         &self,
         batch_sizes: BatchSizes,
@@ -640,6 +678,14 @@ impl Run {
                 verdicts,
                 "verdicts of {what}"
             );
+            let documents = sketches.len();
+            for decided in [1, documents / 3, documents - documents / 10, documents] {
+                assert_eq!(
+                    self.continued_verdicts(batch_sizes, &sketches, decided.min(documents)),
+                    verdicts,
+                    "verdicts of {what}, continued behind {decided}"
+                );
+            }
             for (copies, pairs) in COPY_PAIRS.into_iter().zip(&pairs) {
                 let found = self.pairs(batch_sizes, &sketches, copies);
                 assert_eq!(found, *pairs, "pairs of {what}, {copies:?}");
@@ -1809,5 +1855,81 @@ fn survey_takes_a_bounded_number_of_steps() {
             let [some, all] = [by_route[0].1, all.by_route[0].1].map(|it| it.matching_share());
             assert!((some - all).abs() < 0.15, "{some} {all}");
         }
+    }
+}
+
+#[test]
+fn removals_are_read_back() {
+    for (at, route) in Route::ALL.into_iter().enumerate() {
+        let removal = DocumentRemoval {
+            document: DocId(7 + at as u32),
+            kept: DocumentMatch {
+                with: DocId(at as u32),
+                similarity: Similarity::from_ratio(at, 7),
+                route,
+            },
+        };
+        let mut bytes = Vec::new();
+        removal.encode_removal(&mut bytes);
+        assert_eq!(bytes.len(), DocumentRemoval::BYTES);
+        let mut reader = ByteReader::new(&bytes);
+        assert_eq!(DocumentRemoval::decode_removal(&mut reader), Some(removal));
+        assert!(reader.is_at_end());
+        bytes[16] = 6;
+        assert_eq!(
+            DocumentRemoval::decode_removal(&mut ByteReader::new(&bytes)),
+            None
+        );
+    }
+}
+
+#[test]
+fn verdicts_of_another_corpus_are_refused() {
+    let recipe = Recipe::default();
+    let plan = MatchPlan::new(&recipe, MatchSettings::default()).unwrap();
+    let sketcher = DocumentSketcher::new(&recipe, &plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(&recipe);
+    let (mut sketches, mut scratch) = (sketcher.new_sketches(1 << 10), AnalysisScratch::default());
+    for text in ["a b c d e f", "g h i j k l", "a b c d e f g"] {
+        sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut sketches);
+    }
+    struct NoTexts;
+    impl DocumentSource for NoTexts {
+        fn append_features(&self, _: DocId, _: &mut Vec<u64>) -> Result<()> {
+            Err(Error::text_error("there are no texts"))
+        }
+    }
+    let corpus = MatchCorpus {
+        plan: &plan,
+        sketches: &sketches,
+        texts: &NoTexts,
+        order: None,
+        partitions: None,
+        window: None,
+        known_prefix: 1,
+    };
+    let removal = |document| DocumentRemoval {
+        document: DocId(document),
+        kept: DocumentMatch {
+            with: DocId(0),
+            similarity: Similarity::ONE,
+            route: Route::Exact,
+        },
+    };
+    // Too many documents, a document that does not exist, one behind the prefix, one twice, and a given one.
+    let prefixes = [
+        (4, vec![]),
+        (3, vec![removal(3)]),
+        (2, vec![removal(2)]),
+        (3, vec![removal(2), removal(2)]),
+        (3, vec![removal(0)]),
+    ];
+    for (documents, removals) in prefixes {
+        let prefix = DecidedPrefix {
+            documents,
+            removals,
+        };
+        let refused = continue_verdicts(&corpus, prefix.clone(), |_, _| ControlFlow::Continue(()));
+        assert!(refused.is_err(), "{prefix:?}");
     }
 }

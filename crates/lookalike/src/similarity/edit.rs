@@ -144,6 +144,23 @@ impl SequenceOutline {
         }
     }
 
+    /// Returns the length (4 bytes) and the parities (8).
+    pub(crate) fn to_bytes(self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&self.length.to_le_bytes());
+        bytes[4..].copy_from_slice(&self.parities.to_le_bytes());
+        bytes
+    }
+
+    /// Returns the outline whose [`to_bytes`](Self::to_bytes) are these.
+    pub(crate) fn from_bytes(bytes: [u8; 12]) -> Self {
+        let [a, b, c, d, parities @ ..] = bytes;
+        Self {
+            length: u32::from_le_bytes([a, b, c, d]),
+            parities: u64::from_le_bytes(parities),
+        }
+    }
+
     /// Returns the number of symbols, or `None` if it is too large for the outline.
     pub(crate) fn symbol_count(self) -> Option<usize> {
         (self.length < u32::MAX).then_some(self.length as usize)

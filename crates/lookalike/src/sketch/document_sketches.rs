@@ -13,6 +13,8 @@
 //! | signature of the longest sentences | 8 | the plan compares sentences |
 //! | smallest hashes | 8 each, and 8 for their place | the plan compares them |
 
+mod column_codec;
+
 use crate::arch::{Cpu, prefetch};
 use crate::byte_reader::ByteReader;
 use crate::plan::{EditUnit, MatchPlan};
@@ -668,6 +670,12 @@ impl DocumentSketches {
             + self.outlines.len() * size_of::<SequenceOutline>()
             + 8 * (self.sentences.len() + self.smallest.len() + self.smallest_ends.len());
         bytes as u64
+    }
+
+    /// Returns `true` if features of further documents would still be kept.
+    pub fn has_feature_room(&self) -> bool {
+        let kept = self.features.len().max(self.words.items.len());
+        kept.max(self.characters.items.len() / 2) < self.feature_room()
     }
 
     fn feature_room(&self) -> usize {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use lookalike::passages::PassageSettings;
 use lookalike_batch::run::{
     DedupOutputs, KeepOrder, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings,
-    parse_keep,
+    WorkSettings, parse_keep,
 };
 
 use crate::commands::shared::matching_runs::MatchingRunArgs;
@@ -26,7 +26,8 @@ Examples:
   lookalike dedup articles.jsonl.zst -o unique.jsonl.zst --removed removed.tsv
   lookalike dedup posts/ --text title,body --keep max:time --dry-run
   lookalike dedup today.csv --against yesterday.csv -o new.csv
-  lookalike dedup corpus.jsonl -o clean.jsonl --passages remove --cuts cuts.jsonl")]
+  lookalike dedup corpus.jsonl -o clean.jsonl --passages remove --cuts cuts.jsonl
+  lookalike dedup big/*.jsonl.zst -o unique.jsonl.zst --work run1 --resume")]
 pub(crate) struct DedupArgs {
     /// Reference documents: they come before all others, count as kept and are never written. Give them after
     /// IN, or before another option
@@ -114,6 +115,27 @@ pub(crate) struct DedupArgs {
     )]
     pub(crate) keep: KeepOrder,
 
+    /// Directory for what the run has computed so far. A run that was killed, that a full disk ended, or that a
+    /// power failure interrupted, is continued by the same command with --resume
+    ///
+    /// The directory is created if it does not exist. It takes about as much space as the run takes memory, and may
+    /// be deleted when the run is finished. Every input must be a regular file. `lookalike status DIR` shows the
+    /// progress.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["audit", "explain_plan"],
+        help_heading = "Running"
+    )]
+    pub(crate) work: Option<PathBuf>,
+
+    /// Continue the run in --work DIR, or begin it if there is none
+    ///
+    /// Inputs, settings and the version of the program must be those of the run. Outputs, --threads and --strict may
+    /// be others.
+    #[arg(long, requires = "work", help_heading = "Running")]
+    pub(crate) resume: bool,
+
     #[command(flatten)]
     pub(crate) run: MatchingRunArgs,
 }
@@ -166,6 +188,8 @@ pub(super) struct DedupRun<'a> {
     pub(super) inputs: RunInputs,
     pub(super) settings: RunSettings,
     pub(super) outputs: DedupOutputs,
+    /// The directory of the run, if it can be interrupted.
+    pub(super) work: Option<WorkSettings>,
     /// Outputs named by options, with their descriptions, for the summary.
     pub(super) written: Vec<NamedOutput<'a>>,
 }
@@ -196,6 +220,10 @@ impl<'a> DedupRun<'a> {
             inputs: args.run.run_inputs(&args.against),
             settings,
             outputs,
+            work: args.work.as_ref().map(|directory| WorkSettings {
+                directory: directory.clone(),
+                resume: args.resume,
+            }),
             written,
         })
     }

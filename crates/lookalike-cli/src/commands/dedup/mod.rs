@@ -29,11 +29,15 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         inputs,
         settings,
         outputs,
+        work,
         written,
     } = DedupRun::new(args)?;
     let replaced = written.iter().map(|(_, place)| *place);
     let run = RowsRun::new(running, replaced, outputs.rejected.is_some());
-    let done = run.watch_work(|reporter| run::run_dedup(&inputs, &settings, &outputs, reporter))?;
+    let done = run.watch_work(|reporter| match &work {
+        None => run::run_dedup(&inputs, &settings, &outputs, reporter),
+        Some(work) => run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter),
+    })?;
     run.finish_run(&done, done.rejected, || {
         report::describe_dedup(&done, args, &written, &run.printer)
     })

@@ -1,0 +1,222 @@
+//! Steps of reading: the documents of blocks, as the threads have made them.
+//!
+//! The content of a step is, for each block in input order, the number of its bytes (8), and its bytes: the size on
+//! disk of the input that it was made from (8), the number of wanted fields (8), a byte for each of them that says
+//! whether a row has had it so far, and the documents.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lookalike::byte_reader::ByteReader;
+use lookalike_io::error::{Error, Result};
+
+use super::manifest::{StepEntry, StepKind, damaged_file};
+use super::step_file::{NewStep, StepContent, read_step};
+use super::{WorkDirectory, lock};
+
+/// The steps of one set of inputs: those that are stored, and the one that is being made.
+pub(in crate::run) struct ReadingSteps<'a> {
+    directory: &'a WorkDirectory,
+    kind: StepKind,
+    stored: Vec<StoredStep>,
+    /// Number of blocks that are stored.
+    stored_blocks: u64,
+    pending: Mutex<PendingStep>,
+    keeps_lists: AtomicBool,
+}
+
+struct StoredStep {
+    file: String,
+    entry: StepEntry,
+    blocks: Mutex<StoredBlocks>,
+}
+
+/// The blocks of a step, which are in memory while some of them are still to be used.
+struct StoredBlocks {
+    content: Option<(Arc<StepContent>, Vec<Range<usize>>)>,
+    /// Number of blocks that are still to be used.
+    left: u64,
+}
+
+#[derive(Default)]
+struct PendingStep {
+    content: Vec<u8>,
+    blocks: Range<u64>,
+    documents: u64,
+    input_bytes: u64,
+}
+
+/// A block that is stored.
+pub(in crate::run) struct StoredBlock {
+    content: Arc<StepContent>,
+    range: Range<usize>,
+    file: String,
+}
+
+impl StoredBlock {
+    /// Returns the bytes of the block.
+    pub(in crate::run) fn as_bytes(&self) -> &[u8] {
+        &self.content.as_bytes()[self.range.clone()]
+    }
+}
+
+impl<'a> ReadingSteps<'a> {
+    /// Returns the steps of a set of inputs.
+    pub(in crate::run) fn new(directory: &'a WorkDirectory, kind: StepKind) -> Self {
+        let steps = directory.before.steps_of(kind);
+        let stored: Vec<StoredStep> = steps
+            .map(|(file, entry)| StoredStep {
+                file,
+                entry: entry.clone(),
+                blocks: Mutex::new(StoredBlocks {
+                    content: None,
+                    left: entry.end - entry.first,
+                }),
+            })
+            .collect();
+        let stored_blocks = stored.last().map_or(0, |step| step.entry.end);
+        Self {
+            directory,
+            kind,
+            stored,
+            stored_blocks,
+            pending: Mutex::new(PendingStep {
+                blocks: stored_blocks..stored_blocks,
+                ..PendingStep::default()
+            }),
+            keeps_lists: AtomicBool::new(true),
+        }
+    }
+
+    /// Returns a block if it is stored. Each block can be taken once.
+    ///
+    /// # Errors
+    /// If its step cannot be read or is damaged.
+    pub(in crate::run) fn take_block(&self, ordinal: u64) -> Result<Option<StoredBlock>> {
+        if ordinal >= self.stored_blocks {
+            return Ok(None);
+        }
+        let at = self
+            .stored
+            .partition_point(|step| step.entry.end <= ordinal);
+        let step = &self.stored[at];
+        let mut blocks = lock(&step.blocks);
+        let (content, ranges) = match blocks.content.take() {
+            Some(loaded) => loaded,
+            None => self.load_step(step)?,
+        };
+        let block = StoredBlock {
+            range: ranges[(ordinal - step.entry.first) as usize].clone(),
+            content: Arc::clone(&content),
+            file: step.file.clone(),
+        };
+        blocks.left = blocks.left.saturating_sub(1);
+        if blocks.left > 0 {
+            blocks.content = Some((content, ranges));
+        }
+        Ok(Some(block))
+    }
+
+    fn load_step(&self, step: &StoredStep) -> Result<(Arc<StepContent>, Vec<Range<usize>>)> {
+        let path = self.directory.state.path.join(&step.file);
+        let content = read_step(&path, self.directory.before.run, &step.entry)?;
+        let ranges = divide_blocks(content.as_bytes(), step.entry.end - step.entry.first)
+            .ok_or_else(|| damaged_file(&path, "it has not as many blocks as it says"))?;
+        Ok((Arc::new(content), ranges))
+    }
+
+    /// Returns the error for a block that is not what a step can hold.
+    pub(in crate::run) fn refuse_block(&self, block: &StoredBlock, what: &str) -> Error {
+        damaged_file(&self.directory.state.path.join(&block.file), what)
+    }
+
+    /// Returns `true` if lists that are kept within a budget are worth storing.
+    pub(in crate::run) fn keeps_lists(&self) -> bool {
+        self.keeps_lists.load(Ordering::Relaxed)
+    }
+
+    /// Records whether the store of sketches still has room for such lists.
+    pub(in crate::run) fn note_room(&self, has_room: bool) {
+        self.keeps_lists.store(has_room, Ordering::Relaxed);
+    }
+
+    /// Adds the next block to the step that is being made, and ends the step if it is time. Blocks come in input
+    /// order.
+    ///
+    /// # Errors
+    /// If a step cannot be written.
+    pub(in crate::run) fn push_block(
+        &self,
+        block: &[u8],
+        documents: u64,
+        input_bytes: u64,
+    ) -> Result<()> {
+        let mut pending = lock(&self.pending);
+        pending.content.extend((block.len() as u64).to_le_bytes());
+        pending.content.extend_from_slice(block);
+        pending.blocks.end += 1;
+        pending.documents += documents;
+        pending.input_bytes += input_bytes;
+        match self.directory.is_step_due(pending.content.len()) {
+            true => self.end_step(&mut pending),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the last step, once all blocks are read.
+    ///
+    /// # Errors
+    /// If a step cannot be written, and if blocks are stored that the inputs do not have.
+    pub(in crate::run) fn finish_steps(&self) -> Result<()> {
+        let unused = self.stored.iter().find(|step| lock(&step.blocks).left > 0);
+        if let Some(step) = unused {
+            let path = self.directory.state.path.join(&step.file);
+            return Err(damaged_file(
+                &path,
+                "it has blocks that the inputs do not have",
+            ));
+        }
+        self.end_step(&mut lock(&self.pending))?;
+        self.directory.wait_for_writing()
+    }
+
+    fn end_step(&self, pending: &mut PendingStep) -> Result<()> {
+        let next = pending.blocks.end..pending.blocks.end;
+        let PendingStep {
+            content,
+            blocks,
+            documents,
+            input_bytes,
+        } = std::mem::replace(
+            pending,
+            PendingStep {
+                blocks: next,
+                ..PendingStep::default()
+            },
+        );
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        self.directory.submit_step(NewStep {
+            kind: self.kind,
+            range: blocks,
+            documents,
+            input_bytes,
+            content,
+        })
+    }
+}
+
+/// Returns the range of each block in the content of a step.
+fn divide_blocks(content: &[u8], count: u64) -> Option<Vec<Range<usize>>> {
+    let mut reader = ByteReader::new(content);
+    let mut ranges = Vec::new();
+    for _ in 0..count {
+        let length = usize::try_from(reader.read_u64()?).ok()?;
+        let start = content.len() - reader.rest().len();
+        reader.read_bytes(length)?;
+        ranges.push(start..start + length);
+    }
+    reader.is_at_end().then_some(ranges)
+}
