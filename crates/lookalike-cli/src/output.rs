@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Writes to standard output and standard error.
@@ -112,29 +113,26 @@ impl OutputPrinter {
     }
 }
 
-/// Output files that existed before a run.
+/// Output files that existed before a run, each with the number of its inode.
 #[derive(Debug, Default)]
-pub(crate) struct ReplacedFiles(Vec<PathBuf>);
+pub(crate) struct ReplacedFiles(Vec<(PathBuf, u64)>);
 
 impl ReplacedFiles {
     /// Finds the outputs that are non-empty files.
     pub(crate) fn find_existing<'a>(places: impl IntoIterator<Item = &'a Path>) -> Self {
-        let is_there = |place: &&Path| {
-            let metadata = place.metadata();
-            metadata.is_ok_and(|it| it.is_file() && it.len() > 0)
+        let existing = |place: &'a Path| {
+            let metadata = place.metadata().ok()?;
+            let is_there = metadata.is_file() && metadata.len() > 0;
+            is_there.then(|| (place.to_path_buf(), metadata.ino()))
         };
-        Self(
-            places
-                .into_iter()
-                .filter(is_there)
-                .map(Path::to_path_buf)
-                .collect(),
-        )
+        Self(places.into_iter().filter_map(existing).collect())
     }
 
-    /// Reports, after a completed run, that the files were replaced.
+    /// Reports, after a completed run, which of the files were replaced. A run that was finished before leaves them.
     pub(crate) fn report_replaced(&self, printer: &OutputPrinter) {
-        for place in &self.0 {
+        let is_same = |place: &Path, inode| place.metadata().is_ok_and(|it| it.ino() == inode);
+        let replaced = self.0.iter();
+        for (place, _) in replaced.filter(|(place, inode)| !is_same(place, *inode)) {
             let text = format!("replaced {}, which existed before\n", place.display());
             printer.print_note(&escape_control(&text));
         }

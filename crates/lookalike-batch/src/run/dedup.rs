@@ -110,6 +110,9 @@ impl<'a> DedupSession<'a> {
             ..DedupOutputs::default()
         };
         let is_written = work.is_some_and(|work| work.has_written(outputs));
+        if let Some(work) = work {
+            work.remove_interrupted_outputs(outputs);
+        }
         let wanted = outputs;
         let outputs = if is_written {
             &without_outputs

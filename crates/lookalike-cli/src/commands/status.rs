@@ -54,11 +54,13 @@ pub(crate) fn run_status(args: &StatusArgs) -> Result<CommandOutcome> {
 /// Returns the state for people, in lines of a name and a value.
 fn describe_status(status: &WorkStatus, directory: &Path) -> String {
     let mut lines = vec![("stage", describe_stage(status, directory))];
-    let read = describe_progress(status.read, &format_bytes);
-    lines.push(("read", format!("{read} of input")));
+    lines.push((
+        "read",
+        describe_progress(status.read, "of input", &format_bytes),
+    ));
     lines.push(("documents", format_count(status.documents)));
-    let decided = describe_progress(status.decided, &format_count);
-    lines.push(("decided", format!("{decided} documents")));
+    let decided = describe_progress(status.decided, "documents", &format_count);
+    lines.push(("decided", decided));
     let steps = format_plural(status.steps, "step", "steps");
     let size = format_bytes(status.step_bytes);
     lines.push(("complete", format!("{steps}, {size}")));
@@ -89,14 +91,19 @@ fn describe_stage(status: &WorkStatus, directory: &Path) -> String {
     }
 }
 
-/// Returns what is done, and its share if the total is known.
-fn describe_progress(progress: StageProgress, format: &dyn Fn(u64) -> String) -> String {
+/// Returns what is done, and its share if the total is known. `unit` stands behind the numbers.
+fn describe_progress(
+    progress: StageProgress,
+    unit: &str,
+    format: &dyn Fn(u64) -> String,
+) -> String {
     let done = format(progress.done);
     match progress.total.zip(progress.share_done()) {
         Some((total, share)) => {
-            format!("{done} of {} ({:.1} %)", format(total), 100.0 * share)
+            let total = format(total);
+            format!("{done} of {total} {unit} ({:.1} %)", 100.0 * share)
         }
-        None => done,
+        None => format!("{done} {unit}"),
     }
 }
 

@@ -239,6 +239,8 @@ fn finished_runs_are_not_repeated() {
         place.summary("dedup in.jsonl --dry-run"),
         changed("out.jsonl"),
     );
+    let said = place.ok(&format!("{FINISHED} --resume")).err;
+    assert!(!said.contains("replaced"), "{said}");
     let mut again = place.summary(&format!("{FINISHED} --resume"));
     for timing in ["seconds", "stages"] {
         again[timing] = before[timing].clone();
@@ -419,7 +421,7 @@ fn status_shows_the_progress_and_the_process() {
     });
     let text = place.ok("status work").text().to_owned();
     assert!(text.contains("no process works on it"), "{text}");
-    assert!(text.contains("0 of 400 (0.0 %)"), "{text}");
+    assert!(text.contains("0 of 400 documents (0.0 %)"), "{text}");
     let lock = File::open(place.path("work/lock")).unwrap();
     lock.lock().unwrap();
     place.write("work/lock", "4711");
@@ -439,7 +441,7 @@ fn full_disks_leave_a_run_that_resumes() {
     let size = place.bytes("in.jsonl").len();
     let program = env!("CARGO_BIN_EXE_lookalike");
     // Too small for the first step, and for the outputs.
-    for room in [64 << 10, size * 9 / 8] {
+    for room in [64 << 10, size * 3 / 4] {
         place.write("small/.keep", "");
         let run = format!("'{program}' dedup ../in.jsonl -o out.jsonl --work work --resume");
         let script = format!(
@@ -467,4 +469,19 @@ fn full_disks_leave_a_run_that_resumes() {
             "{error}"
         );
     }
+}
+
+/// A run that is killed while it puts outputs in place leaves temporary names, which the resumed run removes.
+#[test]
+fn temporary_names_of_a_killed_run_are_removed() {
+    let place = finished_run();
+    change_manifest(&place, |value| value["stage"] = json!("write"));
+    let (stale, mine) = (".out.jsonl.0123456789abcdef.tmp", ".out.jsonl.mine.tmp");
+    for name in [stale, mine, ".other.jsonl.0123456789abcdef.tmp"] {
+        place.write(name, "left");
+    }
+    place.ok(&format!("{FINISHED} --resume"));
+    let names = place.names();
+    assert!(!names.contains(&stale.to_owned()) && names.contains(&mine.to_owned()));
+    assert_eq!(names.len(), 5, "{names:?}");
 }

@@ -125,9 +125,12 @@ impl FieldCensus {
         }
     }
 
-    /// Returns for each wanted field whether a row has had it so far.
+    /// Returns for each wanted field whether a row has had it so far; nothing if no row was recorded.
     pub(super) fn seen_fields(&self) -> Vec<bool> {
         let is_complete = self.is_complete.load(Ordering::Relaxed);
+        if !is_complete && self.rows.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
         let present = self.present.iter();
         present
             .map(|it| is_complete || it.load(Ordering::Relaxed))
@@ -137,6 +140,9 @@ impl FieldCensus {
     /// Records rows that are not parsed, because an earlier run has parsed them. `seen` are its
     /// [`seen_fields`](Self::seen_fields).
     pub(super) fn observe_seen(&self, rows: u64, seen: &[bool]) {
+        if seen.is_empty() {
+            return;
+        }
         self.rows.fetch_add(rows, Ordering::Relaxed);
         for (present, _) in self.present.iter().zip(seen).filter(|(_, seen)| **seen) {
             present.store(true, Ordering::Relaxed);

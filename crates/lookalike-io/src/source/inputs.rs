@@ -275,7 +275,7 @@ impl InputSet {
     }
 
     /// Returns for each wanted field whether a row has had it so far, for a later run that does not parse these
-    /// rows again.
+    /// rows again; nothing if no row could show it, for example if every file is a document.
     pub fn seen_fields(&self) -> Vec<bool> {
         self.census.seen_fields()
     }

@@ -4,6 +4,7 @@
 //! JSON. It is replaced as a whole, by renaming, after the steps that it names are on disk. Therefore it names
 //! only complete steps, whenever the process ends.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use lookalike_io::error::{Error, Result, display_path};
@@ -158,6 +159,18 @@ pub(super) fn is_work_file(name: &str) -> bool {
         Some(is_number && StepKind::ALL.iter().any(|it| it.name() == kind))
     };
     is_step() == Some(true) || is_hidden && plain == NAME
+}
+
+/// Returns `true` if `name` is one under which a file is complete but not in place yet: `.TARGET.HEX.tmp`.
+pub(super) fn is_temporary_of(name: &str, target: &OsStr) -> bool {
+    let hidden = name
+        .strip_prefix('.')
+        .and_then(|it| it.strip_suffix(".tmp"));
+    let divided = hidden.and_then(|hidden| hidden.rsplit_once('.'));
+    divided.is_some_and(|(plain, random)| {
+        let is_random = random.len() == 16 && random.bytes().all(|it| it.is_ascii_hexdigit());
+        is_random && OsStr::new(plain) == target
+    })
 }
 
 /// Returns the error for a damaged file of an interruptible run.

@@ -238,6 +238,34 @@ impl WorkDirectory {
             && list_outputs(outputs).is_some_and(|now| now == self.before.outputs)
     }
 
+    /// Removes temporary names beside outputs. The run that is resumed left them if it was killed while it put its
+    /// outputs in place. Outputs that mirror directories are left out. Names that cannot be removed remain.
+    pub(super) fn remove_interrupted_outputs(&self, outputs: &DedupOutputs) {
+        if self.before.stage != WorkStage::Write {
+            return;
+        }
+        let outputs = [
+            &outputs.kept,
+            &outputs.removed,
+            &outputs.clusters,
+            &outputs.rejected,
+            &outputs.cuts,
+        ];
+        for output in outputs.into_iter().flatten() {
+            if let OutputTarget::Path(path) = output
+                && let Some(name) = path.file_name()
+                && let Ok(entries) = fs::read_dir(parent_directory(path))
+            {
+                let is_left = |entry: &fs::DirEntry| {
+                    manifest::is_temporary_of(&entry.file_name().to_string_lossy(), name)
+                };
+                for entry in entries.flatten().filter(is_left) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+
     fn change_manifest(&self, change: impl FnOnce(&mut WorkManifest)) -> Result<()> {
         let mut manifest = lock(&self.state.manifest);
         let before = manifest.clone();
@@ -407,12 +435,15 @@ fn create_directory(path: &Path) -> Result<()> {
         }
         Err(cause) => return Err(failed(cause)),
     }
-    let parent = match path.parent() {
+    let synced = File::open(parent_directory(path)).and_then(|parent| parent.sync_all());
+    synced.map_err(failed)
+}
+
+fn parent_directory(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    let synced = File::open(parent).and_then(|parent| parent.sync_all());
-    synced.map_err(failed)
+    }
 }
 
 /// Acquires the exclusive right to work on a run. It ends with the file or the process.
