@@ -74,7 +74,7 @@ impl DocumentIds {
         let places = ends.iter().map(|end| (end & !TOO_LONG) as usize);
         let is_valid = places.clone().is_sorted()
             && places.clone().all(|end| text.is_char_boundary(end))
-            && places.last().unwrap_or(0) == length;
+            && places.clone().next_back().unwrap_or(0) == length;
         is_valid.then_some(Self {
             bytes,
             ends,

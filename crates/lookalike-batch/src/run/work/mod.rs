@@ -190,7 +190,7 @@ impl WorkDirectory {
         let writing = std::thread::Builder::new()
             .name("step".to_owned())
             .spawn(move || state.write_step(&step))
-            .map_err(|cause| Error::write_error("start a thread for", &self.name(), cause))?;
+            .map_err(|cause| Error::write_error("start a thread for", self.name(), cause))?;
         *lock(&self.writing) = Some(writing);
         Ok(())
     }
