@@ -13,7 +13,7 @@
 //! the manifest, so that reading and deciding go on meanwhile.
 //!
 //! Guarantees: the directory describes a state of the run at any moment, whenever the process is killed or the
-//! power fails. A resumed run loses at most one step of each stage that it was in, and its outputs are the bytes
+//! power fails. A resumed run repeats what was computed since the last complete step, and its outputs are the bytes
 //! that an uninterrupted run writes. It is refused if its inputs, its settings or the program have changed, or if
 //! a file of the directory is damaged; the message names the difference or the file.
 //!

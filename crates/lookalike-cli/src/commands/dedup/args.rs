@@ -115,6 +115,9 @@ pub(crate) struct DedupArgs {
     )]
     pub(crate) keep: KeepOrder,
 
+    #[command(flatten)]
+    pub(crate) run: MatchingRunArgs,
+
     /// Directory for what the run has computed so far. A run that was killed, that a full disk ended, or that a
     /// power failure interrupted, is continued by the same command with --resume
     ///
@@ -135,9 +138,6 @@ pub(crate) struct DedupArgs {
     /// be others.
     #[arg(long, requires = "work", help_heading = "Running")]
     pub(crate) resume: bool,
-
-    #[command(flatten)]
-    pub(crate) run: MatchingRunArgs,
 }
 
 /// The values of `--passages`.
