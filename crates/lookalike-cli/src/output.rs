@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::fs::Metadata;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -113,9 +114,19 @@ impl OutputPrinter {
     }
 }
 
-/// Output files that existed before a run, each with the number of its inode.
+/// Output files that existed before a run, each as it was then.
 #[derive(Debug, Default)]
-pub(crate) struct ReplacedFiles(Vec<(PathBuf, u64)>);
+pub(crate) struct ReplacedFiles(Vec<(PathBuf, FileVersion)>);
+
+/// The properties by which a file that was written again is recognised: inode, and time of the last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileVersion(u64, i64, i64);
+
+impl FileVersion {
+    fn from_metadata(metadata: &Metadata) -> Self {
+        Self(metadata.ino(), metadata.mtime(), metadata.mtime_nsec())
+    }
+}
 
 impl ReplacedFiles {
     /// Finds the outputs that are non-empty files.
@@ -123,16 +134,18 @@ impl ReplacedFiles {
         let existing = |place: &'a Path| {
             let metadata = place.metadata().ok()?;
             let is_there = metadata.is_file() && metadata.len() > 0;
-            is_there.then(|| (place.to_path_buf(), metadata.ino()))
+            is_there.then(|| (place.to_path_buf(), FileVersion::from_metadata(&metadata)))
         };
         Self(places.into_iter().filter_map(existing).collect())
     }
 
     /// Reports, after a completed run, which of the files were replaced. A run that was finished before leaves them.
     pub(crate) fn report_replaced(&self, printer: &OutputPrinter) {
-        let is_same = |place: &Path, inode| place.metadata().is_ok_and(|it| it.ino() == inode);
-        let replaced = self.0.iter();
-        for (place, _) in replaced.filter(|(place, inode)| !is_same(place, *inode)) {
+        let is_same = |(place, before): &&(PathBuf, FileVersion)| {
+            let now = place.metadata();
+            now.is_ok_and(|now| FileVersion::from_metadata(&now) == *before)
+        };
+        for (place, _) in self.0.iter().filter(|it| !is_same(it)) {
             let text = format!("replaced {}, which existed before\n", place.display());
             printer.print_note(&escape_control(&text));
         }
