@@ -341,7 +341,7 @@ mod tests {
     fn crowded_keys_get_further_features() {
         // Twenty sets share features 1 to 3, ten of them the fourth; all other features are their own.
         let set = |at: u64| {
-            let fourth = if at % 2 == 0 { 4 } else { 100 + at };
+            let fourth = if at.is_multiple_of(2) { 4 } else { 100 + at };
             let set: BTreeSet<u64> = [1, 2, 3, fourth].map(mix_bits).into();
             set.into_iter().collect::<Vec<u64>>()
         };
