@@ -36,8 +36,8 @@ pub(crate) struct CombinedKey {
     pub(crate) side: BucketSide,
     /// Number of features that the key consists of.
     pub(crate) features: usize,
-    /// Number of documents that have the key, as far as it has been counted; 0 if it has not been. Counts of
-    /// combinations end at 255.
+    /// Number of documents that have the key, or more; 0 if it has not been counted. Counts of combinations end at
+    /// 255, from where the frequency is that of the key with one feature less.
     pub(crate) frequency: u32,
 }
 
@@ -147,8 +147,9 @@ impl KeyCombiner {
                     });
                 }
             }
-            if let Some(counters) = self.counters.get(count - 1) {
-                counters.look_up_all(longer);
+            match self.counters.get(count - 1) {
+                Some(counters) => counters.look_up_all(longer),
+                None => longer.iter_mut().for_each(|(key, _)| key.frequency = 0),
             }
             std::mem::swap(open, longer);
         }
@@ -171,7 +172,7 @@ fn extend_key(
             key: mix_bits(key.key ^ feature.rotate_left(32)),
             side: BucketSide::of_prefix(is_indexing),
             features: key.features + 1,
-            frequency: 0,
+            frequency: key.frequency,
         };
         visit(combined, at + 1);
     }
@@ -210,17 +211,20 @@ impl KeyCounters {
         }
     }
 
-    /// Sets the frequency of keys. All counters are prefetched first, because they are scattered in memory.
+    /// Sets the frequency of keys, which is that of the key with one feature less. All counters are prefetched first, because they are scattered in memory.
     fn look_up_all(&self, keys: &mut [(CombinedKey, usize)]) {
         keys.iter()
             .for_each(|(key, _)| prefetch(self.counter_of(key.key)));
         for (key, _) in keys {
-            key.frequency = self.count_of_key(key.key);
+            match self.count_of_key(key.key) {
+                u8::MAX => {}
+                count => key.frequency = count.into(),
+            }
         }
     }
 
-    fn count_of_key(&self, key: u64) -> u32 {
-        u32::from(self.counter_of(key).load(Ordering::Relaxed))
+    fn count_of_key(&self, key: u64) -> u8 {
+        self.counter_of(key).load(Ordering::Relaxed)
     }
 
     fn counter_of(&self, key: u64) -> &AtomicU8 {

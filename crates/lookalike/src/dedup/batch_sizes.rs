@@ -12,8 +12,8 @@ pub(crate) struct BatchSizes {
     /// Numbers of documents with a key, above which the key may be called crowded and get a further feature.
     pub(crate) crowded_keys: &'static [u32],
     /// Time to make, sort and store a key of rare features, relative to that of looking at a document that has
-    /// it.
-    pub(crate) key_cost: f64,
+    /// it. `None` combines the features of crowded keys whatever it costs.
+    pub(crate) key_cost: Option<f64>,
     /// Members above which a bucket may be refined, that is, replaced by buckets of its members' rarest
     /// features.
     pub(crate) crowded: usize,
@@ -60,7 +60,7 @@ impl Default for BatchSizes {
             keys: 2 << 20,
             rare: 6,
             crowded_keys: &[8, 16, 32, 64],
-            key_cost: 3.0,
+            key_cost: Some(3.0),
             crowded: 512,
             refining: 1.0,
             dense_bucket: 64,

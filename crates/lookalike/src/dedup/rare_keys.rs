@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use super::batch_sizes::BatchSizes;
 use super::corpus::MatchCorpus;
 use super::pair_verifier::PairVerifier;
 use crate::candidates::buckets::{BucketSide, CandidateBucketsBuilder, DocumentRank, RankedKey};
@@ -159,20 +160,27 @@ impl<'a> RareKeys<'a> {
     /// Chooses the limit above which keys are crowded, and the largest number of features in a key, and counts
     /// the combinations.
     fn choose_combinations(&mut self) -> Result<()> {
-        let sample = self.sample_documents()?;
+        let combines = self.can_combine_features();
+        let sample = self.sample_documents(if combines { MAX_KEY_FEATURES - 1 } else { 0 })?;
         self.expected = self.estimate_keys(&sample, &self.combiner);
-        let bound = self.corpus.plan.overlap_bound();
-        // Candidates for containment are counted by the single features that they share. Where most documents are
-        // long, counting combinations would cost more than it saves, because features are made again for it.
-        if bound.least_containment().is_some() || self.frequencies.records_long_documents() {
+        if !combines {
             return Ok(());
         }
-        let key_cost = self.verifier.batch_sizes.key_cost;
-        let cost = |expected: &ExpectedKeys| expected.total_cost(key_cost);
-        for &most in self.verifier.batch_sizes.crowded_keys {
+        // Estimate for keys with one feature less.
+        let mut shorter = self.expected;
+        let BatchSizes {
+            crowded_keys,
+            key_cost,
+            ..
+        } = self.verifier.batch_sizes;
+        let pays_off = |longer: &ExpectedKeys, than: &ExpectedKeys| match key_cost {
+            Some(key_cost) => longer.total_cost(key_cost) < than.total_cost(key_cost),
+            None => true,
+        };
+        for &most in crowded_keys {
             let combiner = KeyCombiner::with_limit(most, 2);
             let expected = self.estimate_keys(&sample, &combiner);
-            if cost(&expected) < cost(&self.expected) {
+            if pays_off(&expected, &self.expected) {
                 (self.combiner, self.expected) = (combiner, expected);
             }
         }
@@ -180,18 +188,33 @@ impl<'a> RareKeys<'a> {
             let counters = self.count_longest_keys()?;
             self.combiner.add_counters(counters);
             self.expected = self.estimate_keys(&sample, &self.combiner);
+            // In documents of one template, combinations are as frequent as their features.
+            if !pays_off(&self.expected, &shorter) {
+                self.combiner.remove_feature();
+                self.expected = shorter;
+                break;
+            }
+            shorter = self.expected;
             if self.combiner.max_features() == MAX_KEY_FEATURES {
                 break;
             }
             self.combiner.add_feature();
             let expected = self.estimate_keys(&sample, &self.combiner);
-            if cost(&expected) < cost(&self.expected) {
+            if pays_off(&expected, &shorter) {
                 self.expected = expected;
             } else {
                 self.combiner.remove_feature();
             }
         }
         Ok(())
+    }
+
+    /// Returns `false` if keys must be, or had better be, single features. Candidates for containment are counted by
+    /// the single features that they share. Where most documents are long, counting combinations would cost more
+    /// than it saves, because features are made again for it.
+    fn can_combine_features(&self) -> bool {
+        let bound = self.corpus.plan.overlap_bound();
+        bound.least_containment().is_none() && !self.frequencies.records_long_documents()
     }
 
     /// Counts the keys of the largest number of features.
@@ -217,15 +240,13 @@ impl<'a> RareKeys<'a> {
         Ok(counters)
     }
 
-    /// Returns the rarest features of a sample of the documents.
-    fn sample_documents(&self) -> Result<Vec<RarestFeatures>> {
+    /// Returns the rarest features of a sample of the documents, and `further` ones behind their prefixes.
+    fn sample_documents(&self, further: usize) -> Result<Vec<RarestFeatures>> {
         let sample = self.ranks.iter();
         let sample = sample.step_by(self.ranks.len().div_ceil(SAMPLE).max(1));
         let sample: Vec<DocumentRank> = sample.copied().collect();
         let mut all = Vec::with_capacity(sample.len());
-        self.visit_rarest(&sample, MAX_KEY_FEATURES - 1, |_, rarest| {
-            all.push(rarest.clone())
-        })?;
+        self.visit_rarest(&sample, further, |_, rarest| all.push(rarest.clone()))?;
         Ok(all)
     }
 
@@ -337,7 +358,8 @@ impl<'a> RareKeys<'a> {
             })
         })?;
         self.indexing = Some(indexing);
-        self.expected = self.estimate_keys(&self.sample_documents()?, &self.combiner);
+        let sample = self.sample_documents(self.further_features())?;
+        self.expected = self.estimate_keys(&sample, &self.combiner);
         Ok(())
     }
 
