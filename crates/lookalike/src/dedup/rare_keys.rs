@@ -33,6 +33,9 @@ const FEW_PASSES: usize = 2;
 /// Number of set sizes whose prefixes are computed only once.
 const SMALL_SETS: usize = 128;
 
+/// Part of the cost of shorter keys below which longer ones are worth the time to count them.
+const WORTHWHILE: f64 = 0.5;
+
 /// Number of documents in the sample.
 const SAMPLE: usize = 256;
 
@@ -173,16 +176,20 @@ impl<'a> RareKeys<'a> {
             key_cost,
             ..
         } = self.verifier.batch_sizes;
-        let pays_off = |longer: &ExpectedKeys, than: &ExpectedKeys| match key_cost {
-            Some(key_cost) => longer.total_cost(key_cost) < than.total_cost(key_cost),
-            None => true,
+        let cost = |expected: &ExpectedKeys| expected.total_cost(key_cost.unwrap_or(1.0));
+        let pays_off = |longer: &ExpectedKeys, than: &ExpectedKeys| {
+            key_cost.is_none() || cost(longer) < WORTHWHILE * cost(than)
         };
-        for &most in crowded_keys {
+        let by_limit = crowded_keys.iter().map(|&most| {
             let combiner = KeyCombiner::with_limit(most, 2);
             let expected = self.estimate_keys(&sample, &combiner);
-            if pays_off(&expected, &self.expected) {
-                (self.combiner, self.expected) = (combiner, expected);
-            }
+            (combiner, expected)
+        });
+        let best = by_limit.min_by(|one, other| cost(&one.1).total_cmp(&cost(&other.1)));
+        if let Some((combiner, expected)) = best
+            && pays_off(&expected, &shorter)
+        {
+            (self.combiner, self.expected) = (combiner, expected);
         }
         while self.combiner.is_uncounted() {
             let counters = self.count_longest_keys()?;
