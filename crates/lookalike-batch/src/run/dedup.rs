@@ -27,7 +27,7 @@ use super::repeated_text::{self, RepeatedText, RepeatedTextAction};
 use super::row_reader::RejectRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
-use super::work::{self, VerdictSteps, WorkDirectory, WorkSettings};
+use super::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
@@ -196,7 +196,7 @@ impl<'a> DedupSession<'a> {
         };
         commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
         if let Some(work) = work {
-            work.finish_run(work::list_outputs(wanted).unwrap_or_default())?;
+            work.finish_run(work_directory::list_outputs(wanted).unwrap_or_default())?;
         }
         self.stage_done("write");
         let mut summary = self.make_summary(&corpus, &outcome, &verdicts, rejected)?;

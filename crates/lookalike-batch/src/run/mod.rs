@@ -34,7 +34,7 @@ mod segment;
 mod settings;
 mod summary;
 mod tune;
-mod work;
+mod work_directory;
 
 use lookalike_io::error::{Error, Result};
 
@@ -84,7 +84,7 @@ pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
     parse_goal, run_tuning,
 };
-pub use work::{StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status};
+pub use work_directory::{StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status};
 
 /// Runs `work` in a new thread pool of the given size.
 ///

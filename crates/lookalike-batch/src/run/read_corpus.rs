@@ -18,7 +18,7 @@ use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, RejectRows, analyze_row};
 use super::settings::RunSettings;
-use super::work::{ReadingSteps, StepKind, WorkDirectory};
+use super::work_directory::{ReadingSteps, StepKind, WorkDirectory};
 
 /// The parties to a reading, apart from its inputs.
 struct ReadObservers<'a> {

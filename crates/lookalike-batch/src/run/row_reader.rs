@@ -17,7 +17,7 @@ use super::ordered_pipeline::first_blocks_in_order;
 use super::progress::ProgressListener;
 use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::RunSettings;
-use super::work::{ReadingSteps, StoredBlock};
+use super::work_directory::{ReadingSteps, StoredBlock};
 
 /// Everything needed to convert a row to a sketch.
 pub(super) struct CorpusReader<'a> {

@@ -42,7 +42,7 @@ pub(crate) struct StoredObject {
 /// A request on its way.
 type RangeRequest = JoinHandle<Result<Bytes, ObjectFailure>>;
 
-/// What tells two versions of an object apart.
+/// Properties by which two versions of an object differ.
 #[derive(Debug)]
 struct ObjectVersion {
     e_tag: Option<String>,

@@ -71,7 +71,7 @@ pub fn check_output(output: &OutputTarget, inputs: &InputSet) -> Result<()> {
     refuse_inputs(path, Some(inputs))?;
     refuse_extension(path, false)?;
     if let Some(url) = ObjectUrl::from_path(path) {
-        // What a prefix receives is checked with the names that it will have.
+        // Objects below a prefix are checked under the names that they will have.
         return match is_directory(path) {
             true => Ok(()),
             false => check_upload(&url?),

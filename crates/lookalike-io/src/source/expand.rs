@@ -32,7 +32,7 @@ pub(super) struct FoundInput {
     pub(super) origin: InputOrigin,
 }
 
-/// Where an input comes from.
+/// Source of an input.
 pub(super) enum InputOrigin {
     StandardInput,
     /// A file, a pipe or a device.

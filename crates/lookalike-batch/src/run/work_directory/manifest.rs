@@ -111,7 +111,7 @@ pub(super) struct InputEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::run) struct OutputEntry {
-    /// What it holds, for example `kept`.
+    /// Content of the output, for example `kept`.
     pub(in crate::run) role: String,
     pub(in crate::run) path: String,
     pub(in crate::run) bytes: u64,

@@ -35,7 +35,7 @@ pub struct WorkStatus {
     pub damaged: Vec<String>,
 }
 
-/// How much of a stage is in complete steps.
+/// Part of a stage that is in complete steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StageProgress {
     /// Amount that is done.
