@@ -1,7 +1,6 @@
 //! Runs with `--work`: killed, resumed, refused, and seen from outside.
 
 use std::fs::{self, File};
-use std::process::Command;
 use std::time::Instant;
 
 use lookalike_oracle::effort::is_long_run;
@@ -442,26 +441,15 @@ fn full_disks_leave_a_run_that_resumes() {
     let program = env!("CARGO_BIN_EXE_lookalike");
     // Too small for the first step, and for the outputs.
     for room in [64 << 10, size * 3 / 4] {
-        place.write("small/.keep", "");
         let run = format!("'{program}' dedup ../in.jsonl -o out.jsonl --work work --resume");
         let script = format!(
-            "mount -t tmpfs -o size={room} none small && cd small || exit 77\n\
-             {run}; echo code $?\n\
+            "{run}; echo code $?\n\
              mount -o remount,size=256m none . || exit 77\n\
              {run}; echo code $?; cmp out.jsonl ../expected.jsonl && echo same; ls -A"
         );
-        let ran = Command::new("unshare")
-            .args(["--map-root-user", "--mount", "sh", "-c", &script])
-            .current_dir(place.path(""))
-            .output();
-        let Ok(ran) = ran else { return };
-        let said = String::from_utf8_lossy(&ran.stdout);
-        if !said.contains("code ") {
-            eprintln!("skipped: no file system for a test here");
+        let Some((said, error)) = place.run_on_small_disk(room, &script) else {
             return;
-        }
-        let error = String::from_utf8_lossy(&ran.stderr);
-        assert!(error.contains("No space left"), "{error}");
+        };
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(
             lines,

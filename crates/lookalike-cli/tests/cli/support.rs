@@ -29,6 +29,28 @@ impl Place {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// Runs a script in a file system in memory of `bytes`, mounted at `small`. Returns what it printed and its
+    /// errors, or `None` if the system lets a test have none.
+    #[expect(clippy::print_stderr, reason = "a test says that it is skipped")]
+    pub(crate) fn run_on_small_disk(&self, bytes: usize, script: &str) -> Option<(String, String)> {
+        self.write("small/.keep", "");
+        let mounted =
+            format!("mount -t tmpfs -o size={bytes} none small && cd small || exit 77\n{script}");
+        let ran = Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", &mounted])
+            .current_dir(self.path(""))
+            .output()
+            .ok()?;
+        let [said, error] =
+            [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        if !said.contains("code ") {
+            eprintln!("skipped: no file system for a test here");
+            return None;
+        }
+        assert!(error.contains("No space left"), "{error}");
+        Some((said, error))
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }

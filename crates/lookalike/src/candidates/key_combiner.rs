@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Guarantee: two sets that reach the threshold have a key in common. For whether a key is crowded depends on the
-//! key alone, so both sets have the same one of the three. Where a match may share fewer features than a key has,
-//! both sets are so small that they know it, and both have the shorter key as well.
+//! key alone, so both sets have the same one of the three. Where a match may share fewer features than a key has, the
+//! sizes of both sets show it, and both have the shorter key as well.
 //!
 //! Counts of combinations are those of a table without collision handling ([`KeyCounters`]): counts that are too
 //! large cost time and lose nothing.

@@ -114,27 +114,16 @@ fn undecided_order(
     Ok((order, kept))
 }
 
-/// Routes in the order of their numbers in files.
-const ROUTES: [Route; 6] = [
-    Route::Exact,
-    Route::Join,
-    Route::MinHash,
-    Route::SimHash,
-    Route::Sentences,
-    Route::BottomK,
-];
-
 impl DocumentRemoval {
     /// Bytes of a removal as [`encode_removal`](Self::encode_removal) writes it.
     pub const BYTES: usize = 17;
 
     /// Appends the removal: both documents (4 bytes each), the similarity (8) and the route (1).
     pub fn encode_removal(&self, into: &mut Vec<u8>) {
-        let route = ROUTES.iter().position(|&it| it == self.kept.route);
         into.extend(self.document.0.to_le_bytes());
         into.extend(self.kept.with.0.to_le_bytes());
         into.extend(self.kept.similarity.get().to_bits().to_le_bytes());
-        into.push(route.unwrap_or(0) as u8);
+        into.push(self.kept.route.file_number());
     }
 
     /// Reads a removal. Returns `None` if the bytes are none.
@@ -142,7 +131,7 @@ impl DocumentRemoval {
         let document = DocId(reader.read_u32()?);
         let with = DocId(reader.read_u32()?);
         let similarity = f64::from_bits(reader.read_u64()?);
-        let route = *ROUTES.get(usize::from(reader.read_u8()?))?;
+        let route = Route::from_file_number(reader.read_u8()?)?;
         (0.0..=1.0).contains(&similarity).then(|| Self {
             document,
             kept: DocumentMatch {

@@ -9,21 +9,21 @@ use crate::sketch::{DocumentSketches, SetSummary};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::types::{DocId, Similarity};
 
-/// The way in which a pair was found.
+/// The way in which a pair was found. The values are its numbers in files, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// The texts are equal after normalisation.
-    Exact,
+    Exact = 0,
     /// The exact join of short documents.
-    Join,
+    Join = 1,
     /// A shared band of the MinHash signatures.
-    MinHash,
+    MinHash = 2,
     /// SimHash fingerprints within the Hamming distance, or with a shared block of bits.
-    SimHash,
+    SimHash = 3,
     /// The same longest sentences.
-    Sentences,
+    Sentences = 4,
     /// One of the smallest hashes of the features in common.
-    BottomK,
+    BottomK = 5,
 }
 
 name_choices! {
@@ -34,6 +34,20 @@ name_choices! {
     SimHash => "simhash",
     Sentences => "sentences",
     BottomK => "bottomk",
+}
+
+impl Route {
+    /// Returns the number of the route in files.
+    pub fn file_number(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the route with a number in files, if there is one.
+    pub fn from_file_number(number: u8) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|route| route.file_number() == number)
+    }
 }
 
 /// A match, seen from one of its two documents.

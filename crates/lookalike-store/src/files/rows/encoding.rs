@@ -21,27 +21,6 @@ const HAS_FINGERPRINT: u8 = 4;
 const HAS_META: u8 = 8;
 const IS_REFRESHED: u8 = 16;
 
-/// Routes by their number in files.
-pub(super) const ROUTES: [Route; 6] = [
-    Route::Exact,
-    Route::Join,
-    Route::MinHash,
-    Route::SimHash,
-    Route::Sentences,
-    Route::BottomK,
-];
-
-fn route_number(route: Route) -> u8 {
-    match route {
-        Route::Exact => 0,
-        Route::Join => 1,
-        Route::MinHash => 2,
-        Route::SimHash => 3,
-        Route::Sentences => 4,
-        Route::BottomK => 5,
-    }
-}
-
 impl PartitionRow {
     pub(crate) fn encode_row(&self, into: &mut Vec<u8>) {
         match self {
@@ -197,7 +176,7 @@ impl RowDocument {
                 into.extend(seq.to_le_bytes());
                 encode_slot(*slot, into);
                 into.extend(similarity.to_bits().to_le_bytes());
-                into.push(route_number(*route));
+                into.push(route.file_number());
                 into.extend(previous.to_le_bytes());
             }
         }
@@ -239,7 +218,7 @@ impl RowDocument {
                     seq: reader.read_u64()?,
                     slot: decode_slot(reader)?,
                     similarity: f64::from_bits(reader.read_u64()?),
-                    route: *ROUTES.get(usize::from(reader.read_u8()?))?,
+                    route: Route::from_file_number(reader.read_u8()?)?,
                     previous: reader.read_u64()?,
                 },
                 _ => return None,

@@ -1,9 +1,9 @@
 //! Rows and blocks of rows, to bytes and back.
 
+use lookalike::similarity::Route;
 use proptest::prelude::*;
 
 use super::blocks::{EncodedRows, open_block};
-use super::encoding::ROUTES;
 use super::*;
 
 fn slots() -> impl Strategy<Value = DocumentSlot> {
@@ -25,7 +25,7 @@ fn verdicts() -> impl Strategy<Value = RowVerdict> {
     prop_oneof![
         any::<u32>().prop_map(|index| RowVerdict::Kept { index }),
         duplicate.prop_map(|(of, seq, slot, similarity, route, previous)| {
-            let route = ROUTES[route];
+            let route = Route::ALL[route];
             RowVerdict::Duplicate {
                 of,
                 seq,
