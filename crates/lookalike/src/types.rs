@@ -41,6 +41,11 @@ impl Similarity {
         Self((part / whole).min(1.0))
     }
 
+    /// Returns a similarity that was stored by its [value](Self::get), or `None` if it is not in 0..=1.
+    pub fn from_stored(value: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&value).then_some(Self(value))
+    }
+
     /// Returns the value, in 0..=1.
     pub fn get(self) -> f64 {
         self.0

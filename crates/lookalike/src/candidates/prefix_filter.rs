@@ -62,6 +62,51 @@ impl PrefixLengths {
     }
 }
 
+/// The prefixes of sets by their number of features, of which those of small sets are computed only once.
+#[derive(Debug)]
+pub(crate) struct PrefixTable {
+    bound: OverlapBound,
+    small: Vec<(PrefixLengths, usize)>,
+}
+
+/// Number of set sizes whose prefixes are computed only once.
+const SMALL_SETS: usize = 128;
+
+impl PrefixTable {
+    pub(crate) fn new(bound: OverlapBound) -> Self {
+        let small = (0..SMALL_SETS).map(|features| Self::compute_prefixes(bound, features));
+        Self {
+            bound,
+            small: small.collect(),
+        }
+    }
+
+    /// Returns the prefixes of a set, and the least number of features that it shares with a match.
+    pub(crate) fn prefixes_of(&self, features: usize) -> (PrefixLengths, usize) {
+        let known = self.small.get(features).copied();
+        known.unwrap_or_else(|| Self::compute_prefixes(self.bound, features))
+    }
+
+    /// Returns the prefixes as [`prefixes_of`](Self::prefixes_of) does, for callers that do not count shared
+    /// features.
+    pub(crate) fn prefixes_of_one_hit(&self, features: usize) -> (PrefixLengths, usize) {
+        match self.bound {
+            OverlapBound::Jaccard(_) => self.prefixes_of(features),
+            OverlapBound::Containment(_) => {
+                let features = features.max(1);
+                let prefixes = PrefixLengths::with_one_hit(features, self.bound);
+                (prefixes, self.bound.least_shared_with_any(features))
+            }
+        }
+    }
+
+    fn compute_prefixes(bound: OverlapBound, features: usize) -> (PrefixLengths, usize) {
+        let features = features.max(1);
+        let prefixes = PrefixLengths::from_feature_count(features, bound);
+        (prefixes, bound.least_shared_with_any(features))
+    }
+}
+
 /// The features of a document that serve as its bucket keys, the rarest ones first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RarestFeatures {

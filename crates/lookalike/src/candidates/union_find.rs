@@ -42,3 +42,19 @@ impl UnionFind {
         rank
     }
 }
+
+impl UnionFind {
+    /// Number of members of all sets.
+    pub(crate) fn member_count(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// Returns the smallest member of the set of every member.
+    pub(crate) fn into_roots(mut self) -> Vec<DocumentRank> {
+        // A parent is smaller than its member, so it is already a root when its member's turn comes.
+        for rank in 0..self.parent.len() {
+            self.parent[rank] = self.parent[self.parent[rank] as usize];
+        }
+        self.parent
+    }
+}

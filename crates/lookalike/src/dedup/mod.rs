@@ -104,6 +104,7 @@ mod rare_keys;
 mod seen_candidates;
 mod survey;
 
+pub(crate) use batch_sizes::BatchSizes;
 pub use components::find_components;
 pub use corpus::{MatchCorpus, TimeWindow};
 pub use decided_prefix::{DecidedPrefix, continue_verdicts};

@@ -6,52 +6,40 @@
 //! bucket.
 //!
 //! In a large corpus, even the rarest feature of a document is in many others. How many features a key needs
-//! ([`KeyCombiner`]) is chosen by their cost for a sample of the documents: a further feature makes more keys, and
-//! fewer documents to meet.
+//! ([`KeyChoice`]) follows from the documents.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::batch_sizes::BatchSizes;
 use super::corpus::MatchCorpus;
 use super::pair_verifier::PairVerifier;
-use crate::candidates::buckets::{BucketSide, CandidateBucketsBuilder, DocumentRank, RankedKey};
+use crate::candidates::buckets::{CandidateBucketsBuilder, DocumentRank, RankedKey};
 use crate::candidates::{
-    CombinedKey, FeatureCounters, KeyBuffer, KeyCombiner, KeyCounters, MAX_KEY_FEATURES,
-    MAX_SEEN_TWICE, PrefixLengths, RarestFeatures, SeenTwiceFilter,
+    FeatureCounters, KEY_SAMPLE, KeyBuffer, KeyChoice, KeyPrices, MAX_SEEN_TWICE, PrefixTable,
+    RarestFeatures, RarestSource, SeenTwiceFilter,
 };
 use crate::error::Result;
-use crate::similarity::OverlapBound;
 
 /// Largest number of passes. It is limited because each pass makes the features of all documents again.
 const MAX_PASSES: u64 = 16;
 
-/// Number of passes up to which [`RareKeys::learn_indexing_keys`] does not pay off.
+/// Number of passes up to which [`KeyChoice::learn_indexing_keys`] does not pay off.
 const FEW_PASSES: usize = 2;
-
-/// Number of set sizes whose prefixes are computed only once.
-const SMALL_SETS: usize = 128;
-
-/// Part of the cost of shorter keys below which longer ones are worth the time to count them.
-const WORTHWHILE: f64 = 0.5;
-
-/// Number of documents in the sample.
-const SAMPLE: usize = 256;
 
 /// The bucket keys of the rarest features of documents.
 pub(super) struct RareKeys<'a> {
+    documents: RareDocuments<'a>,
+    choice: KeyChoice,
+}
+
+/// Documents, and the frequencies by which their features are ordered.
+struct RareDocuments<'a> {
     corpus: &'a MatchCorpus<'a>,
     verifier: &'a PairVerifier<'a>,
     ranks: &'a [DocumentRank],
     frequencies: FeatureCounters,
-    /// Prefixes of small sets by their size.
-    prefixes: Vec<(PrefixLengths, usize)>,
-    combiner: KeyCombiner,
-    /// Keys that a document has in its indexing prefix, once they are learned. Under other keys no two
-    /// documents can be candidates.
-    indexing: Option<SeenTwiceFilter>,
-    expected: ExpectedKeys,
+    prefixes: PrefixTable,
 }
 
 /// The keys of a pass, by chunks of documents.
@@ -111,26 +99,6 @@ impl PassKeys {
     }
 }
 
-/// Estimates about the keys of all documents, from a sample.
-#[derive(Clone, Copy, Default)]
-struct ExpectedKeys {
-    /// Number of keys.
-    keys: f64,
-    /// Number of keys of the largest number of features.
-    longest: f64,
-    /// Number of keys of indexing prefixes.
-    indexing: f64,
-    /// Upper bound of the candidates that the keys yield: the sum, over all keys of indexing prefixes, of
-    /// the documents that have the key at all.
-    candidates: f64,
-}
-
-impl ExpectedKeys {
-    fn total_cost(&self, key_cost: f64) -> f64 {
-        key_cost * self.keys + self.candidates
-    }
-}
-
 impl<'a> RareKeys<'a> {
     /// Counts the features of the documents `ranks`, and chooses how many of them a key needs.
     pub(super) fn new(
@@ -138,188 +106,42 @@ impl<'a> RareKeys<'a> {
         verifier: &'a PairVerifier<'a>,
         ranks: &'a [DocumentRank],
     ) -> Result<Self> {
-        let bound = corpus.plan.overlap_bound();
-        let mut keys = Self {
-            prefixes: (0..SMALL_SETS)
-                .map(|size| prefixes_by_size(bound, size))
-                .collect(),
+        let documents = RareDocuments {
+            prefixes: PrefixTable::new(corpus.plan.overlap_bound()),
+            frequencies: count_features(corpus, verifier, ranks)?,
             corpus,
             verifier,
             ranks,
-            frequencies: count_features(corpus, verifier, ranks)?,
-            combiner: KeyCombiner::for_single_features(),
-            indexing: None,
-            expected: ExpectedKeys::default(),
         };
-        keys.choose_combinations()?;
-        Ok(keys)
+        let prices = KeyPrices {
+            crowded: verifier.batch_sizes.crowded_keys,
+            key: verifier.batch_sizes.key_cost,
+        };
+        let choice = match documents.can_combine_features() {
+            true => KeyChoice::of_combinations(&documents, prices)?,
+            false => KeyChoice::of_single_features(&documents)?,
+        };
+        Ok(Self { documents, choice })
     }
 
     /// Returns an upper bound of the candidates that the keys yield, estimated from a sample.
     pub(super) fn expected_candidates(&self) -> f64 {
-        self.expected.candidates
-    }
-
-    /// Chooses the limit above which keys are crowded, and the largest number of features in a key, and counts
-    /// the combinations.
-    fn choose_combinations(&mut self) -> Result<()> {
-        let combines = self.can_combine_features();
-        let sample = self.sample_documents(if combines { MAX_KEY_FEATURES - 1 } else { 0 })?;
-        self.expected = self.estimate_keys(&sample, &self.combiner);
-        if !combines {
-            return Ok(());
-        }
-        // Estimate for keys with one feature less.
-        let mut shorter = self.expected;
-        let BatchSizes {
-            crowded_keys,
-            key_cost,
-            ..
-        } = self.verifier.batch_sizes;
-        let cost = |expected: &ExpectedKeys| expected.total_cost(key_cost.unwrap_or(1.0));
-        let pays_off = |longer: &ExpectedKeys, than: &ExpectedKeys| {
-            key_cost.is_none() || cost(longer) < WORTHWHILE * cost(than)
-        };
-        let by_limit = crowded_keys.iter().map(|&most| {
-            let combiner = KeyCombiner::with_limit(most, 2);
-            let expected = self.estimate_keys(&sample, &combiner);
-            (combiner, expected)
-        });
-        let best = by_limit.min_by(|one, other| cost(&one.1).total_cmp(&cost(&other.1)));
-        if let Some((combiner, expected)) = best
-            && pays_off(&expected, &shorter)
-        {
-            (self.combiner, self.expected) = (combiner, expected);
-        }
-        while self.combiner.is_uncounted() {
-            let counters = self.count_longest_keys()?;
-            self.combiner.add_counters(counters);
-            self.expected = self.estimate_keys(&sample, &self.combiner);
-            // In documents of one template, combinations are as frequent as their features.
-            if !pays_off(&self.expected, &shorter) {
-                self.combiner.remove_feature();
-                self.expected = shorter;
-                break;
-            }
-            shorter = self.expected;
-            if self.combiner.max_features() == MAX_KEY_FEATURES {
-                break;
-            }
-            self.combiner.add_feature();
-            let expected = self.estimate_keys(&sample, &self.combiner);
-            if pays_off(&expected, &shorter) {
-                self.expected = expected;
-            } else {
-                self.combiner.remove_feature();
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns `false` if keys must be, or had better be, single features. Candidates for containment are counted by
-    /// the single features that they share. Where most documents are long, counting combinations would cost more
-    /// than it saves, because features are made again for it.
-    fn can_combine_features(&self) -> bool {
-        let bound = self.corpus.plan.overlap_bound();
-        bound.least_containment().is_none() && !self.frequencies.records_long_documents()
-    }
-
-    /// Counts the keys of the largest number of features.
-    fn count_longest_keys(&self) -> Result<KeyCounters> {
-        let counters = KeyCounters::with_capacity(self.expected.longest as usize);
-        self.ranks.par_chunks(1024).try_for_each(|ranks| {
-            let (mut longest, mut buffer) = (Vec::new(), KeyBuffer::default());
-            self.visit_rarest(ranks, self.further_features(), |_, rarest| {
-                longest.clear();
-                self.combiner.visit_keys(
-                    rarest,
-                    &mut buffer,
-                    |_| true,
-                    |key| {
-                        if key.features == self.combiner.max_features() {
-                            longest.push(key.key);
-                        }
-                    },
-                );
-                counters.count_keys(&longest);
-            })
-        })?;
-        Ok(counters)
-    }
-
-    /// Returns the rarest features of a sample of the documents, and `further` ones behind their prefixes.
-    fn sample_documents(&self, further: usize) -> Result<Vec<RarestFeatures>> {
-        let sample = self.ranks.iter();
-        let sample = sample.step_by(self.ranks.len().div_ceil(SAMPLE).max(1));
-        let sample: Vec<DocumentRank> = sample.copied().collect();
-        let mut all = Vec::with_capacity(sample.len());
-        self.visit_rarest(&sample, further, |_, rarest| all.push(rarest.clone()))?;
-        Ok(all)
-    }
-
-    fn estimate_keys(&self, sample: &[RarestFeatures], combiner: &KeyCombiner) -> ExpectedKeys {
-        let scale = self.ranks.len() as f64 / sample.len().max(1) as f64;
-        let (mut expected, mut buffer) = (ExpectedKeys::default(), KeyBuffer::default());
-        for rarest in sample {
-            self.visit_shared_keys(
-                rarest,
-                combiner,
-                &mut buffer,
-                |_| true,
-                |key| {
-                    // Of combinations that have not been counted, most belong to one document and are only counted.
-                    expected.keys += scale * if key.frequency == 0 { 0.5 } else { 1.0 };
-                    if key.features == combiner.max_features() {
-                        expected.longest += scale;
-                    }
-                    if key.side == BucketSide::Indexing {
-                        expected.indexing += scale;
-                        // A crowded key of a tiny set is shared by tiny sets alone.
-                        let documents = match combiner.is_crowded(&key) {
-                            true => combiner.most(),
-                            false => key.frequency,
-                        };
-                        expected.candidates += scale * f64::from(documents);
-                    }
-                },
-            );
-        }
-        expected
-    }
-
-    /// Calls `visit` with the keys of a document, without those that no other document can have, and without some
-    /// or all that `wants` rejects.
-    fn visit_shared_keys(
-        &self,
-        rarest: &RarestFeatures,
-        combiner: &KeyCombiner,
-        buffer: &mut KeyBuffer,
-        wants: impl Fn(u64) -> bool,
-        mut visit: impl FnMut(CombinedKey),
-    ) {
-        combiner.visit_keys(rarest, buffer, wants, |key| {
-            let is_shared = key.frequency != 1
-                && (key.side == BucketSide::Indexing
-                    || self
-                        .indexing
-                        .as_ref()
-                        .is_none_or(|indexing| indexing.may_be_recorded(key.key)));
-            if is_shared {
-                visit(key);
-            }
-        });
+        self.choice.expected.candidates
     }
 
     /// Adds the buckets of the keys.
     pub(super) fn add_buckets(mut self, builder: &mut CandidateBucketsBuilder) -> Result<()> {
-        let batch_sizes = self.verifier.batch_sizes;
-        let keys_at_once = batch_sizes.keys.max(self.ranks.len() * batch_sizes.rare);
+        let batch_sizes = self.documents.verifier.batch_sizes;
+        let documents = self.documents.ranks.len();
+        let keys_at_once = batch_sizes.keys.max(documents * batch_sizes.rare);
         // Learning which keys have a document in an indexing prefix makes all features once more, which costs
         // as much as one further pass does. So it is only done where there would be more than a few passes.
-        if self.expected.keys > (FEW_PASSES * keys_at_once) as f64 {
-            self.learn_indexing_keys()?;
+        if self.choice.expected.keys > (FEW_PASSES * keys_at_once) as f64 {
+            let indexing = self.choice.expected.indexing as usize;
+            let filter = SeenTwiceFilter::new(indexing.min(MAX_SEEN_TWICE / 4));
+            self.choice.learn_indexing_keys(&self.documents, filter)?;
         }
-        let passes = (self.expected.keys / keys_at_once as f64).ceil();
+        let passes = (self.choice.expected.keys / keys_at_once as f64).ceil();
         let mut passes = passes.clamp(1.0, MAX_PASSES as f64) as u64;
         // Keys are spread evenly over the passes, so the first one shows whether there are enough passes.
         // But a single key of very many documents always stays in one pass, so the number of passes is
@@ -344,69 +166,45 @@ impl<'a> RareKeys<'a> {
         Ok(())
     }
 
-    /// Learns the keys that some document has in its indexing prefix, so that all others are left out.
-    fn learn_indexing_keys(&mut self) -> Result<()> {
-        let indexing =
-            SeenTwiceFilter::new((self.expected.indexing as usize).min(MAX_SEEN_TWICE / 4));
-        self.ranks.par_chunks(1024).try_for_each(|ranks| {
-            let mut buffer = KeyBuffer::default();
-            self.visit_rarest(ranks, self.further_features(), |_, rarest| {
-                self.visit_shared_keys(
-                    rarest,
-                    &self.combiner,
-                    &mut buffer,
-                    |_| true,
-                    |key| {
-                        if key.side == BucketSide::Indexing {
-                            indexing.record_key(key.key);
-                        }
-                    },
-                );
-            })
-        })?;
-        self.indexing = Some(indexing);
-        let sample = self.sample_documents(self.further_features())?;
-        self.expected = self.estimate_keys(&sample, &self.combiner);
-        Ok(())
-    }
-
     /// Returns the keys of a pass, or `None` if there are more than `max_keys`.
     fn keys_of_pass(&self, pass: u64, passes: u64, max_keys: usize) -> Result<Option<PassKeys>> {
+        let RareDocuments { corpus, ranks, .. } = self.documents;
         let collected = AtomicUsize::new(0);
         let too_many = || collected.load(Ordering::Relaxed) > max_keys;
-        let chunks = self.ranks.par_chunks(1024).filter(|_| !too_many());
+        let chunks = ranks.par_chunks(1024).filter(|_| !too_many());
         let buffers = || (Vec::new(), KeyBuffer::default());
+        let further = self.choice.further_features();
         let chunks = chunks
             .map_init(buffers, |(ranked_keys, buffer), ranks| {
                 ranked_keys.clear();
                 let is_due = |key: u64| (key >> 32) % passes == pass;
-                self.visit_rarest(ranks, self.further_features(), |rank, rarest| {
-                    self.visit_shared_keys(rarest, &self.combiner, buffer, is_due, |key| {
-                        if is_due(key.key) {
-                            ranked_keys.push(RankedKey {
-                                key: self.corpus.partitioned_key(key.key, rank),
-                                side: key.side,
-                                rank,
-                            });
-                        }
-                    });
-                })?;
+                self.documents
+                    .visit_rarest(ranks, further, |rank, rarest| {
+                        self.choice.visit_keys(rarest, buffer, is_due, |key| {
+                            if is_due(key.key) {
+                                ranked_keys.push(RankedKey {
+                                    key: corpus.partitioned_key(key.key, rank),
+                                    side: key.side,
+                                    rank,
+                                });
+                            }
+                        });
+                    })?;
                 collected.fetch_add(ranked_keys.len(), Ordering::Relaxed);
                 Ok(KeyChunk::new(ranked_keys))
             })
             .collect::<Result<_>>()?;
         Ok((!too_many()).then_some(PassKeys { chunks }))
     }
+}
 
-    /// Returns the number of features behind the prefixes that keys need.
-    fn further_features(&self) -> usize {
-        self.combiner.max_features() - 1
-    }
-
-    /// Returns the prefixes of a set, and the least number of features that it shares with a match.
-    fn prefixes_of(&self, features: usize) -> (PrefixLengths, usize) {
-        let known = self.prefixes.get(features).copied();
-        known.unwrap_or_else(|| prefixes_by_size(self.corpus.plan.overlap_bound(), features))
+impl RareDocuments<'_> {
+    /// Returns `false` if keys must be, or had better be, single features. Candidates for containment are counted by
+    /// the single features that they share. Where most documents are long, counting combinations would cost more
+    /// than it saves, because features are made again for it.
+    fn can_combine_features(&self) -> bool {
+        let bound = self.corpus.plan.overlap_bound();
+        bound.least_containment().is_none() && !self.frequencies.records_long_documents()
     }
 
     /// Calls `visit` with the rarest features of each of these documents, and `further` ones behind its prefix.
@@ -427,7 +225,7 @@ impl<'a> RareKeys<'a> {
                     .prefetch_counters(features.unwrap_or_default());
             }
             self.verifier.features_once(rank, &mut buffer, |features| {
-                let (prefixes, least) = self.prefixes_of(features.len());
+                let (prefixes, least) = self.prefixes.prefixes_of(features.len());
                 rarest.select(features, &self.frequencies, prefixes, least, further);
             })?;
             visit(rank, &rarest);
@@ -436,11 +234,30 @@ impl<'a> RareKeys<'a> {
     }
 }
 
-/// Returns the prefixes of a set, and the least number of features that it shares with a match.
-fn prefixes_by_size(bound: OverlapBound, features: usize) -> (PrefixLengths, usize) {
-    let features = features.max(1);
-    let prefixes = PrefixLengths::from_feature_count(features, bound);
-    (prefixes, bound.least_shared_with_any(features))
+impl RarestSource for RareDocuments<'_> {
+    fn document_count(&self) -> usize {
+        self.ranks.len()
+    }
+
+    fn sample_documents(&self, further: usize) -> Result<Vec<RarestFeatures>> {
+        let sample = self.ranks.iter();
+        let sample = sample.step_by(self.ranks.len().div_ceil(KEY_SAMPLE).max(1));
+        let sample: Vec<DocumentRank> = sample.copied().collect();
+        let mut all = Vec::with_capacity(sample.len());
+        self.visit_rarest(&sample, further, |_, rarest| all.push(rarest.clone()))?;
+        Ok(all)
+    }
+
+    fn visit_all<S: Default>(
+        &self,
+        further: usize,
+        visit: impl Fn(&mut S, &RarestFeatures) + Sync,
+    ) -> Result<()> {
+        self.ranks.par_chunks(1024).try_for_each(|ranks| {
+            let mut state = S::default();
+            self.visit_rarest(ranks, further, |_, rarest| visit(&mut state, rarest))
+        })
+    }
 }
 
 /// Counts the features of documents.

@@ -36,7 +36,10 @@
 mod blocks;
 mod collect;
 mod document;
+mod feature_order;
 mod gather;
+mod key_collector;
+mod local;
 mod members;
 mod partitioning;
 mod position;
@@ -58,12 +61,14 @@ use crate::types::DocId;
 
 pub use collect::{DocumentCollector, DocumentRole};
 pub use document::{MatchBounds, ShuffleDocument, pack_features};
+pub use feature_order::FeatureOrder;
 pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};
+pub use local::{FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer};
 pub use members::ComponentMembers;
 pub use partitioning::partition_block;
 pub use position::{DocumentOrder, OrderValue};
 pub use resolve::{ComponentDocument, ComponentResolver, ResolvedPair, ShuffleRemoval};
-pub use scatter::{DocumentScatterer, FeatureOrder, ShuffleBlock, ShuffleBlockKind};
+pub use scatter::{DocumentScatterer, ShuffleBlock, ShuffleBlockKind};
 
 /// The setup that all steps of a run share.
 #[derive(Debug)]
@@ -100,6 +105,11 @@ impl ShuffleSetup {
     /// Returns the match plan.
     pub fn match_plan(&self) -> &MatchPlan {
         &self.plan
+    }
+
+    /// Returns the sketcher.
+    pub fn document_sketcher(&self) -> &DocumentSketcher {
+        &self.sketcher
     }
 
     /// Returns the order of documents.

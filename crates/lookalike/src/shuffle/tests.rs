@@ -8,6 +8,7 @@ use lookalike_oracle::effort::choose_effort;
 
 use super::gather::BucketLimits;
 use super::*;
+use crate::candidates::KeyPrices;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs, find_verdicts};
 use crate::plan::{CandidateRule, MatchMethod};
 use crate::text::{AnalysisScratch, TextAnalysis};
@@ -411,21 +412,14 @@ fn at(method: MatchMethod, measure: SimilarityMeasure, threshold: f64) -> MatchS
     }
 }
 
-#[test]
-fn shuffle_equals_one_machine() {
-    let mut random = Random(7);
-    let firsts = [
-        DocumentOrder::Smallest,
-        DocumentOrder::Largest,
-        DocumentOrder::Least,
-        DocumentOrder::Most,
-    ];
+/// Returns settings of every method and measure that divides documents differently.
+fn all_settings() -> Vec<MatchSettings> {
     let simhash = |distance, candidates| MatchSettings {
         distance,
         candidates,
         ..at(MatchMethod::SimHash, SimilarityMeasure::Jaccard, 0.6)
     };
-    let cases = [
+    vec![
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.6),
         at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.8),
@@ -440,9 +434,20 @@ fn shuffle_equals_one_machine() {
         at(MatchMethod::BottomK, SimilarityMeasure::Jaccard, 0.75),
         simhash(9, CandidateRule::Distance),
         simhash(9, CandidateRule::Blocks),
+    ]
+}
+
+#[test]
+fn shuffle_equals_one_machine() {
+    let mut random = Random(7);
+    let firsts = [
+        DocumentOrder::Smallest,
+        DocumentOrder::Largest,
+        DocumentOrder::Least,
+        DocumentOrder::Most,
     ];
     let (mut removed, mut dense_nodes, mut split) = (0, 0, 0);
-    for (at, settings) in cases.into_iter().enumerate() {
+    for (at, settings) in all_settings().into_iter().enumerate() {
         let lengths = [12, 90, 300];
         for length in choose_effort(vec![lengths[at % 3]], lengths.to_vec()) {
             let documents = corpus(&mut random, 250, length);
@@ -746,4 +751,135 @@ fn damaged_blocks_are_refused_without_panic() {
     assert!(FeatureOrder::decode_order(&[0; 12]).is_err());
     assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 0).is_err());
     assert!(partition_block(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
+}
+
+/// Blocks of features in memory.
+struct HeldBlocks<'a>(Vec<&'a [u8]>);
+
+impl FeatureBlocks for HeldBlocks<'_> {
+    fn block_count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn read_block(&self, at: usize) -> crate::Result<Vec<u8>> {
+        Ok(self.0[at].to_vec())
+    }
+}
+
+/// Divides blocks, of which those of features are counted.
+fn divided(mut keys: LocalKeys, blocks: &[ShuffleBlock], parts: u32) -> Vec<ShuffleBlock> {
+    let features = blocks.iter();
+    let features = features.filter(|block| block.kind == ShuffleBlockKind::Features);
+    let features = HeldBlocks(features.map(|block| &block.block[..]).collect());
+    keys.choose_keys(&features).unwrap();
+    let divide = |block: &ShuffleBlock| keys.divide_keys(&block.block, parts).unwrap();
+    blocks.iter().flat_map(divide).collect()
+}
+
+/// Returns the component of every document, and the number of dense buckets.
+fn local_components(
+    setup: &Arc<ShuffleSetup>,
+    documents: &[Held],
+    cut: Cut,
+    filter_bytes: usize,
+) -> (Vec<u32>, Hot) {
+    let new_keys = || {
+        // Combinations of features whatever they cost, so that few documents have some.
+        let prices = KeyPrices {
+            crowded: &[3],
+            key: None,
+        };
+        LocalKeys::new(setup.clone(), 250, 2500, filter_bytes).with_prices(prices)
+    };
+    let mut sketches = setup.sketcher.new_sketches(1 << 20);
+    let mut scatter = |numbers: &[usize], keys: &LocalKeys, is_dense: bool| {
+        let mut scatterer = LocalScatterer::new(setup.clone());
+        let mut scratch = AnalysisScratch::default();
+        for &number in numbers {
+            let analysis = setup.analyze_text(&documents[number].text, &mut scratch);
+            setup.sketcher.add_document(&analysis, &mut sketches);
+            let at = (&sketches, DocId(sketches.len() as u32 - 1));
+            let named = (number as u32, documents[number].part);
+            match is_dense {
+                true => scatterer.add_dense_document(named, at, &analysis),
+                false => scatterer.add_document(named, at, &analysis),
+            }
+        }
+        scatterer.take_blocks(keys)
+    };
+    let all: Vec<usize> = (0..documents.len()).collect();
+    let portions = all.chunks(documents.len().div_ceil(cut.portions).max(1));
+    let keys = new_keys();
+    let blocks: Vec<_> = portions
+        .flat_map(|portion| scatter(portion, &keys, false))
+        .collect();
+    let mut gathered = gather(setup, &divided(keys, &blocks, cut.parts), cut);
+    let dense = gathered.iter().flat_map(|it| &it.dense_nodes);
+    let dense: BTreeSet<usize> = dense.map(|node| node.0 as usize).collect();
+    let dense: Vec<usize> = dense.into_iter().collect();
+    if !dense.is_empty() {
+        let keys = new_keys();
+        let blocks = scatter(&dense, &keys, true);
+        gathered.extend(gather(setup, &divided(keys, &blocks, cut.parts), cut));
+    }
+    let split: Vec<ShuffleBlock> = gathered.iter().flat_map(|it| it.split.clone()).collect();
+    gathered.extend(gather(setup, &split, cut));
+    let mut links = LocalLinks::with_documents(documents.len());
+    for found in &gathered {
+        links.add_links(&found.links).unwrap();
+    }
+    let hot = Hot {
+        dense_nodes: dense.len(),
+        split: split.len(),
+    };
+    (links.into_components(), hot)
+}
+
+#[test]
+fn local_components_hold_all_matches() {
+    let mut random = Random(11);
+    let (mut pairs, mut components, mut all) = (0, 0, 0);
+    let (mut dense_nodes, mut split) = (0, 0);
+    for (at, settings) in all_settings().into_iter().enumerate() {
+        let lengths = [12, 90, 300];
+        for length in choose_effort(vec![lengths[at % 3]], lengths.to_vec()) {
+            let documents = corpus(&mut random, 250, length);
+            let number_of: BTreeMap<&str, usize> = (documents.iter().enumerate())
+                .map(|(number, document)| (document.id.as_str(), number))
+                .collect();
+            let setup = setup(settings, DocumentOrder::Smallest);
+            let found = alone(&setup, &documents);
+            let removed = found.removed.iter();
+            let removed = removed.map(|(id, (kept, ..))| (id.clone(), kept.clone()));
+            let expected: Vec<_> = found.pairs.iter().cloned().chain(removed).collect();
+            for (cut, filter_bytes) in CUTS.into_iter().zip([1 << 20, 1 << 20, 0]) {
+                let (of, hot) = local_components(&setup, &documents, cut, filter_bytes);
+                for (a, b) in &expected {
+                    let (a, b) = (number_of[a.as_str()], number_of[b.as_str()]);
+                    assert_eq!(of[a], of[b], "{settings:?} {length} {cut:?} {a} {b}");
+                }
+                pairs += expected.len();
+                let first = of.iter().enumerate();
+                let firsts = first.filter(|&(at, &component)| at == component as usize);
+                components += firsts.count();
+                all += documents.len();
+                dense_nodes += hot.dense_nodes;
+                split += hot.split;
+            }
+        }
+    }
+    assert!(
+        pairs > 3000 && 3 * components > all,
+        "{pairs} {components} {all}"
+    );
+    assert!(dense_nodes > 300 && split > 30, "{dense_nodes} {split}");
+}
+
+#[test]
+fn links_to_no_document_are_refused() {
+    let mut links = LocalLinks::with_documents(3);
+    assert!(links.add_links(&[(TextNode(0), TextNode(2))]).is_ok());
+    let error = links.add_links(&[(TextNode(0), TextNode(3))]).unwrap_err();
+    assert!(error.to_string().contains("document 3 of 3"), "{error}");
+    assert_eq!(links.into_components(), [0, 1, 0]);
 }

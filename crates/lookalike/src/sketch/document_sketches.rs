@@ -607,6 +607,52 @@ impl DocumentSketches {
         self.fingerprints.append_column(&other.fingerprints);
     }
 
+    /// Appends one document of another store of the same sketcher. Its lists are kept if they are kept there and
+    /// there is room.
+    pub fn append_document(&mut self, other: &DocumentSketches, document: DocId) {
+        let at = document.index();
+        self.keys.push(other.keys[at]);
+        self.states.push(other.states[at]);
+        self.summaries.extend(other.summaries.get(at));
+        if !other.signature_at.is_empty() {
+            let signature = other.minhash_signature(document);
+            let next = (self.signatures.len() / self.slots.max(1)) as u32;
+            self.signature_at
+                .push(if signature.is_some() { next } else { NONE });
+            self.signatures
+                .extend_from_slice(signature.unwrap_or_default());
+        }
+        if let Some(fingerprint) = other.fingerprints.get(at) {
+            self.fingerprints.push_fingerprint(fingerprint);
+        }
+        if self.feature_budget > 0 && !other.summaries.is_empty() {
+            let features = other.kept_features(document).unwrap_or_default();
+            let start = self.features.len();
+            let fits = !features.is_empty() && start + features.len() <= self.feature_room();
+            if fits {
+                self.features.extend_from_slice(features);
+            }
+            self.features_at
+                .push(if fits { start as u32 } else { NONE });
+        }
+        self.outlines.extend(other.outlines.get(at).copied());
+        let room = self.feature_room();
+        if !other.characters.at.is_empty() {
+            let characters = other.characters(document).unwrap_or_default();
+            self.characters.push_list(characters, 2 * room);
+        }
+        if !other.words.at.is_empty() {
+            let words = other.kept_words(document).unwrap_or_default();
+            self.words.push_list(words, room);
+        }
+        self.sentences.extend(other.sentences.get(at));
+        if !other.smallest_ends.is_empty() {
+            let smallest = other.smallest_hashes(document).unwrap_or_default();
+            self.smallest.extend_from_slice(smallest);
+            self.smallest_ends.push(self.smallest.len());
+        }
+    }
+
     /// Reserves memory for as many documents as expected, if they are like those that are already there. So columns
     /// are not copied while they grow. Memory that is not used in the end is not taken from the system.
     pub fn reserve_documents(&mut self, expected: usize) {
@@ -670,6 +716,13 @@ impl DocumentSketches {
             + self.outlines.len() * size_of::<SequenceOutline>()
             + 8 * (self.sentences.len() + self.smallest.len() + self.smallest_ends.len());
         bytes as u64
+    }
+
+    /// Returns the bytes of the lists that are kept within a budget.
+    pub fn list_bytes(&self) -> u64 {
+        let at = self.features_at.len() + self.characters.at.len() + self.words.at.len();
+        let items = 8 * (self.features.len() + self.words.items.len());
+        (4 * (at + self.characters.items.len()) + items) as u64
     }
 
     /// Returns `true` if features of further documents would still be kept.

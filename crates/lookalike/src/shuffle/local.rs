@@ -1,0 +1,442 @@
+//! The shuffle on one machine whose memory is smaller than the corpus.
+//!
+//! Documents have numbers, their sketches are there already, and blocks are kept in files instead of being sent:
+//!
+//! ```text
+//! LocalScatterer   documents → keys and features
+//! LocalKeys        counts them; then drops keys of one document, chooses keys of rare features, divides them
+//! BlockGatherer    the keys of a part → links
+//! LocalLinks       links → components
+//! ```
+//!
+//! Each component is then resolved like a small corpus of its own.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::blocks::{
+    self, DenseKeyAction, ShuffleContent, ShuffleFeatures, ShuffleKey, ShuffleKeys,
+};
+use super::feature_order::features_of;
+use super::key_collector::{FeatureKind, KeyCollector, SketchedDocument};
+use super::partitioning::{refuse_no_parts, send_by_part};
+use super::prefilter::PrefilterLayout;
+use super::scatter::{ShuffleBlock, ShuffleBlockKind};
+use super::{ShuffleSetup, TextName, TextNode};
+use crate::candidates::{
+    FeatureCounters, KEY_SAMPLE, KeyBuffer, KeyChoice, KeyPrices, PrefixTable, RarestFeatures,
+    RarestSource, SeenTwiceFilter, UnionFind,
+};
+use crate::dedup::BatchSizes;
+use crate::error::{Error, Result};
+use crate::sketch::DocumentSketches;
+use crate::text::{TextAnalysis, TextState};
+use crate::types::DocId;
+
+/// Collects the keys and features of numbered documents.
+///
+/// Memory: the size of the blocks, so they should be [taken](Self::take_blocks) when they have some megabytes.
+pub struct LocalScatterer {
+    setup: Arc<ShuffleSetup>,
+    collector: KeyCollector,
+    /// Keys of equal texts.
+    texts: ShuffleKeys,
+    seen: HashSet<TextName>,
+}
+
+impl LocalScatterer {
+    /// Returns a step without documents.
+    pub fn new(setup: Arc<ShuffleSetup>) -> Self {
+        Self {
+            collector: KeyCollector::new(setup.clone()),
+            texts: ShuffleKeys::new(&setup, PrefilterLayout::Nothing, DenseKeyAction::Whole),
+            seen: HashSet::new(),
+            setup,
+        }
+    }
+
+    /// Adds a document: its number in the run, its partition if documents match only within one, its sketches with
+    /// its place among them, and its analysis.
+    pub fn add_document(
+        &mut self,
+        (number, part): (u32, u64),
+        (sketches, at): (&DocumentSketches, DocId),
+        analysis: &TextAnalysis<'_>,
+    ) {
+        let Some(name) = self.setup.text_name(sketches, at, part) else {
+            return;
+        };
+        let node = TextNode(number.into());
+        let place = self.texts.nodes.len() as u32;
+        self.texts.nodes.push(node);
+        self.texts
+            .entries
+            .push(ShuffleKey::on_indexing_side(name.text_node().0, place));
+        if self.seen.insert(name) {
+            self.collector.add_keys(&SketchedDocument {
+                node,
+                part,
+                sketches,
+                at,
+                analysis,
+            });
+        }
+    }
+
+    /// Adds the features of a document that was in a dense bucket.
+    pub fn add_dense_document(
+        &mut self,
+        (number, part): (u32, u64),
+        (sketches, at): (&DocumentSketches, DocId),
+        analysis: &TextAnalysis<'_>,
+    ) {
+        if sketches.text_state(at) == TextState::Fingerprintable {
+            let document = SketchedDocument {
+                node: TextNode(number.into()),
+                part,
+                sketches,
+                at,
+                analysis,
+            };
+            self.collector
+                .add_features(&document, FeatureKind::OfDenseBuckets);
+        }
+    }
+
+    /// Takes the blocks that are ready, and counts what is in them. More documents may follow.
+    pub fn take_blocks(&mut self, counts: &LocalKeys) -> Vec<ShuffleBlock> {
+        let fresh = Self::new(self.setup.clone());
+        let mut taken = std::mem::replace(self, fresh);
+        let mut blocks = Vec::new();
+        if !taken.texts.nodes.is_empty() {
+            counts.record_keys(&taken.texts);
+            blocks.push(ShuffleBlock::of_parts(taken.texts.encode_block()));
+        }
+        counts.record_keys(taken.collector.keys());
+        taken
+            .collector
+            .features()
+            .for_each(|features| counts.count_features(features));
+        blocks.extend(taken.collector.take_blocks());
+        blocks
+    }
+}
+
+/// Blocks of features that can be read several times.
+pub trait FeatureBlocks: Sync {
+    /// Number of blocks.
+    fn block_count(&self) -> usize;
+
+    /// Reads a block, from 0.
+    ///
+    /// # Errors
+    /// If the block cannot be read.
+    fn read_block(&self, at: usize) -> Result<Vec<u8>>;
+}
+
+/// The keys of all documents: which of them several documents have, and how frequent features are.
+///
+/// Memory: 2 bytes for every expected key within the limit, and 4 to 32 MiB.
+pub struct LocalKeys {
+    setup: Arc<ShuffleSetup>,
+    shared: SeenTwiceFilter,
+    frequencies: FeatureCounters,
+    prefixes: PrefixTable,
+    prices: KeyPrices<'static>,
+    /// Number of documents whose features are counted.
+    documents: AtomicUsize,
+    choice: Option<KeyChoice>,
+}
+
+impl LocalKeys {
+    /// Returns counters for about as many documents and keys of sketches. The counters of keys take at most
+    /// `filter_bytes`, or 4 KiB; smaller ones drop fewer keys.
+    pub fn new(
+        setup: Arc<ShuffleSetup>,
+        documents: usize,
+        keys: usize,
+        filter_bytes: usize,
+    ) -> Self {
+        let counters = documents.saturating_mul(64).next_power_of_two();
+        let counters = counters.clamp(1 << 12, 1 << 23);
+        let within = (filter_bytes / 2).max(1 << 11);
+        let batch_sizes = BatchSizes::default();
+        Self {
+            shared: SeenTwiceFilter::new(keys.clamp(1 << 11, within)),
+            frequencies: FeatureCounters::from_counts(vec![0; counters]),
+            prefixes: PrefixTable::new(setup.plan.overlap_bound()),
+            prices: KeyPrices {
+                crowded: batch_sizes.crowded_keys,
+                key: batch_sizes.key_cost,
+            },
+            documents: AtomicUsize::new(0),
+            choice: None,
+            setup,
+        }
+    }
+
+    /// Returns the counters with other prices.
+    #[cfg(test)]
+    pub(super) fn with_prices(self, prices: KeyPrices<'static>) -> Self {
+        Self { prices, ..self }
+    }
+
+    fn record_keys(&self, keys: &ShuffleKeys) {
+        let entries = keys.entries.iter();
+        entries.for_each(|entry| self.shared.record_key(entry.key));
+    }
+
+    fn count_features(&self, features: &ShuffleFeatures) {
+        let documents = features.nodes.len();
+        self.documents.fetch_add(documents, Ordering::Relaxed);
+        features.visit_documents(|_, set| self.frequencies.count_features(set));
+    }
+
+    /// Counts a block that was made before, as [`LocalScatterer::take_blocks`] does.
+    ///
+    /// # Errors
+    /// If the block is damaged or no block of keys or features.
+    pub fn count_block(&self, block: &[u8]) -> Result<()> {
+        match blocks::decode_block(&self.setup, block)? {
+            ShuffleContent::Keys(keys) => self.record_keys(&keys),
+            ShuffleContent::Features(features) => self.count_features(&features),
+            _ => return Err(no_keys()),
+        }
+        Ok(())
+    }
+
+    /// Chooses the keys of rare features, once all features are counted.
+    ///
+    /// # Errors
+    /// If a block cannot be read.
+    pub fn choose_keys(&mut self, blocks: &dyn FeatureBlocks) -> Result<()> {
+        let source = BlockDocuments { keys: self, blocks };
+        // Candidates for containment are counted by the single features that they share.
+        let combines = self
+            .setup
+            .plan
+            .overlap_bound()
+            .least_containment()
+            .is_none();
+        let choice = match combines {
+            true => KeyChoice::of_combinations(&source, self.prices)?,
+            false => KeyChoice::of_single_features(&source)?,
+        };
+        self.choice = Some(choice);
+        Ok(())
+    }
+
+    /// Returns the keys of a block that several documents may have, divided among `parts` parts. Features become
+    /// keys as [chosen](Self::choose_keys), or else single ones do.
+    ///
+    /// # Errors
+    /// If the block is damaged or no block of keys or features, or if there are no parts.
+    pub fn divide_keys(&self, block: &[u8], parts: u32) -> Result<Vec<ShuffleBlock>> {
+        refuse_no_parts(parts)?;
+        match blocks::decode_block(&self.setup, block)? {
+            ShuffleContent::Keys(keys) => Ok(self.divide_shared_keys(&keys, parts)),
+            ShuffleContent::Features(features) => Ok(self.divide_features(&features, parts)),
+            _ => Err(no_keys()),
+        }
+    }
+
+    fn divide_shared_keys(&self, keys: &ShuffleKeys, parts: u32) -> Vec<ShuffleBlock> {
+        let mut to = NewParts::new(
+            &self.setup,
+            keys.prefilters.layout(),
+            keys.dense_action,
+            parts,
+        );
+        let mut of_document = Vec::new();
+        // The keys of a document are adjacent.
+        for entries in keys.entries.chunk_by(|a, b| a.at == b.at) {
+            let shared = entries.iter();
+            let shared = shared.filter(|entry| self.shared.may_be_shared(entry.key));
+            of_document.clear();
+            of_document.extend(shared.map(|entry| (entry.key, entry.side)));
+            let at = entries[0].at as usize;
+            to.add_document(&mut of_document, |to, keys_of_part| {
+                to.push_document(keys.nodes[at], &keys.prefilters, at, keys_of_part);
+            });
+        }
+        to.encode_blocks()
+    }
+
+    fn divide_features(&self, features: &ShuffleFeatures, parts: u32) -> Vec<ShuffleBlock> {
+        let layout = features.prefilters.layout();
+        let mut to = NewParts::new(&self.setup, layout, DenseKeyAction::Split, parts);
+        let (mut keys, mut buffer) = (Vec::new(), KeyBuffer::default());
+        let mut rarest = RarestFeatures::default();
+        features.visit_documents(|document, set| {
+            keys.clear();
+            self.select_rarest(set, self.further_features(), &mut rarest);
+            match &self.choice {
+                Some(choice) => choice.visit_keys(
+                    &rarest,
+                    &mut buffer,
+                    |_| true,
+                    |key| {
+                        keys.push((key.key, key.side));
+                    },
+                ),
+                None => keys.extend(rarest.bucket_keys()),
+            }
+            let part = features.parts.get(document).copied().unwrap_or(0);
+            keys.iter_mut()
+                .for_each(|(key, _)| *key = self.setup.partitioned_key(*key, part));
+            to.add_document(&mut keys, |to, keys_of_part| {
+                let node = features.nodes[document];
+                to.push_document(node, &features.prefilters, document, keys_of_part);
+            });
+        });
+        to.encode_blocks()
+    }
+
+    fn further_features(&self) -> usize {
+        self.choice.as_ref().map_or(0, KeyChoice::further_features)
+    }
+
+    fn select_rarest(&self, set: &[u64], further: usize, rarest: &mut RarestFeatures) {
+        let (prefixes, least) = self.prefixes.prefixes_of_one_hit(set.len());
+        rarest.select(set, &self.frequencies, prefixes, least, further);
+    }
+}
+
+fn no_keys() -> Error {
+    Error::setting_error("a block holds texts or ids: give blocks of keys or features")
+}
+
+/// Keys that are being divided among parts.
+struct NewParts {
+    parts: Vec<ShuffleKeys>,
+}
+
+impl NewParts {
+    fn new(
+        setup: &ShuffleSetup,
+        layout: PrefilterLayout,
+        action: DenseKeyAction,
+        parts: u32,
+    ) -> Self {
+        let empty = |_| ShuffleKeys::new(setup, layout, action);
+        Self {
+            parts: (0..parts).map(empty).collect(),
+        }
+    }
+
+    fn add_document(
+        &mut self,
+        keys: &mut [(u64, crate::candidates::BucketSide)],
+        add: impl FnMut(&mut ShuffleKeys, &[(u64, crate::candidates::BucketSide)]),
+    ) {
+        send_by_part(keys, &mut self.parts, add);
+    }
+
+    fn encode_blocks(self) -> Vec<ShuffleBlock> {
+        let filled = (0..).zip(self.parts);
+        let filled = filled.filter(|(_, keys)| !keys.nodes.is_empty());
+        filled
+            .map(|(part, keys)| ShuffleBlock {
+                kind: ShuffleBlockKind::Part,
+                part,
+                block: keys.encode_block(),
+            })
+            .collect()
+    }
+}
+
+/// The documents of blocks of features.
+struct BlockDocuments<'a> {
+    keys: &'a LocalKeys,
+    blocks: &'a dyn FeatureBlocks,
+}
+
+/// Number of blocks from which documents are sampled.
+const SAMPLED_BLOCKS: usize = 32;
+
+impl BlockDocuments<'_> {
+    fn read_features(&self, at: usize) -> Result<ShuffleFeatures> {
+        features_of(&self.keys.setup, &self.blocks.read_block(at)?)
+    }
+}
+
+impl RarestSource for BlockDocuments<'_> {
+    fn document_count(&self) -> usize {
+        self.keys.documents.load(Ordering::Relaxed)
+    }
+
+    fn sample_documents(&self, further: usize) -> Result<Vec<RarestFeatures>> {
+        let blocks = self.blocks.block_count();
+        let step = blocks.div_ceil(SAMPLED_BLOCKS).max(1);
+        let of_block = KEY_SAMPLE.div_ceil(blocks.div_ceil(step).max(1));
+        let mut sample = Vec::new();
+        for at in (0..blocks).step_by(step) {
+            let features = self.read_features(at)?;
+            let every = features.nodes.len().div_ceil(of_block).max(1);
+            features.visit_documents(|document, set| {
+                if document.is_multiple_of(every) {
+                    let mut rarest = RarestFeatures::default();
+                    self.keys.select_rarest(set, further, &mut rarest);
+                    sample.push(rarest);
+                }
+            });
+        }
+        Ok(sample)
+    }
+
+    fn visit_all<S: Default>(
+        &self,
+        further: usize,
+        visit: impl Fn(&mut S, &RarestFeatures) + Sync,
+    ) -> Result<()> {
+        let blocks = (0..self.blocks.block_count()).into_par_iter();
+        blocks.try_for_each(|at| {
+            let (mut state, mut rarest) = (S::default(), RarestFeatures::default());
+            self.read_features(at)?.visit_documents(|_, set| {
+                self.keys.select_rarest(set, further, &mut rarest);
+                visit(&mut state, &rarest);
+            });
+            Ok(())
+        })
+    }
+}
+
+/// The links between numbered documents. Memory: 4 bytes for every document.
+pub struct LocalLinks {
+    union: UnionFind,
+}
+
+impl LocalLinks {
+    /// Returns documents without links. Panics if there are 2³² or more.
+    pub fn with_documents(documents: usize) -> Self {
+        Self {
+            union: UnionFind::with_members(documents),
+        }
+    }
+
+    /// Adds links that a [`BlockGatherer`](super::BlockGatherer) has found.
+    ///
+    /// # Errors
+    /// If a node is no number of a document.
+    pub fn add_links(&mut self, links: &[(TextNode, TextNode)]) -> Result<()> {
+        let documents = self.union.member_count() as u64;
+        for (a, b) in links {
+            if a.0.max(b.0) >= documents {
+                return Err(Error::setting_error(format!(
+                    "a link to document {} of {documents}: give links of the same run",
+                    a.0.max(b.0)
+                )));
+            }
+            self.union.union_sets(a.0 as u32, b.0 as u32);
+        }
+        Ok(())
+    }
+
+    /// Returns the component of every document, which is the number of its first document.
+    pub fn into_components(self) -> Vec<u32> {
+        self.union.into_roots()
+    }
+}
