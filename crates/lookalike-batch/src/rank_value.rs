@@ -19,6 +19,14 @@ pub enum RankValue {
 }
 
 impl RankValue {
+    /// Returns the bytes that the value takes outside of itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Integer(_) | Self::Number(_) | Self::Missing => 0,
+        }
+    }
+
     /// Converts the value of a field. A text that is a number counts as one, because a CSV cell is text even
     /// if it contains a number, unless the value is `always_text`.
     pub fn from_field(value: FieldValue<'_>, always_text: bool) -> Self {

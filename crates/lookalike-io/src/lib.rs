@@ -22,7 +22,7 @@ mod objects;
 pub mod ordered_results;
 pub mod sink;
 pub mod source;
-mod spool;
+pub mod spool;
 
 pub use error::{Error, ErrorKind, Result};
 pub use objects::is_url;

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, display_path};
 
+/// An unlinked temporary file.
 #[derive(Debug)]
-pub(crate) struct SpoolFile {
+pub struct SpoolFile {
     /// `None` if nothing will be read back.
     file: Option<File>,
     end: AtomicU64,
@@ -20,7 +21,10 @@ pub(crate) struct SpoolFile {
 
 impl SpoolFile {
     /// Creates a spool in `directory`, or in the system's directory for temporary files.
-    pub(crate) fn create_file(directory: Option<&Path>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create_file(directory: Option<&Path>) -> Result<Self> {
         let directory = directory.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let file = tempfile::tempfile_in(&directory).map_err(|cause| {
             Error::write_error(
@@ -44,12 +48,15 @@ impl SpoolFile {
     }
 
     /// Returns the total length, which is where the next [`append_bytes`](Self::append_bytes) writes.
-    pub(crate) fn end_offset(&self) -> u64 {
+    pub fn end_offset(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
 
     /// Appends `bytes` and returns the offset at which they begin.
-    pub(crate) fn append_bytes(&self, bytes: &[u8]) -> Result<u64> {
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append_bytes(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let Some(file) = &self.file else {
             return Ok(start);
@@ -65,7 +72,10 @@ impl SpoolFile {
     }
 
     /// Fills `bytes` with the bytes at offset `start`.
-    pub(crate) fn read_exact_at(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the file cannot be read, or ends before.
+    pub fn read_exact_at(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
         match &self.file {
             Some(file) => file.read_exact_at(bytes, start),
             None => Err(io::ErrorKind::Unsupported.into()),

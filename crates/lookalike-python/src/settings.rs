@@ -137,6 +137,8 @@ impl RunOptions {
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
         Ok(RunSettings {
+            memory: None,
+            temporary: None,
             matching: self.rule.match_settings()?,
             recipe: self.recipe.0,
             read: self.reading.read_options(),

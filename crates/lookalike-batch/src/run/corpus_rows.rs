@@ -93,6 +93,32 @@ impl CorpusRows<'_> {
         self.known_count() + self.documents.len()
     }
 
+    /// Returns the node of a document in a run out of core, which follows from its row: rows of `--against` come
+    /// first.
+    pub(super) fn node_of(&self, document: DocId) -> u32 {
+        let (_, documents, index) = self.locate_document(document);
+        let first = match document.index() < self.known_count() {
+            true => 0,
+            false => self.against.last_number(),
+        };
+        (first + documents.row_number(index) - 1) as u32
+    }
+
+    /// Returns the number of nodes.
+    pub(super) fn node_count(&self) -> usize {
+        (self.against.last_number() + self.documents.last_number()) as usize
+    }
+
+    /// Returns the document with a node.
+    pub(super) fn document_of_node(&self, node: u32) -> Option<DocId> {
+        let number = u64::from(node) + 1;
+        let index = match number.checked_sub(self.against.last_number()) {
+            None | Some(0) => self.against.index_of_row(number)?,
+            Some(number) => self.known_count() + self.documents.index_of_row(number)?,
+        };
+        Some(DocId(index as u32))
+    }
+
     /// Reads the text of a document again. Returns `None` if its features were given instead.
     pub(super) fn reread_text(
         &self,

@@ -8,7 +8,6 @@ use std::time::Instant;
 use lookalike::dedup::{self, DedupOutcome};
 use lookalike::plan::MatchPlan;
 use lookalike::similarity::Route;
-use lookalike::text::TextState;
 use lookalike::{DocId, RecipeId, Threshold};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::{
@@ -20,13 +19,13 @@ use lookalike_io::source::RowPlace;
 
 use super::audit::{AuditReport, ReportedPairs};
 use super::corpus_rows::OpenInputs;
+use super::out_of_core;
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::ReadCorpus;
+use super::read_corpus::{ReadCorpus, RunObservers};
 use super::rejected::RejectedRows;
 use super::repeated_text::{self, RepeatedText, RepeatedTextAction};
-use super::row_reader::RejectRows;
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
-use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster, TextStateCounts};
+use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster};
 use super::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
@@ -97,12 +96,15 @@ impl<'a> DedupSession<'a> {
         outputs: &DedupOutputs,
         progress: &dyn ProgressListener,
     ) -> Result<DedupSummary> {
+        let audited = self.settings.audit.map(|_| "audit");
+        let needs_all = audited.or(outputs.passages.map(|_| "passages"));
+        let spill = out_of_core::plan_spilling(paths, self.settings, needs_all)?;
         let opened = OpenInputs::new(paths, self.settings)?;
         check_outputs(&opened, outputs)?;
         if outputs.passages.is_some() {
             repeated_text::check_settings(self.settings)?;
         }
-        let work = self.open_work(&opened)?;
+        let work = self.open_work(&opened, spill.is_some())?;
         let work = work.as_ref();
         let without_outputs = DedupOutputs {
             components: outputs.components,
@@ -122,12 +124,18 @@ impl<'a> DedupSession<'a> {
         let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
         let plan = self.plan;
         let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
-        let observers = (&reject as &RejectRows<'_>, work);
-        let corpus =
-            ReadCorpus::read_resumable(&opened, self.settings, &plan, observers, progress)?;
+        let observers = RunObservers {
+            reject: &reject,
+            work,
+            spill,
+        };
+        let mut corpus =
+            ReadCorpus::read_for_run(&opened, self.settings, &plan, observers, progress)?;
         corpus.tell_repeated_ids(self.settings, progress)?;
         self.stage_done("read");
         progress.begin_stage(RunStage::Candidates, None);
+        corpus.group_documents()?;
+        let corpus = corpus;
         let total = corpus.len() as u64;
         let deciding = |done: usize| {
             if done == 0 {
@@ -139,7 +147,8 @@ impl<'a> DedupSession<'a> {
         let early = outputs.kept.as_ref().filter(|output| {
             let is_unchanged = !outputs.annotate && outputs.passages.is_none();
             let in_order = corpus.match_corpus().order.is_none() && is_unchanged;
-            in_order && self.settings.threads > 1 && output.appears_complete()
+            let is_decided_in_order = in_order && corpus.groups().is_none();
+            is_decided_in_order && self.settings.threads > 1 && output.appears_complete()
         });
         let verdicts_so_far = VerdictsSoFar::new(&corpus);
         let writing = AtomicBool::new(false);
@@ -155,29 +164,37 @@ impl<'a> DedupSession<'a> {
             };
             prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
         };
-        let (outcome, components, prepared) = std::thread::scope(|scope| -> Result<_> {
-            let copying = early.map(|output| scope.spawn(|| copy(output)));
-            let ending = verdicts_so_far.end_on_drop();
-            let outcome = decide_documents(&corpus, work, &|decided, removals| {
-                deciding(decided);
-                verdicts_so_far.take_removals(decided, removals);
-            })?;
-            drop(ending);
-            let components = if outputs.components {
-                Some(dedup::find_components(&corpus.match_corpus(), &outcome)?)
-            } else {
-                None
-            };
+        let (outcome, components, prepared) = if let Some(groups) = corpus.groups() {
+            let wanted = outputs.components;
+            let (outcome, components) =
+                out_of_core::decide_groups(&corpus, groups, wanted, &deciding)?;
             self.stage_done("match");
-            let prepared = copying.map(|copying| {
-                progress.begin_stage(RunStage::Write, Some(corpus.documents.len() as u64));
-                writing.store(true, Ordering::Relaxed);
-                copying
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            Ok((outcome, components, prepared.transpose()?))
-        })?;
+            (outcome, components, None)
+        } else {
+            std::thread::scope(|scope| -> Result<_> {
+                let copying = early.map(|output| scope.spawn(|| copy(output)));
+                let ending = verdicts_so_far.end_on_drop();
+                let outcome = decide_documents(&corpus, work, &|decided, removals| {
+                    deciding(decided);
+                    verdicts_so_far.take_removals(decided, removals);
+                })?;
+                drop(ending);
+                let components = if outputs.components {
+                    Some(dedup::find_components(&corpus.match_corpus(), &outcome)?)
+                } else {
+                    None
+                };
+                self.stage_done("match");
+                let prepared = copying.map(|copying| {
+                    progress.begin_stage(RunStage::Write, Some(corpus.documents.len() as u64));
+                    writing.store(true, Ordering::Relaxed);
+                    copying
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                });
+                Ok((outcome, components, prepared.transpose()?))
+            })?
+        };
         let verdicts = DocumentVerdicts::new(&corpus, &outcome, components);
         let (repeated, cut_table) =
             verdicts.find_repeated_text(outputs, &opened, self.settings, progress)?;
@@ -205,7 +222,7 @@ impl<'a> DedupSession<'a> {
     }
 
     /// Opens the directory of the run, if it has one.
-    fn open_work(&self, opened: &OpenInputs) -> Result<Option<WorkDirectory>> {
+    fn open_work(&self, opened: &OpenInputs, out_of_core: bool) -> Result<Option<WorkDirectory>> {
         let Some(work) = self.work else {
             return Ok(None);
         };
@@ -215,7 +232,7 @@ impl<'a> DedupSession<'a> {
                  --audit or --work",
             ));
         }
-        WorkDirectory::open_run(work, self.settings, opened).map(Some)
+        WorkDirectory::open_run(work, (self.settings, out_of_core), opened).map(Some)
     }
 
     fn make_summary(
@@ -249,12 +266,13 @@ impl<'a> DedupSession<'a> {
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),
             by_route: count_by_route(outcome),
-            states: count_text_states(corpus),
+            states: corpus.text_states(),
             largest: largest_clusters(corpus, &clusters)?,
             suspicious: suspicious(corpus, &clusters, verdicts)?,
             histogram: similarities(outcome).collect(),
             audit,
             passages: None,
+            spilled: corpus.spilled_summary(),
             seconds: self.started.elapsed().as_secs_f64(),
             stages: self.stages,
         })
@@ -736,19 +754,6 @@ fn count_by_route(outcome: &DedupOutcome) -> ByRoute {
         }
     }
     counts
-}
-
-fn count_text_states(corpus: &ReadCorpus<'_>) -> TextStateCounts {
-    let mut states = TextStateCounts::default();
-    for at in corpus.known_count()..corpus.len() {
-        match corpus.sketches.text_state(DocId(at as u32)) {
-            TextState::Fingerprintable => {}
-            TextState::TooShort => states.too_short += 1,
-            TextState::SymbolsOnly => states.symbols_only += 1,
-            TextState::Empty => states.empty += 1,
-        }
-    }
-    states
 }
 
 /// Largest number of clusters that a summary names.

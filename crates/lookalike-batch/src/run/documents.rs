@@ -116,6 +116,20 @@ impl ReadDocuments {
         (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory_bytes()) as u64
     }
 
+    /// Returns the bytes of memory of the values of `--keep` and of the order that follows from them, apart from
+    /// those of texts.
+    pub(super) fn value_bytes(&self) -> u64 {
+        // The order itself, and the rank of each document.
+        let of_document = size_of::<RankValue>() + 2 * size_of::<DocId>();
+        (self.ranks.len() * of_document) as u64
+    }
+
+    /// Returns the bytes of memory of all texts among the values of `--keep`.
+    pub(super) fn text_value_bytes(&self) -> u64 {
+        let of_texts = self.ranks.iter().map(RankValue::heap_bytes);
+        of_texts.sum::<usize>() as u64
+    }
+
     pub(super) fn place_of(&self, index: usize) -> RowPlace {
         self.places[index]
     }
@@ -123,6 +137,11 @@ impl ReadDocuments {
     /// Returns the row number, from 1.
     pub(super) fn row_number(&self, index: usize) -> u64 {
         u64::from(self.numbers[index])
+    }
+
+    /// Returns the row number of the last document; 0 if there are no documents.
+    pub(super) fn last_number(&self) -> u64 {
+        self.numbers.last().map_or(0, |&number| number.into())
     }
 
     /// Returns the index of the document that was read from the row with this number.
@@ -190,7 +209,7 @@ impl ReadDocuments {
         reserve.extend_column(&mut self.parts);
         self.ids.reserve_ids(reserve);
         // The sketches are also those of the known documents.
-        let known = self.sketches.len() - self.len();
+        let known = self.sketches.len().saturating_sub(self.len());
         self.sketches.reserve_documents(known + expected);
     }
 

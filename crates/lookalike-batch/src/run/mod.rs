@@ -21,6 +21,7 @@ pub(crate) mod ids;
 mod labelled;
 mod length_classes;
 pub(crate) mod ordered_pipeline;
+mod out_of_core;
 mod pairs;
 mod passages;
 mod plant;
@@ -57,6 +58,7 @@ pub use labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     ReadLabels, read_labelled,
 };
+pub use out_of_core::{MemoryLimit, MemoryPlan};
 pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
@@ -78,7 +80,7 @@ pub use settings::{
 };
 pub use summary::{
     ByRoute, DedupSummary, LargeCluster, MixedValues, PairsSummary, SimilarityHistogram,
-    SuspiciousCluster, TextStateCounts,
+    SpilledSummary, SuspiciousCluster, TextStateCounts,
 };
 pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,

@@ -10,8 +10,9 @@ use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, comm
 
 use super::audit::ReportedPairs;
 use super::corpus_rows::OpenInputs;
+use super::out_of_core;
 use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::ReadCorpus;
+use super::read_corpus::{ReadCorpus, RunObservers};
 use super::rejected::RejectedRows;
 use super::settings::{PairsOutputs, RunInputs, RunSettings};
 use super::summary::{PairsSummary, SimilarityHistogram};
@@ -42,6 +43,7 @@ fn run_pairs(
 ) -> Result<PairsSummary> {
     let started = Instant::now();
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+    let spill = out_of_core::plan_spilling(paths, settings, settings.audit.map(|_| "audit"))?;
     let opened = OpenInputs::new(paths, settings)?;
     for output in [Some(&outputs.pairs), outputs.rejected.as_ref()]
         .into_iter()
@@ -51,9 +53,16 @@ fn run_pairs(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
-    let corpus = ReadCorpus::read_all(&opened, settings, &plan, &reject, progress)?;
+    let observers = RunObservers {
+        reject: &reject,
+        work: None,
+        spill,
+    };
+    let mut corpus = ReadCorpus::read_for_run(&opened, settings, &plan, observers, progress)?;
     corpus.tell_repeated_ids(settings, progress)?;
     progress.begin_stage(RunStage::Candidates, None);
+    corpus.group_documents()?;
+    let corpus = corpus;
     let columns = [
         TableColumn::Text("a"),
         TableColumn::Text("b"),
@@ -91,7 +100,13 @@ fn run_pairs(
             TableCell::Integer(b_row),
         ])
     };
-    let equal = dedup::find_pairs(&corpus.match_corpus(), outputs.copies, write, &deciding);
+    let copies = outputs.copies;
+    let equal = match corpus.groups() {
+        Some(groups) => {
+            out_of_core::find_pairs_of_groups(&corpus, groups, copies, write, &deciding)
+        }
+        None => dedup::find_pairs(&corpus.match_corpus(), copies, write, &deciding),
+    };
     let prepared = equal.and_then(|equal| Ok((equal, table.prepare_table()?)));
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let (equal, table) = match prepared {
@@ -114,6 +129,7 @@ fn run_pairs(
         bytes: corpus.documents.bytes,
         histogram,
         audit,
+        spilled: corpus.spilled_summary(),
         seconds: started.elapsed().as_secs_f64(),
         method: plan.match_settings().method.name(),
         measure: plan.match_settings().measure.name(),

@@ -1,6 +1,7 @@
 //! The documents of a run with their sketches and their total order.
 
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use lookalike::dedup::{self, MatchCorpus, TextReanalysis};
@@ -15,9 +16,13 @@ use super::corpus_rows::{CorpusRows, OpenInputs};
 use super::documents::ReadDocuments;
 use super::forecast::RowSampling;
 use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
+use super::out_of_core::{
+    self, ComponentGroups, SpillSizes, SpilledReading, count_state, shuffle_setup,
+};
 use super::progress::ProgressListener;
-use super::row_reader::{CorpusReader, RejectRows, analyze_row};
+use super::row_reader::{CorpusReader, RejectRows, SpillTarget, analyze_row};
 use super::settings::RunSettings;
+use super::summary::{SpilledSummary, TextStateCounts};
 use super::work_directory::{ReadingSteps, StepKind, WorkDirectory};
 
 /// The parties to a reading, apart from its inputs.
@@ -29,6 +34,19 @@ struct ReadObservers<'a> {
     sampling: Option<&'a RowSampling>,
     /// The directory of the run if it can be interrupted.
     work: Option<&'a WorkDirectory>,
+    /// How the work is divided if sketches and keys go to temporary files.
+    spill: Option<SpillSizes>,
+}
+
+/// The parties to the reading of all rows.
+#[derive(Clone, Copy)]
+pub(super) struct RunObservers<'a> {
+    /// Receiver of all bad rows in order.
+    pub(super) reject: &'a RejectRows<'a>,
+    /// The directory of the run if it can be interrupted.
+    pub(super) work: Option<&'a WorkDirectory>,
+    /// How the work is divided if sketches and keys go to temporary files.
+    pub(super) spill: Option<SpillSizes>,
 }
 
 /// All documents of a run after reading.
@@ -36,7 +54,16 @@ pub(super) struct ReadCorpus<'a> {
     rows: CorpusRows<'a>,
     pub(super) plan: &'a MatchPlan,
     analyzer: TextAnalyzer,
+    /// Empty in a run out of core.
     pub(super) sketches: DocumentSketches,
+    /// What was read out of core, until its documents are linked.
+    spilled: Option<SpilledReading>,
+    /// The documents that may match, in a run out of core.
+    groups: Option<ComponentGroups>,
+    temporary: Option<PathBuf>,
+    text_states: TextStateCounts,
+    /// Bytes that were written to temporary files.
+    spilled_bytes: u64,
     order: Option<Vec<DocId>>,
     times: Vec<f64>,
     parts: Vec<u64>,
@@ -62,7 +89,7 @@ impl<'a> Deref for ReadCorpus<'a> {
 }
 
 impl<'a> ReadCorpus<'a> {
-    /// Reads all inputs. `reject` receives all bad rows in order.
+    /// Reads all inputs into memory. `reject` receives all bad rows in order.
     pub(super) fn read_all(
         opened: &'a OpenInputs,
         settings: &RunSettings,
@@ -70,18 +97,28 @@ impl<'a> ReadCorpus<'a> {
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
-        Self::read_resumable(opened, settings, plan, (reject, None), progress)
+        let observers = RunObservers {
+            reject,
+            work: None,
+            spill: None,
+        };
+        Self::read_for_run(opened, settings, plan, observers, progress)
     }
 
     /// Reads all inputs. If there is a directory of the run, documents that it holds are not sketched again, and
-    /// it takes the others. `reject` receives all bad rows in order.
-    pub(super) fn read_resumable(
+    /// it takes the others.
+    pub(super) fn read_for_run(
         opened: &'a OpenInputs,
         settings: &RunSettings,
         plan: &'a MatchPlan,
-        (reject, work): (&RejectRows<'_>, Option<&WorkDirectory>),
+        observers: RunObservers<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
+        let RunObservers {
+            reject,
+            work,
+            spill,
+        } = observers;
         let audit = RunAudit::from_settings(settings, plan)?;
         if let Some(audit) = &audit
             && let Some(rows) = opened.expected_rows()?
@@ -93,6 +130,7 @@ impl<'a> ReadCorpus<'a> {
             audit,
             sampling: None,
             work,
+            spill,
         };
         let corpus = Self::read_observed(opened, settings, plan, observers, progress)?;
         if let Some(work) = work {
@@ -120,6 +158,7 @@ impl<'a> ReadCorpus<'a> {
             audit: None,
             sampling: Some(sampling),
             work: None,
+            spill: None,
         };
         Self::read_observed(opened, settings, plan, observers, progress)
     }
@@ -136,10 +175,19 @@ impl<'a> ReadCorpus<'a> {
             audit,
             sampling,
             work,
+            spill,
         } = observers;
         let bytes = opened.size_on_disk();
         let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
         let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
+        let spilled = match spill {
+            Some(sizes) => Some(SpilledReading::begin_reading(
+                shuffle_setup(settings)?,
+                sizes,
+                settings.temporary.clone(),
+            )?),
+            None => None,
+        };
         let mut reader = CorpusReader {
             settings,
             analyzer: analyzer.clone(),
@@ -149,6 +197,11 @@ impl<'a> ReadCorpus<'a> {
             audit: audit.as_ref().map(|audit| (audit, bytes)),
             sampling,
             steps: None,
+            spill: spilled.as_ref().map(|reading| SpillTarget {
+                reading,
+                first_node: 0,
+                is_judged: false,
+            }),
         };
         let steps_of = |kind| work.map(|work| ReadingSteps::new(work, kind));
         let mut against = ReadDocuments::with_sketches(reader.new_sketches());
@@ -162,6 +215,10 @@ impl<'a> ReadCorpus<'a> {
         }
         if let Some(audit) = &audit {
             audit.audit_drawing().begin_inputs();
+        }
+        if let Some(spill) = &mut reader.spill {
+            spill.first_node = against.last_number();
+            spill.is_judged = true;
         }
         reader.extra = opened.extra.clone();
         reader.steps = steps_of(StepKind::Documents);
@@ -177,13 +234,24 @@ impl<'a> ReadCorpus<'a> {
         times.append(&mut documents.times);
         let mut parts = std::mem::take(&mut against.parts);
         parts.append(&mut documents.parts);
+        let sketches = std::mem::take(&mut documents.sketches);
+        let known = against.len();
+        let text_states = match &spilled {
+            Some(spilled) => spilled.text_states(),
+            None => count_text_states(&sketches, known),
+        };
         Ok(Self {
+            spilled,
+            groups: None,
+            temporary: settings.temporary.clone(),
+            text_states,
+            spilled_bytes: 0,
             order: documents.total_order(&settings.keep, against.len()),
             times,
             parts,
             width: settings.window.as_ref().map(|window| window.seconds),
             repeated_ids,
-            sketches: std::mem::take(&mut documents.sketches),
+            sketches,
             rows: CorpusRows {
                 opened,
                 against,
@@ -195,6 +263,62 @@ impl<'a> ReadCorpus<'a> {
             scratch: Mutex::default(),
             huge: Mutex::default(),
         })
+    }
+
+    /// Links and groups the documents of a run out of core.
+    ///
+    /// # Errors
+    /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
+    pub(super) fn group_documents(&mut self) -> Result<()> {
+        let Some(mut reading) = self.spilled.take() else {
+            return Ok(());
+        };
+        let (components, written) = out_of_core::find_components(&mut reading, self)?;
+        self.spilled_bytes = written + reading.written_bytes();
+        reading.release_blocks()?;
+        let groups = ComponentGroups::divide_documents(&reading, self, components)?;
+        self.spilled_bytes += groups.written_bytes();
+        self.groups = Some(groups);
+        Ok(())
+    }
+
+    /// Returns the groups of a run out of core.
+    pub(super) fn groups(&self) -> Option<&ComponentGroups> {
+        self.groups.as_ref()
+    }
+
+    /// Returns the place of every document in the total order; `None` if that is the reading order.
+    pub(super) fn document_ranks(&self) -> Option<Vec<u32>> {
+        let order = self.order.as_ref()?;
+        let mut ranks = vec![0; order.len()];
+        for (rank, document) in (0..).zip(order) {
+            ranks[document.index()] = rank;
+        }
+        Some(ranks)
+    }
+
+    /// Returns the directory of temporary files; `None` for that of the system.
+    pub(super) fn temporary_directory(&self) -> Option<&Path> {
+        self.temporary.as_deref()
+    }
+
+    /// Returns how much of the run went to temporary files, if it was out of core.
+    pub(super) fn spilled_summary(&self) -> Option<SpilledSummary> {
+        self.groups.as_ref().map(|groups| SpilledSummary {
+            bytes: self.spilled_bytes,
+            groups: groups.group_count() as u64,
+            grouped: groups.member_count(),
+        })
+    }
+
+    /// Returns the text states of the documents to decide about.
+    pub(super) fn text_states(&self) -> TextStateCounts {
+        self.text_states
+    }
+
+    /// Returns the value of `--within` of a document, as a hash; 0 if documents are not divided.
+    pub(super) fn part_of(&self, document: DocId) -> u64 {
+        self.parts.get(document.index()).copied().unwrap_or(0)
     }
 
     /// Returns how many documents have the id of a document of `--against`.
@@ -283,13 +407,39 @@ impl<'a> ReadCorpus<'a> {
             .map(|index| DocId(index as u32))
     }
 
-    /// Reads a document again and calls `visit` with its analysis.
-    fn reanalyze(&self, document: DocId, visit: impl FnOnce(&TextAnalysis<'_>)) -> Result<()> {
+    /// Reads a document again and calls `visit` with its analysis, which must have the text key `expected`.
+    pub(super) fn reanalyze(
+        &self,
+        document: DocId,
+        expected: u128,
+        visit: impl FnOnce(&TextAnalysis<'_>),
+    ) -> Result<()> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
+        let (key, is_huge) = self.analyze_again(document, &mut scratch, visit)?;
+        if !is_huge {
+            pool().push(scratch);
+        }
+        if key != expected {
+            let (_, documents, index) = self.locate_document(document);
+            return Err(Error::input_error(format!(
+                "row {} changed during the run: copy the input first, and give the copy",
+                documents.row_number(index)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads a document again and calls `visit` with its analysis. Returns its text key, and whether it is so large
+    /// that the buffers were released.
+    pub(super) fn analyze_again(
+        &self,
+        document: DocId,
+        (parse, text): &mut (ParseScratch, AnalysisScratch),
+        visit: impl FnOnce(&TextAnalysis<'_>),
+    ) -> Result<(u128, bool)> {
         let (inputs, documents, index) = self.locate_document(document);
-        let (parse, text) = (&mut scratch.0, &mut scratch.1);
-        let (key, is_huge) = inputs.reread_row(documents.place_of(index), parse, |row| {
+        inputs.reread_row(documents.place_of(index), parse, |row| {
             let is_huge = row.text.len() > HUGE;
             let one = || self.huge.lock().unwrap_or_else(PoisonError::into_inner);
             let _one = is_huge.then(one);
@@ -300,17 +450,7 @@ impl<'a> ReadCorpus<'a> {
                 *text = AnalysisScratch::default();
             }
             (key, is_huge)
-        })?;
-        if !is_huge {
-            pool().push(scratch);
-        }
-        if key != self.sketches.text_key(document) {
-            return Err(Error::input_error(format!(
-                "row {} changed during the run: copy the input first, and give the copy",
-                documents.row_number(index)
-            )));
-        }
-        Ok(())
+        })
     }
 }
 
@@ -320,7 +460,16 @@ impl TextReanalysis for ReadCorpus<'_> {
         document: DocId,
         visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> lookalike::Result<()> {
-        self.reanalyze(document, visit)
+        self.reanalyze(document, self.sketches.text_key(document), visit)
             .map_err(lookalike::Error::text_error)
     }
+}
+
+/// Counts the text states of documents behind the known ones.
+fn count_text_states(sketches: &DocumentSketches, known: usize) -> TextStateCounts {
+    let mut states = TextStateCounts::default();
+    for at in known..sketches.len() {
+        count_state(&mut states, sketches.text_state(DocId(at as u32)));
+    }
+    states
 }

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use lookalike::byte_reader::ByteReader;
 use lookalike::quality::audit::SampleComparer;
+use lookalike::shuffle::{LocalScatterer, ShuffleBlock, ShuffleBlockKind};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::{DocumentSketcher, DocumentSketches};
+use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
 
@@ -14,6 +15,7 @@ use super::documents::block_codec::{put_count, read_count};
 use super::documents::{ExtraFields, ReadDocuments};
 use super::forecast::RowSampling;
 use super::ordered_pipeline::first_blocks_in_order;
+use super::out_of_core::SpilledReading;
 use super::progress::ProgressListener;
 use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::RunSettings;
@@ -33,11 +35,25 @@ pub(super) struct CorpusReader<'a> {
     pub(super) sampling: Option<&'a RowSampling>,
     /// The steps of these inputs, if the run can be interrupted.
     pub(super) steps: Option<ReadingSteps<'a>>,
+    /// The temporary files of sketches and keys, if the run is out of core.
+    pub(super) spill: Option<SpillTarget<'a>>,
+}
+
+/// Where the sketches and keys of one set of inputs go, if they do not stay in memory.
+#[derive(Clone, Copy)]
+pub(super) struct SpillTarget<'a> {
+    pub(super) reading: &'a SpilledReading,
+    /// Node of the first row of these inputs.
+    pub(super) first_node: u64,
+    /// `true` if the run decides about these documents.
+    pub(super) is_judged: bool,
 }
 
 /// The documents of a block.
 struct BlockPart {
     documents: ReadDocuments,
+    /// The sketches as bytes, if they do not stay in memory.
+    spilled: Option<Vec<u8>>,
     /// The bytes to store, if the run can be interrupted and the block is not stored yet.
     encoded: Option<Vec<u8>>,
     bytes_on_disk: u64,
@@ -53,10 +69,12 @@ struct ReadWorker {
     scratch: AnalysisScratch,
     /// The counter of the audit, if there is one.
     counter: Option<SampleComparer>,
+    /// The keys of documents, if they do not stay in memory.
+    scatterer: Option<LocalScatterer>,
 }
 
 /// Number of features of short documents kept from the first reading; they take 96 MiB.
-const FEATURES_HELD: usize = 12 << 20;
+pub(super) const FEATURES_HELD: usize = 12 << 20;
 
 /// Number of documents after which memory is reserved for all.
 const FIRST_DOCUMENTS: usize = 4096;
@@ -120,6 +138,7 @@ impl CorpusReader<'_> {
     fn new_worker(&self) -> ReadWorker {
         ReadWorker {
             counter: self.audit.map(|(audit, _)| audit.new_comparer()),
+            scatterer: self.spill.map(|spill| spill.reading.new_scatterer()),
             ..ReadWorker::default()
         }
     }
@@ -134,26 +153,54 @@ impl CorpusReader<'_> {
         if let Some(steps) = &self.steps
             && let Some(stored) = steps.take_block(block.ordinal())?
         {
+            let (documents, blocks) =
+                self.restore_block((inputs, block), steps, &stored, worker)?;
+            if let Some(spill) = self.spill {
+                spill.reading.count_blocks(&blocks)?;
+            }
             return Ok(BlockPart {
-                documents: self.restore_block((inputs, block), steps, &stored, worker)?,
+                spilled: self.spill_block(&documents, &blocks)?,
+                documents,
                 encoded: None,
                 bytes_on_disk,
             });
         }
         let documents = self.sketch_block(inputs, block, worker)?;
+        let blocks = match (self.spill, &mut worker.scatterer) {
+            (Some(spill), Some(scatterer)) => spill.reading.take_blocks(scatterer),
+            _ => Vec::new(),
+        };
         let steps = self.steps.as_ref();
-        let encoded = steps.map(|steps| self.encode_block((inputs, block), &documents, steps));
+        let encoded =
+            steps.map(|steps| self.encode_block((inputs, block), (&documents, &blocks), steps));
         Ok(BlockPart {
+            spilled: self.spill_block(&documents, &blocks)?,
             documents,
             encoded,
             bytes_on_disk,
         })
     }
 
+    /// Writes the keys of a block to their file, and returns the sketches as bytes, if they do not stay in memory.
+    fn spill_block(
+        &self,
+        documents: &ReadDocuments,
+        blocks: &[ShuffleBlock],
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(spill) = self.spill else {
+            return Ok(None);
+        };
+        spill.reading.push_blocks(blocks)?;
+        if spill.is_judged {
+            spill.reading.count_states(&documents.sketches);
+        }
+        Ok(Some(spill.reading.encode_sketches(&documents.sketches)))
+    }
+
     fn encode_block(
         &self,
         (inputs, block): (&InputSet, &InputBlock),
-        documents: &ReadDocuments,
+        (documents, keys): (&ReadDocuments, &[ShuffleBlock]),
         steps: &ReadingSteps<'_>,
     ) -> Vec<u8> {
         let mut bytes = block.bytes_on_disk().to_le_bytes().to_vec();
@@ -161,19 +208,20 @@ impl CorpusReader<'_> {
         put_count(seen.len(), &mut bytes);
         bytes.extend(seen.into_iter().map(u8::from));
         documents.encode_block(&self.sketcher, steps.keeps_lists(), &mut bytes);
+        put_shuffle_blocks(keys, &mut bytes);
         bytes
     }
 
-    /// Returns the documents of a block that is stored, without sketching them again.
+    /// Returns the documents of a block that is stored, and their keys, without sketching them again.
     fn restore_block(
         &self,
         (inputs, block): (&InputSet, &InputBlock),
         steps: &ReadingSteps<'_>,
         stored: &StoredBlock,
         worker: &mut ReadWorker,
-    ) -> Result<ReadDocuments> {
+    ) -> Result<(ReadDocuments, Vec<ShuffleBlock>)> {
         let refuse = |what: &str| steps.refuse_block(stored, what);
-        let (size, seen, mut documents) = self
+        let (size, seen, mut documents, keys) = self
             .decode_block(stored.as_bytes())
             .ok_or_else(|| refuse("its documents cannot be read"))?;
         if size != block.bytes_on_disk() {
@@ -194,18 +242,22 @@ impl CorpusReader<'_> {
                 return Err(refuse("it was made from other rows"));
             }
         }
-        Ok(documents)
+        Ok((documents, keys))
     }
 
-    /// Returns the size on disk, the fields that rows have had, and the documents of a stored block.
-    fn decode_block(&self, bytes: &[u8]) -> Option<(u64, Vec<bool>, ReadDocuments)> {
+    /// Returns the size on disk, the fields that rows have had, the documents of a stored block, and their keys.
+    fn decode_block(
+        &self,
+        bytes: &[u8],
+    ) -> Option<(u64, Vec<bool>, ReadDocuments, Vec<ShuffleBlock>)> {
         let mut reader = ByteReader::new(bytes);
         let size = reader.read_u64()?;
         let fields = read_count(&mut reader)?;
         let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
         let seen = seen.collect();
         let documents = ReadDocuments::decode_block(&mut reader, &self.sketcher, FEATURES_HELD)?;
-        reader.is_at_end().then_some((size, seen, documents))
+        let keys = read_shuffle_blocks(&mut reader)?;
+        reader.is_at_end().then_some((size, seen, documents, keys))
     }
 
     fn sketch_block(
@@ -238,6 +290,7 @@ impl CorpusReader<'_> {
     ) -> Result<()> {
         let BlockPart {
             documents: mut part,
+            spilled,
             encoded,
             bytes_on_disk,
         } = part;
@@ -249,6 +302,12 @@ impl CorpusReader<'_> {
             (self.reject)(inputs, rows)
         })?;
         let added = part.len() as u64;
+        if let (Some(spill), Some(sketches)) = (self.spill, spilled) {
+            spill.reading.push_sketches(&sketches)?;
+            part.sketches = DocumentSketches::default();
+            let bytes = documents.memory_bytes() + documents.value_bytes();
+            spill.reading.check_rows(documents.len(), bytes)?;
+        }
         documents.append_documents(&mut part);
         if let Some(steps) = &self.steps {
             steps.note_room(documents.sketches.has_feature_room());
@@ -275,6 +334,7 @@ impl CorpusReader<'_> {
             parse,
             scratch,
             counter,
+            scatterer,
         } = worker;
         let base = self
             .audit
@@ -308,6 +368,15 @@ impl CorpusReader<'_> {
                             let (Some((audit, _)), Some(counter)) = (self.audit, &mut *counter)
                             else {
                                 self.sketcher.add_document(&analysis, &mut part.sketches);
+                                if let (Some(spill), Some(scatterer)) =
+                                    (self.spill, &mut *scatterer)
+                                {
+                                    let node = spill.node_of_row(row.number)?;
+                                    let within = part.parts.last().copied().unwrap_or(0);
+                                    let at = DocId(part.sketches.len() as u32 - 1);
+                                    let sketched = (&part.sketches, at);
+                                    scatterer.add_document((node, within), sketched, &analysis);
+                                }
                                 return Ok(());
                             };
                             counter.begin_document(&analysis);
@@ -330,6 +399,44 @@ impl CorpusReader<'_> {
         })?;
         Ok(part)
     }
+}
+
+impl SpillTarget<'_> {
+    fn node_of_row(&self, number: u64) -> Result<u32> {
+        u32::try_from(self.first_node + number - 1).map_err(|_| {
+            Error::limit_error(format!(
+                "a run in bounded memory reads at most {} rows, with those of the documents to compare against",
+                1u64 << 32
+            ))
+        })
+    }
+}
+
+/// Appends keys and features: their number, and for each its kind, its length and its bytes.
+fn put_shuffle_blocks(blocks: &[ShuffleBlock], into: &mut Vec<u8>) {
+    put_count(blocks.len(), into);
+    for block in blocks {
+        into.push(u8::from(block.kind == ShuffleBlockKind::Features));
+        put_count(block.block.len(), into);
+        into.extend_from_slice(&block.block);
+    }
+}
+
+/// Reads what [`put_shuffle_blocks`] has written.
+fn read_shuffle_blocks(reader: &mut ByteReader<'_>) -> Option<Vec<ShuffleBlock>> {
+    let count = read_count(reader)?;
+    let mut blocks = Vec::new();
+    for _ in 0..count {
+        let kind = match reader.read_u8()? {
+            0 => ShuffleBlockKind::Part,
+            _ => ShuffleBlockKind::Features,
+        };
+        let length = read_count(reader)?;
+        let block = reader.read_bytes(length)?.to_vec();
+        let part = 0;
+        blocks.push(ShuffleBlock { kind, part, block });
+    }
+    Some(blocks)
 }
 
 /// Creates the report of a valid row that this run cannot use.

@@ -1,11 +1,14 @@
 //! Settings of the dedup and pairs runs.
 
+use std::path::PathBuf;
+
 use lookalike::Recipe;
 use lookalike::dedup::CopyPairs;
 use lookalike::plan;
 use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{ReadOptions, RowSource};
 
+use super::out_of_core::MemoryLimit;
 use super::repeated_text::RepeatedTextSettings;
 use crate::match_options::OptionSpelling;
 
@@ -59,6 +62,10 @@ pub struct RunSettings {
     pub strict: bool,
     /// Settings of the audit, which estimates what the run misses; `None` for no audit.
     pub audit: Option<AuditSettings>,
+    /// Limit on the memory of the process; `None` keeps everything in memory.
+    pub memory: Option<MemoryLimit>,
+    /// Directory of temporary files of a run out of core; `None` for that of the system.
+    pub temporary: Option<PathBuf>,
     /// The spelling of these settings in messages.
     pub spelling: OptionSpelling,
 }
@@ -85,6 +92,8 @@ impl Default for RunSettings {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             strict: false,
             audit: None,
+            memory: None,
+            temporary: None,
             spelling: OptionSpelling::default(),
         }
     }

@@ -78,8 +78,22 @@ pub struct DedupSummary {
     /// Text of kept documents that stands in earlier ones, if it was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passages: Option<RepeatedTextSummary>,
+    /// How much of the run went to temporary files, if it was out of core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledSummary>,
     /// Seconds of each stage.
     pub stages: Vec<(&'static str, f64)>,
+}
+
+/// How much of a run went to temporary files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SpilledSummary {
+    /// Bytes that were written to temporary files.
+    pub bytes: u64,
+    /// Groups of documents that were decided one after another.
+    pub groups: u64,
+    /// Documents in groups. No other document may match the rest.
+    pub grouped: u64,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -211,4 +225,7 @@ pub struct PairsSummary {
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
+    /// How much of the run went to temporary files, if it was out of core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledSummary>,
 }

@@ -5,3 +5,4 @@
 mod blocks;
 mod fuzzed;
 mod memory;
+mod out_of_core;

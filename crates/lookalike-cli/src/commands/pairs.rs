@@ -125,6 +125,7 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
         recipe: &done.recipe,
         recipe_id: &done.recipe_id,
     });
+    text.add_spilled(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
 }

@@ -7,6 +7,7 @@
 
 mod attacks;
 mod auditing;
+mod bounded;
 mod comparing;
 mod compat;
 mod documents;

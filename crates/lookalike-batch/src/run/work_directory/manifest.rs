@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "manifest";
 const MAGIC: &str = "lookalike-work";
 
 /// The version of the manifest and of the steps.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The stages of an interruptible run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -128,10 +128,10 @@ impl WorkDirectory {
     /// the directory cannot be written.
     pub(super) fn open_run(
         work: &WorkSettings,
-        settings: &RunSettings,
+        (settings, out_of_core): (&RunSettings, bool),
         opened: &OpenInputs,
     ) -> Result<Self> {
-        let new = new_manifest(settings, opened)?;
+        let new = new_manifest((settings, out_of_core), opened)?;
         let path = &work.directory;
         create_directory(path)?;
         let lock = lock_directory(path)?;
@@ -299,12 +299,15 @@ impl WorkState {
 }
 
 /// Returns the manifest of a run that begins now.
-fn new_manifest(settings: &RunSettings, opened: &OpenInputs) -> Result<WorkManifest> {
+fn new_manifest(
+    (settings, out_of_core): (&RunSettings, bool),
+    opened: &OpenInputs,
+) -> Result<WorkManifest> {
     let against = opened.against.as_ref().map(InputEntry::list_inputs);
     let mut manifest = WorkManifest {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         run: FileChecksum(0),
-        settings: describe_settings(settings),
+        settings: describe_settings(settings, out_of_core),
         against: against.transpose()?.unwrap_or_default(),
         inputs: InputEntry::list_inputs(&opened.inputs)?,
         begun: seconds_since_1970(),
@@ -323,8 +326,8 @@ fn new_manifest(settings: &RunSettings, opened: &OpenInputs) -> Result<WorkManif
 }
 
 /// Returns the settings that decide about results, each with a name for messages. Outputs, threads and `--strict`
-/// are not among them: a resumed run may have others.
-fn describe_settings(settings: &RunSettings) -> Vec<(String, String)> {
+/// are not among them: a resumed run may have others. Steps of a run out of core hold keys too.
+fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, String)> {
     let RunSettings {
         recipe,
         matching,
@@ -335,6 +338,8 @@ fn describe_settings(settings: &RunSettings) -> Vec<(String, String)> {
         threads: _,
         strict: _,
         audit: _,
+        memory: _,
+        temporary: _,
         spelling: _,
     } = settings;
     let keep = match keep {
@@ -383,6 +388,7 @@ fn describe_settings(settings: &RunSettings) -> Vec<(String, String)> {
         ("document files", read.document_files.is_some().to_string()),
         ("largest row", read.max_row_bytes.to_string()),
         ("block size", read.block_bytes.to_string()),
+        ("bounded memory", out_of_core.to_string()),
     ];
     let owned = named.into_iter();
     owned

@@ -196,7 +196,10 @@ pub(super) struct DedupRun<'a> {
 
 impl<'a> DedupRun<'a> {
     pub(super) fn new(args: &'a DedupArgs) -> Result<Self> {
-        let settings = args.run.to_settings(&args.keep)?;
+        let settings = RunSettings {
+            temporary: args.work.clone(),
+            ..args.run.to_settings(&args.keep)?
+        };
         let named = args.named_outputs();
         check_outputs(args, &named)?;
         let written = if args.dry_run { Vec::new() } else { named };

@@ -40,6 +40,7 @@ pub(super) fn describe_dedup(
         recipe: &done.recipe,
         recipe_id: &done.recipe_id,
     });
+    text.add_spilled(done.spilled);
     add_outputs(&mut text, args, written);
     if done.removed > 0 {
         add_explain_hint(&mut text, args, written);
@@ -244,6 +245,7 @@ mod tests {
             rejected: 2,
             audit: None,
             passages: None,
+            spilled: None,
             bytes: 2_500_000,
             seconds: 0.5,
             method: "auto",

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lookalike_batch::match_options::OptionSpelling;
-use lookalike_batch::run::{AuditSettings, KeepOrder, RunInputs, RunSettings, RunWindow};
-use lookalike_batch::units::parse_duration;
+use lookalike_batch::run::{
+    AuditSettings, KeepOrder, MemoryLimit, RunInputs, RunSettings, RunWindow,
+};
+use lookalike_batch::units::{parse_duration, parse_size};
 
 use super::inputs::{ReadingArgs, read_options};
+use super::machine_memory::default_memory;
 use super::matching::{MatchRuleArgs, recipe_and_plan};
 use super::running::{RunningArgs, parse_limit, thread_count};
 
@@ -28,6 +31,16 @@ pub(crate) struct MatchingRunArgs {
 
     #[command(flatten)]
     pub(crate) audit: AuditArgs,
+
+    /// Maximum memory of the process: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024). Sketches
+    /// and keys that do not fit go to temporary files; results do not depend on it
+    ///
+    /// Temporary files are in the directory of --work, else in that of the variable TMPDIR, else in /tmp. A limit
+    /// in which the rows do not fit is refused with the smallest one that would do; --explain-plan shows both.
+    /// Default: four fifths of the available memory of the machine or of its control group, for inputs of known
+    /// size.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]
+    pub(crate) memory: Option<u64>,
 
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
@@ -130,6 +143,8 @@ impl MatchingRunArgs {
             threads: thread_count(running.threads),
             strict: running.strict,
             audit: audit_settings(audit),
+            memory: memory_limit(self.memory),
+            temporary: None,
             spelling: OptionSpelling::Options,
         })
     }
@@ -141,6 +156,17 @@ impl MatchingRunArgs {
             against: against.to_vec().into(),
         }
     }
+}
+
+/// Returns the limit that a user has set, or else that of the machine.
+fn memory_limit(set: Option<u64>) -> Option<MemoryLimit> {
+    let bytes = set.or_else(default_memory)?;
+    let is_set = set.is_some();
+    Some(MemoryLimit {
+        bytes,
+        is_set,
+        working_set: None,
+    })
 }
 
 /// Returns the settings of the audit, if one was requested.

@@ -12,7 +12,7 @@ use lookalike::plan::{
     BandPlan, BottomKPlan, EditUnit, LOWEST_CANDIDATE_THRESHOLD, MatchMethod, MatchPlan,
     SimilarityMeasure,
 };
-use lookalike_batch::run::{self, KeepOrder, RunForecast, RunSettings};
+use lookalike_batch::run::{self, KeepOrder, MemoryPlan, RunForecast, RunSettings};
 use serde_json::{Value, json};
 
 use super::matching::recipe_and_plan;
@@ -56,14 +56,20 @@ pub(crate) fn explain_plan(
 ) -> Result<CommandOutcome> {
     let (recipe, _, plan) = recipe_and_plan(&planned.args.matching.rule, &planned.args.reading)?;
     let forecast = forecast_run(planned, *printer)?;
+    let memory = plan_memory(planned)?;
     let text = if planned.args.running.json {
         let mut json = plan_to_json(&recipe, &plan);
         json["forecast"] = serde_json::to_value(&forecast)?;
+        json["memory_plan"] = serde_json::to_value(&memory)?;
         format!("{json}\n")
     } else {
         let mut text = plan_in_words(&recipe, &plan, printer);
         if let Some(forecast) = forecast {
             text.push_str(&forecast_in_words(&forecast, planned.purpose, printer));
+        }
+        let is_set = planned.args.memory.is_some();
+        if let Some(memory) = memory.filter(|memory| is_set || memory.out_of_core) {
+            text.push_str(&memory_in_words(&memory, printer));
         }
         text
     };
@@ -85,6 +91,60 @@ fn forecast_run(planned: PlannedRun<'_>, printer: OutputPrinter) -> Result<Optio
         run::forecast_run(&inputs, &settings, planned.purpose, reporter)
     })?;
     Ok(Some(forecast))
+}
+
+/// Returns the plan of the memory of a run over the inputs, or `None` if there are none or nothing limits it.
+fn plan_memory(planned: PlannedRun<'_>) -> Result<Option<MemoryPlan>> {
+    let settings = planned.args.to_settings(planned.keep)?;
+    let Some(limit) = settings.memory.filter(|_| !planned.args.inputs.is_empty()) else {
+        return Ok(None);
+    };
+    let inputs = planned.args.run_inputs(planned.against);
+    Ok(Some(MemoryPlan::plan_run(&inputs, &settings, limit)?))
+}
+
+fn memory_in_words(plan: &MemoryPlan, printer: &OutputPrinter) -> String {
+    let mut text = String::new();
+    let heading = format!("Memory, with a limit of {}", format_bytes(plan.limit_bytes));
+    let _ = writeln!(
+        text,
+        "{}",
+        printer.paint_for_output(TextTone::Heading, &heading)
+    );
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "  {label:<8} {value}");
+    };
+    if let Some(bytes) = plan.in_memory_bytes {
+        line(
+            "all",
+            &format!(
+                "about {} if everything stays in memory",
+                format_bytes(bytes)
+            ),
+        );
+    }
+    if plan.out_of_core {
+        let (disk, rows) = (
+            format_bytes(plan.disk_bytes),
+            format_bytes(plan.resident_bytes),
+        );
+        line(
+            "plan",
+            &format!(
+                "out of core: about {disk} of temporary files; {rows} for rows and buffers stay in memory"
+            ),
+        );
+    } else {
+        line("plan", "in memory, without temporary files");
+    }
+    line(
+        "least",
+        &format!(
+            "--memory {}M",
+            plan.smallest_limit_bytes.div_ceil(1_000_000)
+        ),
+    );
+    text
 }
 
 fn forecast_in_words(

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use lookalike_batch::run::SimilarityHistogram;
+use lookalike_batch::run::{SimilarityHistogram, SpilledSummary};
 
 use super::outputs::is_standard;
 use crate::output::{
@@ -59,6 +59,21 @@ impl SummaryText {
         if rows > 0 {
             let rows = format_count(rows);
             self.add_line("bad rows", format_args!("{rows} left out{remedy}"));
+        }
+    }
+
+    /// Adds how much of a run went to temporary files, if it was out of core.
+    pub(crate) fn add_spilled(&mut self, spilled: Option<SpilledSummary>) {
+        if let Some(spilled) = spilled {
+            self.add_line(
+                "out of core",
+                format_args!(
+                    "{} written to temporary files; {} with possible matches decided in {}",
+                    format_bytes(spilled.bytes),
+                    format_plural(spilled.grouped, "document", "documents"),
+                    format_plural(spilled.groups, "group", "groups")
+                ),
+            );
         }
     }
 

@@ -1,0 +1,278 @@
+//! Groups of whole components that fit into the memory, and the documents of a group.
+
+use lookalike::dedup::{MatchCorpus, TextReanalysis, TimeWindow};
+use lookalike::text::TextAnalysis;
+use lookalike::{DocId, DocumentSketcher, DocumentSketches};
+use lookalike_io::error::{Error, Result};
+
+use super::memory_plan::SpillSizes;
+use super::part_file::PartFile;
+use super::spilled_reading::SpilledReading;
+use crate::run::read_corpus::ReadCorpus;
+
+/// The group of each document that may match another, and the sketches of all groups.
+pub(in crate::run) struct ComponentGroups {
+    /// By document; [`ALONE`] if no other document may match it.
+    group_of: Vec<u32>,
+    /// Number of documents of each group.
+    sizes: Vec<u32>,
+    sketches: PartFile,
+    sketcher: DocumentSketcher,
+    feature_budget: usize,
+}
+
+/// The group of documents that nothing may match.
+const ALONE: u32 = u32::MAX;
+
+impl ComponentGroups {
+    /// Divides the documents into groups, and their sketches with them. `components` has the component of every
+    /// node.
+    ///
+    /// # Errors
+    /// If a component is too large for the memory, or if temporary files cannot be read or written.
+    pub(in crate::run) fn divide_documents(
+        reading: &SpilledReading,
+        corpus: &ReadCorpus<'_>,
+        components: Vec<u32>,
+    ) -> Result<Self> {
+        reading.sketches.finish_writing()?;
+        let documents = corpus.len();
+        let per_document = (reading.sketches.written_bytes() + reading.released)
+            .div_ceil(documents.max(1) as u64)
+            + BESIDE_SKETCHES;
+        let (group_of, sizes) = assign_groups(corpus, components, &reading.sizes, per_document)?;
+        let sketcher = reading.setup.document_sketcher().clone();
+        let groups = Self {
+            sketches: PartFile::create_file(reading.directory.as_deref(), sizes.len() as u32)?,
+            feature_budget: reading.sizes.held_features,
+            group_of,
+            sizes,
+            sketcher,
+        };
+        groups.divide_sketches(&reading.sketches)?;
+        Ok(groups)
+    }
+
+    fn divide_sketches(&self, all: &PartFile) -> Result<()> {
+        let mut first = 0;
+        let mut pieces: Vec<DocumentSketches> = Vec::new();
+        all.visit_part(0, |block| {
+            let sketches = decode_sketches(&self.sketcher, block, usize::MAX >> 8)?;
+            pieces.clear();
+            pieces.resize_with(self.sizes.len(), || {
+                self.sketcher.new_sketches(usize::MAX >> 8)
+            });
+            let groups = &self.group_of[first..first + sketches.len()];
+            for (at, &group) in groups.iter().enumerate() {
+                if group != ALONE {
+                    pieces[group as usize].append_document(&sketches, DocId(at as u32));
+                }
+            }
+            first += sketches.len();
+            for (group, piece) in (0..).zip(&pieces) {
+                if !piece.is_empty() {
+                    self.sketches
+                        .push_block(group, &encode_sketches(&self.sketcher, piece))?;
+                }
+            }
+            Ok(())
+        })?;
+        self.sketches.finish_writing()
+    }
+
+    /// Number of groups.
+    pub(in crate::run) fn group_count(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of documents that another one may match.
+    pub(in crate::run) fn member_count(&self) -> u64 {
+        self.sizes.iter().map(|&size| u64::from(size)).sum()
+    }
+
+    /// Returns all bytes that were written to the file of the groups.
+    pub(in crate::run) fn written_bytes(&self) -> u64 {
+        self.sketches.written_bytes()
+    }
+
+    /// Loads the documents of a group, from 0.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be read.
+    pub(in crate::run) fn load_group<'a>(
+        &self,
+        group: usize,
+        corpus: &'a ReadCorpus<'a>,
+        ranks: Option<&[u32]>,
+    ) -> Result<GroupCorpus<'a>> {
+        let mut sketches = self.sketcher.new_sketches(self.feature_budget);
+        self.sketches.visit_part(group as u32, |block| {
+            let piece = decode_sketches(&self.sketcher, block, usize::MAX >> 8)?;
+            sketches.append_sketches(&piece);
+            Ok(())
+        })?;
+        let documents = (0..).map(DocId).zip(&self.group_of);
+        let members = documents.filter(|&(_, &of)| of == group as u32);
+        let members: Vec<DocId> = members.map(|(document, _)| document).collect();
+        if members.len() != sketches.len() {
+            return Err(damaged_sketches());
+        }
+        Ok(GroupCorpus::new(corpus, members, sketches, ranks))
+    }
+}
+
+/// Bytes of memory for a document of a group beside its sketches and keys.
+const BESIDE_SKETCHES: u64 = 64;
+
+/// Returns the group of every document, and the number of documents of each group.
+fn assign_groups(
+    corpus: &ReadCorpus<'_>,
+    components: Vec<u32>,
+    sizes: &SpillSizes,
+    per_document: u64,
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    let mut members = vec![0u32; components.len()];
+    let documents = (0..corpus.len() as u32).map(DocId);
+    let node = |document| corpus.node_of(document) as usize;
+    for document in documents.clone() {
+        members[components[node(document)] as usize] += 1;
+    }
+    let wanted = (sizes.group_bytes / per_document).max(1);
+    let most = sizes.largest_group_bytes / per_document;
+    let mut of_groups: Vec<u32> = Vec::new();
+    // From here on, `members` has the group of a component that was met, at its first document's node.
+    let mut group_of = vec![ALONE; corpus.len()];
+    for document in documents {
+        let (at, component) = (node(document), components[node(document)] as usize);
+        if at == component {
+            let count = std::mem::replace(&mut members[component], ALONE);
+            if u64::from(count) > most {
+                return Err(sizes.refuse_component(count, per_document));
+            }
+            if count > 1 {
+                let has_room = |&size: &u32| u64::from(size) + u64::from(count) <= wanted;
+                match of_groups.last_mut().filter(|size| has_room(size)) {
+                    Some(size) => *size += count,
+                    None => of_groups.push(count),
+                }
+                members[component] = of_groups.len() as u32 - 1;
+            }
+        }
+        group_of[document.index()] = members[component];
+    }
+    Ok((group_of, of_groups))
+}
+
+fn encode_sketches(sketcher: &DocumentSketcher, sketches: &DocumentSketches) -> Vec<u8> {
+    let mut bytes = (sketches.len() as u32).to_le_bytes().to_vec();
+    sketcher.encode_columns(sketches, true, &mut bytes);
+    bytes
+}
+
+fn decode_sketches(
+    sketcher: &DocumentSketcher,
+    block: &[u8],
+    feature_budget: usize,
+) -> Result<DocumentSketches> {
+    let mut reader = lookalike::byte_reader::ByteReader::new(block);
+    let sketches = reader.read_u32().and_then(|documents| {
+        let sketches = sketcher.decode_columns(&mut reader, feature_budget)?;
+        let is_whole = sketches.len() == documents as usize && reader.is_at_end();
+        is_whole.then_some(sketches)
+    });
+    sketches.ok_or_else(damaged_sketches)
+}
+
+fn damaged_sketches() -> Error {
+    Error::input_error(
+        "the temporary file of sketches does not hold what was written to it: check the disk, and \
+         run again",
+    )
+}
+
+/// The documents of a group, numbered from 0 in reading order.
+pub(in crate::run) struct GroupCorpus<'a> {
+    corpus: &'a ReadCorpus<'a>,
+    members: Vec<DocId>,
+    sketches: DocumentSketches,
+    order: Option<Vec<DocId>>,
+    times: Vec<f64>,
+    parts: Vec<u64>,
+    known: usize,
+}
+
+impl<'a> GroupCorpus<'a> {
+    fn new(
+        corpus: &'a ReadCorpus<'a>,
+        members: Vec<DocId>,
+        sketches: DocumentSketches,
+        ranks: Option<&[u32]>,
+    ) -> Self {
+        let all = corpus.match_corpus();
+        let of = |column: &[u64]| members.iter().map(|it| column[it.index()]).collect();
+        let times = all.window.map_or(&[][..], |window| window.times);
+        let times = times
+            .is_empty()
+            .then(Vec::new)
+            .unwrap_or_else(|| members.iter().map(|it| times[it.index()]).collect());
+        let order = ranks.map(|ranks| {
+            let mut order: Vec<DocId> = (0..members.len() as u32).map(DocId).collect();
+            order.sort_unstable_by_key(|local| ranks[members[local.index()].index()]);
+            order
+        });
+        Self {
+            known: members.partition_point(|it| it.index() < all.known_prefix),
+            parts: all.partitions.map_or_else(Vec::new, of),
+            times,
+            order,
+            corpus,
+            members,
+            sketches,
+        }
+    }
+
+    /// Returns the group as the engine takes it.
+    pub(in crate::run) fn match_corpus(&self) -> MatchCorpus<'_> {
+        let all = self.corpus.match_corpus();
+        MatchCorpus {
+            plan: all.plan,
+            sketches: &self.sketches,
+            texts: self,
+            order: self.order.as_deref(),
+            partitions: (!self.parts.is_empty()).then_some(&self.parts),
+            window: all.window.map(|window| TimeWindow {
+                times: &self.times,
+                ..window
+            }),
+            known_prefix: self.known,
+        }
+    }
+
+    /// Number of documents.
+    pub(in crate::run) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Number of documents of `--against`.
+    pub(in crate::run) fn known_count(&self) -> usize {
+        self.known
+    }
+
+    /// Returns the number that a document of the group has in the run.
+    pub(in crate::run) fn document_in_run(&self, local: DocId) -> DocId {
+        self.members[local.index()]
+    }
+}
+
+impl TextReanalysis for GroupCorpus<'_> {
+    fn reanalyze_text(
+        &self,
+        document: DocId,
+        visit: &mut dyn FnMut(&TextAnalysis<'_>),
+    ) -> lookalike::Result<()> {
+        let key = self.sketches.text_key(document);
+        self.corpus
+            .reanalyze(self.document_in_run(document), key, visit)
+            .map_err(lookalike::Error::text_error)
+    }
+}

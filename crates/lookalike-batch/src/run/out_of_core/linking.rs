@@ -1,0 +1,223 @@
+//! Finds the components of documents that may match: keys by parts, links within each part.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lookalike::DocId;
+use lookalike::shuffle::{
+    BlockGatherer, FeatureBlocks, GatheredLinks, LocalKeys, LocalLinks, ShuffleBlockKind,
+};
+use lookalike::text::AnalysisScratch;
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::ParseScratch;
+use rayon::prelude::*;
+
+use super::lock;
+use super::part_file::PartFile;
+use super::spilled_reading::{FEATURES, KEYS, SpilledReading};
+use crate::run::read_corpus::ReadCorpus;
+
+/// Number of parts with which the size of all keys is estimated.
+const TRIED_PARTS: u32 = 16;
+
+/// Number of blocks of each kind from which the size of all keys is estimated.
+const TRIED_BLOCKS: usize = 16;
+
+/// Largest number of parts.
+const MOST_PARTS: u64 = 1024;
+
+/// Number of documents of dense buckets that a thread reads again at once.
+const DENSE_AT_ONCE: usize = 512;
+
+/// Returns the component of every document by its [node](ReadCorpus::node_of), and the bytes that were written to
+/// temporary files.
+///
+/// # Errors
+/// If temporary files or inputs cannot be read or written.
+pub(in crate::run) fn find_components(
+    reading: &mut SpilledReading,
+    corpus: &ReadCorpus<'_>,
+) -> Result<(Vec<u32>, u64)> {
+    reading.blocks.finish_writing()?;
+    let blocks = &reading.blocks;
+    reading.keys.choose_keys(&FeatureFile(blocks))?;
+    let mut linking = Linking {
+        reading,
+        corpus,
+        parts: 0,
+        links: Mutex::new(LocalLinks::with_documents(corpus.node_count())),
+        written: AtomicU64::new(0),
+    };
+    linking.parts = linking.count_parts(&reading.keys, &reading.blocks)?;
+    let parts = linking.divide_blocks(&reading.keys, &reading.blocks)?;
+    let first = linking.gather_parts(&parts)?;
+    drop(parts);
+    let dense = linking.gather_dense_documents(&first.dense)?;
+    linking.gather_parts(&first.squares)?;
+    if let Some(dense) = dense {
+        linking.gather_parts(&dense.squares)?;
+    }
+    let Linking { links, written, .. } = linking;
+    let links = links
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok((links.into_components(), written.into_inner()))
+}
+
+struct Linking<'a> {
+    reading: &'a SpilledReading,
+    corpus: &'a ReadCorpus<'a>,
+    parts: u32,
+    links: Mutex<LocalLinks>,
+    written: AtomicU64,
+}
+
+/// What remains to be compared after the links of all parts are found.
+struct DenseBuckets {
+    /// Nodes that need keys of their rarest features.
+    dense: BTreeSet<u32>,
+    /// Buckets that are compared in squares.
+    squares: PartFile,
+}
+
+impl Linking<'_> {
+    fn create_file(&self) -> Result<PartFile> {
+        PartFile::create_file(self.reading.directory.as_deref(), self.parts)
+    }
+
+    /// Returns the number of parts in which keys fit into the memory.
+    fn count_parts(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<u32> {
+        let mut bytes = 0.0;
+        for kind in [KEYS, FEATURES] {
+            let all = blocks.extent_count(kind);
+            let step = all.div_ceil(TRIED_BLOCKS).max(1);
+            let (mut read, mut made) = (0, 0);
+            for at in (0..all).step_by(step) {
+                blocks.visit_extent((kind, at), |block| {
+                    read += block.len();
+                    let divided = keys.divide_keys(block, TRIED_PARTS)?;
+                    made += divided.iter().map(|it| it.block.len()).sum::<usize>();
+                    Ok(())
+                })?;
+            }
+            let share = made as f64 / read.max(1) as f64;
+            bytes += share * blocks.part_bytes(kind) as f64;
+        }
+        let parts = (bytes / self.reading.sizes.part_bytes as f64).ceil() as u64;
+        let fewest = rayon::current_num_threads() as u64;
+        Ok(parts.clamp(fewest, MOST_PARTS.max(fewest)) as u32)
+    }
+
+    /// Divides keys and features among parts.
+    fn divide_blocks(&self, keys: &LocalKeys, blocks: &PartFile) -> Result<PartFile> {
+        let divided = self.create_file()?;
+        for kind in [KEYS, FEATURES] {
+            let all = (0..blocks.extent_count(kind)).into_par_iter();
+            all.try_for_each(|at| {
+                blocks.visit_extent((kind, at), |block| {
+                    let made = keys.divide_keys(block, self.parts)?;
+                    let mut made = made.iter();
+                    made.try_for_each(|it| divided.push_block(it.part, &it.block))
+                })
+            })?;
+        }
+        self.finish_file(&divided)?;
+        Ok(divided)
+    }
+
+    fn finish_file(&self, file: &PartFile) -> Result<()> {
+        file.finish_writing()?;
+        self.written
+            .fetch_add(file.written_bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Links the documents of every part, as many parts at once as there are threads.
+    fn gather_parts(&self, parts: &PartFile) -> Result<DenseBuckets> {
+        let squares = self.create_file()?;
+        let dense = Mutex::new(BTreeSet::new());
+        let each = (0..parts.part_count()).into_par_iter();
+        each.try_for_each(|part| {
+            let mut gatherer = BlockGatherer::new(self.reading.setup.clone());
+            parts.visit_part(part, |block| Ok(gatherer.add_block(block)?))?;
+            let GatheredLinks {
+                links,
+                dense_nodes,
+                split,
+                ..
+            } = gatherer.finish_gathering(self.parts);
+            lock(&self.links).add_links(&links)?;
+            lock(&dense).extend(dense_nodes.iter().map(|node| node.0 as u32));
+            let mut split = split.iter();
+            split.try_for_each(|it| squares.push_block(it.part, &it.block))
+        })?;
+        self.finish_file(&squares)?;
+        Ok(DenseBuckets {
+            dense: dense
+                .into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+            squares,
+        })
+    }
+
+    /// Links documents of dense buckets by their rarest features, which are made again from their texts.
+    fn gather_dense_documents(&self, dense: &BTreeSet<u32>) -> Result<Option<DenseBuckets>> {
+        if dense.is_empty() {
+            return Ok(None);
+        }
+        let reading = self.reading;
+        let keys = LocalKeys::new(reading.setup.clone(), dense.len(), 0, 0);
+        let blocks = PartFile::with_single_blocks(reading.directory.as_deref(), 2)?;
+        let nodes: Vec<u32> = dense.iter().copied().collect();
+        let portions = nodes.par_chunks(DENSE_AT_ONCE);
+        portions.try_for_each(|nodes| self.scatter_dense(nodes, &keys, &blocks))?;
+        self.finish_file(&blocks)?;
+        // Keys are not chosen: combinations of sets of many features would be too many.
+        let parts = self.divide_blocks(&keys, &blocks)?;
+        self.gather_parts(&parts).map(Some)
+    }
+
+    fn scatter_dense(&self, nodes: &[u32], keys: &LocalKeys, blocks: &PartFile) -> Result<()> {
+        let mut scatterer = self.reading.new_scatterer();
+        let sketcher = self.reading.setup.document_sketcher();
+        let mut sketches = sketcher.new_sketches(0);
+        let mut scratch = (ParseScratch::default(), AnalysisScratch::default());
+        for &node in nodes {
+            let document = self.corpus.document_of_node(node).ok_or_else(|| {
+                Error::input_error(format!("no document has the number {node} of a link"))
+            })?;
+            let part = self.corpus.part_of(document);
+            self.corpus
+                .analyze_again(document, &mut scratch, |analysis| {
+                    sketcher.add_document(analysis, &mut sketches);
+                    let at = DocId(sketches.len() as u32 - 1);
+                    scatterer.add_dense_document((node, part), (&sketches, at), analysis);
+                })?;
+        }
+        for block in scatterer.take_blocks(keys) {
+            debug_assert_eq!(block.kind, ShuffleBlockKind::Features);
+            blocks.push_block(FEATURES, &block.block)?;
+        }
+        Ok(())
+    }
+}
+
+/// The features in a file of blocks.
+struct FeatureFile<'a>(&'a PartFile);
+
+impl FeatureBlocks for FeatureFile<'_> {
+    fn block_count(&self) -> usize {
+        self.0.extent_count(FEATURES)
+    }
+
+    fn read_block(&self, at: usize) -> lookalike::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        let visited = self.0.visit_extent((FEATURES, at), |block| {
+            read.extend_from_slice(block);
+            Ok(())
+        });
+        visited.map_err(lookalike::Error::text_error)?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,407 @@
+//! The plan of a run in bounded memory: what stays in memory, what goes to temporary files, and how much of it.
+//!
+//! The first block of the inputs shows how much memory a document takes. All figures are estimates but the limit.
+
+use lookalike::plan::MatchPlan;
+use lookalike::shuffle::{DocumentOrder, LocalKeys, LocalScatterer, MatchBounds, ShuffleSetup};
+use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Cpu, DocId, DocumentSketcher};
+use lookalike_io::error::{Error, Result};
+use lookalike_io::source::ParseScratch;
+use serde::Serialize;
+
+use crate::run::corpus_rows::OpenInputs;
+use crate::run::documents::ReadDocuments;
+use crate::run::row_reader::{FEATURES_HELD, analyze_row};
+use crate::run::settings::{RunInputs, RunSettings};
+
+/// A limit on the memory of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Bytes of memory of the process.
+    pub bytes: u64,
+    /// `true` if a user has set the limit, `false` if it is a share of what the machine has. Inputs of unknown size
+    /// are read out of core only under a limit that was set.
+    pub is_set: bool,
+    /// Bytes for keys and groups of documents. The run is then out of core, whatever the limit is. `None` takes what
+    /// the limit leaves beside the rows.
+    pub working_set: Option<u64>,
+}
+
+/// Bytes that every run takes: the program, dictionaries, buffers of files.
+const BASE: u64 = 64 << 20;
+
+/// Bytes of buffers for each thread.
+const OF_THREAD: u64 = 24 << 20;
+
+/// Bytes that stay in memory for each document beside its row: links, groups and verdicts.
+const BESIDE_ROW: f64 = 24.0;
+
+/// Bytes of memory that the keys of a document take, for each byte of keys and features in temporary files.
+const BUCKETS: f64 = 0.9;
+
+/// Part of the memory by which estimates may fail.
+const RESERVE: f64 = 1.15;
+
+/// Fewest bytes for keys and groups.
+const LEAST_WORKING: u64 = 48 << 20;
+
+/// Bytes of memory that a part of the keys takes while its documents are linked, for each of its bytes.
+const GATHERING: u64 = 5;
+
+/// Number of documents of the first block that are measured.
+const MEASURED: usize = 4096;
+
+/// How much memory and disk a run takes, and whether it goes to temporary files.
+#[derive(Debug, Clone, Serialize)]
+pub struct MemoryPlan {
+    /// Expected number of documents; `None` if the size of the inputs is not known.
+    pub documents: Option<u64>,
+    /// Limit on the memory of the process, in bytes.
+    pub limit_bytes: u64,
+    /// Expected bytes of memory of a run that keeps everything in memory.
+    pub in_memory_bytes: Option<u64>,
+    /// `true` if sketches and keys go to temporary files.
+    pub out_of_core: bool,
+    /// Expected bytes that stay in memory in any case.
+    pub resident_bytes: u64,
+    /// Expected bytes of temporary files; 0 if everything stays in memory.
+    pub disk_bytes: u64,
+    /// Smallest limit, in bytes, with which the run would be accepted.
+    pub smallest_limit_bytes: u64,
+    #[serde(skip)]
+    sizes: SpillSizes,
+}
+
+/// The sizes by which a run out of core divides its work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::run) struct SpillSizes {
+    /// Expected number of documents.
+    pub(super) documents: usize,
+    /// Expected number of keys of sketches and texts.
+    pub(super) keys: usize,
+    /// Bytes of the filter of keys that several documents have.
+    pub(super) filter_bytes: usize,
+    /// Bytes of keys of a part.
+    pub(super) part_bytes: u64,
+    /// Bytes of memory of a group of components.
+    pub(super) group_bytes: u64,
+    /// Largest number of bytes of a group that has only one component.
+    pub(super) largest_group_bytes: u64,
+    /// Number of features that a group keeps in memory.
+    pub(super) held_features: usize,
+    limit_bytes: u64,
+    /// Most bytes that rows may take.
+    most_row_bytes: u64,
+}
+
+impl SpillSizes {
+    /// Refuses rows that take more memory than the limit leaves for them, because inputs were larger than expected.
+    ///
+    /// # Errors
+    /// If `bytes`, of `documents` rows read so far, are too many.
+    pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
+        let all = bytes + (BESIDE_ROW * documents as f64) as u64;
+        if all <= self.most_row_bytes {
+            return Ok(());
+        }
+        Err(Error::limit_error(format!(
+            "the places and ids of {documents} rows take {} MB, more than a limit of {} MB leaves for them: give \
+             a higher one",
+            all.div_ceil(1_000_000),
+            self.limit_bytes / 1_000_000
+        )))
+    }
+
+    /// Returns the error for a component that does not fit into the memory.
+    pub(super) fn refuse_component(&self, documents: u32, per_document: u64) -> Error {
+        let wanted = u64::from(documents) * per_document;
+        let more = wanted.saturating_sub(self.largest_group_bytes);
+        Error::limit_error(format!(
+            "{documents} documents may match one another by chains, and are decided together, which takes {} MB \
+             of memory: give a limit of {} MB or more, a higher threshold, or a stricter recipe",
+            wanted.div_ceil(1_000_000),
+            (self.limit_bytes + more).div_ceil(1_000_000) + 1,
+        ))
+    }
+}
+
+/// Measured bytes of a document.
+#[derive(Debug, Clone, Copy, Default)]
+struct DocumentBytes {
+    row: f64,
+    sketches: f64,
+    /// Keys and features as they are written to temporary files.
+    keys: f64,
+}
+
+impl DocumentBytes {
+    fn in_memory(self) -> f64 {
+        self.row + self.sketches + BUCKETS * self.keys + BESIDE_ROW
+    }
+}
+
+impl MemoryPlan {
+    /// Plans a run over inputs. It reads the first block of the inputs, from a source of its own.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
+    /// would do.
+    pub fn plan_run(paths: &RunInputs, settings: &RunSettings, limit: MemoryLimit) -> Result<Self> {
+        let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
+        let opened = OpenInputs::new(paths, settings)?;
+        let documents = match opened.size_on_disk() {
+            Some(_) => opened.expected_rows()?,
+            None => None,
+        };
+        let of_document = match documents {
+            Some(_) => measure_documents(&opened, settings, &plan)?,
+            None => DocumentBytes::default(),
+        };
+        Self::from_measures(documents, of_document, settings.threads, limit)
+    }
+
+    fn from_measures(
+        documents: Option<f64>,
+        of_document: DocumentBytes,
+        threads: usize,
+        limit: MemoryLimit,
+    ) -> Result<Self> {
+        let fixed = BASE + threads as u64 * OF_THREAD;
+        let count = documents.unwrap_or(0.0);
+        let scaled = |bytes: f64| (RESERVE * count * bytes) as u64;
+        let in_memory = documents.map(|_| fixed + scaled(of_document.in_memory()));
+        let out_of_core = match in_memory {
+            Some(bytes) => bytes > limit.bytes,
+            None => limit.is_set,
+        } || limit.working_set.is_some();
+        let resident = match out_of_core {
+            true => fixed + scaled(of_document.row + BESIDE_ROW),
+            false => in_memory.unwrap_or(fixed),
+        };
+        let smallest = (fixed + scaled(of_document.row + BESIDE_ROW) + LEAST_WORKING)
+            .min(in_memory.unwrap_or(u64::MAX));
+        if limit.bytes < smallest {
+            let rows = scaled(of_document.row + BESIDE_ROW);
+            let of_documents = match documents {
+                Some(count) => format!(
+                    "{} documents, whose rows take {} MB",
+                    count.round(),
+                    rows.div_ceil(1_000_000)
+                ),
+                None => "inputs of unknown size, whose rows come".to_owned(),
+            };
+            return Err(Error::usage_error(format!(
+                "{} MB of memory are too little for {of_documents} beside the {} MB of every run: give {} MB or \
+                 more",
+                limit.bytes / 1_000_000,
+                fixed.div_ceil(1_000_000),
+                smallest.div_ceil(1_000_000)
+            )));
+        }
+        let disk = match out_of_core {
+            true => count * (2.0 * of_document.sketches + 2.5 * of_document.keys),
+            false => 0.0,
+        };
+        let left = limit.bytes.saturating_sub(resident).max(LEAST_WORKING);
+        let working = limit.working_set.unwrap_or(left);
+        let held_features = (working / 8 / 8).min(12 << 20) as usize;
+        let keys = count * of_document.keys / 12.0;
+        Ok(Self {
+            documents: documents.map(|count| count.round() as u64),
+            limit_bytes: limit.bytes,
+            in_memory_bytes: in_memory,
+            out_of_core,
+            resident_bytes: resident,
+            disk_bytes: disk as u64,
+            smallest_limit_bytes: smallest,
+            sizes: SpillSizes {
+                // Without a known size, tables are as large as those of 16 million documents.
+                documents: documents.map_or(1 << 24, |count| count as usize),
+                keys: documents.map_or(usize::MAX, |_| keys as usize),
+                filter_bytes: (working / 4) as usize,
+                part_bytes: (working / 2 / GATHERING / threads as u64).max(1),
+                group_bytes: working / 2,
+                largest_group_bytes: working.max(left),
+                held_features,
+                limit_bytes: limit.bytes,
+                most_row_bytes: limit.bytes.saturating_sub(fixed + LEAST_WORKING),
+            },
+        })
+    }
+
+    /// Returns the sizes by which the work is divided, if it is done out of core.
+    pub(in crate::run) fn spill_sizes(&self) -> Option<SpillSizes> {
+        self.out_of_core.then_some(self.sizes)
+    }
+}
+
+/// Returns how a run divides its work, if its limit makes it go out of core. `needs_all` names an option for which
+/// all documents must be in memory.
+///
+/// # Errors
+/// As [`MemoryPlan::plan_run`], and if there is such an option and the limit was set by a user.
+pub(in crate::run) fn plan_spilling(
+    paths: &RunInputs,
+    settings: &RunSettings,
+    needs_all: Option<&str>,
+) -> Result<Option<SpillSizes>> {
+    let Some(limit) = settings.memory else {
+        return Ok(None);
+    };
+    if needs_all.is_some() && !limit.is_set {
+        return Ok(None);
+    }
+    let sizes = MemoryPlan::plan_run(paths, settings, limit)?.spill_sizes();
+    match (needs_all, sizes) {
+        (Some(option), Some(sizes)) => {
+            let spelling = &settings.spelling;
+            Err(Error::usage_error(format!(
+                "{} needs all documents in memory, which takes more than {} MB: leave it out, or raise {}",
+                spelling.spell_option(option),
+                sizes.limit_bytes / 1_000_000,
+                spelling.spell_option("memory")
+            )))
+        }
+        _ => Ok(sizes),
+    }
+}
+
+/// Returns the setup of the engine's shuffle for a run.
+///
+/// # Errors
+/// If there is no match plan for the settings.
+pub(in crate::run) fn shuffle_setup(
+    settings: &RunSettings,
+) -> Result<std::sync::Arc<ShuffleSetup>> {
+    let bounds = MatchBounds {
+        within: settings.within.is_some(),
+        ..MatchBounds::default()
+    };
+    let setup = ShuffleSetup::new(
+        &settings.recipe,
+        settings.matching,
+        DocumentOrder::Smallest,
+        bounds,
+    );
+    Ok(setup?)
+}
+
+/// Returns the bytes of a document, from the first block of the inputs.
+fn measure_documents(
+    opened: &OpenInputs,
+    settings: &RunSettings,
+    plan: &MatchPlan,
+) -> Result<DocumentBytes> {
+    let Some(block) = opened.inputs.next_block()? else {
+        return Ok(DocumentBytes::default());
+    };
+    let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
+    let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
+    let setup = shuffle_setup(settings)?;
+    let mut scatterer = LocalScatterer::new(setup.clone());
+    let mut documents = ReadDocuments::with_sketches(sketcher.new_sketches(FEATURES_HELD));
+    let mut scratch = AnalysisScratch::default();
+    opened
+        .inputs
+        .parse_block(&block, &mut ParseScratch::default(), &mut |row| {
+            if let Ok(row) = row
+                && documents.len() < MEASURED
+                && documents.push_row(&row, &opened.extra).is_ok()
+            {
+                let analysis = analyze_row(&analyzer, &row, &mut scratch);
+                sketcher.add_document(&analysis, &mut documents.sketches);
+                let number = documents.len() as u32 - 1;
+                let part = documents.parts.last().copied().unwrap_or(0);
+                let at = (&documents.sketches, DocId(number));
+                scatterer.add_document((number, part), at, &analysis);
+            }
+            Ok(())
+        })?;
+    let keys = LocalKeys::new(setup, documents.len(), 0, 0);
+    let blocks = scatterer.take_blocks(&keys);
+    let of_keys: usize = blocks.iter().map(|block| block.block.len()).sum();
+    let count = documents.len().max(1) as f64;
+    let values = documents.value_bytes() + documents.text_value_bytes();
+    let row = documents.memory_bytes() + values;
+    let sketches = documents.sketches.memory_bytes() + documents.sketches.list_bytes();
+    Ok(DocumentBytes {
+        row: row as f64 / count,
+        sketches: sketches as f64 / count,
+        keys: of_keys as f64 / count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARTICLE: DocumentBytes = DocumentBytes {
+        row: 60.0,
+        sketches: 600.0,
+        keys: 500.0,
+    };
+
+    fn plan_of(documents: Option<f64>, bytes: u64, is_set: bool) -> Result<MemoryPlan> {
+        let limit = MemoryLimit {
+            bytes,
+            is_set,
+            working_set: None,
+        };
+        MemoryPlan::from_measures(documents, ARTICLE, 2, limit)
+    }
+
+    #[test]
+    fn runs_go_out_of_core_only_where_they_must() {
+        let free = plan_of(Some(1e6), 1 << 40, true).unwrap();
+        assert!(!free.out_of_core && free.disk_bytes == 0);
+        let needed = free.in_memory_bytes.unwrap();
+        assert!(!plan_of(Some(1e6), needed, true).unwrap().out_of_core);
+        let bounded = plan_of(Some(1e6), needed - 1, true).unwrap();
+        assert!(bounded.out_of_core && bounded.disk_bytes > 0);
+        assert!(bounded.resident_bytes < needed / 2);
+    }
+
+    #[test]
+    fn the_smallest_limit_is_accepted_and_one_byte_less_is_not() {
+        let smallest = plan_of(Some(1e6), 1 << 40, true)
+            .unwrap()
+            .smallest_limit_bytes;
+        assert!(plan_of(Some(1e6), smallest, true).unwrap().out_of_core);
+        let error = plan_of(Some(1e6), smallest - 1, true)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("1000000 documents"), "{error}");
+        assert!(
+            error.contains(&format!("give {} MB", smallest.div_ceil(1_000_000))),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn rows_beyond_the_limit_are_refused_while_they_are_read() {
+        let sizes = plan_of(None, 1 << 30, true).unwrap().spill_sizes().unwrap();
+        let most = sizes.most_row_bytes;
+        assert!(most > (1 << 29) && sizes.check_rows(0, most).is_ok());
+        let error = sizes.check_rows(0, most + 1).unwrap_err().to_string();
+        assert!(error.contains("a limit of 1073 MB"), "{error}");
+        assert!(sizes.check_rows(most as usize / 20, 0).is_err());
+    }
+
+    #[test]
+    fn a_component_that_does_not_fit_is_refused_with_the_limit_that_would_do() {
+        let sizes = plan_of(Some(1e6), 1 << 28, true)
+            .unwrap()
+            .spill_sizes()
+            .unwrap();
+        let documents = (sizes.largest_group_bytes / 500) as u32;
+        let error = sizes.refuse_component(documents + 2000, 500).to_string();
+        assert!(error.contains("give a limit of 270 MB"), "{error}");
+    }
+
+    #[test]
+    fn inputs_of_unknown_size_go_out_of_core_under_a_limit_that_was_set() {
+        assert!(plan_of(None, 1 << 30, true).unwrap().out_of_core);
+        assert!(!plan_of(None, 1 << 30, false).unwrap().out_of_core);
+    }
+}

@@ -1,0 +1,36 @@
+//! Runs in less memory than the corpus takes: sketches, bucket keys and features go to temporary files.
+//!
+//! ```text
+//! reading    rows → sketches → a file, in input order              spilled_reading
+//!            keys, features → a file                               (engine: shuffle::LocalScatterer)
+//! linking    keys that several documents have → parts              linking
+//!            a part at a time → links → components                 (engine: shuffle::BlockGatherer)
+//! resolving  whole components → groups that fit into the memory    component_groups
+//!            a group at a time → verdicts or pairs                 (engine: dedup)
+//! ```
+//!
+//! Documents that match are always in the same component, and every group is resolved as a run in memory resolves
+//! its documents. So the results are those of a run in memory, byte for byte, whatever the limit is.
+//!
+//! What stays in memory for every document are the place, the number and the id of its row, and some 20 bytes.
+//! [`MemoryPlan`] says before the run how much that is, and refuses a limit in which it does not fit.
+
+mod component_groups;
+mod linking;
+mod memory_plan;
+mod part_file;
+mod resolving;
+mod spilled_reading;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(super) use self::component_groups::ComponentGroups;
+pub(super) use self::linking::find_components;
+pub use self::memory_plan::{MemoryLimit, MemoryPlan};
+pub(super) use self::memory_plan::{SpillSizes, plan_spilling, shuffle_setup};
+pub(super) use self::resolving::{decide_groups, find_pairs_of_groups};
+pub(super) use self::spilled_reading::{SpilledReading, count_state};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,197 @@
+//! Blocks of bytes by parts, in one unlinked temporary file.
+//!
+//! Blocks of a part are collected until they are worth a write. Nothing remains however the process ends.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use lookalike_io::error::{Error, Result};
+use lookalike_io::spool::SpoolFile;
+
+use super::lock;
+
+/// Bytes of a part that are written at once.
+const WRITTEN_AT_ONCE: usize = 128 << 10;
+
+/// Blocks by parts. Memory: up to 128 KiB and one block for each part, and 12 bytes for each write.
+pub(super) struct PartFile {
+    file: SpoolFile,
+    parts: Vec<Mutex<PartBlocks>>,
+    written_at_once: usize,
+}
+
+#[derive(Default)]
+struct PartBlocks {
+    pending: Vec<u8>,
+    /// Start and length of what was written.
+    extents: Vec<(u64, u32)>,
+    bytes: u64,
+}
+
+impl PartFile {
+    /// Creates an empty file in `directory`, or in the system's directory for temporary files.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(super) fn create_file(directory: Option<&Path>, parts: u32) -> Result<Self> {
+        Ok(Self {
+            file: SpoolFile::create_file(directory)?,
+            parts: (0..parts).map(|_| Mutex::default()).collect(),
+            written_at_once: WRITTEN_AT_ONCE,
+        })
+    }
+
+    /// Creates an empty file in which every block is written at once, so that it can be read by its number.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(super) fn with_single_blocks(directory: Option<&Path>, parts: u32) -> Result<Self> {
+        Ok(Self {
+            written_at_once: 0,
+            ..Self::create_file(directory, parts)?
+        })
+    }
+
+    /// Number of parts.
+    pub(super) fn part_count(&self) -> u32 {
+        self.parts.len() as u32
+    }
+
+    /// Returns all bytes that were written so far.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.file.end_offset()
+    }
+
+    /// Returns the bytes of a part's blocks.
+    pub(super) fn part_bytes(&self, part: u32) -> u64 {
+        lock(&self.parts[part as usize]).bytes
+    }
+
+    /// Adds a block to a part.
+    ///
+    /// # Errors
+    /// If the file cannot be written or the block has 4 GiB or more.
+    pub(super) fn push_block(&self, part: u32, block: &[u8]) -> Result<()> {
+        let length = u32::try_from(block.len() + size_of::<u32>()).map_err(|_| {
+            Error::limit_error(format!(
+                "a block of {} bytes is too large for a temporary file",
+                block.len()
+            ))
+        })?;
+        let mut blocks = lock(&self.parts[part as usize]);
+        if blocks.pending.len() + length as usize >= u32::MAX as usize {
+            self.write_pending(&mut blocks)?;
+        }
+        blocks.bytes += block.len() as u64;
+        blocks.pending.extend((block.len() as u32).to_le_bytes());
+        blocks.pending.extend_from_slice(block);
+        match blocks.pending.len() < self.written_at_once {
+            true => Ok(()),
+            false => self.write_pending(&mut blocks),
+        }
+    }
+
+    fn write_pending(&self, blocks: &mut PartBlocks) -> Result<()> {
+        if blocks.pending.is_empty() {
+            return Ok(());
+        }
+        let start = self.file.append_bytes(&blocks.pending)?;
+        blocks.extents.push((start, blocks.pending.len() as u32));
+        blocks.pending = Vec::new();
+        Ok(())
+    }
+
+    /// Writes what is pending, so that all blocks can be read.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) fn finish_writing(&self) -> Result<()> {
+        let mut parts = self.parts.iter();
+        parts.try_for_each(|blocks| self.write_pending(&mut lock(blocks)))
+    }
+
+    /// Number of writes of a part, which is the number of its blocks if they are single.
+    pub(super) fn extent_count(&self, part: u32) -> usize {
+        lock(&self.parts[part as usize]).extents.len()
+    }
+
+    /// Reads the blocks of a write, from 0, and calls `visit` with each.
+    ///
+    /// # Errors
+    /// If the file cannot be read, and the errors of `visit`.
+    pub(super) fn visit_extent(
+        &self,
+        (part, at): (u32, usize),
+        visit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (start, length) = lock(&self.parts[part as usize]).extents[at];
+        let mut bytes = vec![0; length as usize];
+        let read = self.file.read_exact_at(&mut bytes, start);
+        read.map_err(|cause| {
+            Error::read_error(
+                "read",
+                format_args!("byte {start} of the temporary file"),
+                cause,
+            )
+        })?;
+        visit_blocks(&bytes, visit)
+    }
+
+    /// Reads the blocks of a part in the order in which they were added, and calls `visit` with each.
+    ///
+    /// # Errors
+    /// If the file cannot be read, and the errors of `visit`.
+    pub(super) fn visit_part(
+        &self,
+        part: u32,
+        mut visit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut extents = 0..self.extent_count(part);
+        extents.try_for_each(|at| self.visit_extent((part, at), &mut visit))
+    }
+}
+
+fn visit_blocks(mut bytes: &[u8], mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    while let Some((length, rest)) = bytes.split_first_chunk() {
+        let (block, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        visit(block)?;
+        bytes = rest;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_hold_their_blocks_in_order() {
+        for single in [false, true] {
+            let file = match single {
+                true => PartFile::with_single_blocks(None, 3).unwrap(),
+                false => PartFile::create_file(None, 3).unwrap(),
+            };
+            // 2,000 blocks of up to 999 bytes are several writes of each part.
+            let block = |at: usize| vec![at as u8; at * 7 % 1000];
+            for at in 0..2000 {
+                file.push_block((at % 3) as u32, &block(at)).unwrap();
+            }
+            file.finish_writing().unwrap();
+            for part in 0..3 {
+                let mut at = part as usize;
+                let mut bytes = 0;
+                file.visit_part(part, |read| {
+                    assert_eq!(read, block(at));
+                    at += 3;
+                    bytes += read.len() as u64;
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(at, 2000 + (part as usize + 1) % 3);
+                assert_eq!(file.part_bytes(part), bytes);
+                let expected = if single { 2000_usize.div_ceil(3) } else { 2 };
+                assert!(file.extent_count(part) + 1 >= expected, "{part}");
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Resolves groups of components: verdicts, components of matching pairs, and all pairs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lookalike::dedup::{self, CopyPairs, DedupOutcome, DocumentRemoval, MatchingPair};
+use lookalike::similarity::Route;
+use lookalike::{DocId, Similarity};
+use lookalike_io::error::{Error, Result};
+
+use super::component_groups::ComponentGroups;
+use super::part_file::PartFile;
+use crate::run::read_corpus::ReadCorpus;
+
+/// Decides the documents of all groups. Returns all verdicts, and the component of matching pairs of every document
+/// if these are wanted. Calls `told` with the number of documents that have been decided.
+///
+/// # Errors
+/// If temporary files or inputs cannot be read.
+pub(in crate::run) fn decide_groups(
+    corpus: &ReadCorpus<'_>,
+    groups: &ComponentGroups,
+    components_wanted: bool,
+    told: &(dyn Fn(usize) + Sync),
+) -> Result<(DedupOutcome, Option<Vec<DocId>>)> {
+    let ranks = corpus.document_ranks();
+    let mut removals: Vec<DocumentRemoval> = Vec::new();
+    let mut components: Option<Vec<DocId>> =
+        components_wanted.then(|| (0..corpus.len() as u32).map(DocId).collect());
+    let alone = corpus.len() - groups.member_count() as usize;
+    told(0);
+    let decided = AtomicUsize::new(alone);
+    told(alone);
+    for number in 0..groups.group_count() {
+        let group = groups.load_group(number, corpus, ranks.as_deref())?;
+        let local = group.match_corpus();
+        let before = decided.load(Ordering::Relaxed);
+        let outcome = dedup::follow_verdicts(&local, &|done, _| told(before + done))?;
+        decided.fetch_add(group.len(), Ordering::Relaxed);
+        if let Some(components) = &mut components {
+            let of_group = dedup::find_components(&local, &outcome)?;
+            for (at, component) in (0..).map(DocId).zip(of_group) {
+                let document = group.document_in_run(at);
+                components[document.index()] = group.document_in_run(component);
+            }
+        }
+        removals.extend(outcome.removals.into_iter().map(|mut removal| {
+            removal.document = group.document_in_run(removal.document);
+            removal.kept.with = group.document_in_run(removal.kept.with);
+            removal
+        }));
+    }
+    told(corpus.len());
+    removals.sort_unstable_by_key(|removal| match &ranks {
+        Some(ranks) => ranks[removal.document.index()],
+        None => removal.document.0,
+    });
+    Ok((DedupOutcome { removals }, components))
+}
+
+/// Bytes of a pair in a temporary file: the ranks of both documents, their similarity and the route.
+const PAIR_BYTES: usize = 17;
+
+/// Number of pairs that are written or read at once.
+const PAIRS_AT_ONCE: usize = 4096;
+
+/// Finds all matching pairs of all groups, and calls `visit` with them in the order of a run in memory. Returns how
+/// many documents have the text of an earlier one, if their pairs are left out; see [`dedup::find_pairs`].
+///
+/// # Errors
+/// If temporary files or inputs cannot be read or written, and the errors of `visit`.
+pub(in crate::run) fn find_pairs_of_groups(
+    corpus: &ReadCorpus<'_>,
+    groups: &ComponentGroups,
+    copies: CopyPairs,
+    mut visit: impl FnMut(MatchingPair) -> Result<()>,
+    told: &(dyn Fn(usize) + Sync),
+) -> Result<usize> {
+    let ranks = corpus.document_ranks();
+    let rank_of = |document: DocId| match &ranks {
+        Some(ranks) => ranks[document.index()],
+        None => document.0,
+    };
+    let file = PartFile::create_file(corpus.temporary_directory(), groups.group_count() as u32)?;
+    let mut equal = 0;
+    let mut decided = corpus.len() - groups.member_count() as usize;
+    told(0);
+    for number in 0..groups.group_count() {
+        let group = groups.load_group(number, corpus, ranks.as_deref())?;
+        // Pairs of a run with known documents have one of them each.
+        let is_listed = corpus.known_count() == 0 || group.known_count() > 0;
+        if !is_listed && copies != CopyPairs::None {
+            decided += group.len();
+            continue;
+        }
+        let mut pending = Vec::new();
+        let write = |pair: MatchingPair| {
+            if !is_listed {
+                return Ok(());
+            }
+            let [a, b] = [pair.a, pair.b].map(|it| rank_of(group.document_in_run(it)));
+            pending.extend(a.to_le_bytes());
+            pending.extend(b.to_le_bytes());
+            pending.extend(pair.similarity.get().to_le_bytes());
+            pending.push(pair.route.file_number());
+            if pending.len() < PAIRS_AT_ONCE * PAIR_BYTES {
+                return Ok(());
+            }
+            file.push_block(number as u32, &std::mem::take(&mut pending))
+        };
+        equal += dedup::find_pairs(&group.match_corpus(), copies, write, &|done| {
+            told(decided + done);
+        })?;
+        file.push_block(number as u32, &pending)?;
+        decided += group.len();
+    }
+    file.finish_writing()?;
+    let order = ranks
+        .is_some()
+        .then(|| corpus.match_corpus().order)
+        .flatten();
+    let document = |rank: u32| order.map_or(DocId(rank), |order| order[rank as usize]);
+    PairMerge::new(&file)?.visit_pairs(|stored| {
+        let pair = stored.to_pair(document).ok_or_else(damaged_pairs)?;
+        visit(pair)
+    })?;
+    Ok(equal)
+}
+
+fn damaged_pairs() -> Error {
+    Error::input_error(
+        "the temporary file of pairs does not hold what was written to it: check the disk, and run again",
+    )
+}
+
+/// A pair as it is in the temporary file.
+struct StoredPair([u8; PAIR_BYTES]);
+
+impl StoredPair {
+    fn ranks(&self) -> (u32, u32) {
+        let rank = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| self.0[at + byte]));
+        (rank(0), rank(4))
+    }
+
+    fn to_pair(&self, document: impl Fn(u32) -> DocId) -> Option<MatchingPair> {
+        let (a, b) = self.ranks();
+        let similarity = f64::from_le_bytes(std::array::from_fn(|byte| self.0[8 + byte]));
+        Some(MatchingPair {
+            a: document(a),
+            b: document(b),
+            similarity: Similarity::from_stored(similarity)?,
+            route: Route::from_file_number(self.0[16])?,
+        })
+    }
+}
+
+/// The pairs of all groups, merged by their ranks. Memory: one write of each group.
+struct PairMerge<'a> {
+    file: &'a PartFile,
+    groups: Vec<GroupPairs>,
+}
+
+/// The pairs of a group that are in memory.
+#[derive(Default)]
+struct GroupPairs {
+    /// Number of writes that were read.
+    read: usize,
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl<'a> PairMerge<'a> {
+    fn new(file: &'a PartFile) -> Result<Self> {
+        let mut merge = Self {
+            file,
+            groups: (0..file.part_count())
+                .map(|_| GroupPairs::default())
+                .collect(),
+        };
+        for group in 0..merge.groups.len() {
+            merge.load_pairs(group)?;
+        }
+        Ok(merge)
+    }
+
+    /// Reads the next pairs of a group that has none in memory.
+    fn load_pairs(&mut self, number: usize) -> Result<()> {
+        let group = &mut self.groups[number];
+        let extents = self.file.extent_count(number as u32);
+        while group.at == group.bytes.len() && group.read < extents {
+            group.bytes.clear();
+            group.at = 0;
+            let bytes = &mut group.bytes;
+            self.file
+                .visit_extent((number as u32, group.read), |block| {
+                    bytes.extend_from_slice(block);
+                    Ok(())
+                })?;
+            group.read += 1;
+        }
+        Ok(())
+    }
+
+    fn next_pair(&self, group: usize) -> Option<StoredPair> {
+        let GroupPairs { bytes, at, .. } = &self.groups[group];
+        bytes[*at..].first_chunk().map(|pair| StoredPair(*pair))
+    }
+
+    fn visit_pairs(mut self, mut visit: impl FnMut(&StoredPair) -> Result<()>) -> Result<()> {
+        let next = |merge: &Self, group: usize| {
+            let pair = merge.next_pair(group)?;
+            Some(Reverse((pair.ranks(), group)))
+        };
+        let groups = 0..self.groups.len();
+        let mut heap: BinaryHeap<_> = groups.filter_map(|group| next(&self, group)).collect();
+        while let Some(Reverse((_, group))) = heap.pop() {
+            let pair = self.next_pair(group).ok_or_else(damaged_pairs)?;
+            visit(&pair)?;
+            self.groups[group].at += PAIR_BYTES;
+            self.load_pairs(group)?;
+            heap.extend(next(&self, group));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! The first reading of a run out of core: what all threads write to temporary files instead of keeping it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use lookalike::shuffle::{LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind, ShuffleSetup};
+use lookalike::text::TextState;
+use lookalike::{DocId, DocumentSketches};
+use lookalike_io::error::Result;
+
+use super::lock;
+use super::memory_plan::SpillSizes;
+use super::part_file::PartFile;
+use crate::run::summary::TextStateCounts;
+
+/// The parts of the file of blocks.
+pub(super) const KEYS: u32 = 0;
+pub(super) const FEATURES: u32 = 1;
+
+/// What was read so far: sketches, keys and features.
+pub(in crate::run) struct SpilledReading {
+    pub(super) setup: Arc<ShuffleSetup>,
+    pub(super) sizes: SpillSizes,
+    pub(super) directory: Option<PathBuf>,
+    pub(super) keys: LocalKeys,
+    /// Keys and features, as the scatterers made them.
+    pub(super) blocks: PartFile,
+    /// Bytes of blocks that were removed.
+    pub(super) released: u64,
+    /// Sketches in the order of the documents. Each block begins with the number of its documents.
+    pub(super) sketches: PartFile,
+    /// Text states of the documents to decide about.
+    states: Mutex<TextStateCounts>,
+}
+
+impl SpilledReading {
+    /// Begins a reading.
+    ///
+    /// # Errors
+    /// If temporary files cannot be created.
+    pub(in crate::run) fn begin_reading(
+        setup: Arc<ShuffleSetup>,
+        sizes: SpillSizes,
+        directory: Option<PathBuf>,
+    ) -> Result<Self> {
+        let keys = LocalKeys::new(
+            setup.clone(),
+            sizes.documents,
+            sizes.keys,
+            sizes.filter_bytes,
+        );
+        Ok(Self {
+            keys,
+            blocks: PartFile::with_single_blocks(directory.as_deref(), 2)?,
+            sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
+            states: Mutex::default(),
+            released: 0,
+            setup,
+            sizes,
+            directory,
+        })
+    }
+
+    /// Returns a step that collects the keys of documents, for one thread.
+    pub(in crate::run) fn new_scatterer(&self) -> LocalScatterer {
+        LocalScatterer::new(self.setup.clone())
+    }
+
+    /// Takes what a thread has collected from a block of the inputs.
+    pub(in crate::run) fn take_blocks(&self, scatterer: &mut LocalScatterer) -> Vec<ShuffleBlock> {
+        scatterer.take_blocks(&self.keys)
+    }
+
+    /// Counts blocks that were made by an earlier run.
+    ///
+    /// # Errors
+    /// If a block is damaged.
+    pub(in crate::run) fn count_blocks(&self, blocks: &[ShuffleBlock]) -> Result<()> {
+        let mut blocks = blocks.iter();
+        blocks.try_for_each(|block| Ok(self.keys.count_block(&block.block)?))
+    }
+
+    /// Writes keys and features, in any order.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(in crate::run) fn push_blocks(&self, blocks: &[ShuffleBlock]) -> Result<()> {
+        for block in blocks {
+            let part = match block.kind {
+                ShuffleBlockKind::Part => KEYS,
+                ShuffleBlockKind::Features => FEATURES,
+            };
+            self.blocks.push_block(part, &block.block)?;
+        }
+        Ok(())
+    }
+
+    /// Returns sketches as bytes for [`push_sketches`](Self::push_sketches).
+    pub(in crate::run) fn encode_sketches(&self, sketches: &DocumentSketches) -> Vec<u8> {
+        let mut bytes = (sketches.len() as u32).to_le_bytes().to_vec();
+        let sketcher = self.setup.document_sketcher();
+        sketcher.encode_columns(sketches, true, &mut bytes);
+        bytes
+    }
+
+    /// Writes the sketches of the next documents.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(in crate::run) fn push_sketches(&self, encoded: &[u8]) -> Result<()> {
+        self.sketches.push_block(0, encoded)
+    }
+
+    /// Refuses rows that take more memory than the limit leaves for them.
+    ///
+    /// # Errors
+    /// As [`SpillSizes::check_rows`].
+    pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
+        self.sizes.check_rows(documents, bytes)
+    }
+
+    /// Counts the text states of documents to decide about.
+    pub(in crate::run) fn count_states(&self, sketches: &DocumentSketches) {
+        let mut states = lock(&self.states);
+        for at in 0..sketches.len() as u32 {
+            count_state(&mut states, sketches.text_state(DocId(at)));
+        }
+    }
+
+    /// Returns all bytes that were written to temporary files.
+    pub(in crate::run) fn written_bytes(&self) -> u64 {
+        self.blocks.written_bytes() + self.sketches.written_bytes()
+    }
+
+    /// Removes keys and features, once documents are linked.
+    ///
+    /// # Errors
+    /// If no temporary file can be created.
+    pub(in crate::run) fn release_blocks(&mut self) -> Result<()> {
+        self.keys = LocalKeys::new(self.setup.clone(), 0, 0, 0);
+        self.released += self.blocks.written_bytes();
+        self.blocks = PartFile::with_single_blocks(self.directory.as_deref(), 2)?;
+        Ok(())
+    }
+
+    /// Returns the text states of the documents to decide about.
+    pub(in crate::run) fn text_states(&self) -> TextStateCounts {
+        *lock(&self.states)
+    }
+}
+
+/// Counts the text state of a document.
+pub(in crate::run) fn count_state(states: &mut TextStateCounts, state: TextState) {
+    match state {
+        TextState::Fingerprintable => {}
+        TextState::TooShort => states.too_short += 1,
+        TextState::SymbolsOnly => states.symbols_only += 1,
+        TextState::Empty => states.empty += 1,
+    }
+}

@@ -1,0 +1,274 @@
+//! Runs out of core give the results of runs in memory, byte for byte.
+
+use std::path::Path;
+
+use lookalike::Threshold;
+use lookalike::dedup::CopyPairs;
+use lookalike::plan::{CandidateRule, MatchMethod, MatchSettings, SimilarityMeasure};
+use lookalike_batch::run::{
+    DedupOutputs, KeepOrder, MemoryLimit, PairsOutputs, RunInputs, RunSettings, RunWindow,
+    SilentProgress, WorkSettings, find_pairs, run_dedup, run_resumable_dedup,
+};
+use lookalike_io::sink::OutputTarget;
+use tempfile::tempdir;
+
+/// A generator of numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        lookalike::value_hash(&self.0.to_le_bytes()) as usize % limit
+    }
+
+    fn words(&mut self, count: usize) -> Vec<String> {
+        (0..count)
+            .map(|_| format!("w{}", self.below(5000)))
+            .collect()
+    }
+}
+
+/// Documents of families that drift, short and long, with equal texts, texts of one template, bad rows and empty
+/// texts.
+fn write_corpus(path: &Path, seed: u64, documents: usize) {
+    let mut random = Random(seed);
+    let families: Vec<Vec<String>> = (0..40)
+        .map(|family| random.words(if family % 2 == 0 { 14 } else { 160 }))
+        .collect();
+    let template = random.words(150);
+    let mut texts: Vec<String> = Vec::new();
+    let mut rows = String::new();
+    for at in 0..documents {
+        let text = match random.below(12) {
+            0 => ["", " ", "!", "one", "One.", "two"][random.below(6)].to_owned(),
+            1 if !texts.is_empty() => texts[random.below(texts.len())].to_uppercase(),
+            2 => [template.clone(), random.words(40)].concat().join(" "),
+            3 => random.words(100).join(" "),
+            _ => {
+                let mut edited = families[random.below(40)].clone();
+                for _ in 0..random.below(1 + edited.len() / 8) {
+                    let place = random.below(edited.len());
+                    edited[place] = format!("w{}", random.below(5000));
+                }
+                edited.join(" ")
+            }
+        };
+        let (part, time) = (["x", "y"][at % 2], 1000 + 7 * (at * 31 % documents));
+        let row = serde_json::json!({
+            "id": format!("d{at}"), "text": text, "part": part, "time": time, "rank": random.below(50),
+        });
+        rows += &format!("{row}\n");
+        if at % 200 == 77 {
+            rows += "{\"id\": \"bad\", \"text\": 7}\n";
+        }
+        texts.push(text);
+    }
+    std::fs::write(path, rows).unwrap();
+}
+
+fn at(method: MatchMethod, measure: SimilarityMeasure, threshold: f64) -> MatchSettings {
+    MatchSettings {
+        method,
+        measure,
+        threshold: Threshold::new(threshold).unwrap(),
+        ..MatchSettings::default()
+    }
+}
+
+/// Settings of every method, and of every rule for which documents may match or come first.
+fn all_settings() -> Vec<RunSettings> {
+    let matching = [
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),
+        at(MatchMethod::Auto, SimilarityMeasure::Containment, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Levenshtein, 0.8),
+        at(MatchMethod::Auto, SimilarityMeasure::Sketch, 0.75),
+        at(MatchMethod::MinHash, SimilarityMeasure::Cosine, 0.75),
+        at(MatchMethod::Join, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::Exact, SimilarityMeasure::Jaccard, 0.75),
+        at(MatchMethod::Sentences, SimilarityMeasure::Jaccard, 0.6),
+        at(MatchMethod::BottomK, SimilarityMeasure::Jaccard, 0.75),
+        MatchSettings {
+            distance: 9,
+            candidates: CandidateRule::Distance,
+            ..at(MatchMethod::SimHash, SimilarityMeasure::Jaccard, 0.6)
+        },
+    ];
+    let keep = [
+        KeepOrder::First,
+        KeepOrder::Last,
+        KeepOrder::Longest,
+        KeepOrder::Max("rank".to_owned()),
+        KeepOrder::Min("rank".to_owned()),
+    ];
+    let matching = matching.into_iter().enumerate();
+    matching
+        .map(|(number, matching)| {
+            let mut settings = RunSettings {
+                matching,
+                keep: keep[number % keep.len()].clone(),
+                within: (number % 4 == 1).then(|| "part".to_owned()),
+                window: (number % 4 == 2).then(|| RunWindow {
+                    seconds: 900.0,
+                    field: "time".to_owned(),
+                }),
+                threads: 1 + number % 3,
+                ..RunSettings::default()
+            };
+            // Many blocks, so that parts and groups get documents of several.
+            settings.read.block_bytes = 8 << 10;
+            settings
+        })
+        .collect()
+}
+
+/// Returns the settings with a limit of which so many bytes are for keys and groups.
+fn out_of_core(settings: &RunSettings, working_set: u64) -> RunSettings {
+    RunSettings {
+        memory: Some(MemoryLimit {
+            bytes: 1 << 40,
+            is_set: true,
+            working_set: Some(working_set),
+        }),
+        ..settings.clone()
+    }
+}
+
+/// From a part for every few keys and a group for every component, to one of each.
+const WORKING_SETS: [u64; 3] = [1, 300_000, 1 << 30];
+
+#[test]
+fn verdicts_are_those_of_a_run_in_memory() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    write_corpus(&path("a.jsonl"), 1, 900);
+    write_corpus(&path("b.jsonl"), 2, 500);
+    let mut groups = Vec::new();
+    for (number, settings) in all_settings().iter().enumerate() {
+        let against = if number % 3 == 2 {
+            vec![path("b.jsonl")]
+        } else {
+            Vec::new()
+        };
+        let inputs = RunInputs {
+            documents: vec![path("a.jsonl")].into(),
+            against: against.into(),
+        };
+        let run = |settings: &RunSettings, name: &str| {
+            let output = |what: &str| Some(OutputTarget::Path(path(&format!("{name}-{what}"))));
+            let outputs = DedupOutputs {
+                kept: output("kept.jsonl"),
+                annotate: number % 5 == 4,
+                removed: output("removed.tsv"),
+                clusters: output("clusters.tsv"),
+                components: true,
+                rejected: output("rejected"),
+                ..DedupOutputs::default()
+            };
+            run_dedup(&inputs, settings, &outputs, &SilentProgress).unwrap()
+        };
+        let expected = run(settings, "expected");
+        assert!(expected.removed > 30 && expected.spilled.is_none());
+        for working_set in WORKING_SETS {
+            let done = run(&out_of_core(settings, working_set), "found");
+            let what = format!("{:?} {working_set}", settings.matching);
+            for output in ["kept.jsonl", "removed.tsv", "clusters.tsv", "rejected"] {
+                let bytes = |name: &str| std::fs::read(path(&format!("{name}-{output}"))).unwrap();
+                assert!(bytes("expected") == bytes("found"), "{output}: {what}");
+            }
+            let shown = |summary: &lookalike_batch::run::DedupSummary| {
+                let mut json = serde_json::to_value(summary).unwrap();
+                for field in ["seconds", "stages", "spilled"] {
+                    json.as_object_mut().unwrap().remove(field);
+                }
+                json
+            };
+            assert_eq!(shown(&expected), shown(&done), "{what}");
+            groups.push(done.spilled.unwrap().groups);
+        }
+    }
+    assert!(groups.iter().any(|&groups| groups > 50), "{groups:?}");
+    assert!(groups.contains(&1), "{groups:?}");
+}
+
+#[test]
+fn pairs_are_those_of_a_run_in_memory() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    write_corpus(&path("a.jsonl"), 3, 700);
+    write_corpus(&path("b.jsonl"), 4, 400);
+    let copies = [CopyPairs::WithEarliest, CopyPairs::All, CopyPairs::None];
+    let mut all_pairs = 0;
+    for (number, settings) in all_settings().iter().enumerate() {
+        let against = if number % 4 == 3 {
+            vec![path("b.jsonl")]
+        } else {
+            Vec::new()
+        };
+        let inputs = RunInputs {
+            documents: vec![path("a.jsonl")].into(),
+            against: against.into(),
+        };
+        let run = |settings: &RunSettings, name: &str| {
+            let outputs = PairsOutputs {
+                pairs: OutputTarget::Path(path(name)),
+                copies: copies[number % 3],
+                rejected: None,
+            };
+            find_pairs(&inputs, settings, &outputs, &SilentProgress).unwrap()
+        };
+        let expected = run(settings, "expected.tsv");
+        all_pairs += expected.pairs;
+        for working_set in WORKING_SETS {
+            let found = run(&out_of_core(settings, working_set), "found.tsv");
+            let bytes = |name: &str| std::fs::read(path(name)).unwrap();
+            let what = format!("{:?} {working_set}", settings.matching);
+            assert!(bytes("expected.tsv") == bytes("found.tsv"), "{what}");
+            assert_eq!(expected.equal_texts, found.equal_texts, "{what}");
+        }
+    }
+    assert!(all_pairs > 3000, "{all_pairs}");
+}
+
+#[test]
+fn resumed_runs_take_stored_keys() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    write_corpus(&path("a.jsonl"), 5, 600);
+    let inputs = RunInputs {
+        documents: vec![path("a.jsonl")].into(),
+        against: Vec::new().into(),
+    };
+    let mut settings = out_of_core(&RunSettings::default(), 100_000);
+    settings.read.block_bytes = 8 << 10;
+    let run = |settings: &RunSettings, name: &str, resume: bool| {
+        let outputs = DedupOutputs {
+            removed: Some(OutputTarget::Path(path(name))),
+            ..DedupOutputs::default()
+        };
+        let work = WorkSettings {
+            directory: path("work"),
+            resume,
+        };
+        run_resumable_dedup(&inputs, settings, &outputs, &work, &SilentProgress)
+    };
+    run(&settings, "first.tsv", false).unwrap();
+    let steps = || {
+        let names = std::fs::read_dir(path("work")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.ends_with(".step")).collect();
+        names.sort();
+        names
+    };
+    let before = steps();
+    assert!(!before.is_empty());
+    let again = run(&settings, "again.tsv", true).unwrap();
+    assert!(again.removed > 30 && again.spilled.is_some());
+    let bytes = |name: &str| std::fs::read(path(name)).unwrap();
+    assert!(bytes("first.tsv") == bytes("again.tsv"));
+    assert_eq!(steps(), before);
+    // Steps of a run in memory have no keys.
+    settings.memory = None;
+    let error = run(&settings, "other.tsv", true).unwrap_err().to_string();
+    assert!(error.contains("bounded memory"), "{error}");
+}

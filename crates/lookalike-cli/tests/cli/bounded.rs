@@ -1,0 +1,109 @@
+//! Runs with `--memory`.
+
+use crate::support::{Numbers, Place, corpus_jsonl};
+
+/// Titles of which some repeat and some nearly repeat an earlier one.
+fn write_titles(place: &Place, titles: u64) {
+    let mut rows = String::new();
+    for at in 0..titles {
+        let of = if at % 10 < 6 { at } else { at / 2 };
+        let word = |which: u64| (of * 7919 + which * 104_729) % 50_021;
+        let last = if at % 10 == 9 { word(6) + 1 } else { word(6) };
+        rows += &format!(
+            "{{\"text\":\"{:x} {:x} {:x} {:x} {:x} {last:x}\"}}\n",
+            word(1),
+            word(2),
+            word(3),
+            word(4),
+            word(5)
+        );
+    }
+    place.write("titles.jsonl", rows);
+}
+
+#[test]
+fn memory_stays_within_its_limit_and_results_are_the_same() {
+    let place = Place::new();
+    write_titles(&place, 450_000);
+    place.ok("dedup titles.jsonl -o all.jsonl --removed all.tsv --threads 2");
+    let limit =
+        "dedup titles.jsonl -o bounded.jsonl --removed bounded.tsv --memory 200M --threads 2";
+    let done = place.summary(limit);
+    assert!(
+        done["spilled"]["bytes"].as_u64().unwrap() > 10_000_000,
+        "{done}"
+    );
+    assert!(place.bytes("all.jsonl") == place.bytes("bounded.jsonl"));
+    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
+    let peak = place.peak_of(limit);
+    assert!(peak <= 200_000_000, "{peak}");
+    place.ok("pairs titles.jsonl -o all.tsv --threads 2");
+    place.ok("pairs titles.jsonl -o bounded.tsv --memory 200M --threads 2");
+    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
+    place.refused(
+        "dedup titles.jsonl -o kept.jsonl --memory 200M --threads 2 --audit",
+        &["--audit needs all documents in memory", "raise --memory"],
+    );
+    place.refused(
+        "dedup titles.jsonl -o kept.jsonl --memory 150M --threads 2",
+        &["150 MB of memory are too little for", "or more"],
+    );
+    let plan = place.ok("dedup titles.jsonl --explain-plan --memory 200M --threads 2");
+    assert!(
+        plan.text().contains("out of core: about"),
+        "{}",
+        plan.text()
+    );
+}
+
+#[test]
+fn standard_input_under_a_limit_goes_to_temporary_files() {
+    let place = Place::new();
+    let corpus = corpus_jsonl(&Numbers::new(31).corpus(800));
+    let line = "dedup - --removed all.tsv --clusters all-clusters.tsv --components";
+    place.run_with(line, corpus.as_bytes());
+    let limited = "dedup - --removed bounded.tsv --clusters bounded-clusters.tsv --components --memory 200M --json";
+    let done = place.run_with(limited, corpus.as_bytes());
+    assert!(done.text().contains("\"spilled\""), "{}", done.text());
+    assert!(place.bytes("all.tsv") == place.bytes("bounded.tsv"));
+    assert!(place.bytes("all-clusters.tsv") == place.bytes("bounded-clusters.tsv"));
+    assert!(place.bytes("all.tsv").len() > 1000);
+}
+
+#[test]
+fn a_chain_that_does_not_fit_is_refused_with_the_limit_that_would_do() {
+    let place = Place::new();
+    let row = |at: u32| {
+        format!("{{\"text\":\"the ferry leaves the island at noon today number {at}\"}}\n")
+    };
+    let rows: String = (0..400_000).map(row).collect();
+    let ran = place.run_with(
+        "dedup - -o kept.jsonl --memory 187M --threads 2",
+        rows.as_bytes(),
+    );
+    let error = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(error.contains("may match one another by chains"), "{error}");
+    assert!(error.contains("give a limit of"), "{error}");
+    assert!(!place.has("kept.jsonl"));
+}
+
+#[test]
+fn a_full_disk_of_temporary_files_is_reported() {
+    let place = Place::new();
+    write_titles(&place, 20_000);
+    let (program, line) = (
+        env!("CARGO_BIN_EXE_lookalike"),
+        "dedup - --memory 200M -o ../kept.jsonl",
+    );
+    let script = format!(
+        "TMPDIR=. {program} {line} < ../titles.jsonl > /dev/null; echo code $?; echo left $(ls -A)"
+    );
+    // Large enough for the copy of the input and too small for the keys.
+    if let Some((said, _)) = place.run_on_small_disk(1 << 20, &script) {
+        assert!(
+            said.contains("code 2") && said.ends_with("left\n"),
+            "{said}"
+        );
+        assert!(!place.has("kept.jsonl"));
+    }
+}
