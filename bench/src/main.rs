@@ -5,7 +5,7 @@
 //!   `settings`, `planted`, `passages`, `audit`, `serve`, `http`: measurements, most of them on real corpora
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
-//! - `growth`: the cost of a short text in corpora of different sizes;
+//! - `growth`: the cost of a short text in corpora of different sizes; `bounded`: corpora beyond the memory;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: copies the results to the tables of the documents; `--check` fails if they are
 //!   stale.
@@ -15,6 +15,7 @@
 
 mod attacks;
 mod audit;
+mod bounded;
 mod chinese;
 mod compaction;
 mod compat;
@@ -80,6 +81,8 @@ enum Command {
     Memory,
     /// Processor time and memory of short texts as their number grows; 16 million take 3 GB of disk.
     Growth(growth::GrowthOptions),
+    /// Time, memory and temporary files of corpora with a limit of memory; takes 15 GB of disk.
+    Bounded(bounded::BoundedOptions),
     /// Writes the titles of `growth` to a file.
     Titles {
         /// Number of titles.
@@ -136,7 +139,7 @@ enum Command {
 type ShortForm = fn() -> Result<()>;
 
 /// Benchmarks that have a short form, by name.
-const SHORT_FORMS: [(&str, ShortForm); 19] = [
+const SHORT_FORMS: [(&str, ShortForm); 20] = [
     ("sketch", sketch::smoke),
     ("compat", compat::smoke),
     ("chinese", chinese::smoke),
@@ -144,6 +147,7 @@ const SHORT_FORMS: [(&str, ShortForm); 19] = [
     ("dedup", dedup::smoke),
     ("siblings", siblings::smoke),
     ("growth", growth::smoke),
+    ("bounded", bounded::smoke),
     ("hamming", hamming::smoke),
     ("search", search::smoke),
     ("live", live::smoke),
@@ -182,6 +186,7 @@ fn main() -> Result<()> {
             | Command::Chinese
             | Command::Dedup
             | Command::Growth(_)
+            | Command::Bounded(_)
             | Command::Siblings
             | Command::Search
             | Command::Hamming(_)
@@ -207,6 +212,7 @@ fn main() -> Result<()> {
         Command::Dedup => dedup::run(&data),
         Command::Memory => dedup::memory(&data),
         Command::Growth(options) => growth::run(&options, &data),
+        Command::Bounded(options) => bounded::run(&options, &data),
         Command::Titles { count, out } => growth::write_titles(count, &out, &data),
         Command::Siblings => siblings::run(),
         Command::Search => search::run(),

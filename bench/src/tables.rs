@@ -69,6 +69,8 @@ fn table(name: &str) -> Result<String> {
         "machine memory" => machine("memory"),
         "growth" => rows("growth", &GROWTH, |_| true),
         "machine growth" => machine("growth"),
+        "bounded" => rows("bounded", &BOUNDED, |_| true),
+        "machine bounded" => machine("bounded"),
         "search" => rows("search", &SEARCH, |_| true),
         "machine search" => machine("search"),
         "live" => rows("live", &LIVE, |_| true),
@@ -177,6 +179,18 @@ const GROWTH: Columns<6> = [
     ("µs of processor time each", "microseconds_a_document", 2),
     ("relative", "growth", 2),
     ("bytes of memory each", "bytes_a_document", 0),
+];
+
+const BOUNDED: Columns<9> = [
+    ("corpus", "corpus", 0),
+    ("documents", "documents", 0),
+    ("GB", "gigabytes", 1),
+    ("limit in MB", "limit_megabytes", 0),
+    ("seconds", "seconds", 1),
+    ("speed beside no limit", "speed", 2),
+    ("peak MB", "peak_megabytes", 0),
+    ("MB of temporary files", "temporary_megabytes", 0),
+    ("groups", "groups", 0),
 ];
 
 const SEARCH: Columns<7> = [
