@@ -26,6 +26,7 @@ mod libraries;
 mod listing;
 mod matching;
 mod measures;
+mod monitoring;
 mod operating;
 mod oracle;
 mod outputs;
