@@ -123,9 +123,6 @@ fn find_selectors(expression: &str) -> Vec<Selector<'_>> {
                 metric: word,
                 labels: split_labels(labels),
             });
-        } else if after.starts_with('"') {
-            // A value in quotes is no name.
-            rest = &after[1..];
         }
     }
     selectors
