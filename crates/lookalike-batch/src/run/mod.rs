@@ -21,6 +21,7 @@ pub(crate) mod ids;
 mod labelled;
 mod length_classes;
 pub(crate) mod ordered_pipeline;
+mod pair_sample;
 mod pairs;
 mod passages;
 mod plant;
@@ -57,6 +58,7 @@ pub use labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
     ReadLabels, read_labelled,
 };
+pub use pair_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,

@@ -37,6 +37,7 @@ mod planting;
 mod recipes;
 mod repeated_text;
 mod resuming;
+mod sampling;
 mod scale;
 mod service;
 mod serving;
