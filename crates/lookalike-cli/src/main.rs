@@ -11,10 +11,10 @@ mod progress;
 mod signals;
 mod text_diff;
 
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
 use lookalike_io::ErrorKind;
 
 use commands::{Command, CommandLine};
@@ -41,7 +41,8 @@ impl CommandOutcome {
 fn main() -> ExitCode {
     allocator::give_back_soon();
     signals::apologise_for_panics();
-    let cli = match CommandLine::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match CommandLine::parse_arguments(&arguments) {
         Ok(cli) => cli,
         Err(refusal) => return explain_usage(&refusal),
     };

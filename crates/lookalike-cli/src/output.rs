@@ -1,7 +1,8 @@
 //! Terminal output. One printer decides on standard output, standard error, progress and colour.
 //!
 //! Data goes to standard output, messages go to standard error. A failing standard error does not stop the
-//! program. Colour is used on terminals only and never carries meaning by itself; `NO_COLOR` turns it off.
+//! program. Colour is used on terminals only, unless [`ColorMode`] says otherwise, and never carries meaning by
+//! itself; `NO_COLOR` turns it off.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -9,6 +10,52 @@ use std::fs::Metadata;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// When text is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[repr(u8)]
+pub(crate) enum ColorMode {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    #[default]
+    Auto,
+    /// Also into a file or a pipe, and with NO_COLOR
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// The mode of this process, which every printer follows.
+static COLOR_MODE: AtomicU8 = AtomicU8::new(ColorMode::Auto as u8);
+
+impl ColorMode {
+    /// Makes this the mode of all printers that are created from now on.
+    pub(crate) fn apply(self) {
+        COLOR_MODE.store(self as u8, Ordering::Relaxed);
+    }
+
+    fn current() -> Self {
+        let mode = COLOR_MODE.load(Ordering::Relaxed);
+        let modes = [Self::Auto, Self::Always, Self::Never];
+        modes
+            .into_iter()
+            .find(|it| *it as u8 == mode)
+            .unwrap_or_default()
+    }
+
+    /// Returns `true` if text for this stream is coloured.
+    fn paints(self, stream: &impl IsTerminal) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                    && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+                    && stream.is_terminal()
+            }
+        }
+    }
+}
 
 /// Writes to standard output and standard error.
 #[derive(Debug, Clone, Copy)]
@@ -49,18 +96,26 @@ impl TextTone {
 impl OutputPrinter {
     /// Creates the printer of this process. `quiet` leaves only errors and warnings.
     pub(crate) fn new(quiet: bool) -> Self {
-        let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        let terminal = io::stderr().is_terminal();
+        let mode = ColorMode::current();
         Self {
             quiet,
-            progress: terminal && !quiet,
-            paint_output: coloured && io::stdout().is_terminal(),
-            paint_messages: coloured && terminal,
+            progress: io::stderr().is_terminal() && !quiet,
+            paint_output: mode.paints(&io::stdout()),
+            paint_messages: mode.paints(&io::stderr()),
         }
     }
 
-    /// Returns `true` if progress is shown.
+    /// Returns `true` if text for standard error is coloured.
+    pub(crate) fn paints_messages(&self) -> bool {
+        self.paint_messages
+    }
+
+    /// Returns `true` if errors and warnings are all that is printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Returns `true` if progress is shown as a bar.
     pub(crate) fn shows_progress(&self) -> bool {
         self.progress
     }

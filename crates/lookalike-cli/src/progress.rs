@@ -1,4 +1,7 @@
-//! Progress of a run: a bar with rate and remaining time, and warnings about bad rows.
+//! Progress of a run, and warnings about bad rows.
+//!
+//! On a terminal, a bar shows rate and remaining time. Elsewhere, for example in the log of a job, a line says the
+//! same every 30 seconds.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -6,20 +9,25 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_io::source::BadRow;
 
 use crate::allocator;
-use crate::output::{OutputPrinter, escape_control, format_count, format_plural};
+use crate::output::{
+    OutputPrinter, escape_control, format_bytes, format_count, format_duration, format_plural,
+};
 
 /// Time before the bar appears. A shorter run shows none.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Interval at which the bar is redrawn while nothing is reported.
 const TICK: Duration = Duration::from_millis(250);
+
+/// Interval of the lines where standard error is no terminal. A shorter run has none.
+const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Number of bad rows shown on a terminal, where more would hide the rest. Further ones are only counted.
 const SHOWN_ROWS: u64 = 10;
@@ -51,7 +59,8 @@ pub(crate) struct ProgressReporter {
     /// which a thousand warnings would hide.
     held: Mutex<Vec<String>>,
     has_usable: AtomicBool,
-    /// Stops the thread that makes the bar appear when it is dropped.
+    stage: Arc<StageProgress>,
+    /// Stops the thread that makes the bar appear or prints lines when it is dropped.
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -62,10 +71,14 @@ impl ProgressReporter {
             ProgressDrawTarget::hidden(),
         ));
         *SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&bar);
-        let appearance = printer
-            .shows_progress()
-            .then(|| appear_later(Arc::clone(&bar)));
+        let stage = Arc::new(StageProgress::default());
+        let appearance = match printer.shows_progress() {
+            true => Some(appear_later(Arc::clone(&bar))),
+            false if printer.is_quiet() => None,
+            false => Some(print_lines(printer, Arc::clone(&stage))),
+        };
         Self {
+            stage,
             printer,
             bar,
             tells_rows: !strict,
@@ -149,6 +162,115 @@ fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
     (stop, waiting)
 }
 
+/// Prints a line of progress at every [`LINE_INTERVAL`].
+fn print_lines(
+    printer: OutputPrinter,
+    stage: Arc<StageProgress>,
+) -> (mpsc::Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        while stopped.recv_timeout(LINE_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if let Some(line) = stage.describe_progress() {
+                printer.print_note(&format!("{line}\n"));
+            }
+        }
+    });
+    (stop, waiting)
+}
+
+/// Work of the current stage, for the lines of progress.
+#[derive(Default)]
+struct StageProgress {
+    begun: Mutex<Option<BegunStage>>,
+    /// Work done since the stage began, in its unit.
+    done: AtomicU64,
+}
+
+struct BegunStage {
+    stage: RunStage,
+    total: Option<u64>,
+    at: Instant,
+}
+
+impl StageProgress {
+    fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        self.done.store(0, Ordering::Relaxed);
+        *begun = Some(BegunStage {
+            stage,
+            total,
+            at: Instant::now(),
+        });
+    }
+
+    /// Returns the line of the current stage, if one has begun.
+    fn describe_progress(&self) -> Option<String> {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = begun.as_ref()?;
+        let seconds = begun.at.elapsed().as_secs_f64();
+        let done = self.done.load(Ordering::Relaxed);
+        Some(format_progress(begun.stage, (done, begun.total), seconds))
+    }
+}
+
+/// Formats the work of a stage that has run for some seconds: done, and in all if that is known.
+fn format_progress(stage: RunStage, (done, total): (u64, Option<u64>), seconds: f64) -> String {
+    let name = stage_name(stage);
+    let is_bytes = stage == RunStage::Read;
+    if done == 0 || (total.is_none() && !is_bytes) {
+        return format!("{name} for {}", format_duration(seconds));
+    }
+    let amount = |amount: u64| match is_bytes {
+        true => format_bytes(amount),
+        false => format_count(amount),
+    };
+    let per_second = done as f64 / seconds.max(1e-3);
+    let rate = match stage {
+        RunStage::Read => format!(", {:.1} MB/s", per_second / 1e6),
+        RunStage::Measure => String::new(),
+        _ => format!(", {} a second", format_count(per_second as u64)),
+    };
+    let Some(total) = total else {
+        return format!("{name}: {}{rate}", amount(done));
+    };
+    let unit = match stage {
+        RunStage::Read => "",
+        RunStage::Measure => " settings",
+        _ => " documents",
+    };
+    format!(
+        "{name}: {} of {}{unit} ({:.0} %){rate}, {} left",
+        amount(done),
+        amount(total),
+        100.0 * done as f64 / total.max(1) as f64,
+        format_duration(total.saturating_sub(done) as f64 / per_second)
+    )
+}
+
+fn stage_name(stage: RunStage) -> &'static str {
+    match stage {
+        RunStage::Read => "reading",
+        RunStage::Candidates => "finding candidates",
+        RunStage::Decide => "comparing",
+        RunStage::Passages => "finding repeated passages",
+        RunStage::Measure => "measuring",
+        RunStage::Open => "reading the index",
+        RunStage::Index => "indexing",
+        RunStage::Write => "writing",
+    }
+}
+
+/// Returns the template of a stage's bar.
+fn bar_template(stage: RunStage, is_measured: bool) -> &'static str {
+    match (stage, is_measured) {
+        (RunStage::Read, true) => BYTES,
+        (RunStage::Read, false) => BYTES_WITHOUT_END,
+        (RunStage::Passages, _) | (RunStage::Decide | RunStage::Write, true) => DOCUMENTS,
+        (RunStage::Measure, _) => SETTINGS,
+        _ => UNMEASURED,
+    }
+}
+
 impl ProgressReporter {
     /// Warns of `units` that have the id of an earlier one. `identity` says how they are told apart.
     fn warn_of_repeats(&self, repeated: &RepeatedIds, units: (&str, &str), identity: &str) {
@@ -175,19 +297,8 @@ impl ProgressListener for ProgressReporter {
         if stage == RunStage::Candidates {
             allocator::release_free_memory();
         }
-        let (message, style) = match (stage, total) {
-            (RunStage::Read, Some(_)) => ("reading", BYTES),
-            (RunStage::Read, None) => ("reading", BYTES_WITHOUT_END),
-            (RunStage::Candidates, _) => ("finding candidates", UNMEASURED),
-            (RunStage::Decide, Some(_)) => ("comparing", DOCUMENTS),
-            (RunStage::Decide, None) => ("comparing", UNMEASURED),
-            (RunStage::Passages, _) => ("finding repeated passages", DOCUMENTS),
-            (RunStage::Measure, _) => ("measuring", SETTINGS),
-            (RunStage::Open, _) => ("reading the index", UNMEASURED),
-            (RunStage::Index, _) => ("indexing", UNMEASURED),
-            (RunStage::Write, Some(_)) => ("writing", DOCUMENTS),
-            (RunStage::Write, None) => ("writing", UNMEASURED),
-        };
+        self.stage.begin_stage(stage, total);
+        let style = bar_template(stage, total.is_some());
         let style = ProgressStyle::with_template(style).expect("the templates are well formed");
         let rate = |state: &ProgressState, text: &mut dyn Write| {
             // A bar that cannot be drawn must not stop the run.
@@ -195,7 +306,7 @@ impl ProgressListener for ProgressReporter {
         };
         self.bar
             .set_style(style.progress_chars("##-").with_key("rate", rate));
-        self.bar.set_message(message);
+        self.bar.set_message(stage_name(stage));
         self.bar.reset();
         match total {
             Some(total) => self.bar.set_length(total),
@@ -205,6 +316,7 @@ impl ProgressListener for ProgressReporter {
 
     fn advance_stage(&self, done: u64) {
         self.bar.set_position(done);
+        self.stage.done.store(done, Ordering::Relaxed);
     }
 
     fn report_left_out(&self, files: &[PathBuf]) {
@@ -255,3 +367,42 @@ const DOCUMENTS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {hum
 const SETTINGS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} settings, \
                         {elapsed}";
 const UNMEASURED: &str = "{msg:18} {spinner} {elapsed}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_how_far_a_stage_is() {
+        let line = |stage, done, total, seconds| format_progress(stage, (done, total), seconds);
+        let gigabytes = Some(5_000_000_000);
+        for (line, expected) in [
+            (
+                line(RunStage::Read, 1_200_000_000, gigabytes, 30.0),
+                "reading: 1.2 GB of 5.0 GB (24 %), 40.0 MB/s, 95.0 s left",
+            ),
+            (
+                line(RunStage::Read, 0, gigabytes, 30.0),
+                "reading for 30.0 s",
+            ),
+            (
+                line(RunStage::Read, 90_000_000, None, 30.0),
+                "reading: 90.0 MB, 3.0 MB/s",
+            ),
+            (
+                line(RunStage::Decide, 12_000, Some(48_000), 10.0),
+                "comparing: 12,000 of 48,000 documents (25 %), 1,200 a second, 30.0 s left",
+            ),
+            (
+                line(RunStage::Candidates, 0, None, 150.0),
+                "finding candidates for 2 min",
+            ),
+            (
+                line(RunStage::Measure, 3, Some(4), 60.0),
+                "measuring: 3 of 4 settings (75 %), 20.0 s left",
+            ),
+        ] {
+            assert_eq!(line, expected);
+        }
+    }
+}

@@ -5,10 +5,13 @@
 
 use lookalike_batch::text_diff::{DiffPassage, PassageSide};
 
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
 
 /// Number of words above which a common passage is shortened to its ends.
 const LONG_PASSAGE: usize = 60;
+
+/// Passages that [`mark_briefly`] shows.
+const SHOWN_PASSAGES: usize = 40;
 
 /// Words left at each end of a shortened passage.
 const CONTEXT: usize = 20;
@@ -19,29 +22,59 @@ pub(crate) fn mark_passages(
     full: bool,
     printer: &OutputPrinter,
 ) -> String {
-    let mut text = String::new();
-    for passage in passages {
+    let pieces = passages.iter().map(|passage| {
         let piece = match passage.side {
-            PassageSide::Both if !full => shorten_passage(&passage.words),
+            PassageSide::Both if !full => shorten_passage(&passage.words, " in common"),
             _ => passage.words.concat(),
         };
-        let piece = escape_control(&piece);
-        match passage.side {
-            PassageSide::Both => text.push_str(&piece),
-            PassageSide::Kept => {
-                text.push_str(&printer.paint_for_output(TextTone::Left, &format!("[-{piece}-]")));
-            }
-            PassageSide::Removed => {
-                text.push_str(
-                    &printer.paint_for_output(TextTone::Right, &format!("{{+{piece}+}}")),
-                );
-            }
-        }
+        mark_piece(passage.side, &piece, printer)
+    });
+    pieces.collect()
+}
+
+/// Returns the passages as one text of bounded length: long passages are shortened, whichever text has them, and the
+/// passages beyond the first 40 are counted.
+pub(crate) fn mark_briefly(passages: &[DiffPassage<'_>], printer: &OutputPrinter) -> String {
+    let shown = passages.iter().take(SHOWN_PASSAGES).map(|passage| {
+        let which = match passage.side {
+            PassageSide::Both => " in common",
+            PassageSide::Kept | PassageSide::Removed => "",
+        };
+        let piece = shorten_passage(&passage.words, which);
+        mark_piece(passage.side, &piece, printer)
+    });
+    let mut text: String = shown.collect();
+    let rest = passages.iter().skip(SHOWN_PASSAGES);
+    let rest = rest.filter(|it| it.side != PassageSide::Both).count();
+    if rest > 0 {
+        let rest = format_plural(rest as u64, "further difference", "further differences");
+        text.push_str(&format!(" … {rest}"));
     }
     text
 }
 
-fn shorten_passage(words: &[&str]) -> String {
+/// Returns a piece of text with the marks of its side.
+fn mark_piece(side: PassageSide, piece: &str, printer: &OutputPrinter) -> String {
+    let piece = escape_control(piece);
+    match side {
+        PassageSide::Both => piece.into_owned(),
+        PassageSide::Kept => {
+            let marked = format!("[-{piece}-]");
+            printer
+                .paint_for_output(TextTone::Left, &marked)
+                .into_owned()
+        }
+        PassageSide::Removed => {
+            let marked = format!("{{+{piece}+}}");
+            printer
+                .paint_for_output(TextTone::Right, &marked)
+                .into_owned()
+        }
+    }
+}
+
+/// Returns the words, or the ends of a long passage with the number of words between them. `which` follows the number.
+fn shorten_passage(words: &[&str], which: &str) -> String {
     let is_word = |word: &&&str| !word.trim().is_empty();
     let hidden = match words.len().checked_sub(2 * CONTEXT) {
         Some(_) if words.len() > LONG_PASSAGE => &words[CONTEXT..words.len() - CONTEXT],
@@ -50,7 +83,7 @@ fn shorten_passage(words: &[&str]) -> String {
     let number = format_count(hidden.iter().filter(is_word).count() as u64);
     let (head, tail) = (&words[..CONTEXT], &words[words.len() - CONTEXT..]);
     format!(
-        "{} … {number} words in common … {}",
+        "{} … {number} words{which} … {}",
         head.concat().trim_end(),
         tail.concat().trim_start()
     )
@@ -124,6 +157,13 @@ mod tests {
             &OutputPrinter::new(true),
         );
         assert_eq!(whole, common);
+        let passages = diff_passages(&common, "");
+        let brief = mark_briefly(&passages, &OutputPrinter::new(true));
+        assert!(
+            brief.contains("… 359 words …") || brief.contains("words …"),
+            "{brief}"
+        );
+        assert!(!brief.contains("w100") && brief.ends_with("-]"), "{brief}");
         let different = shown(&common, "");
         assert!(different.contains("w100"), "{different}");
     }

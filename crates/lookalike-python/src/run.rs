@@ -267,7 +267,8 @@ pub(crate) fn pairs<'py>(
     };
     let pairs = CollectedTable::default();
     let outputs = PairsOutputs {
-        pairs: OutputTarget::Memory(pairs.clone()),
+        pairs: Some(OutputTarget::Memory(pairs.clone())),
+        sample: None,
         copies,
         rejected: None,
     };

@@ -462,7 +462,8 @@ mod tests {
             against: RowSource::default(),
         };
         let outputs = PairsOutputs {
-            pairs: OutputTarget::Path(table.to_owned()),
+            pairs: Some(OutputTarget::Path(table.to_owned())),
+            sample: None,
             copies: CopyPairs::All,
             rejected: None,
         };

@@ -22,6 +22,7 @@ mod labelled;
 mod length_classes;
 pub(crate) mod ordered_pipeline;
 mod out_of_core;
+mod pair_sample;
 mod pairs;
 mod passages;
 mod plant;
@@ -59,6 +60,7 @@ pub use labelled::{
     ReadLabels, read_labelled,
 };
 pub use out_of_core::{MemoryLimit, MemoryPlan};
+pub use pair_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,

@@ -11,6 +11,7 @@ use lookalike_io::sink::{TableCell, TableColumn, TableWriter, check_output, comm
 use super::audit::ReportedPairs;
 use super::corpus_rows::OpenInputs;
 use super::out_of_core;
+use super::pair_sample::PairSampler;
 use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::{ReadCorpus, RunObservers};
 use super::rejected::RejectedRows;
@@ -45,7 +46,7 @@ fn run_pairs(
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let spill = out_of_core::plan_spilling(paths, settings, settings.audit.map(|_| "audit"))?;
     let opened = OpenInputs::new(paths, settings)?;
-    for output in [Some(&outputs.pairs), outputs.rejected.as_ref()]
+    for output in [outputs.pairs.as_ref(), outputs.rejected.as_ref()]
         .into_iter()
         .flatten()
     {
@@ -72,7 +73,9 @@ fn run_pairs(
         TableColumn::Text("b_source"),
         TableColumn::Integer("b_row"),
     ];
-    let mut table = TableWriter::create_table(&outputs.pairs, &columns, Some(&opened.inputs))?;
+    let create = |place| TableWriter::create_table(place, &columns, Some(&opened.inputs));
+    let mut table = outputs.pairs.as_ref().map(create).transpose()?;
+    let mut sampler = outputs.sample.map(PairSampler::new);
     let mut written = 0;
     let mut reported = ReportedPairs::default();
     let mut histogram = SimilarityHistogram::default();
@@ -87,6 +90,12 @@ fn run_pairs(
         written += 1;
         reported.offer_pair(pair.a, pair.b);
         histogram.add_similarity(pair.similarity);
+        if let Some(sampler) = &mut sampler {
+            sampler.offer_pair(pair);
+        }
+        let Some(table) = &mut table else {
+            return Ok(());
+        };
         let (a, b) = (corpus.document_id(pair.a)?, corpus.document_id(pair.b)?);
         let [(a_source, a_row), (b_source, b_row)] =
             [pair.a, pair.b].map(|it| corpus.source_and_row(it));
@@ -107,10 +116,17 @@ fn run_pairs(
         }
         None => dedup::find_pairs(&corpus.match_corpus(), copies, write, &deciding),
     };
-    let prepared = equal.and_then(|equal| Ok((equal, table.prepare_table()?)));
+    let prepare = |equal| {
+        let table = table.map(TableWriter::prepare_table).transpose()?;
+        let describe = |sampler: PairSampler| {
+            sampler.describe_bands(&histogram, plan.threshold().get(), &corpus)
+        };
+        Ok((equal, table, sampler.map(describe).transpose()?))
+    };
+    let prepared = equal.and_then(prepare);
     let (rejected, bad_rows) = rejected.prepare_output()?;
-    let (equal, table) = match prepared {
-        Ok((equal, table)) => (equal, Some(table)),
+    let (equal, table, sample) = match prepared {
+        Ok(prepared) => prepared,
         // The reader of the pairs has closed the pipe, but the rejected rows are still written.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             commit_all(bad_rows)?;
@@ -128,6 +144,7 @@ fn run_pairs(
         rejected,
         bytes: corpus.documents.bytes,
         histogram,
+        sample,
         audit,
         spilled: corpus.spilled_summary(),
         seconds: started.elapsed().as_secs_f64(),

@@ -4,6 +4,7 @@ use lookalike::Similarity;
 use serde::Serialize;
 
 use super::audit::AuditReport;
+use super::pair_sample::SimilarityBand;
 use super::repeated_text::RepeatedTextSummary;
 
 /// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than
@@ -169,7 +170,26 @@ impl SimilarityHistogram {
 
     /// Counts a similarity.
     pub fn add_similarity(&mut self, similarity: Similarity) {
-        self.counts[(similarity.get() * Self::STEPS as f64) as usize] += 1;
+        self.counts[Self::bin_of(similarity)] += 1;
+    }
+
+    /// Returns the bin in which a similarity is counted.
+    pub fn bin_of(similarity: Similarity) -> usize {
+        (similarity.get() * Self::STEPS as f64) as usize
+    }
+
+    /// Returns the least similarity of a bin, and the similarity above it; the last bin has only 1.
+    pub fn bin_edges(bin: usize) -> (f64, Option<f64>) {
+        let edge = |bin: usize| bin as f64 / Self::STEPS as f64;
+        (edge(bin), (bin < Self::STEPS).then(|| edge(bin + 1)))
+    }
+
+    /// Returns the bin of a threshold or, if that is lower, the first one with a count. A threshold on the lower
+    /// edge of a bin belongs to that bin.
+    pub fn first_bin(&self, threshold: f64) -> usize {
+        let at_threshold = (threshold * Self::STEPS as f64 + 1e-9) as usize;
+        let first_used = self.counts.iter().position(|&count| count > 0);
+        at_threshold.min(first_used.unwrap_or(at_threshold))
     }
 
     /// Returns the counts; the last one is that of exactly 1.
@@ -222,6 +242,9 @@ pub struct PairsSummary {
     pub recipe_id: String,
     /// Pairs by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
     pub histogram: SimilarityHistogram,
+    /// Sample of the pairs of each band of similarity from the threshold on, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Vec<SimilarityBand>>,
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,

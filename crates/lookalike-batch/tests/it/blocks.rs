@@ -70,7 +70,8 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
     };
     run_dedup(&inputs, &settings, &annotated, &SilentProgress).unwrap();
     let paired = PairsOutputs {
-        pairs: output(&found),
+        pairs: Some(output(&found)),
+        sample: None,
         copies: CopyPairs::All,
         rejected: None,
     };

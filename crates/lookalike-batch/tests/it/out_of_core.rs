@@ -211,7 +211,8 @@ fn pairs_are_those_of_a_run_in_memory() {
         };
         let run = |settings: &RunSettings, name: &str| {
             let outputs = PairsOutputs {
-                pairs: OutputTarget::Path(path(name)),
+                pairs: Some(OutputTarget::Path(path(name))),
+                sample: None,
                 copies: copies[number % 3],
                 rejected: None,
             };

@@ -1,11 +1,14 @@
 //! Files generated from the definition of the command line: completions, manual page, reference.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::Result;
 use clap::{Command, CommandFactory};
 
 use super::{CommandLine, reference};
 use crate::CommandOutcome;
-use crate::output::OutputPrinter;
+use crate::output::{OutputPrinter, with_context};
 
 pub(crate) fn print_completions(shell: clap_complete::Shell) -> Result<CommandOutcome> {
     let mut script = Vec::new();
@@ -15,7 +18,7 @@ pub(crate) fn print_completions(shell: clap_complete::Shell) -> Result<CommandOu
 
 /// Prints one manual page with all commands.
 pub(crate) fn print_manual() -> Result<CommandOutcome> {
-    let mut command = CommandLine::command();
+    let mut command = CommandLine::command().disable_help_subcommand(true);
     command.build();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render_title(&mut page)?;
@@ -37,6 +40,15 @@ pub(crate) fn print_manual() -> Result<CommandOutcome> {
     print_bytes(&page)
 }
 
+/// Writes one manual page for each command to a directory: `lookalike.1`, `lookalike-dedup.1` and so on.
+pub(crate) fn write_manual_pages(directory: &Path) -> Result<CommandOutcome> {
+    let place = format!("cannot write manual pages to {}", directory.display());
+    fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(CommandLine::command(), directory))
+        .map_err(with_context(place))?;
+    Ok(CommandOutcome::Done)
+}
+
 fn append_sections(command: &Command, page: &mut Vec<u8>) -> Result<()> {
     let manual = clap_mangen::Man::new(command.clone());
     manual.render_name_section(page)?;
@@ -48,7 +60,8 @@ fn append_sections(command: &Command, page: &mut Vec<u8>) -> Result<()> {
 }
 
 pub(crate) fn print_reference() -> Result<CommandOutcome> {
-    print_bytes(reference::render_reference(CommandLine::command()).as_bytes())
+    let command = CommandLine::command().disable_help_subcommand(true);
+    print_bytes(reference::render_reference(command).as_bytes())
 }
 
 fn print_bytes(bytes: &[u8]) -> Result<CommandOutcome> {

@@ -4,6 +4,7 @@
 //! Help, manual page, completions and `docs/reference.md` are generated from the arguments. Contradictory
 //! options, and options that would have no effect, are refused. Nothing is clamped or ignored.
 
+mod brief_help;
 mod compare;
 mod dedup;
 mod eval;
@@ -27,10 +28,14 @@ mod status;
 mod store;
 mod tune;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::CommandOutcome;
+use crate::output::ColorMode;
 use compare::CompareArgs;
 use dedup::DedupArgs;
 use eval::EvalArgs;
@@ -71,7 +76,8 @@ Exit codes:
   2  refused or failed
 
 Standard output is data; messages and progress go to standard error. A reader that closes standard \
-output early is not a failure. NO_COLOR turns colours off.";
+output early is not a failure. NO_COLOR or `--color never` turns colours off. Where standard error is no \
+terminal, a run reports its progress in a line every 30 seconds.";
 
 /// Everything that can be typed.
 #[derive(Debug, Parser)]
@@ -83,12 +89,63 @@ output early is not a failure. NO_COLOR turns colours off.";
     after_help = EXAMPLE,
     after_long_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"),
     max_term_width = 100,
-    disable_help_subcommand = true,
     arg_required_else_help = true
 )]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    #[command(flatten)]
+    pub(crate) terminal: TerminalArgs,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct TerminalArgs {
+    /// When text is coloured, both data and messages
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        global = true,
+        help_heading = "Terminal"
+    )]
+    pub(crate) color: ColorMode,
+}
+
+impl CommandLine {
+    /// Parses the arguments of the process, the first of which is the program, and applies [`TerminalArgs`].
+    ///
+    /// # Errors
+    /// If they are not valid, or ask for help or the version; the error then has that text.
+    pub(crate) fn parse_arguments(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        // Refusals and help are printed before the options are known.
+        find_color_mode(arguments).apply();
+        let mut command = Self::command().color(match find_color_mode(arguments) {
+            ColorMode::Auto => clap::ColorChoice::Auto,
+            ColorMode::Always => clap::ColorChoice::Always,
+            ColorMode::Never => clap::ColorChoice::Never,
+        });
+        if brief_help::may_be_wanted(arguments) {
+            command = brief_help::shorten_help(command);
+        }
+        let mut matches = command.try_get_matches_from_mut(arguments)?;
+        let line = Self::from_arg_matches_mut(&mut matches)
+            .map_err(|refusal| refusal.format(&mut command))?;
+        line.terminal.color.apply();
+        Ok(line)
+    }
+}
+
+/// Returns the mode that `--color` asks for, wherever it is; [`ColorMode::Auto`] if it is not valid.
+fn find_color_mode(arguments: &[OsString]) -> ColorMode {
+    let texts: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
+    let follows = texts.windows(2).filter(|it| it[0] == "--color");
+    let joined = texts.iter().filter_map(|it| it.strip_prefix("--color="));
+    let mut stated = follows.map(|it| &*it[1]).chain(joined);
+    let mode = stated.next().map(|it| clap::ValueEnum::from_str(it, false));
+    mode.and_then(Result::ok).unwrap_or_default()
 }
 
 /// Commands of the program.
@@ -114,14 +171,30 @@ pub(crate) enum Command {
     #[cfg(feature = "pdf")]
     ReadPdf(read_pdf::ReadPdfArgs),
     /// Print a completion script for a shell
-    #[command(hide = true)]
+    #[command(after_help = "\
+Examples:
+  lookalike completions bash > ~/.local/share/bash-completion/completions/lookalike
+  lookalike completions zsh > ~/.zfunc/_lookalike
+  lookalike completions fish > ~/.config/fish/completions/lookalike.fish
+
+zsh reads ~/.zfunc if ~/.zshrc has `fpath=(~/.zfunc $fpath)` before compinit.")]
     Completions {
         /// Shell that reads the script
+        #[arg(value_name = "SHELL")]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    #[command(hide = true)]
-    Man,
+    /// Write the manual pages
+    #[command(after_help = "\
+Examples:
+  lookalike man | man -l -
+  lookalike man -o ~/.local/share/man/man1
+  man lookalike-dedup")]
+    Man {
+        /// Directory for one page per command, which is created; without it, one page with all commands goes
+        /// to standard output
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]
     Reference,
@@ -150,7 +223,10 @@ impl Command {
             #[cfg(feature = "pdf")]
             Self::ReadPdf(args) => read_pdf::run_read_pdf(args),
             Self::Completions { shell } => generate::print_completions(*shell),
-            Self::Man => generate::print_manual(),
+            Self::Man { output: None } => generate::print_manual(),
+            Self::Man {
+                output: Some(directory),
+            } => generate::write_manual_pages(directory),
             Self::Reference => generate::print_reference(),
         }
     }

@@ -14,6 +14,10 @@ pub(crate) fn render_reference(mut command: Command) -> String {
     );
     let about = command.get_long_about().map(plain_text).unwrap_or_default();
     let _ = write!(text, "\n{about}\n\n{}\n", text_after_options(&command));
+    text.push_str("\n## Options of every command\n\n");
+    for argument in command.get_arguments().filter(|it| it.is_global_set()) {
+        append_item(&mut text, argument);
+    }
     for subcommand in command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
@@ -58,7 +62,7 @@ fn append_section(text: &mut String, name: &str, command: &Command) {
     let shown = || {
         command
             .get_arguments()
-            .filter(|argument| !argument.is_hide_set())
+            .filter(|argument| !argument.is_hide_set() && !argument.is_global_set())
     };
     let mut headings: Vec<Option<&str>> = Vec::new();
     for argument in shown() {

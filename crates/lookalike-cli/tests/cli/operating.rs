@@ -634,32 +634,6 @@ fn traces_need_their_feature() {
     );
 }
 
-/// The alerts are those of the page about the service, and their metrics exist.
-#[test]
-fn alerts_name_existing_metrics() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-    let (rules, page) = (read("deploy/alerts.yml"), read("docs/service.md"));
-    let expressions: Vec<_> = rules
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("expr: "))
-        .collect();
-    assert!(expressions.len() > 10, "{expressions:?}");
-    let place = Place::new();
-    let service = Service::start(&place, "--snapshots copies");
-    let metrics = service.get("/metrics").text();
-    for expression in expressions {
-        assert!(page.contains(&format!("`{expression}`")), "{expression}");
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let names = expression.split(|c| !is_name(c));
-        for name in names.filter(|word| word.starts_with("lookalike_")) {
-            let family = name.strip_suffix("_bucket").unwrap_or(name);
-            let stated = format!("# TYPE {family} ");
-            assert!(metrics.contains(&stated), "{name}: {metrics}");
-        }
-    }
-}
-
 fn ask(service: &Service, method: &str, path: &str, body: &str) -> Reply {
     let headers = [("content-type", "application/json")];
     service

@@ -48,6 +48,7 @@ fn every_field_of_a_summary_is_documented() {
         "dedup in.jsonl -o w.jsonl --work work --json",
         "status work --json",
         "pairs in.jsonl -o p.tsv --audit=20 --json",
+        "pairs in.jsonl --sample-by-similarity 2 --json",
         "passages in.jsonl -o pa.tsv --max-documents 1 --min-length 3 --json",
         "passages in.jsonl -o pa.tsv --against in.jsonl --json",
         "dedup in.jsonl --explain-plan --json",

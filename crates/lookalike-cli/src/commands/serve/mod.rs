@@ -5,7 +5,7 @@
 
 mod args;
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use super::shared::running::thread_count;
 use crate::CommandOutcome;
 use crate::allocator;
 
-use crate::output::with_context;
+use crate::output::{OutputPrinter, with_context};
 
 /// Serves until a signal asks the process to stop.
 pub(crate) fn run_serve(args: &ServeArgs) -> Result<CommandOutcome> {
@@ -257,7 +257,7 @@ fn log_to_standard_error(level: LogLevel, format: LogFormat) {
         .with_max_level(level)
         .with_writer(io::stderr)
         .with_target(false)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(OutputPrinter::new(false).paints_messages())
         .log_internal_errors(false);
     match format {
         LogFormat::Text => log.init(),

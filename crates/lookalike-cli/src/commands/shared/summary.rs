@@ -117,26 +117,20 @@ impl SummaryText {
         heading: &str,
         printer: &OutputPrinter,
     ) {
-        const STEPS: usize = SimilarityHistogram::STEPS;
         let counts = histogram.bin_counts();
-        let Some(first_used) = counts.iter().position(|&count| count > 0) else {
+        if counts.iter().all(|&count| count == 0) {
             return;
-        };
-        // A threshold on the lower edge of a bin belongs to that bin.
-        let at_threshold = (threshold * STEPS as f64 + 1e-9) as usize;
+        }
+        let first = histogram.first_bin(threshold);
         let most = counts.iter().copied().max().unwrap_or(1);
         self.add_heading(printer, TextTone::Heading, heading);
-        for (bin, &counted) in counts.iter().enumerate().skip(at_threshold.min(first_used)) {
-            let edge = |bin: usize| bin as f64 / STEPS as f64;
-            let label = match bin {
-                STEPS => "1".to_owned(),
-                _ => format!("{:.2} to {:.2}", edge(bin), edge(bin + 1)),
-            };
+        for (bin, &counted) in counts.iter().enumerate().skip(first) {
+            let label = format_band(SimilarityHistogram::bin_edges(bin));
             let plot = format_bar(counted as f64 / most as f64, BAR);
             let row = format!("  {label:<14} {:>9} {plot}", format_count(counted));
             self.add_text(row.trim_end());
         }
-        if at_threshold > 0 {
+        if threshold * SimilarityHistogram::STEPS as f64 + 1e-9 >= 1.0 {
             self.add_text(format_args!(
                 "  pairs below {threshold} are not searched for"
             ));
@@ -169,6 +163,14 @@ impl SummaryText {
 
     pub(crate) fn into_text(self) -> String {
         self.0
+    }
+}
+
+/// Formats a band of similarity: its least one, and the one above it if it has more than that.
+pub(crate) fn format_band((from, below): (f64, Option<f64>)) -> String {
+    match below {
+        Some(below) => format!("{from:.2} to {below:.2}"),
+        None => from.to_string(),
     }
 }
 

@@ -1,18 +1,23 @@
 //! `lookalike pairs`.
 
-use std::path::PathBuf;
+mod sample_report;
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::dedup::{CopyPairs, SurveyKind};
 use lookalike_batch::run::{self, KeepOrder, PairsOutputs, PairsSummary};
 
-use super::shared::matching_runs::MatchingRunArgs;
-use super::shared::outputs::{RejectedArgs, TableOutputs};
-use super::shared::plan_report::{PlannedRun, explain_plan};
-use super::shared::running::RowsRun;
-use super::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
 use crate::CommandOutcome;
+use crate::commands::shared::matching_runs::MatchingRunArgs;
+use crate::commands::shared::outputs::{
+    RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, output_file,
+    output_target,
+};
+use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
+use crate::commands::shared::running::{RowsRun, parse_limit};
+use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
 use crate::output::{OutputPrinter, format_count, format_plural};
 
 /// List every pair of near-duplicates with its similarity
@@ -26,7 +31,8 @@ use crate::output::{OutputPrinter, format_count, format_plural};
 Examples:
   lookalike pairs articles.jsonl --threshold 0.9 > pairs.tsv
   lookalike pairs titles.txt -o pairs.parquet --all
-  lookalike pairs essays/ --against sources/ --document-per-file")]
+  lookalike pairs essays/ --against sources/ --document-per-file
+  lookalike pairs articles.jsonl --threshold 0.5 --sample-by-similarity 3 | less")]
 pub(crate) struct PairsArgs {
     /// Reference documents: lists only pairs of one of these (a) and one of IN (b). Give them after IN, or
     /// before another option
@@ -51,6 +57,20 @@ pub(crate) struct PairsArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) distinct: bool,
 
+    /// Show N pairs of each band of similarity instead of the table, with their texts and differences, to choose
+    /// a threshold by eye
+    ///
+    /// The bands are 0.05 wide, from the threshold on, and the last one has the pairs of similarity 1. A band
+    /// says how many pairs it has. The same inputs give the same pairs, whatever the number of threads. With
+    /// --json, the summary has them as `sample`. -o OUT also writes the table of all pairs.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_limit,
+        help_heading = "Output"
+    )]
+    pub(crate) sample_by_similarity: Option<usize>,
+
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
@@ -67,6 +87,32 @@ impl PairsArgs {
             _ => CopyPairs::WithEarliest,
         }
     }
+
+    /// Returns the outputs, which go to different places. Standard output receives the table or the sample.
+    fn to_outputs(&self) -> Result<PairsOutputs> {
+        let recipe = Some(&*self.run.matching.rule.recipe);
+        let place = self.output.as_deref();
+        let (pairs, rejected) = if self.sample_by_similarity.is_some() {
+            let rejected = self.bad_rows.rejected.as_deref();
+            let files = [("pairs", place), ("rejected rows", rejected)];
+            let files = files.into_iter().filter_map(|(name, it)| Some((name, it?)));
+            let named: Vec<_> = files.chain([("the sample", Path::new("-"))]).collect();
+            check_standard_output(&named, false)?;
+            check_separate_outputs(&named, recipe)?;
+            (place.map(output_target), self.bad_rows.target())
+        } else {
+            let named = ("pairs", place);
+            let json = self.run.running.json;
+            let outputs = TableOutputs::new(named, &self.bad_rows, json, recipe)?;
+            (Some(outputs.table), outputs.rejected)
+        };
+        Ok(PairsOutputs {
+            pairs,
+            sample: self.sample_by_similarity,
+            copies: self.copy_pairs(),
+            rejected,
+        })
+    }
 }
 
 pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
@@ -80,19 +126,21 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));
     }
+    if args.sample_by_similarity.is_some() && args.run.reading.features.is_some() {
+        bail!("--sample-by-similarity shows texts, and --features has no texts: leave one out");
+    }
     let settings = args.run.to_settings(&KeepOrder::First)?;
-    let named = ("pairs", args.output.as_deref());
-    let recipe = Some(&*args.run.matching.rule.recipe);
-    let outputs = TableOutputs::new(named, &args.bad_rows, running.json, recipe)?;
-    let run = RowsRun::with_table(running, &outputs);
-    let outputs = PairsOutputs {
-        pairs: outputs.table,
-        copies: args.copy_pairs(),
-        rejected: outputs.rejected,
-    };
+    let outputs = args.to_outputs()?;
+    let targets = [&outputs.pairs, &outputs.rejected].into_iter().flatten();
+    let files = targets.filter_map(output_file);
+    let run = RowsRun::new(running, files, outputs.rejected.is_some());
     let inputs = args.run.run_inputs(&args.against);
     let done =
         run.watch_work(|reporter| run::find_pairs(&inputs, &settings, &outputs, reporter))?;
+    if let Some(bands) = done.sample.as_ref().filter(|_| !running.json) {
+        let report = sample_report::render_sample(bands, done.threshold, &run.printer);
+        run.printer.write_data(&report)?;
+    }
     run.finish_run(&done, done.rejected, || {
         describe_pairs(&done, args, &run.printer)
     })

@@ -1,0 +1,69 @@
+//! The sample of `--sample-by-similarity` for people.
+
+use std::fmt::Write as _;
+
+use lookalike_batch::run::{SampledDocument, SampledPair, SimilarityBand};
+use lookalike_batch::text_diff::diff_passages;
+
+use crate::commands::shared::summary::format_band;
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use crate::text_diff::mark_briefly;
+
+/// Returns the bands, the most similar first, because a reader goes down to where the pairs are no longer alike.
+pub(super) fn render_sample(
+    bands: &[SimilarityBand],
+    threshold: f64,
+    printer: &OutputPrinter,
+) -> String {
+    let mut text =
+        "Differences: [-only in the first text-] {+only in the second text+}\n".to_owned();
+    for band in bands.iter().rev() {
+        let heading = describe_band(band);
+        let _ = writeln!(
+            text,
+            "\n{}",
+            printer.paint_for_output(TextTone::Heading, &heading)
+        );
+        for pair in &band.sampled {
+            push_pair(&mut text, pair, printer);
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\nPairs below {threshold} are not searched for: a lower --threshold shows them."
+    );
+    text
+}
+
+/// Returns the heading of a band: its similarities, and how many of its pairs are shown.
+fn describe_band(band: &SimilarityBand) -> String {
+    let shown = band.sampled.len() as u64;
+    let pairs = format_plural(band.pairs, "pair", "pairs");
+    let pairs = match band.pairs {
+        0 => "no pairs".to_owned(),
+        all if all == shown => pairs,
+        _ => format!("{} of {pairs}", format_count(shown)),
+    };
+    format!(
+        "Similarity {}: {pairs}",
+        format_band((band.from, band.below))
+    )
+}
+
+fn push_pair(text: &mut String, pair: &SampledPair, printer: &OutputPrinter) {
+    let SampledPair { similarity, a, b } = pair;
+    let (first, second) = (describe_document(a), describe_document(b));
+    let _ = writeln!(text, "\n  {similarity:.4}  {first}\n          {second}");
+    let marked = mark_briefly(&diff_passages(&a.text, &b.text), printer);
+    for line in marked.lines().filter(|line| !line.trim().is_empty()) {
+        let _ = writeln!(text, "    {line}");
+    }
+}
+
+fn describe_document(document: &SampledDocument) -> String {
+    let SampledDocument {
+        id, source, row, ..
+    } = document;
+    let described = format!("{id} ({source}, row {row})");
+    escape_control(&described).replace(['\n', '\t'], " ")
+}
