@@ -134,7 +134,7 @@ impl<'a> DedupSession<'a> {
         corpus.tell_repeated_ids(self.settings, progress)?;
         self.stage_done("read");
         progress.begin_stage(RunStage::Candidates, None);
-        corpus.group_documents()?;
+        corpus.group_documents(true)?;
         let corpus = corpus;
         let total = corpus.len() as u64;
         let deciding = |done: usize| {
@@ -147,7 +147,7 @@ impl<'a> DedupSession<'a> {
         let early = outputs.kept.as_ref().filter(|output| {
             let is_unchanged = !outputs.annotate && outputs.passages.is_none();
             let in_order = corpus.match_corpus().order.is_none() && is_unchanged;
-            let is_decided_in_order = in_order && corpus.groups().is_none();
+            let is_decided_in_order = in_order && corpus.grouping().is_none();
             is_decided_in_order && self.settings.threads > 1 && output.appears_complete()
         });
         let verdicts_so_far = VerdictsSoFar::new(&corpus);
@@ -164,10 +164,10 @@ impl<'a> DedupSession<'a> {
             };
             prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
         };
-        let (outcome, components, prepared) = if let Some(groups) = corpus.groups() {
+        let (outcome, components, prepared) = if let Some(grouping) = corpus.grouping() {
             let wanted = outputs.components;
             let (outcome, components) =
-                out_of_core::decide_groups(&corpus, groups, wanted, &deciding)?;
+                out_of_core::decide_groups(&corpus, grouping, wanted, &deciding)?;
             self.stage_done("match");
             (outcome, components, None)
         } else {

@@ -62,7 +62,7 @@ fn run_pairs(
     let mut corpus = ReadCorpus::read_for_run(&opened, settings, &plan, observers, progress)?;
     corpus.tell_repeated_ids(settings, progress)?;
     progress.begin_stage(RunStage::Candidates, None);
-    corpus.group_documents()?;
+    corpus.group_documents(false)?;
     let corpus = corpus;
     let columns = [
         TableColumn::Text("a"),
@@ -110,9 +110,9 @@ fn run_pairs(
         ])
     };
     let copies = outputs.copies;
-    let equal = match corpus.groups() {
-        Some(groups) => {
-            out_of_core::find_pairs_of_groups(&corpus, groups, copies, write, &deciding)
+    let equal = match corpus.grouping() {
+        Some(grouping) => {
+            out_of_core::find_pairs_of_groups(&corpus, grouping, copies, write, &deciding)
         }
         None => dedup::find_pairs(&corpus.match_corpus(), copies, write, &deciding),
     };

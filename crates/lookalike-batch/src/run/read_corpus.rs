@@ -17,7 +17,7 @@ use super::documents::ReadDocuments;
 use super::forecast::RowSampling;
 use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
 use super::out_of_core::{
-    self, ComponentGroups, SpillSizes, SpilledReading, count_state, shuffle_setup,
+    DocumentGrouping, SpillSizes, SpilledReading, count_state, shuffle_setup,
 };
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, RejectRows, SpillTarget, analyze_row};
@@ -59,11 +59,9 @@ pub(super) struct ReadCorpus<'a> {
     /// What was read out of core, until its documents are linked.
     spilled: Option<SpilledReading>,
     /// The documents that may match, in a run out of core.
-    groups: Option<ComponentGroups>,
+    grouping: Option<DocumentGrouping>,
     temporary: Option<PathBuf>,
     text_states: TextStateCounts,
-    /// Bytes that were written to temporary files.
-    spilled_bytes: u64,
     order: Option<Vec<DocId>>,
     times: Vec<f64>,
     parts: Vec<u64>,
@@ -242,10 +240,9 @@ impl<'a> ReadCorpus<'a> {
         };
         Ok(Self {
             spilled,
-            groups: None,
+            grouping: None,
             temporary: settings.temporary.clone(),
             text_states,
-            spilled_bytes: 0,
             order: documents.total_order(&settings.keep, against.len()),
             times,
             parts,
@@ -265,26 +262,34 @@ impl<'a> ReadCorpus<'a> {
         })
     }
 
-    /// Links and groups the documents of a run out of core.
+    /// Links and groups the documents of a run out of core. `merges_equal_texts` says whether documents of equal
+    /// texts get equal verdicts, as far as the settings allow it.
     ///
     /// # Errors
     /// If temporary files or inputs cannot be read or written, or if a component does not fit into the memory.
-    pub(super) fn group_documents(&mut self) -> Result<()> {
-        let Some(mut reading) = self.spilled.take() else {
+    pub(super) fn group_documents(&mut self, merges_equal_texts: bool) -> Result<()> {
+        let Some(reading) = self.spilled.take() else {
             return Ok(());
         };
-        let (components, written) = out_of_core::find_components(&mut reading, self)?;
-        self.spilled_bytes = written + reading.written_bytes();
-        reading.release_blocks()?;
-        let groups = ComponentGroups::divide_documents(&reading, self, components)?;
-        self.spilled_bytes += groups.written_bytes();
-        self.groups = Some(groups);
+        let merges =
+            merges_equal_texts && self.width.is_none() && self.plan.sentence_count().is_none();
+        self.grouping = Some(DocumentGrouping::group_documents(reading, self, merges)?);
         Ok(())
     }
 
     /// Returns the groups of a run out of core.
-    pub(super) fn groups(&self) -> Option<&ComponentGroups> {
-        self.groups.as_ref()
+    pub(super) fn grouping(&self) -> Option<&DocumentGrouping> {
+        self.grouping.as_ref()
+    }
+
+    /// Returns the place of every node in the total order; `None` if that is the reading order.
+    pub(super) fn node_ranks(&self) -> Option<Vec<u32>> {
+        let order = self.order.as_ref()?;
+        let mut ranks = vec![0; self.node_count()];
+        for (rank, &document) in (0..).zip(order) {
+            ranks[self.node_of(document) as usize] = rank;
+        }
+        Some(ranks)
     }
 
     /// Returns the place of every document in the total order; `None` if that is the reading order.
@@ -304,11 +309,9 @@ impl<'a> ReadCorpus<'a> {
 
     /// Returns how much of the run went to temporary files, if it was out of core.
     pub(super) fn spilled_summary(&self) -> Option<SpilledSummary> {
-        self.groups.as_ref().map(|groups| SpilledSummary {
-            bytes: self.spilled_bytes,
-            groups: groups.group_count() as u64,
-            grouped: groups.member_count(),
-        })
+        self.grouping
+            .as_ref()
+            .map(DocumentGrouping::summarize_spilled)
     }
 
     /// Returns the text states of the documents to decide about.

@@ -15,7 +15,7 @@ use super::documents::block_codec::{put_count, read_count};
 use super::documents::{ExtraFields, ReadDocuments};
 use super::forecast::RowSampling;
 use super::ordered_pipeline::first_blocks_in_order;
-use super::out_of_core::SpilledReading;
+use super::out_of_core::{ScatteredBlock, SpilledReading};
 use super::progress::ProgressListener;
 use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::RunSettings;
@@ -153,28 +153,28 @@ impl CorpusReader<'_> {
         if let Some(steps) = &self.steps
             && let Some(stored) = steps.take_block(block.ordinal())?
         {
-            let (documents, blocks) =
+            let (documents, scattered) =
                 self.restore_block((inputs, block), steps, &stored, worker)?;
             if let Some(spill) = self.spill {
-                spill.reading.count_blocks(&blocks)?;
+                spill.reading.count_scattered(&scattered)?;
             }
             return Ok(BlockPart {
-                spilled: self.spill_block(&documents, &blocks)?,
+                spilled: self.spill_block(&documents, &scattered)?,
                 documents,
                 encoded: None,
                 bytes_on_disk,
             });
         }
         let documents = self.sketch_block(inputs, block, worker)?;
-        let blocks = match (self.spill, &mut worker.scatterer) {
-            (Some(spill), Some(scatterer)) => spill.reading.take_blocks(scatterer),
-            _ => Vec::new(),
+        let scattered = match (self.spill, &mut worker.scatterer) {
+            (Some(spill), Some(scatterer)) => spill.reading.take_scattered(scatterer),
+            _ => ScatteredBlock::default(),
         };
         let steps = self.steps.as_ref();
         let encoded =
-            steps.map(|steps| self.encode_block((inputs, block), (&documents, &blocks), steps));
+            steps.map(|steps| self.encode_block((inputs, block), (&documents, &scattered), steps));
         Ok(BlockPart {
-            spilled: self.spill_block(&documents, &blocks)?,
+            spilled: self.spill_block(&documents, &scattered)?,
             documents,
             encoded,
             bytes_on_disk,
@@ -185,12 +185,12 @@ impl CorpusReader<'_> {
     fn spill_block(
         &self,
         documents: &ReadDocuments,
-        blocks: &[ShuffleBlock],
+        scattered: &ScatteredBlock,
     ) -> Result<Option<Vec<u8>>> {
         let Some(spill) = self.spill else {
             return Ok(None);
         };
-        spill.reading.push_blocks(blocks)?;
+        spill.reading.push_scattered(scattered)?;
         if spill.is_judged {
             spill.reading.count_states(&documents.sketches);
         }
@@ -200,7 +200,7 @@ impl CorpusReader<'_> {
     fn encode_block(
         &self,
         (inputs, block): (&InputSet, &InputBlock),
-        (documents, keys): (&ReadDocuments, &[ShuffleBlock]),
+        (documents, scattered): (&ReadDocuments, &ScatteredBlock),
         steps: &ReadingSteps<'_>,
     ) -> Vec<u8> {
         let mut bytes = block.bytes_on_disk().to_le_bytes().to_vec();
@@ -208,7 +208,7 @@ impl CorpusReader<'_> {
         put_count(seen.len(), &mut bytes);
         bytes.extend(seen.into_iter().map(u8::from));
         documents.encode_block(&self.sketcher, steps.keeps_lists(), &mut bytes);
-        put_shuffle_blocks(keys, &mut bytes);
+        put_scattered(scattered, &mut bytes);
         bytes
     }
 
@@ -219,7 +219,7 @@ impl CorpusReader<'_> {
         steps: &ReadingSteps<'_>,
         stored: &StoredBlock,
         worker: &mut ReadWorker,
-    ) -> Result<(ReadDocuments, Vec<ShuffleBlock>)> {
+    ) -> Result<(ReadDocuments, ScatteredBlock)> {
         let refuse = |what: &str| steps.refuse_block(stored, what);
         let (size, seen, mut documents, keys) = self
             .decode_block(stored.as_bytes())
@@ -249,14 +249,14 @@ impl CorpusReader<'_> {
     fn decode_block(
         &self,
         bytes: &[u8],
-    ) -> Option<(u64, Vec<bool>, ReadDocuments, Vec<ShuffleBlock>)> {
+    ) -> Option<(u64, Vec<bool>, ReadDocuments, ScatteredBlock)> {
         let mut reader = ByteReader::new(bytes);
         let size = reader.read_u64()?;
         let fields = read_count(&mut reader)?;
         let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
         let seen = seen.collect();
         let documents = ReadDocuments::decode_block(&mut reader, &self.sketcher, FEATURES_HELD)?;
-        let keys = read_shuffle_blocks(&mut reader)?;
+        let keys = read_scattered(&mut reader)?;
         reader.is_at_end().then_some((size, seen, documents, keys))
     }
 
@@ -412,20 +412,23 @@ impl SpillTarget<'_> {
     }
 }
 
-/// Appends keys and features: their number, and for each its kind, its length and its bytes.
-fn put_shuffle_blocks(blocks: &[ShuffleBlock], into: &mut Vec<u8>) {
-    put_count(blocks.len(), into);
-    for block in blocks {
+/// Appends keys and features, after their number: for each its kind, its length and its bytes. The names of texts
+/// follow, after the number of their bytes.
+fn put_scattered(scattered: &ScatteredBlock, into: &mut Vec<u8>) {
+    put_count(scattered.blocks.len(), into);
+    for block in &scattered.blocks {
         into.push(u8::from(block.kind == ShuffleBlockKind::Features));
         put_count(block.block.len(), into);
         into.extend_from_slice(&block.block);
     }
+    put_count(scattered.texts.len(), into);
+    into.extend_from_slice(&scattered.texts);
 }
 
-/// Reads what [`put_shuffle_blocks`] has written.
-fn read_shuffle_blocks(reader: &mut ByteReader<'_>) -> Option<Vec<ShuffleBlock>> {
+/// Reads what [`put_scattered`] has written.
+fn read_scattered(reader: &mut ByteReader<'_>) -> Option<ScatteredBlock> {
     let count = read_count(reader)?;
-    let mut blocks = Vec::new();
+    let mut scattered = ScatteredBlock::default();
     for _ in 0..count {
         let kind = match reader.read_u8()? {
             0 => ShuffleBlockKind::Part,
@@ -434,9 +437,11 @@ fn read_shuffle_blocks(reader: &mut ByteReader<'_>) -> Option<Vec<ShuffleBlock>>
         let length = read_count(reader)?;
         let block = reader.read_bytes(length)?.to_vec();
         let part = 0;
-        blocks.push(ShuffleBlock { kind, part, block });
+        scattered.blocks.push(ShuffleBlock { kind, part, block });
     }
-    Some(blocks)
+    let length = read_count(reader)?;
+    scattered.texts = reader.read_bytes(length)?.to_vec();
+    Some(scattered)
 }
 
 /// Creates the report of a valid row that this run cannot use.

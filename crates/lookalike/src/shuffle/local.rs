@@ -6,6 +6,7 @@
 //! LocalScatterer   documents → keys and features
 //! LocalKeys        counts them; then drops keys of one document, chooses keys of rare features, divides them
 //! BlockGatherer    the keys of a part → links
+//! EqualTexts       the names of texts of a part → documents whose text an earlier one has
 //! LocalLinks       links → components
 //! ```
 //!
@@ -17,21 +18,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::blocks::{
-    self, DenseKeyAction, ShuffleContent, ShuffleFeatures, ShuffleKey, ShuffleKeys,
-};
+use super::blocks::{self, DenseKeyAction, ShuffleContent, ShuffleFeatures, ShuffleKeys};
 use super::feature_order::features_of;
 use super::key_collector::{FeatureKind, KeyCollector, SketchedDocument};
 use super::partitioning::{refuse_no_parts, send_by_part};
 use super::prefilter::PrefilterLayout;
 use super::scatter::{ShuffleBlock, ShuffleBlockKind};
-use super::{ShuffleSetup, TextName, TextNode};
+use super::{ShuffleSetup, TextName, TextNode, part_of_hash};
 use crate::candidates::{
     FeatureCounters, KEY_SAMPLE, KeyBuffer, KeyChoice, KeyPrices, PrefixTable, RarestFeatures,
     RarestSource, SeenTwiceFilter, UnionFind,
 };
 use crate::dedup::BatchSizes;
 use crate::error::{Error, Result};
+use crate::hash::mix_bits;
 use crate::sketch::DocumentSketches;
 use crate::text::{TextAnalysis, TextState};
 use crate::types::DocId;
@@ -42,8 +42,7 @@ use crate::types::DocId;
 pub struct LocalScatterer {
     setup: Arc<ShuffleSetup>,
     collector: KeyCollector,
-    /// Keys of equal texts.
-    texts: ShuffleKeys,
+    texts: EqualTexts,
     seen: HashSet<TextName>,
 }
 
@@ -52,7 +51,7 @@ impl LocalScatterer {
     pub fn new(setup: Arc<ShuffleSetup>) -> Self {
         Self {
             collector: KeyCollector::new(setup.clone()),
-            texts: ShuffleKeys::new(&setup, PrefilterLayout::Nothing, DenseKeyAction::Whole),
+            texts: EqualTexts::default(),
             seen: HashSet::new(),
             setup,
         }
@@ -69,15 +68,10 @@ impl LocalScatterer {
         let Some(name) = self.setup.text_name(sketches, at, part) else {
             return;
         };
-        let node = TextNode(number.into());
-        let place = self.texts.nodes.len() as u32;
-        self.texts.nodes.push(node);
-        self.texts
-            .entries
-            .push(ShuffleKey::on_indexing_side(name.text_node().0, place));
+        self.texts.push_name(name, number);
         if self.seen.insert(name) {
             self.collector.add_keys(&SketchedDocument {
-                node,
+                node: TextNode(number.into()),
                 part,
                 sketches,
                 at,
@@ -110,18 +104,75 @@ impl LocalScatterer {
     pub fn take_blocks(&mut self, counts: &LocalKeys) -> Vec<ShuffleBlock> {
         let fresh = Self::new(self.setup.clone());
         let mut taken = std::mem::replace(self, fresh);
-        let mut blocks = Vec::new();
-        if !taken.texts.nodes.is_empty() {
-            counts.record_keys(&taken.texts);
-            blocks.push(ShuffleBlock::of_parts(taken.texts.encode_block()));
-        }
+        self.texts = taken.texts;
         counts.record_keys(taken.collector.keys());
         taken
             .collector
             .features()
             .for_each(|features| counts.count_features(features));
-        blocks.extend(taken.collector.take_blocks());
-        blocks
+        taken.collector.take_blocks()
+    }
+
+    /// Takes the names of the texts of all documents since the last call.
+    pub fn take_texts(&mut self) -> EqualTexts {
+        std::mem::take(&mut self.texts)
+    }
+}
+
+/// The names of texts, each with the number of its document.
+#[derive(Clone, Debug, Default)]
+pub struct EqualTexts {
+    records: Vec<(TextName, u32)>,
+}
+
+/// Bytes of a name with its number.
+const TEXT_BYTES: usize = 20;
+
+impl EqualTexts {
+    fn push_name(&mut self, name: TextName, number: u32) {
+        self.records.push((name, number));
+    }
+
+    /// Appends names that were [divided](Self::divide_names).
+    ///
+    /// # Errors
+    /// If the bytes are truncated.
+    pub fn append_names(&mut self, bytes: &[u8]) -> Result<()> {
+        let (records, rest) = bytes.as_chunks::<TEXT_BYTES>();
+        if !rest.is_empty() {
+            return Err(blocks::damaged_block());
+        }
+        self.records.extend(records.iter().map(|record| {
+            let name = u128::from_le_bytes(std::array::from_fn(|at| record[at]));
+            let number = u32::from_le_bytes(std::array::from_fn(|at| record[16 + at]));
+            (TextName(name), number)
+        }));
+        Ok(())
+    }
+
+    /// Divides the names among `parts` parts, so that equal ones come together. Parts without names are empty.
+    pub fn divide_names(&self, parts: u32) -> Vec<Vec<u8>> {
+        let mut to = vec![Vec::new(); parts as usize];
+        for (name, number) in &self.records {
+            let part = part_of_hash(mix_bits(name.text_node().0), parts);
+            let bytes = &mut to[part as usize];
+            bytes.extend(name.0.to_le_bytes());
+            bytes.extend(number.to_le_bytes());
+        }
+        to
+    }
+
+    /// Calls `visit` with the number of every document whose text an earlier one has, and with that of the
+    /// earliest one. Documents are ordered by `rank`.
+    pub fn visit_repeats(mut self, rank: impl Fn(u32) -> u32, mut visit: impl FnMut(u32, u32)) {
+        self.records
+            .sort_unstable_by_key(|&(name, number)| (name, rank(number)));
+        for equal in self.records.chunk_by(|a, b| a.0 == b.0) {
+            let first = equal[0].1;
+            equal[1..]
+                .iter()
+                .for_each(|&(_, number)| visit(number, first));
+        }
     }
 }
 
@@ -415,6 +466,11 @@ impl LocalLinks {
         Self {
             union: UnionFind::with_members(documents),
         }
+    }
+
+    /// Adds a link between two documents. Panics if there are not so many.
+    pub fn add_link(&mut self, a: u32, b: u32) {
+        self.union.union_sets(a, b);
     }
 
     /// Adds links that a [`BlockGatherer`](super::BlockGatherer) has found.

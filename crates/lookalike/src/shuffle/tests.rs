@@ -792,6 +792,7 @@ fn local_components(
         LocalKeys::new(setup.clone(), 250, 2500, filter_bytes).with_prices(prices)
     };
     let mut sketches = setup.sketcher.new_sketches(1 << 20);
+    let mut texts = Vec::new();
     let mut scatter = |numbers: &[usize], keys: &LocalKeys, is_dense: bool| {
         let mut scatterer = LocalScatterer::new(setup.clone());
         let mut scratch = AnalysisScratch::default();
@@ -805,7 +806,9 @@ fn local_components(
                 false => scatterer.add_document(named, at, &analysis),
             }
         }
-        scatterer.take_blocks(keys)
+        let blocks = scatterer.take_blocks(keys);
+        texts.push(scatterer.take_texts());
+        blocks
     };
     let all: Vec<usize> = (0..documents.len()).collect();
     let portions = all.chunks(documents.len().div_ceil(cut.portions).max(1));
@@ -825,6 +828,21 @@ fn local_components(
     let split: Vec<ShuffleBlock> = gathered.iter().flat_map(|it| it.split.clone()).collect();
     gathered.extend(gather(setup, &split, cut));
     let mut links = LocalLinks::with_documents(documents.len());
+    for part in 0..cut.parts {
+        let mut equal = EqualTexts::default();
+        for texts in &texts {
+            equal
+                .append_names(&texts.divide_names(cut.parts)[part as usize])
+                .unwrap();
+        }
+        equal.visit_repeats(
+            |number| number,
+            |repeat, first| {
+                assert!(first < repeat);
+                links.add_link(repeat, first);
+            },
+        );
+    }
     for found in &gathered {
         links.add_links(&found.links).unwrap();
     }

@@ -5,6 +5,7 @@ use lookalike::text::TextAnalysis;
 use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
 
+use super::linking::LinkedNodes;
 use super::memory_plan::SpillSizes;
 use super::part_file::PartFile;
 use super::spilled_reading::SpilledReading;
@@ -25,22 +26,29 @@ pub(in crate::run) struct ComponentGroups {
 const ALONE: u32 = u32::MAX;
 
 impl ComponentGroups {
-    /// Divides the documents into groups, and their sketches with them. `components` has the component of every
-    /// node.
+    /// Divides the documents that `takes` accepts into groups, and their sketches with them.
     ///
     /// # Errors
     /// If a component is too large for the memory, or if temporary files cannot be read or written.
     pub(in crate::run) fn divide_documents(
         reading: &SpilledReading,
         corpus: &ReadCorpus<'_>,
-        components: Vec<u32>,
+        nodes: &LinkedNodes,
+        takes: &dyn Fn(DocId) -> bool,
     ) -> Result<Self> {
         reading.sketches.finish_writing()?;
         let documents = corpus.len();
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)
             + BESIDE_SKETCHES;
-        let (group_of, sizes) = assign_groups(corpus, components, &reading.sizes, per_document)?;
+        let taken = (0..documents as u32).map(DocId).filter(|&it| takes(it));
+        let component = |document| nodes.component_of(corpus, document);
+        let (group_of, sizes) = GroupAssignment {
+            sizes: &reading.sizes,
+            per_document,
+            component: &component,
+        }
+        .assign_groups(documents, nodes.len(), taken)?;
         let sketcher = reading.setup.document_sketcher().clone();
         let groups = Self {
             sketches: PartFile::create_file(reading.directory.as_deref(), sizes.len() as u32)?,
@@ -124,43 +132,61 @@ impl ComponentGroups {
 /// Bytes of memory for a document of a group beside its sketches and keys.
 const BESIDE_SKETCHES: u64 = 64;
 
-/// Returns the group of every document, and the number of documents of each group.
-fn assign_groups(
-    corpus: &ReadCorpus<'_>,
-    components: Vec<u32>,
-    sizes: &SpillSizes,
+/// Mark of a component that has a group.
+const ASSIGNED: u32 = 1 << 31;
+
+/// The group of components with a single document.
+const NO_GROUP: u32 = ASSIGNED - 1;
+
+struct GroupAssignment<'a> {
+    sizes: &'a SpillSizes,
     per_document: u64,
-) -> Result<(Vec<u32>, Vec<u32>)> {
-    let mut members = vec![0u32; components.len()];
-    let documents = (0..corpus.len() as u32).map(DocId);
-    let node = |document| corpus.node_of(document) as usize;
-    for document in documents.clone() {
-        members[components[node(document)] as usize] += 1;
-    }
-    let wanted = (sizes.group_bytes / per_document).max(1);
-    let most = sizes.largest_group_bytes / per_document;
-    let mut of_groups: Vec<u32> = Vec::new();
-    // From here on, `members` has the group of a component that was met, at its first document's node.
-    let mut group_of = vec![ALONE; corpus.len()];
-    for document in documents {
-        let (at, component) = (node(document), components[node(document)] as usize);
-        if at == component {
-            let count = std::mem::replace(&mut members[component], ALONE);
-            if u64::from(count) > most {
-                return Err(sizes.refuse_component(count, per_document));
-            }
-            if count > 1 {
-                let has_room = |&size: &u32| u64::from(size) + u64::from(count) <= wanted;
-                match of_groups.last_mut().filter(|size| has_room(size)) {
-                    Some(size) => *size += count,
-                    None => of_groups.push(count),
-                }
-                members[component] = of_groups.len() as u32 - 1;
-            }
+    component: &'a dyn Fn(DocId) -> u32,
+}
+
+impl GroupAssignment<'_> {
+    /// Returns the group of each of `documents` documents, and the number of documents of each group. Only those in
+    /// `taken` are in groups. There are `components` numbers of components.
+    fn assign_groups(
+        &self,
+        documents: usize,
+        components: usize,
+        taken: impl Iterator<Item = DocId> + Clone,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
+        // The number of documents of a component, and once its first document was met, the mark and its group.
+        let mut members = vec![0u32; components];
+        for document in taken.clone() {
+            let count = &mut members[(self.component)(document) as usize];
+            *count = (*count + 1).min(ASSIGNED - 1);
         }
-        group_of[document.index()] = members[component];
+        let wanted = (self.sizes.group_bytes / self.per_document).max(1);
+        let most = (self.sizes.largest_group_bytes / self.per_document).min(u64::from(NO_GROUP));
+        let mut of_groups: Vec<u32> = Vec::new();
+        let mut group_of = vec![ALONE; documents];
+        for document in taken {
+            let member = &mut members[(self.component)(document) as usize];
+            if *member & ASSIGNED == 0 {
+                let count = *member;
+                if u64::from(count) > most {
+                    return Err(self.sizes.refuse_component(count, self.per_document));
+                }
+                *member = ASSIGNED | NO_GROUP;
+                if count > 1 {
+                    let has_room = |&size: &u32| u64::from(size) + u64::from(count) <= wanted;
+                    match of_groups.last_mut().filter(|size| has_room(size)) {
+                        Some(size) => *size += count,
+                        None => of_groups.push(count),
+                    }
+                    *member = ASSIGNED | (of_groups.len() as u32 - 1);
+                }
+            }
+            group_of[document.index()] = match *member & !ASSIGNED {
+                NO_GROUP => ALONE,
+                group => group,
+            };
+        }
+        Ok((group_of, of_groups))
     }
-    Ok((group_of, of_groups))
 }
 
 fn encode_sketches(sketcher: &DocumentSketcher, sketches: &DocumentSketches) -> Vec<u8> {

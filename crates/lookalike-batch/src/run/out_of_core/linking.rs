@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::DocId;
 use lookalike::shuffle::{
-    BlockGatherer, FeatureBlocks, GatheredLinks, LocalKeys, LocalLinks, ShuffleBlockKind,
+    BlockGatherer, EqualTexts, FeatureBlocks, GatheredLinks, LocalKeys, LocalLinks,
+    ShuffleBlockKind,
 };
 use lookalike::text::AnalysisScratch;
 use lookalike_io::error::{Error, Result};
@@ -30,16 +31,45 @@ const MOST_PARTS: u64 = 1024;
 /// Number of documents of dense buckets that a thread reads again at once.
 const DENSE_AT_ONCE: usize = 512;
 
-/// Returns the component of every document by its [node](ReadCorpus::node_of), and the bytes that were written to
-/// temporary files.
+/// The component of every node, and which documents have the text of an earlier one. See
+/// [`node_of`](crate::run::corpus_rows::CorpusRows::node_of).
+pub(super) struct LinkedNodes {
+    components: Vec<u32>,
+    /// Node of the earliest document with the same text; empty if equal texts are not merged.
+    earliest: Vec<u32>,
+}
+
+impl LinkedNodes {
+    /// Number of nodes, and of numbers of components.
+    pub(super) fn len(&self) -> usize {
+        self.components.len()
+    }
+
+    /// Returns the component of a document.
+    pub(super) fn component_of(&self, corpus: &ReadCorpus<'_>, document: DocId) -> u32 {
+        self.components[corpus.node_of(document) as usize]
+    }
+
+    /// Returns the earliest document with the text of another one, unless that is the earliest itself or equal texts
+    /// are not merged.
+    pub(super) fn earlier_equal(&self, corpus: &ReadCorpus<'_>, document: DocId) -> Option<DocId> {
+        let node = corpus.node_of(document);
+        let earliest = *self.earliest.get(node as usize)?;
+        (earliest != node).then(|| corpus.document_of_node(earliest))?
+    }
+}
+
+/// Finds the components of all documents. Also returns the bytes that were written to temporary files.
 ///
 /// # Errors
 /// If temporary files or inputs cannot be read or written.
-pub(in crate::run) fn find_components(
+pub(super) fn link_documents(
     reading: &mut SpilledReading,
     corpus: &ReadCorpus<'_>,
-) -> Result<(Vec<u32>, u64)> {
+    merges_equal_texts: bool,
+) -> Result<(LinkedNodes, u64)> {
     reading.blocks.finish_writing()?;
+    reading.texts.finish_writing()?;
     let blocks = &reading.blocks;
     reading.keys.choose_keys(&FeatureFile(blocks))?;
     let mut linking = Linking {
@@ -49,6 +79,7 @@ pub(in crate::run) fn find_components(
         links: Mutex::new(LocalLinks::with_documents(corpus.node_count())),
         written: AtomicU64::new(0),
     };
+    let earliest = linking.link_equal_texts(merges_equal_texts)?;
     linking.parts = linking.count_parts(&reading.keys, &reading.blocks)?;
     let parts = linking.divide_blocks(&reading.keys, &reading.blocks)?;
     let first = linking.gather_parts(&parts)?;
@@ -62,7 +93,11 @@ pub(in crate::run) fn find_components(
     let links = links
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok((links.into_components(), written.into_inner()))
+    let nodes = LinkedNodes {
+        components: links.into_components(),
+        earliest,
+    };
+    Ok((nodes, written.into_inner()))
 }
 
 struct Linking<'a> {
@@ -84,6 +119,38 @@ struct DenseBuckets {
 impl Linking<'_> {
     fn create_file(&self) -> Result<PartFile> {
         PartFile::create_file(self.reading.directory.as_deref(), self.parts)
+    }
+
+    /// Links documents of equal texts. If these are merged, returns the node of the earliest document of each text.
+    fn link_equal_texts(&self, merges: bool) -> Result<Vec<u32>> {
+        let nodes = self.corpus.node_count() as u32;
+        let earliest = Mutex::new(if merges {
+            (0..nodes).collect()
+        } else {
+            Vec::new()
+        });
+        let ranks = self.corpus.node_ranks();
+        let rank = |node: u32| ranks.as_ref().map_or(node, |ranks| ranks[node as usize]);
+        let texts = &self.reading.texts;
+        let parts = (0..texts.part_count()).into_par_iter();
+        parts.try_for_each(|part| {
+            let mut equal = EqualTexts::default();
+            texts.visit_part(part, |names| Ok(equal.append_names(names)?))?;
+            let mut repeats = Vec::new();
+            equal.visit_repeats(rank, |repeat, first| repeats.push((repeat, first)));
+            let mut links = lock(&self.links);
+            let mut earliest = lock(&earliest);
+            for (repeat, first) in repeats {
+                links.add_link(repeat, first);
+                if merges {
+                    earliest[repeat as usize] = first;
+                }
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(earliest
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     /// Returns the number of parts in which keys fit into the memory.

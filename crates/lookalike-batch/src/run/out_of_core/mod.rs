@@ -5,9 +5,12 @@
 //!            keys, features → a file                               (engine: shuffle::LocalScatterer)
 //! linking    keys that several documents have → parts              linking
 //!            a part at a time → links → components                 (engine: shuffle::BlockGatherer)
-//! resolving  whole components → groups that fit into the memory    component_groups
-//!            a group at a time → verdicts or pairs                 (engine: dedup)
+//! grouping   whole components → groups that fit into the memory    grouping, component_groups
+//! resolving  a group at a time → verdicts or pairs                 resolving (engine: dedup)
 //! ```
+//!
+//! A document whose text an earlier one has is in no group: it gets the verdict of the earliest one with its text, or,
+//! where that is removed, a verdict from a second round.
 //!
 //! Documents that match are always in the same component, and every group is resolved as a run in memory resolves
 //! its documents. So the results are those of a run in memory, byte for byte, whatever the limit is.
@@ -16,6 +19,7 @@
 //! [`MemoryPlan`] says before the run how much that is, and refuses a limit in which it does not fit.
 
 mod component_groups;
+mod grouping;
 mod linking;
 mod memory_plan;
 mod part_file;
@@ -24,12 +28,11 @@ mod spilled_reading;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) use self::component_groups::ComponentGroups;
-pub(super) use self::linking::find_components;
+pub(super) use self::grouping::DocumentGrouping;
 pub use self::memory_plan::{MemoryLimit, MemoryPlan};
 pub(super) use self::memory_plan::{SpillSizes, plan_spilling, shuffle_setup};
 pub(super) use self::resolving::{decide_groups, find_pairs_of_groups};
-pub(super) use self::spilled_reading::{SpilledReading, count_state};
+pub(super) use self::spilled_reading::{ScatteredBlock, SpilledReading, count_state};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

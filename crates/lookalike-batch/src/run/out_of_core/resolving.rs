@@ -2,61 +2,139 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike::dedup::{self, CopyPairs, DedupOutcome, DocumentRemoval, MatchingPair};
-use lookalike::similarity::Route;
+use lookalike::similarity::{DocumentMatch, Route};
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::{Error, Result};
 
 use super::component_groups::ComponentGroups;
+use super::grouping::DocumentGrouping;
 use super::part_file::PartFile;
 use crate::run::read_corpus::ReadCorpus;
 
-/// Decides the documents of all groups. Returns all verdicts, and the component of matching pairs of every document
-/// if these are wanted. Calls `told` with the number of documents that have been decided.
+/// Decides all documents. Returns all verdicts, and the component of matching pairs of every document if these are
+/// wanted. Calls `told` with the number of documents that have been decided.
 ///
 /// # Errors
-/// If temporary files or inputs cannot be read.
+/// If temporary files or inputs cannot be read or written.
 pub(in crate::run) fn decide_groups(
     corpus: &ReadCorpus<'_>,
-    groups: &ComponentGroups,
+    grouping: &DocumentGrouping,
     components_wanted: bool,
     told: &(dyn Fn(usize) + Sync),
 ) -> Result<(DedupOutcome, Option<Vec<DocId>>)> {
-    let ranks = corpus.document_ranks();
-    let mut removals: Vec<DocumentRemoval> = Vec::new();
-    let mut components: Option<Vec<DocId>> =
-        components_wanted.then(|| (0..corpus.len() as u32).map(DocId).collect());
-    let alone = corpus.len() - groups.member_count() as usize;
+    let mut deciding = GroupDecisions {
+        corpus,
+        ranks: corpus.document_ranks(),
+        removals: Vec::new(),
+        components: components_wanted.then(|| (0..corpus.len() as u32).map(DocId).collect()),
+        decided: corpus.len() - grouping.groups().member_count() as usize,
+        told,
+    };
     told(0);
-    let decided = AtomicUsize::new(alone);
-    told(alone);
-    for number in 0..groups.group_count() {
-        let group = groups.load_group(number, corpus, ranks.as_deref())?;
-        let local = group.match_corpus();
-        let before = decided.load(Ordering::Relaxed);
-        let outcome = dedup::follow_verdicts(&local, &|done, _| told(before + done))?;
-        decided.fetch_add(group.len(), Ordering::Relaxed);
-        if let Some(components) = &mut components {
-            let of_group = dedup::find_components(&local, &outcome)?;
-            for (at, component) in (0..).map(DocId).zip(of_group) {
-                let document = group.document_in_run(at);
-                components[document.index()] = group.document_in_run(component);
-            }
-        }
-        removals.extend(outcome.removals.into_iter().map(|mut removal| {
-            removal.document = group.document_in_run(removal.document);
-            removal.kept.with = group.document_in_run(removal.kept.with);
-            removal
-        }));
-    }
+    deciding.decide_documents(grouping.groups(), |_| true)?;
+    deciding.decide_repeats(grouping)?;
     told(corpus.len());
+    let GroupDecisions {
+        mut removals,
+        components,
+        ranks,
+        ..
+    } = deciding;
     removals.sort_unstable_by_key(|removal| match &ranks {
         Some(ranks) => ranks[removal.document.index()],
         None => removal.document.0,
     });
     Ok((DedupOutcome { removals }, components))
+}
+
+/// The verdicts of the groups so far.
+struct GroupDecisions<'a> {
+    corpus: &'a ReadCorpus<'a>,
+    ranks: Option<Vec<u32>>,
+    removals: Vec<DocumentRemoval>,
+    components: Option<Vec<DocId>>,
+    decided: usize,
+    told: &'a (dyn Fn(usize) + Sync),
+}
+
+impl GroupDecisions<'_> {
+    /// Decides groups, and keeps the verdicts of the documents that `is_wanted` accepts.
+    fn decide_documents(
+        &mut self,
+        groups: &ComponentGroups,
+        is_wanted: impl Fn(DocId) -> bool,
+    ) -> Result<()> {
+        for number in 0..groups.group_count() {
+            let group = groups.load_group(number, self.corpus, self.ranks.as_deref())?;
+            let local = group.match_corpus();
+            let before = self.decided;
+            let outcome = dedup::follow_verdicts(&local, &|done, _| (self.told)(before + done))?;
+            self.decided += group.len();
+            if let Some(components) = &mut self.components {
+                let of_group = dedup::find_components(&local, &outcome)?;
+                for (at, component) in (0..).map(DocId).zip(of_group) {
+                    let document = group.document_in_run(at);
+                    components[document.index()] = group.document_in_run(component);
+                }
+            }
+            let removals = outcome.removals.into_iter().map(|mut removal| {
+                removal.document = group.document_in_run(removal.document);
+                removal.kept.with = group.document_in_run(removal.kept.with);
+                removal
+            });
+            self.removals
+                .extend(removals.filter(|removal| is_wanted(removal.document)));
+        }
+        Ok(())
+    }
+
+    /// Decides documents whose text an earlier one has. They are removed for the earliest one if it is kept. Else
+    /// they are decided with their whole component, because a later kept document may be more similar.
+    fn decide_repeats(&mut self, grouping: &DocumentGrouping) -> Result<()> {
+        let (corpus, nodes) = (self.corpus, grouping.nodes());
+        let mut is_removed = vec![false; corpus.len()];
+        for removal in &self.removals {
+            is_removed[removal.document.index()] = true;
+        }
+        let mut is_open = vec![false; nodes.len()];
+        let mut opened = false;
+        for document in (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32)) {
+            let Some(earliest) = nodes.earlier_equal(corpus, document) else {
+                continue;
+            };
+            if is_removed[earliest.index()] {
+                is_open[nodes.component_of(corpus, document) as usize] = true;
+                opened = true;
+            } else {
+                let kept = DocumentMatch {
+                    with: earliest,
+                    similarity: Similarity::ONE,
+                    route: Route::Exact,
+                };
+                self.removals.push(DocumentRemoval { document, kept });
+            }
+        }
+        let is_repeat = |document| nodes.earlier_equal(corpus, document).is_some();
+        if opened {
+            let takes = |document| {
+                let earliest = nodes.earlier_equal(corpus, document);
+                is_open[nodes.component_of(corpus, document) as usize]
+                    && earliest.is_none_or(|earliest| is_removed[earliest.index()])
+            };
+            let groups = grouping.regroup_documents(corpus, &takes)?;
+            self.decide_documents(&groups, is_repeat)?;
+        }
+        if let Some(components) = &mut self.components {
+            for document in (0..corpus.len() as u32).map(DocId) {
+                if let Some(earliest) = nodes.earlier_equal(corpus, document) {
+                    components[document.index()] = components[earliest.index()];
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Bytes of a pair in a temporary file: the ranks of both documents, their similarity and the route.
@@ -72,11 +150,12 @@ const PAIRS_AT_ONCE: usize = 4096;
 /// If temporary files or inputs cannot be read or written, and the errors of `visit`.
 pub(in crate::run) fn find_pairs_of_groups(
     corpus: &ReadCorpus<'_>,
-    groups: &ComponentGroups,
+    grouping: &DocumentGrouping,
     copies: CopyPairs,
     mut visit: impl FnMut(MatchingPair) -> Result<()>,
     told: &(dyn Fn(usize) + Sync),
 ) -> Result<usize> {
+    let groups = grouping.groups();
     let ranks = corpus.document_ranks();
     let rank_of = |document: DocId| match &ranks {
         Some(ranks) => ranks[document.index()],

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use lookalike::shuffle::{LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind, ShuffleSetup};
+use lookalike::shuffle::{
+    EqualTexts, LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind, ShuffleSetup,
+};
 use lookalike::text::TextState;
 use lookalike::{DocId, DocumentSketches};
 use lookalike_io::error::Result;
@@ -17,6 +19,18 @@ use crate::run::summary::TextStateCounts;
 pub(super) const KEYS: u32 = 0;
 pub(super) const FEATURES: u32 = 1;
 
+/// Number of parts among which the names of texts are divided while they are read.
+const TEXT_PARTS: u32 = 64;
+
+/// What a thread has collected from a block of the inputs.
+#[derive(Default)]
+pub(in crate::run) struct ScatteredBlock {
+    /// Keys and features.
+    pub(in crate::run) blocks: Vec<ShuffleBlock>,
+    /// Names of texts, for [`EqualTexts::append_names`].
+    pub(in crate::run) texts: Vec<u8>,
+}
+
 /// What was read so far: sketches, keys and features.
 pub(in crate::run) struct SpilledReading {
     pub(super) setup: Arc<ShuffleSetup>,
@@ -25,6 +39,8 @@ pub(in crate::run) struct SpilledReading {
     pub(super) keys: LocalKeys,
     /// Keys and features, as the scatterers made them.
     pub(super) blocks: PartFile,
+    /// Names of texts.
+    pub(super) texts: PartFile,
     /// Bytes of blocks that were removed.
     pub(super) released: u64,
     /// Sketches in the order of the documents. Each block begins with the number of its documents.
@@ -52,6 +68,7 @@ impl SpilledReading {
         Ok(Self {
             keys,
             blocks: PartFile::with_single_blocks(directory.as_deref(), 2)?,
+            texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS)?,
             sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
             states: Mutex::default(),
             released: 0,
@@ -66,33 +83,40 @@ impl SpilledReading {
         LocalScatterer::new(self.setup.clone())
     }
 
-    /// Takes what a thread has collected from a block of the inputs.
-    pub(in crate::run) fn take_blocks(&self, scatterer: &mut LocalScatterer) -> Vec<ShuffleBlock> {
-        scatterer.take_blocks(&self.keys)
+    /// Takes what a thread has collected from a block of the inputs, and counts it.
+    pub(in crate::run) fn take_scattered(&self, scatterer: &mut LocalScatterer) -> ScatteredBlock {
+        ScatteredBlock {
+            blocks: scatterer.take_blocks(&self.keys),
+            texts: scatterer.take_texts().divide_names(1).swap_remove(0),
+        }
     }
 
-    /// Counts blocks that were made by an earlier run.
+    /// Counts what an earlier run has collected.
     ///
     /// # Errors
     /// If a block is damaged.
-    pub(in crate::run) fn count_blocks(&self, blocks: &[ShuffleBlock]) -> Result<()> {
-        let mut blocks = blocks.iter();
+    pub(in crate::run) fn count_scattered(&self, scattered: &ScatteredBlock) -> Result<()> {
+        let mut blocks = scattered.blocks.iter();
         blocks.try_for_each(|block| Ok(self.keys.count_block(&block.block)?))
     }
 
-    /// Writes keys and features, in any order.
+    /// Writes keys, features and names of texts, in any order.
     ///
     /// # Errors
-    /// If they cannot be written.
-    pub(in crate::run) fn push_blocks(&self, blocks: &[ShuffleBlock]) -> Result<()> {
-        for block in blocks {
+    /// If they cannot be written, or if names are truncated.
+    pub(in crate::run) fn push_scattered(&self, scattered: &ScatteredBlock) -> Result<()> {
+        for block in &scattered.blocks {
             let part = match block.kind {
                 ShuffleBlockKind::Part => KEYS,
                 ShuffleBlockKind::Features => FEATURES,
             };
             self.blocks.push_block(part, &block.block)?;
         }
-        Ok(())
+        let mut texts = EqualTexts::default();
+        texts.append_names(&scattered.texts)?;
+        let divided = (0..).zip(texts.divide_names(TEXT_PARTS));
+        let mut filled = divided.filter(|(_, names)| !names.is_empty());
+        filled.try_for_each(|(part, names)| self.texts.push_block(part, &names))
     }
 
     /// Returns sketches as bytes for [`push_sketches`](Self::push_sketches).
@@ -129,7 +153,7 @@ impl SpilledReading {
 
     /// Returns all bytes that were written to temporary files.
     pub(in crate::run) fn written_bytes(&self) -> u64 {
-        self.blocks.written_bytes() + self.sketches.written_bytes()
+        self.blocks.written_bytes() + self.sketches.written_bytes() + self.texts.written_bytes()
     }
 
     /// Removes keys and features, once documents are linked.
