@@ -45,6 +45,12 @@ impl LinkedNodes {
         self.components.len()
     }
 
+    /// Number of documents whose text an earlier one has, if equal texts are merged.
+    pub(super) fn repeat_count(&self) -> usize {
+        let nodes = (0u32..).zip(&self.earliest);
+        nodes.filter(|(node, earliest)| node != *earliest).count()
+    }
+
     /// Returns the component of a document.
     pub(super) fn component_of(&self, corpus: &ReadCorpus<'_>, document: DocId) -> u32 {
         self.components[corpus.node_of(document) as usize]

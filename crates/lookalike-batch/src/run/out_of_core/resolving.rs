@@ -98,6 +98,8 @@ impl GroupDecisions<'_> {
         for removal in &self.removals {
             is_removed[removal.document.index()] = true;
         }
+        // Growing step by step would take half as much memory again.
+        self.removals.reserve_exact(nodes.repeat_count());
         let mut is_open = vec![false; nodes.len()];
         let mut opened = false;
         for document in (corpus.known_count()..corpus.len()).map(|at| DocId(at as u32)) {
