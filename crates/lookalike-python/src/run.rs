@@ -270,6 +270,7 @@ pub(crate) fn pairs<'py>(
         pairs: OutputTarget::Memory(pairs.clone()),
         copies,
         rejected: None,
+        report: None,
     };
     let watch = RunWatch::default();
     let summary = run_watched(py, &watch, progress.as_ref(), || {

@@ -465,6 +465,7 @@ mod tests {
             pairs: OutputTarget::Path(table.to_owned()),
             copies: CopyPairs::All,
             rejected: None,
+            report: None,
         };
         find_pairs(&inputs, &settings, &outputs, &SilentProgress).unwrap();
         read_pairs(table)

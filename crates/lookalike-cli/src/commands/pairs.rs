@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lookalike::dedup::{CopyPairs, SurveyKind};
+use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{self, KeepOrder, PairsOutputs, PairsSummary};
 
 use super::shared::matching_runs::MatchingRunArgs;
-use super::shared::outputs::{RejectedArgs, TableOutputs};
+use super::shared::outputs::{
+    RejectedArgs, TableOutputs, check_separate_outputs, output_target, page_language,
+};
 use super::shared::plan_report::{PlannedRun, explain_plan};
 use super::shared::running::RowsRun;
 use super::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
@@ -51,6 +54,11 @@ pub(crate) struct PairsArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) distinct: bool,
 
+    /// Report of the run as one HTML file: similarities, and pairs side by side, the nearest to the threshold first.
+    /// Marks that are set in it become a file for dedup --decisions
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
@@ -84,11 +92,30 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
     let named = ("pairs", args.output.as_deref());
     let recipe = Some(&*args.run.matching.rule.recipe);
     let outputs = TableOutputs::new(named, &args.bad_rows, running.json, recipe)?;
+    let places = [
+        ("pairs", &args.output),
+        ("report", &args.report),
+        ("rejected rows", &args.bad_rows.rejected),
+    ];
+    let places: Vec<_> = (places.into_iter())
+        .filter_map(|(name, place)| Some((name, place.as_deref()?)))
+        .collect();
+    check_separate_outputs(&places, recipe)?;
     let run = RowsRun::with_table(running, &outputs);
     let outputs = PairsOutputs {
         pairs: outputs.table,
         copies: args.copy_pairs(),
         rejected: outputs.rejected,
+        report: args.report.as_deref().map(|place| ReportOutput {
+            target: output_target(place),
+            language: page_language(),
+            written: args
+                .output
+                .iter()
+                .map(|it| ("pairs".to_owned(), it.display().to_string()))
+                .collect(),
+            explain_command: None,
+        }),
     };
     let inputs = args.run.run_inputs(&args.against);
     let done =

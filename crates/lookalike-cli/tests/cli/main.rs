@@ -36,6 +36,7 @@ mod plain;
 mod planting;
 mod recipes;
 mod repeated_text;
+mod reporting;
 mod resuming;
 mod scale;
 mod service;

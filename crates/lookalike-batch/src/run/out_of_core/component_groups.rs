@@ -245,6 +245,7 @@ impl<'a> GroupCorpus<'a> {
                 ..window
             }),
             known_prefix: self.known,
+            decisions: None,
         }
     }
 

@@ -1,0 +1,447 @@
+//! The report of a run, and decisions that a person makes in it.
+
+use std::collections::{HashMap, HashSet};
+
+use lookalike_oracle::generate::{self, CorpusKind};
+use lookalike_oracle::{OracleVerdict, all_pairs, verdicts_from_pairs};
+use serde_json::{Value, json};
+
+use crate::support::{Place, jsonl, row};
+
+/// Returns the data of a report.
+pub(crate) fn read_report(place: &Place, name: &str) -> Value {
+    let page = place.read(name);
+    let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+    let end = start + page[start..].find("</script>").unwrap();
+    serde_json::from_str(&page[start..end]).unwrap()
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    let values = value.as_array().unwrap().iter();
+    values.map(|it| it.as_u64().unwrap()).collect()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    let values = value.as_array().unwrap().iter();
+    values.map(|it| it.as_str().unwrap().to_owned()).collect()
+}
+
+/// Content hash and text key by document id, for documents whose texts a report has.
+fn decided_texts(report: &Value) -> HashMap<String, (String, String)> {
+    let [contents, keys] = ["content", "key"].map(|column| strings(&report["texts"][column]));
+    let mut texts = HashMap::new();
+    for rows in ["removals", "clusters"] {
+        let ids = strings(&report[rows]["id"]);
+        let places = report[rows]["text"].as_array().unwrap();
+        for (id, place) in ids.into_iter().zip(places) {
+            if let Some(at) = place.as_u64() {
+                let at = at as usize;
+                texts.insert(id, (contents[at].clone(), keys[at].clone()));
+            }
+        }
+    }
+    texts
+}
+
+fn decision_line(a: &(String, String), b: &(String, String), label: &str, recipe: &str) -> String {
+    let line = json!({
+        "a": a.0, "b": b.0, "label": label, "recipe": recipe, "a_key": a.1, "b_key": b.1,
+    });
+    format!("{line}\n")
+}
+
+fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64, String)> {
+    place.ok(&format!("dedup in.jsonl {options} --removed removed.tsv"));
+    let rows = place.table("removed.tsv").into_iter();
+    rows.map(|row| {
+        let found = (row[1].clone(), row[2].parse().unwrap(), row[3].clone());
+        (row[0].clone(), found)
+    })
+    .collect()
+}
+
+#[test]
+fn report_counts_every_document() {
+    let place = Place::new();
+    let corpus = generate::generate_corpus(CorpusKind::English, 900, 71);
+    let documents = corpus.iter().map(|(id, text)| (&id[..], &text[..]));
+    let bad = "{\"id\":\"x\"}\nnot JSON at column 1\n";
+    place.write("in.jsonl", jsonl(documents) + bad);
+    let summary =
+        place.summary("dedup in.jsonl --report r.html --removed removed.tsv --threshold 0.6");
+    let report = read_report(&place, "r.html");
+    assert_eq!(
+        (&report["format"], &report["version"], &report["kind"]),
+        (&json!("lookalike-report"), &json!(1), &json!("dedup"))
+    );
+    let count = summary["removed"].as_u64().unwrap();
+    assert!(count > 50, "{count}");
+    for field in ["documents", "kept", "removed", "clusters", "rejected"] {
+        assert_eq!(report["summary"][field], summary[field], "{field}");
+    }
+    let similarities = numbers(&report["similarities"]);
+    assert_eq!(
+        (similarities.len(), similarities.iter().sum()),
+        (101, count)
+    );
+    let sizes = report["cluster_sizes"].as_array().unwrap();
+    let sizes: Vec<_> = sizes.iter().map(numbers).collect();
+    assert_eq!(
+        sizes.iter().map(|it| it[1]).sum::<u64>(),
+        summary["clusters"]
+    );
+    assert_eq!(
+        sizes.iter().map(|it| (it[0] - 1) * it[1]).sum::<u64>(),
+        count
+    );
+    let reasons = report["bad_rows"].as_array().unwrap();
+    assert_eq!(
+        reasons
+            .iter()
+            .map(|it| it["rows"].as_u64().unwrap())
+            .sum::<u64>(),
+        2
+    );
+
+    // Every row agrees with the table, and every difference covers both texts.
+    let table: HashMap<String, Vec<String>> = place
+        .table("removed.tsv")
+        .into_iter()
+        .map(|row| (row[0].clone(), row))
+        .collect();
+    let (removals, clusters) = (&report["removals"], &report["clusters"]);
+    let (ids, kept) = (strings(&removals["id"]), strings(&clusters["id"]));
+    assert_eq!(ids.len() as u64, count);
+    let cluster = numbers(&removals["cluster"]);
+    for (at, id) in ids.iter().enumerate() {
+        assert_eq!(table[id][1], kept[cluster[at] as usize]);
+        let similarity = removals["similarity"][at].as_f64().unwrap();
+        assert!((similarity - table[id][2].parse::<f64>().unwrap()).abs() < 1e-6);
+    }
+    let units = |at: &Value| {
+        let text = &report["texts"]["text"][at.as_u64().unwrap() as usize];
+        text.as_str().unwrap().encode_utf16().count() as u64
+    };
+    let differences = &report["differences"];
+    let shown = numbers(&differences["removal"]);
+    assert!(shown.len() > 50, "{}", shown.len());
+    for (row, runs) in shown
+        .into_iter()
+        .zip(differences["runs"].as_array().unwrap())
+    {
+        let (row, runs) = (row as usize, numbers(runs));
+        let side = |at: usize| runs.chunks(3).map(|run| run[at]).sum::<u64>();
+        assert_eq!(side(1), units(&clusters["text"][cluster[row] as usize]));
+        assert_eq!(side(2), units(&removals["text"][row]));
+    }
+
+    // The nearest to the threshold come first.
+    let nearest = numbers(&report["nearest"]).into_iter();
+    let nearest: Vec<f64> = nearest
+        .map(|row| removals["similarity"][row as usize].as_f64().unwrap())
+        .collect();
+    assert!(nearest.is_sorted() && nearest.len() > 20);
+}
+
+#[test]
+fn report_stays_small_and_repeats_itself() {
+    let place = Place::new();
+    let mut rows = String::new();
+    for number in 0..900 {
+        let text: Vec<String> = (0..700).map(|at| format!("w{number}x{at}")).collect();
+        rows += &row(&format!("{number}a"), &text.join(" "));
+        rows += &row(&format!("{number}b"), &format!("{} more", text.join(" ")));
+    }
+    place.write("in.jsonl", rows);
+    for name in ["one.html", "two.html"] {
+        place.ok(&format!("dedup in.jsonl --report {name}"));
+    }
+    let (one, two) = (
+        read_report(&place, "one.html"),
+        read_report(&place, "two.html"),
+    );
+    assert_eq!(one["removals"]["total"], 900);
+    let texts = strings(&one["texts"]["text"]);
+    let bytes: usize = texts.iter().map(String::len).sum();
+    assert!((5_500_000..6_100_000).contains(&bytes), "{bytes}");
+    assert!(place.bytes("one.html").len() < 7_000_000);
+    for part in ["removals", "clusters", "texts", "differences", "nearest"] {
+        assert_eq!(one[part], two[part], "{part}");
+    }
+}
+
+#[test]
+fn hostile_texts_stay_data() {
+    let place = Place::new();
+    let hostile =
+        "</script><script>alert(1)</script><!--<b>\u{202e}\u{0} and some more words to compare";
+    place.write(
+        "in.jsonl",
+        row("</script>", hostile) + &row("<!--", &format!("{hostile} again")),
+    );
+    place.ok("dedup in.jsonl --report r.html --threshold 0.5");
+    let page = place.read("r.html");
+    assert_eq!(page.matches("</script>").count(), 2);
+    assert!(!page.contains("<!--"));
+    let report = read_report(&place, "r.html");
+    assert_eq!(report["clusters"]["id"][0], "</script>");
+    let texts = strings(&report["texts"]["text"]);
+    assert!(texts.iter().any(|text| text == hostile));
+}
+
+/// Random decisions on texts, some of which several documents have: the verdicts are those of the corrected relation.
+#[test]
+fn verdicts_follow_the_corrected_relation() {
+    let mut overruled = 0;
+    for seed in 0..3 {
+        let place = Place::new();
+        let mut corpus = generate::generate_corpus(CorpusKind::English, 350, 80 + seed);
+        for at in (0..300).step_by(40) {
+            let copy = corpus[at].1.clone();
+            corpus.push((format!("copy of {at}"), copy));
+        }
+        let documents = corpus.iter().map(|(id, text)| (&id[..], &text[..]));
+        place.write("in.jsonl", jsonl(documents));
+        let options = "--method join --threshold 0.5";
+        place.ok(&format!("dedup in.jsonl {options} --report r.html"));
+        let report = read_report(&place, "r.html");
+        let recipe = report["plan"]["recipe_id"].as_str().unwrap();
+        let known = decided_texts(&report);
+        let texts: Vec<&str> = corpus.iter().map(|(_, text)| &text[..]).collect();
+        let pairs = all_pairs(&texts, 2, 0.5);
+
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed + 1);
+        let mut below = |limit: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) as usize % limit
+        };
+        let able: Vec<usize> = (0..corpus.len())
+            .filter(|&at| known.contains_key(&corpus[at].0))
+            .collect();
+        let mut decided: HashMap<(&str, &str), bool> = HashMap::new();
+        for round in 0..40 {
+            let (a, b) = match round % 2 {
+                0 => (able[below(able.len())], able[below(able.len())]),
+                _ => {
+                    let (a, b, _) = pairs[below(pairs.len())];
+                    (a, b)
+                }
+            };
+            let both_able = able.contains(&a) && able.contains(&b);
+            if both_able && texts[a] != texts[b] {
+                let both = (texts[a].min(texts[b]), texts[a].max(texts[b]));
+                decided.entry(both).or_insert(round % 3 == 0);
+            }
+        }
+        let of_text: HashMap<&str, &(String, String)> = corpus
+            .iter()
+            .filter_map(|(id, text)| Some((&text[..], known.get(id)?)))
+            .collect();
+        let lines = decided.iter().map(|(&(a, b), &same)| {
+            let label = if same { "same" } else { "different" };
+            decision_line(of_text[a], of_text[b], label, recipe)
+        });
+        place.write("decisions.jsonl", lines.collect::<String>());
+
+        let decision = |a: usize, b: usize| {
+            let both = (texts[a].min(texts[b]), texts[a].max(texts[b]));
+            decided.get(&both).copied()
+        };
+        let mut corrected: Vec<_> = pairs
+            .iter()
+            .filter(|&&(a, b, _)| decision(a, b).is_none())
+            .copied()
+            .collect();
+        for b in 0..texts.len() {
+            let same = (0..b).filter(|&a| decision(a, b) == Some(true));
+            corrected.extend(same.map(|a| (a, b, 1.0)));
+        }
+        let order: Vec<usize> = (0..texts.len()).collect();
+        let verdicts = |pairs: &[(usize, usize, f64)]| -> HashMap<String, (String, f64)> {
+            let verdicts = verdicts_from_pairs(&order, 0, pairs)
+                .into_iter()
+                .enumerate();
+            verdicts
+                .filter_map(|(at, verdict)| match verdict {
+                    OracleVerdict::Kept => None,
+                    OracleVerdict::Removed { kept, similarity } => {
+                        Some((corpus[at].0.clone(), (corpus[kept].0.clone(), similarity)))
+                    }
+                })
+                .collect()
+        };
+        let expected = verdicts(&corrected);
+        let options = format!("{options} --decisions decisions.jsonl");
+        let found = removed(&place, &options).into_iter();
+        let found: HashMap<_, _> = found
+            .map(|(id, (kept, similarity, _))| (id, (kept, similarity)))
+            .collect();
+        assert_eq!(found, expected, "{seed}");
+        overruled += usize::from(expected != verdicts(&pairs));
+    }
+    assert_eq!(overruled, 3);
+}
+
+const BOATS: [(&str, &str); 4] = [
+    (
+        "a",
+        "the old boat left the harbour at dawn with nine men on board and a dog",
+    ),
+    (
+        "b",
+        "the old boat left the harbour at dawn with ten men on board and a dog",
+    ),
+    (
+        "c",
+        "The old boat left the harbour at dawn, with nine men on board and a dog!",
+    ),
+    (
+        "d",
+        "the old boat left the town at noon and nobody knows what the price of wheat will be",
+    ),
+];
+
+/// Decides about documents of [`BOATS`] and returns the file's text.
+fn decide_boats(place: &Place, decisions: &[(&str, &str, &str)]) -> String {
+    place.write("in.jsonl", jsonl(BOATS));
+    place.ok("dedup in.jsonl --threshold 0.1 --report r.html");
+    let report = read_report(place, "r.html");
+    let recipe = report["plan"]["recipe_id"].as_str().unwrap();
+    let known = decided_texts(&report);
+    // A text that is in no report: its hash is known, and its key is of no document here.
+    let other = (format!("sha256:{}", "0".repeat(64)), "0".repeat(32));
+    let text = |id: &str| known.get(id).unwrap_or(&other);
+    let lines = decisions
+        .iter()
+        .map(|(a, b, label)| decision_line(text(a), text(b), label, recipe));
+    lines.collect()
+}
+
+/// Texts that normalisation alone makes equal can be told apart, and decided copies are one with nothing else.
+#[test]
+fn texts_that_are_equal_after_normalisation_can_be_told_apart() {
+    let place = Place::new();
+    let decisions = decide_boats(&place, &[("a", "c", "different"), ("a", "b", "different")]);
+    place.write("d.jsonl", decisions);
+    let kept_of = |options: &str| {
+        let mut found: Vec<_> = removed(&place, options)
+            .into_iter()
+            .map(|(id, (kept, _, how))| (id, kept, how))
+            .collect();
+        found.sort();
+        found
+    };
+    let owned = |rows: &[(&str, &str, &str)]| -> Vec<_> {
+        let rows = rows.iter();
+        rows.map(|(a, b, c)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned()))
+            .collect()
+    };
+    let options = "--threshold 0.6";
+    assert_eq!(
+        kept_of(options),
+        owned(&[("b", "a", "join"), ("c", "a", "exact")])
+    );
+    let options = "--threshold 0.6 --decisions d.jsonl";
+    assert_eq!(kept_of(options), owned(&[("c", "b", "join")]));
+    place.write("d.jsonl", decide_boats(&place, &[("b", "c", "same")]));
+    let options = "--threshold 0.95 --decisions d.jsonl";
+    assert_eq!(kept_of(options), owned(&[("c", "a", "exact")]));
+    let options = "--threshold 0.95 --keep last --decisions d.jsonl";
+    assert_eq!(
+        kept_of(options),
+        owned(&[("a", "c", "exact"), ("b", "c", "decision")])
+    );
+}
+
+#[test]
+fn decisions_are_counted() {
+    let place = Place::new();
+    let decisions = decide_boats(
+        &place,
+        &[
+            ("a", "b", "different"),
+            ("b", "c", "same"),
+            ("a", "nothing", "same"),
+        ],
+    );
+    let other = decisions
+        .lines()
+        .next()
+        .unwrap()
+        .replace("\"recipe\":\"", "\"recipe\":\"0");
+    place.write("d.jsonl", decisions + &other);
+    let summary = place.summary("dedup in.jsonl --dry-run --decisions d.jsonl");
+    assert_eq!(
+        summary["decisions"],
+        json!({ "same": 2, "different": 1, "without_pair": 1, "of_other_recipes": 1 })
+    );
+    let said = place.ok("dedup in.jsonl --dry-run --decisions d.jsonl").err;
+    for words in [
+        "2 the same, 1 different",
+        "1 met no pair",
+        "1 of another recipe",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(
+        place.summary("dedup in.jsonl --dry-run").get("decisions"),
+        None
+    );
+}
+
+#[test]
+fn decisions_that_cannot_be_used_are_refused() {
+    let place = Place::new();
+    let decisions = decide_boats(&place, &[("a", "b", "different"), ("a", "b", "same")]);
+    place.write("both.jsonl", &decisions);
+    let line = "dedup in.jsonl --dry-run --decisions";
+    place.refused(
+        &format!("{line} both.jsonl"),
+        &["both.jsonl:2", "both.jsonl:1", "remove one"],
+    );
+    place.write("other.jsonl", "{\"id\":1}\n");
+    place.refused(
+        &format!("{line} other.jsonl"),
+        &["other.jsonl:1", "not a decision"],
+    );
+    place.refused(
+        &format!("{line} missing.jsonl"),
+        &["cannot read", "missing.jsonl"],
+    );
+}
+
+/// The same file is a list of labels.
+#[test]
+fn decisions_are_labels() {
+    let place = Place::new();
+    let decisions = decide_boats(&place, &[("a", "b", "same"), ("a", "d", "different")]);
+    assert!(!decisions.contains(&"0".repeat(64)), "{decisions}");
+    place.write("d.jsonl", decisions);
+    let measured = place.summary("eval d.jsonl --corpus in.jsonl --resamples 0");
+    assert_eq!(
+        (
+            &measured["labelled"]["similar"],
+            &measured["labelled"]["different"]
+        ),
+        (&json!(1), &json!(1)),
+        "{measured}"
+    );
+}
+
+/// A run that is resumed has the decisions that it began with.
+#[test]
+fn resumed_run_has_the_same_decisions() {
+    let place = Place::new();
+    place.write("d.jsonl", decide_boats(&place, &[("a", "b", "different")]));
+    let line = "dedup in.jsonl --removed removed.tsv --work work --resume";
+    place.ok(&format!("{line} --decisions d.jsonl"));
+    place.refused(line, &["decisions"]);
+    let ids: HashSet<String> = place
+        .table("removed.tsv")
+        .into_iter()
+        .map(|row| row[0].clone())
+        .collect();
+    assert!(!ids.contains("b"), "{ids:?}");
+}
