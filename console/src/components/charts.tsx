@@ -2,10 +2,10 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useWording } from "./basics";
 
-const height = 240;
+const height = 256;
 const left = 52;
 const right = 12;
-const top = 22;
+const top = 40;
 const bottom = 40;
 
 /** Returns the width of an element in pixels, so that letters in a chart are as large as elsewhere. */
@@ -86,18 +86,18 @@ export function Histogram({ title, bars, ticks, axis, values, threshold }: Histo
       <text class="strong" x={4} y={12}>
         {values}
       </text>
-      {threshold && <Threshold at={x(threshold[0])} label={threshold[1]} y={top + 4} isBefore={x(threshold[0]) > left + 100} />}
+      {threshold && <Threshold at={x(threshold[0])} label={threshold[1]} isBefore={x(threshold[0]) > width - 130} />}
     </svg>
     </div>
   );
 }
 
-/** A line at the threshold, with its label where the chart is empty. */
-function Threshold({ at, label, y, isBefore }: { at: number; label: string; y: number; isBefore: boolean }) {
+/** A line at the threshold, with its label above the chart. */
+function Threshold({ at, label, isBefore }: { at: number; label: string; isBefore: boolean }) {
   return (
     <g>
-      <line class="threshold" x1={at} x2={at} y1={top - 8} y2={top + plotHeight} />
-      <text class="threshold-label" x={isBefore ? at - 6 : at + 6} y={y} text-anchor={isBefore ? "end" : "start"}>
+      <line class="threshold" x1={at} x2={at} y1={top - 14} y2={top + plotHeight} />
+      <text class="threshold-label" x={isBefore ? at - 5 : at + 5} y={top - 7} text-anchor={isBefore ? "end" : "start"}>
         {label}
       </text>
     </g>
@@ -144,7 +144,7 @@ export function Curve({ title, points, axis, values, threshold }: CurveProps) {
       <text class="strong" x={4} y={12}>
         {values}
       </text>
-      {threshold && <Threshold at={x(threshold[0])} label={threshold[1]} y={y(0) - 10} isBefore={x(threshold[0]) > width - 110} />}
+      {threshold && <Threshold at={x(threshold[0])} label={threshold[1]} isBefore={x(threshold[0]) > width - 130} />}
     </svg>
     </div>
   );
@@ -160,4 +160,70 @@ function niceRules(most: number, isRoot: boolean): number[] {
     return Math.max(1, power * (digit >= 5 ? 5 : digit >= 2 ? 2 : 1));
   });
   return [...new Set(rules)];
+}
+
+export interface Line {
+  readonly name: string;
+  /** Name of its style. */
+  readonly kind: string;
+  readonly points: readonly { readonly x: number; readonly y: number; readonly low: number; readonly high: number }[];
+}
+
+interface LinesProps {
+  title: string;
+  lines: readonly Line[];
+  ticks: readonly (readonly [number, string])[];
+  axis: string;
+  marker?: readonly [number, string] | undefined;
+}
+
+/** Lines from 0 to 1 over 0 to 1 with their intervals, told apart by colour and by dashes. */
+export function Lines({ title, lines, ticks, axis, marker }: LinesProps) {
+  const { share } = useWording();
+  const { box, width, plotWidth } = useWidth();
+  const x = (place: number) => left + place * plotWidth;
+  const y = (value: number) => top + (1 - value) * plotHeight;
+  const place = (px: number, py: number) => `${x(px).toFixed(1)} ${y(py).toFixed(1)}`;
+  return (
+    <div ref={box} class="stack">
+      <svg class="chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={title}>
+        {[0, 0.25, 0.5, 0.75, 1].map((value) => (
+          <g key={value}>
+            <line class="rule" x1={left} x2={width - right} y1={y(value)} y2={y(value)} />
+            <text x={left - 6} y={y(value) + 4} text-anchor="end">
+              {share(value)}
+            </text>
+          </g>
+        ))}
+        {lines.map((line) => {
+          const there = line.points.map((it) => place(it.x, it.high));
+          const back = [...line.points].reverse().map((it) => place(it.x, it.low));
+          return <path class={`area ${line.kind}`} d={`M${[...there, ...back].join(" L")} Z`} key={line.kind} />;
+        })}
+        {lines.map((line) => (
+          <path class={`curve ${line.kind}`} d={`M${line.points.map((it) => place(it.x, it.y)).join(" L")}`} key={line.kind} />
+        ))}
+        <line class="axis" x1={left} x2={width - right} y1={y(0)} y2={y(0)} />
+        {ticks.map(([at, label]) => (
+          <text key={label} x={x(at)} y={y(0) + 16} text-anchor={at === 1 ? "end" : "middle"}>
+            {label}
+          </text>
+        ))}
+        <text class="strong" x={width - right} y={height - 4} text-anchor="end">
+          {axis}
+        </text>
+        {marker && <Threshold at={x(marker[0])} label={marker[1]} isBefore={x(marker[0]) > width - 130} />}
+      </svg>
+      <ul class="legend">
+        {lines.map((line) => (
+          <li key={line.kind}>
+            <svg class="chart key" viewBox="0 0 36 12" aria-hidden="true">
+              <line class={`curve ${line.kind}`} x1="0" x2="36" y1="6" y2="6" />
+            </svg>
+            <span>{line.name}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
 }

@@ -132,8 +132,9 @@ function Run({ piece, isFirst, isLast }: { piece: Piece; isFirst: boolean; isLas
   const { text: say } = useWording();
   const [isOpen, setOpen] = useState(false);
   const { kind, text } = piece;
-  if (kind === RunKind.Kept) return <del><Visible text={text} /></del>;
-  if (kind === RunKind.Removed) return <ins><Visible text={text} /></ins>;
+  // Each line has a mark of its own, and empty lines have none.
+  if (kind === RunKind.Kept) return <>{eachLine(text, (line) => <del><Visible text={line} /></del>)}</>;
+  if (kind === RunKind.Removed) return <>{eachLine(text, (line) => <ins><Visible text={line} /></ins>)}</>;
   if (kind === RunKind.Normalized) return <span class="alike"><Visible text={text} /></span>;
   if (isOpen || text.length <= longStretch) return <Visible text={text} />;
   const head = isFirst ? "" : text.slice(0, contextCharacters);
@@ -148,6 +149,11 @@ function Run({ piece, isFirst, isLast }: { piece: Piece; isFirst: boolean; isLas
       <Visible text={tail} />
     </>
   );
+}
+
+/** Returns the parts of a text, with the line breaks between its lines. */
+function eachLine(text: string, render: (line: string) => ComponentChildren): ComponentChildren[] {
+  return text.split("\n").flatMap((line, at) => [at > 0 ? "\n" : "", line.trim() === "" ? line : render(line)]);
 }
 
 /** What the marks mean. */

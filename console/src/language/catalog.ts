@@ -59,9 +59,9 @@ export class Wording {
   /** Returns a share of 1 in per cent. */
   share = (value: number): string => {
     const percent = value * 100;
-    if (percent > 0 && percent < 0.05) return `< ${this.decimal(0.1, 1)} %`;
+    if (percent > 0 && percent < 0.05) return `< ${this.decimal(0.1, 1)}\u00a0%`;
     const digits = percent > 0 && percent < 10 ? 1 : percent > 99 && percent < 100 ? 2 : 0;
-    return `${this.decimal(percent, digits)} %`;
+    return `${this.decimal(percent, digits)}\u00a0%`;
   };
 
   /** Returns a number of bytes with a decimal unit. */
@@ -72,6 +72,6 @@ export class Wording {
       value /= 1000;
       at += 1;
     }
-    return `${this.decimal(value, at > 0 && value < 10 ? 1 : 0)} ${units[at]}`;
+    return `${this.decimal(value, at > 0 && value < 10 ? 1 : 0)}\u00a0${units[at]}`;
   };
 }

@@ -96,7 +96,7 @@ export function Clusters({ report, marks, onMark }: ClustersProps) {
               const row = rows[entry]!;
               return (
                 <>
-                  <span class="name"><ShortName text={clusters.id[row]!} /></span>
+                  <span class="name"><ShortName text={clusters.id[row]!} length={28} /></span>
                   <span class="value">{say.count(clusters.size[row]!)}</span>
                   <span class="more">{say.text("cluster.least", { similarity: say.similarity(clusters.least[row]!) })}</span>
                   <span />

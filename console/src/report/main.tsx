@@ -1,9 +1,10 @@
-/** A page that reads its data from itself and opens no connection: the report of a run, or a comparison. */
+/** A page that reads its data from itself and opens no connection: the report of a run, a comparison, or an evaluation. */
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "../design/design.css";
 import { WordingContext } from "../components/basics";
 import { ComparePage, readComparison } from "../compare/page";
+import { EvalPage, readEvaluation } from "../eval/page";
 import { Wording, type Language, type MessageKey } from "../language/catalog";
 import { readReport } from "./data";
 import { ReportPage } from "./report-page";
@@ -34,8 +35,9 @@ function App({ data }: { data: DataHead | null }) {
   const wording = useMemo(() => new Wording(language, data?.kind), [language]);
   const report = useMemo(() => (data ? readReport(data) : null), [data]);
   const comparison = useMemo(() => (data ? readComparison(data) : null), [data]);
+  const evaluation = useMemo(() => (data ? readEvaluation(data) : null), [data]);
   useEffect(() => {
-    const title: MessageKey = comparison ? "compare.title" : "app.report";
+    const title: MessageKey = comparison ? "compare.title" : evaluation ? "eval.title" : "app.report";
     document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
     document.title = `lookalike · ${wording.text(title)}`;
   }, [wording]);
@@ -44,7 +46,8 @@ function App({ data }: { data: DataHead | null }) {
     <WordingContext.Provider value={wording}>
       {report && <ReportPage report={report} onLanguage={onLanguage} />}
       {comparison && <ComparePage data={comparison} onLanguage={onLanguage} />}
-      {!report && !comparison && <main class="main"><p class="note">{wording.text("app.damaged")}</p></main>}
+      {evaluation && <EvalPage data={evaluation} onLanguage={onLanguage} />}
+      {!report && !comparison && !evaluation && <main class="main"><p class="note">{wording.text("app.damaged")}</p></main>}
     </WordingContext.Provider>
   );
 }

@@ -144,7 +144,7 @@ function Suspicious({ report }: { report: Report }) {
   const more = suspicious.length - namedSuspicions;
   return (
     <Card title={say.text("doubtful.suspicious")}>
-      <table>
+      <table class="stacked">
         <tbody>
           {suspicious.slice(0, namedSuspicions).map((it) => (
             <tr key={it.kind + it.cluster}>

@@ -148,7 +148,7 @@ export function Review({ report, shown, onShow, marks, onMark }: ReviewProps) {
               const cluster = removals.cluster[row]!;
               return (
                 <>
-                  <span class="name"><ShortName text={removals.id[row]!} /></span>
+                  <span class="name"><ShortName text={removals.id[row]!} length={28} /></span>
                   <span class="value">{say.similarity(removals.similarity[row]!)}</span>
                   <span class="more">→ <ShortName text={clusters.id[cluster]!} /></span>
                   <MarkLabel mark={marks.get(row)} />

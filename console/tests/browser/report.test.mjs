@@ -120,6 +120,57 @@ test("the language and the colours can be chosen", { skip }, async () => {
   assert.notEqual(await colour(), light);
 });
 
+test("pairs are reported by the same page", { skip }, async () => {
+  place.run("pairs", "in.jsonl", "-o", "pairs.tsv", "--report", "pairs.html", "--threshold", "0.6");
+  const page = await openPage(browser, place.url("pairs.html"));
+  assert.equal(await page.locator("#tab-clusters").count(), 0);
+  const pairs = place.read("pairs.tsv").trim().split("\n").length - 1;
+  assert.equal(await page.textContent(".stat >> nth=1 >> b"), String(pairs));
+  for (const section of ["overview", "review", "run"]) {
+    await show(page, section);
+    await checkPage(page, `pairs, ${section}`);
+  }
+  await show(page, "review");
+  assert.match(await page.textContent(".sides .left.title"), /First/);
+});
+
+test("a comparison shows differences, passages and every step", { skip }, async () => {
+  const [a, b] = ["the boat left at dawn with nine men on board", "the boat left at dawn with ten men on board </script>"];
+  place.run("compare", "--literal", a, b, "--html", "compare.html");
+  for (const colorScheme of ["light", "dark"]) {
+    for (const width of [1440, 390]) {
+      const page = await openPage(browser, place.url("compare.html"), { colorScheme, viewport: { width, height: 844 } });
+      assert.equal(await page.textContent(".sides del"), "nine");
+      for (const details of await page.$$("details > summary")) await details.click();
+      await checkPage(page, `compare, ${colorScheme}, ${width}`);
+      await checkWidth(page, `compare, ${width}`);
+      await page.context().close();
+    }
+  }
+  const shared = "a passage of more than twelve words that both texts have in common, word for word, as it is ";
+  place.write("a.txt", `${"alone here ".repeat(40)}${shared}`);
+  place.write("b.txt", `${shared}${"something else ".repeat(40)}`);
+  place.run("compare", "a.txt", "b.txt", "--html", "passages.html");
+  const page = await openPage(browser, place.url("passages.html"));
+  await page.click("#a1 a");
+  assert.ok(page.url().endsWith("#b1"));
+  assert.match(await page.textContent("#b1"), /a passage of more than twelve words/);
+  await checkPage(page, "passages of a comparison");
+});
+
+test("an evaluation shows its curves", { skip }, async () => {
+  const pair = (at, label) => JSON.stringify({ a: `the boat ${at} left at dawn with nine men`, b: label ? `the boat ${at} left at dawn with ten men` : `the price of wheat ${at} will rise`, label });
+  place.write("pairs.jsonl", [1, 2, 3, 4, 5, 6].map((at) => pair(at, at % 2)).join("\n"));
+  place.run("eval", "pairs.jsonl", "--method", "auto,simhash", "--report", "eval.html");
+  for (const [locale, colorScheme, width] of [["en-GB", "light", 1440], ["zh-CN", "dark", 390]]) {
+    const page = await openPage(browser, place.url("eval.html"), { locale, colorScheme, viewport: { width, height: 844 } });
+    assert.equal(await page.locator("path.curve").count(), 6);
+    for (const details of await page.$$("details > summary")) await details.click();
+    await checkPage(page, `evaluation, ${locale}`);
+    await checkWidth(page, `evaluation, ${locale}`);
+  }
+});
+
 test("printing leaves out what only a screen needs", { skip }, async () => {
   const page = await open({ colorScheme: "dark" });
   await page.emulateMedia({ media: "print" });

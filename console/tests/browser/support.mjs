@@ -108,6 +108,7 @@ export function sampleRows() {
     add(`<b>hostile</b> ${at} \u202e${at}`, text);
     add(`hostile copy ${at}`, `${text} again`);
   });
+  add(`a long id ${"without-a-space-".repeat(14)}`, chinese.replace("黎明", "清晨").replace("小黑狗", "小白狗"));
   rows.push("this is no JSON", JSON.stringify({ id: "no text" }));
   return `${rows.join("\n")}\n`;
 }

@@ -42,10 +42,10 @@ test("singular, plural, numbers and units are written", async () => {
   assert.equal(en.similarity(0.99999), "0.999990");
   assert.equal(en.similarity(0.75), "0.750");
   assert.equal(en.similarity(1), "1");
-  assert.equal(en.bytes(1_500_000), "1.5 MB");
-  assert.equal(en.bytes(999_999), "1.0 MB");
-  assert.equal(en.share(0.9999), "99.99 %");
-  assert.equal(en.share(0.012), "1.2 %");
+  assert.equal(en.bytes(1_500_000), "1.5\u00a0MB");
+  assert.equal(en.bytes(999_999), "1.0\u00a0MB");
+  assert.equal(en.share(0.9999), "99.99\u00a0%");
+  assert.equal(en.share(0.012), "1.2\u00a0%");
 });
 
 test("searches are parsed", async () => {

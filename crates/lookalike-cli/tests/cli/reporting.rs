@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lookalike_oracle::effort::choose_effort;
 use lookalike_oracle::generate::{self, CorpusKind};
 use lookalike_oracle::{OracleVerdict, all_pairs, verdicts_from_pairs};
 use serde_json::{Value, json};
@@ -122,6 +123,8 @@ fn report_counts_every_document() {
         let text = &report["texts"]["text"][at.as_u64().unwrap() as usize];
         text.as_str().unwrap().encode_utf16().count() as u64
     };
+    let characters = numbers(&report["texts"]["characters"]);
+    let mut whole = 0;
     let differences = &report["differences"];
     let shown = numbers(&differences["removal"]);
     assert!(shown.len() > 50, "{}", shown.len());
@@ -131,9 +134,20 @@ fn report_counts_every_document() {
     {
         let (row, runs) = (row as usize, numbers(runs));
         let side = |at: usize| runs.chunks(3).map(|run| run[at]).sum::<u64>();
-        assert_eq!(side(1), units(&clusters["text"][cluster[row] as usize]));
-        assert_eq!(side(2), units(&removals["text"][row]));
+        let (a, b) = (
+            &clusters["text"][cluster[row] as usize],
+            &removals["text"][row],
+        );
+        // Of cut texts, the end that only one of them has is left out.
+        let is_whole = |at: &Value| characters[at.as_u64().unwrap() as usize] <= 8000;
+        if is_whole(a) && is_whole(b) {
+            assert_eq!((side(1), side(2)), (units(a), units(b)));
+            whole += 1;
+        }
+        assert!(side(1) <= units(a) && side(2) <= units(b));
     }
+
+    assert!(whole > 40, "{whole}");
 
     // The nearest to the threshold come first.
     let nearest = numbers(&report["nearest"]).into_iter();
@@ -193,7 +207,8 @@ fn hostile_texts_stay_data() {
 #[test]
 fn verdicts_follow_the_corrected_relation() {
     let mut overruled = 0;
-    for seed in 0..3 {
+    let seeds = choose_effort(1, 3);
+    for seed in 0..seeds {
         let place = Place::new();
         let mut corpus = generate::generate_corpus(CorpusKind::English, 350, 80 + seed);
         for at in (0..300).step_by(40) {
@@ -281,7 +296,7 @@ fn verdicts_follow_the_corrected_relation() {
         assert_eq!(found, expected, "{seed}");
         overruled += usize::from(expected != verdicts(&pairs));
     }
-    assert_eq!(overruled, 3);
+    assert_eq!(overruled, seeds as usize);
 }
 
 const BOATS: [(&str, &str); 4] = [
@@ -444,4 +459,50 @@ fn resumed_run_has_the_same_decisions() {
         .map(|row| row[0].clone())
         .collect();
     assert!(!ids.contains("b"), "{ids:?}");
+}
+
+#[test]
+fn pairs_and_evaluations_are_reported() {
+    let place = Place::new();
+    let corpus = generate::generate_corpus(CorpusKind::Chinese, 500, 91);
+    let documents = corpus.iter().map(|(id, text)| (&id[..], &text[..]));
+    place.write("in.jsonl", jsonl(documents));
+    let line = "pairs in.jsonl -o pairs.jsonl --report p.html --threshold 0.5";
+    let pairs = place.summary(line)["pairs"].as_u64().unwrap();
+    let report = read_report(&place, "p.html");
+    assert_eq!(
+        (&report["kind"], &report["removals"]["total"]),
+        (&json!("pairs"), &json!(pairs))
+    );
+    assert_eq!(numbers(&report["similarities"]).iter().sum::<u64>(), pairs);
+    assert_eq!(numbers(&report["removals"]["row"]).len() as u64, pairs);
+    assert!(pairs > 50, "{pairs}");
+    let mut listed = HashSet::new();
+    for line in place.read("pairs.jsonl").lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        listed.insert((
+            row["a"].as_str().unwrap().to_owned(),
+            row["b"].as_str().unwrap().to_owned(),
+        ));
+    }
+    let firsts = strings(&report["clusters"]["id"]);
+    let cluster = numbers(&report["removals"]["cluster"]);
+    for (at, b) in strings(&report["removals"]["id"]).into_iter().enumerate() {
+        assert!(listed.contains(&(firsts[cluster[at] as usize].clone(), b)));
+    }
+    place.refused("pairs in.jsonl -o x.html --report x.html", &["x.html"]);
+
+    place.write(
+        "d.jsonl",
+        decide_boats(&place, &[("a", "b", "same"), ("a", "d", "different")]),
+    );
+    place.ok("eval d.jsonl --corpus in.jsonl --report e.html");
+    let report = read_report(&place, "e.html");
+    assert_eq!(report["kind"], "eval");
+    assert_eq!(
+        report["evaluation"]["settings"].as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(report["names"][0], "default-1, auto, jaccard");
+    place.refused("eval d.jsonl --corpus in.jsonl --report -", &["--report -"]);
 }
