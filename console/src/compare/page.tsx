@@ -163,7 +163,7 @@ interface MarkedProps {
 }
 
 /** A text with its passages. Where two overlap, the second begins behind the first. Numbers lead to the other text. */
-function Marked({ text, passages, shared, side }: MarkedProps) {
+export function Marked({ text, passages, shared, side }: MarkedProps) {
   const say = useWording();
   const own = "ab"[side], other = "ba"[side];
   const order = passages.map((_, at) => at).sort((x, y) => passages[x]![2 * side]! - passages[y]![2 * side]!);

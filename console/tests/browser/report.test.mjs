@@ -158,6 +158,21 @@ test("a comparison shows differences, passages and every step", { skip }, async 
   await checkPage(page, "passages of a comparison");
 });
 
+test("passages are shown side by side, with linked numbers", { skip }, async () => {
+  const shared = "a passage of more than twelve words that both essays have in common, word for word, as it is ";
+  place.write("essay.txt", `${"my own thoughts about <boats> ".repeat(30)}${shared}${"and more of my own ".repeat(20)}`);
+  place.write("source.txt", `${shared}${"the source goes on with something else ".repeat(20)}`);
+  place.run("passages", "essay.txt", "--against", "source.txt", "--report", "passages.html");
+  for (const [locale, colorScheme, width] of [["en-GB", "light", 1440], ["zh-CN", "dark", 390]]) {
+    const page = await openPage(browser, place.url("passages.html"), { locale, colorScheme, viewport: { width, height: 844 } });
+    await checkPage(page, `passages, ${locale}`);
+    await checkWidth(page, `passages, ${locale}`);
+    assert.match(await page.textContent("#a1"), /a passage of more than twelve words/);
+    await page.click("#a1 a");
+    assert.ok(page.url().endsWith("#b1"));
+  }
+});
+
 test("an evaluation shows its curves", { skip }, async () => {
   const pair = (at, label) => JSON.stringify({ a: `the boat ${at} left at dawn with nine men`, b: label ? `the boat ${at} left at dawn with ten men` : `the price of wheat ${at} will rise`, label });
   place.write("pairs.jsonl", [1, 2, 3, 4, 5, 6].map((at) => pair(at, at % 2)).join("\n"));

@@ -62,3 +62,33 @@ pub(super) fn shorten_name(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+/// Bytes of names in rows of passages.
+const NAME_BYTES: usize = 5_000_000;
+
+/// Counts the bytes of names in rows.
+#[derive(Default)]
+pub(in crate::run) struct NameBudget {
+    bytes: usize,
+}
+
+impl NameBudget {
+    /// Returns `false` if the budget is spent.
+    pub(in crate::run) fn takes_names(&mut self, names: &[std::sync::Arc<str>]) -> bool {
+        let bytes = names
+            .iter()
+            .map(|it| count_json_bytes(&shorten_name(it)) + 40);
+        self.bytes += bytes.sum::<usize>();
+        self.bytes <= NAME_BYTES
+    }
+
+    /// Returns the name, or its beginning and an ellipsis.
+    pub(in crate::run) fn shorten(name: &str) -> String {
+        shorten_name(name)
+    }
+
+    /// Returns the bytes of a text in the JSON of a page.
+    pub(in crate::run) fn count_bytes(text: &str) -> usize {
+        count_json_bytes(text)
+    }
+}

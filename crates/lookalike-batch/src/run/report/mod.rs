@@ -28,6 +28,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::bad_rows::BadRowTally;
+pub(super) use self::budgets::NameBudget;
 pub(super) use self::match_data::{MatchReportInputs, write_match_report};
 pub(super) use self::pair_sample::PairSample;
 pub use self::shown_texts::encode_runs;
@@ -42,6 +43,15 @@ pub fn render_report(
     data: impl Serialize,
 ) -> String {
     ReportData::new(kind, language, data).render_page()
+}
+
+/// Writes a page with data of this kind. It is complete, but not in place yet.
+pub(super) fn write_report_file(
+    kind: &'static str,
+    wanted: &ReportOutput,
+    data: impl Serialize,
+) -> Result<StagedOutput> {
+    ReportData::new(kind, wanted.language, data).prepare_file(&wanted.target)
 }
 
 /// Returns the summary of a run as JSON.
