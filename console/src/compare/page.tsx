@@ -196,12 +196,12 @@ function Figures({ figures }: { figures: Record<string, Figure> }) {
   const say = useWording();
   return (
     <Card title={say.text("compare.figures")}>
-      <table>
+      <table class="figures">
         <tbody>
           {Object.entries(figures).map(([name, figure]) => (
             <tr key={name}>
               <th scope="row">{say.known(`figure.${name}`, name.replaceAll("_", " "))}</th>
-              <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? String(figure.value) : figure.value.toFixed(4)}</td>
+              <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? Number(figure.value.toFixed(4)) : figure.value.toFixed(4)}</td>
               <td class="bar-cell">
                 {figure.kind !== "distance" && (
                   <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>

@@ -39,6 +39,12 @@ test("every section is accessible in light and dark, in both languages and on a 
   }
 });
 
+test("a fault on a page is found", { skip }, async () => {
+  const page = await open();
+  await page.evaluate(() => document.querySelector("main").append(new Image()));
+  await assert.rejects(checkPage(page, "a picture without words"), /image-alt/);
+});
+
 test("no text becomes markup, and characters that cannot be seen are shown", { skip }, async () => {
   const page = await open();
   await show(page, "review");

@@ -506,3 +506,44 @@ fn pairs_and_evaluations_are_reported() {
     assert_eq!(report["names"][0], "default-1, auto, jaccard");
     place.refused("eval d.jsonl --corpus in.jsonl --report -", &["--report -"]);
 }
+
+/// Marks stand where the table says, also where characters take two units of UTF-16.
+#[test]
+fn passages_are_reported_with_their_places() {
+    let place = Place::new();
+    let shared =
+        "a passage of more than twelve words that both essays have in common 船 word for word";
+    let own = |word: &str| format!("{word} 𝄞 of its own ").repeat(20);
+    place.write(
+        "essay.txt",
+        format!("{}{shared}. {}", own("thought"), own("end")),
+    );
+    place.write("source.txt", format!("{shared}. {}", own("other")));
+    let line = "passages essay.txt --against source.txt -o p.jsonl --report p.html";
+    let summary = place.summary(line);
+    let report = read_report(&place, "p.html");
+    assert_eq!(
+        (&report["kind"], &report["pairs"]["total"]),
+        (&json!("passages"), &summary["pairs"])
+    );
+    let rows = place.read("p.jsonl");
+    assert_eq!(rows.lines().count(), 1);
+    let row: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    let mark = report["pairs"]["marks"][0][0].as_array().unwrap();
+    for (column, field, at) in [("document_text", "", 0), ("source_text", "source_", 2)] {
+        let number = report["pairs"][column][0].as_u64().unwrap() as usize;
+        let text = report["texts"]["text"][number].as_str().unwrap();
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let range = |at: usize| mark[at].as_u64().unwrap() as usize;
+        let marked = String::from_utf16(&units[range(at)..range(at + 1)]).unwrap();
+        let start = row[format!("{field}start")].as_u64().unwrap() as usize;
+        let end = row[format!("{field}end")].as_u64().unwrap() as usize;
+        let expected: String = text.chars().skip(start).take(end - start).collect();
+        assert_eq!(marked, expected);
+        assert!(marked.contains("more than twelve words"), "{marked}");
+    }
+    assert_eq!((&mark[4], &mark[6]), (&row["length"], &row["kind"]));
+    // Without -o there is no table, and standard output stays empty.
+    let ran = place.ok("passages essay.txt --against source.txt --report p.html --quiet");
+    assert_eq!(ran.text(), "");
+}
