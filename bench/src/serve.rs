@@ -398,6 +398,7 @@ fn in_a_batch(titles: &Titles, plan: &MatchPlan, days: f64) -> Result<Vec<Found>
             width: days,
         }),
         known_prefix: 0,
+        decisions: None,
     };
     let mut found = vec![None; titles.texts.len()];
     for removal in find_verdicts(&run, &|_| {})?.removals {

@@ -2,6 +2,7 @@
 //! evaluation.
 
 pub mod comparison;
+pub mod decisions;
 mod fingerprint_notation;
 pub mod index;
 pub mod match_options;

@@ -2,6 +2,7 @@
 //!
 //! Words are those of Unicode text segmentation; in Chinese every character is a word.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use lookalike::Result;
@@ -103,6 +104,150 @@ pub fn diff_normalized<'a>(
     Ok(passages)
 }
 
+/// How two texts relate in a run of words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// Both have the same characters.
+    Equal,
+    /// Both have the same words after normalisation, in different characters.
+    Normalized,
+    /// Only the first text has these words.
+    Kept,
+    /// Only the second text has these words.
+    Removed,
+}
+
+/// Consecutive words of both texts that relate in the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairedRun {
+    /// The relation.
+    pub kind: RunKind,
+    /// Bytes of the first text; empty for [`RunKind::Removed`].
+    pub kept: Range<usize>,
+    /// Bytes of the second text; empty for [`RunKind::Kept`].
+    pub removed: Range<usize>,
+}
+
+/// Splits both texts into runs, in order. Words that are equal after normalisation are common. A common blank, sign or
+/// single word between longer differences counts as different, because a reader takes such differences for one.
+///
+/// # Errors
+/// If a text has 4 GiB or more.
+pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Result<Vec<PairedRun>> {
+    let kept = KeyedWords::new(kept, tokenizer)?;
+    let removed = KeyedWords::new(removed, tokenizer)?;
+    let deadline = Instant::now() + PAIR_PATIENCE;
+    let steps =
+        capture_diff_slices_deadline(Algorithm::Myers, &kept.keys, &removed.keys, Some(deadline));
+    let mut blocks: Vec<WordBlock> = Vec::new();
+    for step in steps {
+        let block = WordBlock {
+            is_common: step.tag() == DiffTag::Equal,
+            kept: step.old_range(),
+            removed: step.new_range(),
+        };
+        WordBlock::push_merged(&mut blocks, block);
+    }
+    let mut merged: Vec<WordBlock> = Vec::with_capacity(blocks.len());
+    for at in 0..blocks.len() {
+        let mut block = blocks[at].clone();
+        let sides = (at.checked_sub(1).map(|at| &blocks[at]), blocks.get(at + 1));
+        if let (true, (Some(before), Some(after))) = (block.is_common, sides) {
+            let size = |it: &WordBlock| {
+                let words = kept.count_keyed(&it.kept);
+                words.max(removed.count_keyed(&it.removed))
+            };
+            let common = kept.count_keyed(&block.kept);
+            let is_island = common == 1 && size(before).min(size(after)) >= LONG_DIFFERENCE;
+            block.is_common = common > 0 && !is_island;
+        }
+        WordBlock::push_merged(&mut merged, block);
+    }
+    let (kept, removed) = (kept.with_ends(), removed.with_ends());
+    let mut runs = Vec::new();
+    for block in &merged {
+        block.append_runs(&kept, &removed, &mut runs);
+    }
+    Ok(runs)
+}
+
+/// Longest time for the difference of one of many pairs.
+const PAIR_PATIENCE: Duration = Duration::from_millis(300);
+
+/// Words of a difference from which it swallows a common word between it and another one.
+const LONG_DIFFERENCE: usize = 3;
+
+/// Consecutive words that both texts have, or that differ.
+#[derive(Clone)]
+struct WordBlock {
+    is_common: bool,
+    kept: Range<usize>,
+    removed: Range<usize>,
+}
+
+impl WordBlock {
+    fn push_merged(blocks: &mut Vec<Self>, block: Self) {
+        match blocks.last_mut() {
+            Some(last) if last.is_common == block.is_common => {
+                last.kept.end = block.kept.end;
+                last.removed.end = block.removed.end;
+            }
+            _ => blocks.push(block),
+        }
+    }
+
+    fn append_runs(
+        &self,
+        (kept, kept_ends): &(Vec<&str>, Vec<usize>),
+        (removed, removed_ends): &(Vec<&str>, Vec<usize>),
+        runs: &mut Vec<PairedRun>,
+    ) {
+        let bytes = |ends: &[usize], words: Range<usize>| ends[words.start]..ends[words.end];
+        if !self.is_common {
+            for (kind, kept, removed) in [
+                (
+                    RunKind::Kept,
+                    self.kept.clone(),
+                    self.removed.start..self.removed.start,
+                ),
+                (
+                    RunKind::Removed,
+                    self.kept.end..self.kept.end,
+                    self.removed.clone(),
+                ),
+            ] {
+                if !kept.is_empty() || !removed.is_empty() {
+                    runs.push(PairedRun {
+                        kind,
+                        kept: bytes(kept_ends, kept),
+                        removed: bytes(removed_ends, removed),
+                    });
+                }
+            }
+            return;
+        }
+        let first = runs.len();
+        for (a, b) in self.kept.clone().zip(self.removed.clone()) {
+            let kind = match kept[a] == removed[b] {
+                true => RunKind::Equal,
+                false => RunKind::Normalized,
+            };
+            let run = PairedRun {
+                kind,
+                kept: bytes(kept_ends, a..a + 1),
+                removed: bytes(removed_ends, b..b + 1),
+            };
+            match runs[first..].last_mut().filter(|it| it.kind == kind) {
+                Some(last) => {
+                    last.kept.end = run.kept.end;
+                    last.removed.end = run.removed.end;
+                }
+                None => runs.push(run),
+            }
+        }
+    }
+}
+
 /// The words of a text, each with a key that equal words share after normalisation.
 struct KeyedWords<'a> {
     words: Vec<&'a str>,
@@ -132,6 +277,22 @@ impl<'a> KeyedWords<'a> {
             words,
         })
     }
+
+    /// Returns how many of these words are not blanks or signs.
+    fn count_keyed(&self, words: &Range<usize>) -> usize {
+        let keys = self.keys[words.clone()].iter();
+        keys.filter(|&&key| key != 0).count()
+    }
+
+    /// Returns the words, and the byte before each and behind the last.
+    fn with_ends(self) -> (Vec<&'a str>, Vec<usize>) {
+        let mut ends = vec![0];
+        ends.extend(self.words.iter().scan(0, |end, word| {
+            *end += word.len();
+            Some(*end)
+        }));
+        (self.words, ends)
+    }
 }
 
 /// Returns a text piece by piece; the pieces outlive the diff.
@@ -154,6 +315,43 @@ mod tests {
     use lookalike::Recipe;
 
     use super::*;
+
+    /// Runs cover both texts, and a reader sees one difference where a blank would divide it.
+    #[test]
+    fn paired_runs_cover_both_texts() {
+        let tokenizer = SpanTokenizer::new(&Recipe::default());
+        for (kept, removed, expected) in [
+            ("A boat", "a Boat", "~A|a~ ~boat|Boat~"),
+            (
+                "the old red boat",
+                "the new blue boat",
+                "the [old red|][|new blue] boat",
+            ),
+            (
+                "一二三四五六七",
+                "一甲乙丙五丁戊己七",
+                "一[二三四|][|甲乙丙]五[六|][|丁戊己]七",
+            ),
+            ("one, two", "one; two", "one~,|;~ two"),
+            ("", "x", "[|x]"),
+            ("", "", ""),
+        ] {
+            let runs = diff_paired(kept, removed, &tokenizer).unwrap();
+            let shown = runs.iter().map(|run| {
+                let (a, b) = (&kept[run.kept.clone()], &removed[run.removed.clone()]);
+                match run.kind {
+                    RunKind::Equal => a.to_owned(),
+                    RunKind::Normalized => format!("~{a}|{b}~"),
+                    RunKind::Kept | RunKind::Removed => format!("[{a}|{b}]"),
+                }
+            });
+            assert_eq!(shown.collect::<String>(), expected);
+            let all: String = runs.iter().map(|it| &kept[it.kept.clone()]).collect();
+            assert_eq!(all, kept);
+            let all: String = runs.iter().map(|it| &removed[it.removed.clone()]).collect();
+            assert_eq!(all, removed);
+        }
+    }
 
     #[test]
     fn words_that_normalise_to_the_same_do_not_differ() {

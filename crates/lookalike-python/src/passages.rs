@@ -116,6 +116,7 @@ pub(crate) fn passages<'py>(
         passages: Some(OutputTarget::Memory(passages.clone())),
         rejected: None,
         extracted: None,
+        report: None,
     };
     let watch = RunWatch::default();
     let summary = run_watched(py, &watch, progress.as_ref(), || {

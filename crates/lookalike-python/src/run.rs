@@ -271,6 +271,7 @@ pub(crate) fn pairs<'py>(
         sample: None,
         copies,
         rejected: None,
+        report: None,
     };
     let watch = RunWatch::default();
     let summary = run_watched(py, &watch, progress.as_ref(), || {

@@ -151,6 +151,7 @@ impl RunOptions {
                 documents: Some(documents).filter(|&documents| documents > 0),
                 seed: 1,
             }),
+            decisions: Vec::new(),
             spelling: OptionSpelling::Arguments,
         })
     }

@@ -77,6 +77,7 @@ fn deduplicate(texts: &[&str], threshold: Threshold) -> Result<Vec<DocumentRemov
         partitions: None, // Every text may match every other one,
         window: None,     // whatever their times are.
         known_prefix: 0,  // No text is known to be kept before the run.
+        decisions: None,  // No person has decided about a pair.
     };
     Ok(find_verdicts(&corpus, &|_| {})?.removals)
 }

@@ -59,6 +59,7 @@
 //!     partitions: None,
 //!     window: None,
 //!     known_prefix: 0,
+//!     decisions: None,
 //! };
 //! let outcome = find_verdicts(&corpus, &|_| {})?;
 //!

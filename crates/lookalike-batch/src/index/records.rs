@@ -466,6 +466,7 @@ mod tests {
             sample: None,
             copies: CopyPairs::All,
             rejected: None,
+            report: None,
         };
         find_pairs(&inputs, &settings, &outputs, &SilentProgress).unwrap();
         read_pairs(table)

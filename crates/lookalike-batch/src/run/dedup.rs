@@ -20,12 +20,14 @@ use lookalike_io::source::RowPlace;
 use super::audit::{AuditReport, ReportedPairs};
 use super::corpus_rows::OpenInputs;
 use super::out_of_core;
+use super::person_decisions::apply_decisions;
 use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::{ReadCorpus, RunObservers};
 use super::rejected::RejectedRows;
 use super::repeated_text::{self, RepeatedText, RepeatedTextAction};
+use super::report::{BadRowTally, MatchReportInputs, summary_to_json, write_match_report};
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
-use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspiciousCluster};
+use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster};
 use super::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
@@ -97,7 +99,8 @@ impl<'a> DedupSession<'a> {
         progress: &dyn ProgressListener,
     ) -> Result<DedupSummary> {
         let audited = self.settings.audit.map(|_| "audit");
-        let needs_all = audited.or(outputs.passages.map(|_| "passages"));
+        let decided = (!self.settings.decisions.is_empty()).then_some("decisions");
+        let needs_all = audited.or(outputs.passages.map(|_| "passages")).or(decided);
         let spill = out_of_core::plan_spilling(paths, self.settings, needs_all)?;
         let opened = OpenInputs::new(paths, self.settings)?;
         check_outputs(&opened, outputs)?;
@@ -123,7 +126,11 @@ impl<'a> DedupSession<'a> {
         };
         let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
         let plan = self.plan;
-        let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
+        let bad_rows = BadRowTally::default();
+        let reject = |inputs: &_, rows: &_| {
+            bad_rows.add_rows(rows);
+            rejected.push_rows(inputs, rows)
+        };
         let observers = RunObservers {
             reject: &reject,
             work,
@@ -132,6 +139,7 @@ impl<'a> DedupSession<'a> {
         let mut corpus =
             ReadCorpus::read_for_run(&opened, self.settings, &plan, observers, progress)?;
         corpus.tell_repeated_ids(self.settings, progress)?;
+        let decisions = apply_decisions(&mut corpus, self.settings)?;
         self.stage_done("read");
         progress.begin_stage(RunStage::Candidates, None);
         corpus.group_documents(true)?;
@@ -204,20 +212,37 @@ impl<'a> DedupSession<'a> {
         // Kept rows come last, because standard output and pipes cannot take them back.
         let mut tables = verdicts.write_tables(outputs, &opened)?;
         tables.extend(cut_table);
-        let (rejected, bad_rows) = rejected.prepare_output()?;
+        let (rejected, rejected_rows) = rejected.prepare_output()?;
         let kept = match prepared {
             Some(kept) => Some(kept),
             None => {
                 verdicts.write_kept(&opened, outputs, repeated.as_ref(), self.settings, progress)?
             }
         };
-        commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
+        let mut summary = self.make_summary(&corpus, &outcome, &verdicts, rejected)?;
+        summary.passages = repeated.map(|it| it.summary);
+        summary.decisions = decisions;
+        let report = outputs.report.as_ref().map(|wanted| {
+            let inputs = MatchReportInputs {
+                kind: "dedup",
+                corpus: &corpus,
+                removals: &outcome.removals,
+                settings: self.settings,
+                plan: &plan,
+                bad_rows: &bad_rows,
+                summary: summary_to_json(&summary),
+                counted: None,
+            };
+            write_match_report(&inputs, wanted)
+        });
+        let tables = tables.into_iter().chain(rejected_rows);
+        commit_all(tables.chain(report.transpose()?).chain(kept))?;
         if let Some(work) = work {
             work.finish_run(work_directory::list_outputs(wanted).unwrap_or_default())?;
         }
         self.stage_done("write");
-        let mut summary = self.make_summary(&corpus, &outcome, &verdicts, rejected)?;
-        summary.passages = repeated.map(|it| it.summary);
+        summary.seconds = self.started.elapsed().as_secs_f64();
+        summary.stages = self.stages;
         Ok(summary)
     }
 
@@ -236,7 +261,7 @@ impl<'a> DedupSession<'a> {
     }
 
     fn make_summary(
-        self,
+        &self,
         corpus: &ReadCorpus<'_>,
         outcome: &DedupOutcome,
         verdicts: &DocumentVerdicts<'_>,
@@ -271,10 +296,11 @@ impl<'a> DedupSession<'a> {
             suspicious: suspicious(corpus, &clusters, verdicts)?,
             histogram: similarities(outcome).collect(),
             audit,
+            decisions: None,
             passages: None,
             spilled: corpus.spilled_summary(),
             seconds: self.started.elapsed().as_secs_f64(),
-            stages: self.stages,
+            stages: self.stages.clone(),
         })
     }
 }
@@ -322,7 +348,8 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
         &outputs.cuts,
         &outputs.rejected,
     ];
-    for output in all.into_iter().flatten() {
+    let report = outputs.report.as_ref().map(|it| &it.target);
+    for output in all.into_iter().flatten().chain(report) {
         check_output(output, &opened.inputs)?;
         if let Some(against) = &opened.against {
             check_output(output, against)?;
@@ -429,7 +456,8 @@ impl<'a> DocumentVerdicts<'a> {
     /// Returns the report of the audit on these verdicts, if there is one.
     fn audit_report(&self) -> Result<Option<AuditReport>> {
         let mut reported = ReportedPairs::default();
-        for removal in &self.outcome.removals {
+        let measured = |it: &&dedup::DocumentRemoval| it.kept.route != Route::Decision;
+        for removal in self.outcome.removals.iter().filter(measured) {
             reported.offer_pair(removal.document, removal.kept.with);
         }
         let kept = |document| self.removal_of(document).is_none();
@@ -751,6 +779,7 @@ fn count_by_route(outcome: &DedupOutcome) -> ByRoute {
             Route::SimHash => counts.simhash += 1,
             Route::Sentences => counts.sentences += 1,
             Route::BottomK => counts.bottomk += 1,
+            Route::Decision => counts.decision += 1,
         }
     }
     counts
@@ -789,6 +818,8 @@ fn suspicious(
     for cluster in clusters.iter().filter(giant).take(LARGEST) {
         found.push(SuspiciousCluster {
             cluster: corpus.document_id(cluster.kept)?.into_owned(),
+            kind: SuspicionKind::Giant,
+            count: cluster.removed + 1,
             reason: format!(
                 "giant: {} of {documents} documents; most of their text may be a template or \
                  boilerplate",
@@ -799,6 +830,8 @@ fn suspicious(
     for (component, chained) in verdicts.stretched_components().into_iter().take(LARGEST) {
         found.push(SuspiciousCluster {
             cluster: corpus.document_id(component)?.into_owned(),
+            kind: SuspicionKind::Stretched,
+            count: chained,
             reason: format!(
                 "stretched: its component connects {chained} clusters by chains of matches, and \
                  their representatives are below the threshold with one another"

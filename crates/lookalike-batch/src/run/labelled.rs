@@ -21,6 +21,7 @@ use super::ordered_pipeline::blocks_in_order;
 use super::progress::ProgressListener;
 use super::row_reader::row_position;
 use super::sampled::{CorpusSample, CorpusSampler, DrawnDocuments};
+use crate::decisions::ContentHash;
 use crate::match_options::OptionSpelling;
 
 /// Files with labels, and the structure of their rows.
@@ -532,6 +533,8 @@ fn read_corpus_texts(
     let corpus = open_separately(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, RowLocation)>> = (0..ids.of.len()).map(|_| None).collect();
     let has_places = ids.of.keys().any(|id| is_row_place(id));
+    let is_content = |id: &String| ContentHash::parse_hash(id).is_some();
+    let has_contents = ids.of.keys().any(is_content);
     let sampler = drawing.as_ref().map(|(sampler, _)| *sampler);
     visit_label_rows(
         &corpus,
@@ -545,7 +548,13 @@ fn read_corpus_texts(
             });
             let by_id = ids.of.get(&*id).map(|&number| (number, id.into_owned()));
             let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
-            let wanted: Vec<_> = by_id.into_iter().chain(by_place).collect();
+            let content = has_contents.then(|| ContentHash::from_text(row.text).to_string());
+            let by_content = content.and_then(|it| Some((*ids.of.get(&it)?, it)));
+            let wanted: Vec<_> = by_id
+                .into_iter()
+                .chain(by_place)
+                .chain(by_content)
+                .collect();
             let may_be_drawn = sampler.is_some_and(|it| it.may_take(row.number));
             let text = (may_be_drawn || !wanted.is_empty()).then(|| row.text.to_owned());
             Ok((wanted, text))
@@ -558,6 +567,10 @@ fn read_corpus_texts(
                 return Ok(());
             };
             for (number, id) in wanted {
+                // Documents of one content are one text.
+                if texts[number as usize].is_some() && is_content(&id) {
+                    continue;
+                }
                 if let Some((_, first)) = &texts[number as usize] {
                     let [first_place, place] = [*first, at].map(|it| it.label_place(&corpus));
                     let reason = format!(

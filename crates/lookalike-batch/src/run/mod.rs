@@ -25,11 +25,13 @@ mod out_of_core;
 mod pair_sample;
 mod pairs;
 mod passages;
+mod person_decisions;
 mod plant;
 mod progress;
 mod read_corpus;
 pub(crate) mod rejected;
 mod repeated_text;
+pub mod report;
 pub(crate) mod row_reader;
 mod sampled;
 mod segment;
@@ -82,7 +84,7 @@ pub use settings::{
 };
 pub use summary::{
     ByRoute, DedupSummary, LargeCluster, MixedValues, PairsSummary, SimilarityHistogram,
-    SpilledSummary, SuspiciousCluster, TextStateCounts,
+    SpilledSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
 };
 pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,

@@ -15,6 +15,9 @@ use super::pair_sample::PairSampler;
 use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::{ReadCorpus, RunObservers};
 use super::rejected::RejectedRows;
+use super::report::{
+    BadRowTally, MatchReportInputs, PairSample, summary_to_json, write_match_report,
+};
 use super::settings::{PairsOutputs, RunInputs, RunSettings};
 use super::summary::{PairsSummary, SimilarityHistogram};
 
@@ -46,14 +49,20 @@ fn run_pairs(
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
     let spill = out_of_core::plan_spilling(paths, settings, settings.audit.map(|_| "audit"))?;
     let opened = OpenInputs::new(paths, settings)?;
-    for output in [outputs.pairs.as_ref(), outputs.rejected.as_ref()]
+    let report = outputs.report.as_ref().map(|it| &it.target);
+    for output in [outputs.pairs.as_ref(), outputs.rejected.as_ref(), report]
         .into_iter()
         .flatten()
     {
         check_output(output, &opened.inputs)?;
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
-    let reject = |inputs: &_, row: &_| rejected.push_rows(inputs, row);
+    let bad_rows = BadRowTally::default();
+    let reject = |inputs: &_, rows: &_| {
+        bad_rows.add_rows(rows);
+        rejected.push_rows(inputs, rows)
+    };
+    let mut reported_sample = outputs.report.as_ref().map(|_| PairSample::default());
     let observers = RunObservers {
         reject: &reject,
         work: None,
@@ -88,6 +97,9 @@ fn run_pairs(
     };
     let write = |pair: MatchingPair| {
         written += 1;
+        if let Some(sample) = &mut reported_sample {
+            sample.offer_pair(&pair);
+        }
         reported.offer_pair(pair.a, pair.b);
         histogram.add_similarity(pair.similarity);
         if let Some(sampler) = &mut sampler {
@@ -124,19 +136,18 @@ fn run_pairs(
         Ok((equal, table, sampler.map(describe).transpose()?))
     };
     let prepared = equal.and_then(prepare);
-    let (rejected, bad_rows) = rejected.prepare_output()?;
+    let (rejected, rejected_rows) = rejected.prepare_output()?;
     let (equal, table, sample) = match prepared {
         Ok(prepared) => prepared,
         // The reader of the pairs has closed the pipe, but the rejected rows are still written.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            commit_all(bad_rows)?;
+            commit_all(rejected_rows)?;
             return Err(error);
         }
         Err(error) => return Err(error),
     };
-    commit_all(table.into_iter().chain(bad_rows))?;
     let audit = corpus.audit_report(reported, None)?;
-    Ok(PairsSummary {
+    let mut summary = PairsSummary {
         documents: corpus.documents.len() as u64,
         pairs: written,
         equal_texts: equal as u64,
@@ -154,5 +165,24 @@ fn run_pairs(
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),
-    })
+    };
+    let report = outputs.report.as_ref().zip(reported_sample);
+    let report = report.map(|(wanted, sample)| {
+        let (total, similarities, removals) = sample.into_parts();
+        let inputs = MatchReportInputs {
+            kind: "pairs",
+            corpus: &corpus,
+            removals: &removals,
+            settings,
+            plan: &plan,
+            bad_rows: &bad_rows,
+            summary: summary_to_json(&summary),
+            counted: Some((total, similarities)),
+        };
+        write_match_report(&inputs, wanted)
+    });
+    let outputs = table.into_iter().chain(rejected_rows);
+    commit_all(outputs.chain(report.transpose()?))?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
 }

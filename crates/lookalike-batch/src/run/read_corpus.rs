@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lookalike::dedup::{self, MatchCorpus, TextReanalysis};
+use lookalike::dedup::{self, MatchCorpus, PairDecisions, TextReanalysis};
 use lookalike::plan::MatchPlan;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
@@ -68,6 +68,7 @@ pub(super) struct ReadCorpus<'a> {
     width: Option<f64>,
     repeated_ids: Option<RepeatedIds>,
     audit: Option<RunAudit>,
+    decisions: Option<PairDecisions>,
     scratch: Mutex<Vec<(ParseScratch, AnalysisScratch)>>,
     /// Held while the features of a huge text are made.
     huge: Mutex<()>,
@@ -257,6 +258,7 @@ impl<'a> ReadCorpus<'a> {
             plan,
             analyzer,
             audit,
+            decisions: None,
             scratch: Mutex::default(),
             huge: Mutex::default(),
         })
@@ -364,6 +366,23 @@ impl<'a> ReadCorpus<'a> {
         self.sketches.memory_bytes() + of(&self.against) + of(&self.documents)
     }
 
+    /// Sets the decisions of a person, which overrule the plan.
+    pub(super) fn set_decisions(&mut self, decisions: PairDecisions) {
+        self.decisions = Some(decisions);
+    }
+
+    /// Returns `true` if a person has decided about two documents.
+    pub(super) fn is_decided_pair(&self, a: DocId, b: DocId) -> bool {
+        let decisions = self.decisions.as_ref();
+        decisions.is_some_and(|it| it.decision_between(a, b).is_some())
+    }
+
+    /// Returns the key of a text after normalisation.
+    pub(super) fn key_of_text(&self, text: &str) -> u128 {
+        let mut scratch = AnalysisScratch::default();
+        self.analyzer.analyze_text(text, &mut scratch).key
+    }
+
     /// Returns the corpus as the engine takes it.
     pub(super) fn match_corpus(&self) -> MatchCorpus<'_> {
         MatchCorpus {
@@ -377,6 +396,7 @@ impl<'a> ReadCorpus<'a> {
                 width,
             }),
             known_prefix: self.known_count(),
+            decisions: self.decisions.as_ref(),
         }
     }
 

@@ -10,6 +10,8 @@ use lookalike_io::source::{ReadOptions, RowSource};
 
 use super::out_of_core::MemoryLimit;
 use super::repeated_text::RepeatedTextSettings;
+use super::report::ReportOutput;
+use crate::decisions::ContentDecision;
 use crate::match_options::OptionSpelling;
 
 /// The total order of a run's documents: the first document of a cluster in this order is kept. Ties
@@ -66,6 +68,8 @@ pub struct RunSettings {
     pub memory: Option<MemoryLimit>,
     /// Directory of temporary files of a run out of core; `None` for that of the system.
     pub temporary: Option<PathBuf>,
+    /// Decisions of a person, which overrule the match plan in a dedup run.
+    pub decisions: Vec<ContentDecision>,
     /// The spelling of these settings in messages.
     pub spelling: OptionSpelling,
 }
@@ -94,6 +98,7 @@ impl Default for RunSettings {
             audit: None,
             memory: None,
             temporary: None,
+            decisions: Vec::new(),
             spelling: OptionSpelling::default(),
         }
     }
@@ -123,6 +128,8 @@ pub struct DedupOutputs {
     /// A table of that text: `id, first, start, end, first_start, first_end, length, source, row, first_source,
     /// first_row, text`. Positions count characters from 0.
     pub cuts: Option<OutputTarget>,
+    /// A report of the run as an HTML file.
+    pub report: Option<ReportOutput>,
 }
 
 /// Outputs of a pairs run.
@@ -138,6 +145,8 @@ pub struct PairsOutputs {
     pub copies: CopyPairs,
     /// The rejected rows, byte for byte.
     pub rejected: Option<OutputTarget>,
+    /// A report of the run as an HTML file.
+    pub report: Option<ReportOutput>,
 }
 
 /// The inputs of a run.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::audit::AuditReport;
 use super::pair_sample::SimilarityBand;
 use super::repeated_text::RepeatedTextSummary;
+use crate::decisions::DecisionSummary;
 
 /// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than
 /// every number.
@@ -76,6 +77,9 @@ pub struct DedupSummary {
     /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
+    /// Decisions of a person, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<DecisionSummary>,
     /// Text of kept documents that stands in earlier ones, if it was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passages: Option<RepeatedTextSummary>,
@@ -116,6 +120,9 @@ pub struct ByRoute {
     pub sentences: u64,
     /// Found by the smallest hashes of their features.
     pub bottomk: u64,
+    /// Decided as the same text by a person.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub decision: u64,
 }
 
 /// Documents by text state, without those that have features.
@@ -145,8 +152,22 @@ pub struct LargeCluster {
 pub struct SuspiciousCluster {
     /// Id of the representative.
     pub cluster: String,
+    /// What is suspicious.
+    pub kind: SuspicionKind,
+    /// Documents of a giant cluster, or clusters that a stretched component connects.
+    pub count: u64,
     /// A phrase that says what is suspicious.
     pub reason: String,
+}
+
+/// What is suspicious about a cluster or component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuspicionKind {
+    /// It is a large part of all documents.
+    Giant,
+    /// It connects many clusters by chains of matches.
+    Stretched,
 }
 
 /// Counts by similarity: for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.

@@ -74,6 +74,7 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
         sample: None,
         copies: CopyPairs::All,
         rejected: None,
+        report: None,
     };
     find_pairs(&inputs, &settings, &paired, &SilentProgress).unwrap();
     let written = [kept, removed, clusters, bad, all, found];

@@ -213,6 +213,7 @@ fn pairs_are_those_of_a_run_in_memory() {
             let outputs = PairsOutputs {
                 pairs: Some(OutputTarget::Path(path(name))),
                 sample: None,
+                report: None,
                 copies: copies[number % 3],
                 rejected: None,
             };

@@ -10,6 +10,7 @@ use lookalike::passages::PassageSettings;
 use lookalike::text::SpanTokenizer;
 use lookalike_batch::index::min_passage_words;
 use lookalike_batch::match_options::OptionSpelling;
+use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     self, BoilerplateLimit, DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs,
     PassageRunSettings, PassagesSummary, RunInputs, parse_boilerplate_limit,
@@ -23,7 +24,7 @@ use super::shared::inputs::{
 };
 use super::shared::outputs::{
     RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, is_standard,
-    output_file,
+    output_file, output_target, page_language,
 };
 use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
@@ -113,6 +114,12 @@ pub(crate) struct PassagesArgs {
     /// that exists with another text is not replaced, but refused
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) extracted: Option<PathBuf>,
+
+    /// Report of the run as one HTML file: how much of each document is found elsewhere and where, with both texts side
+    /// by side and their passages numbered. It opens in a browser without a network. Without -o, the table is not
+    /// written
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
@@ -316,6 +323,30 @@ fn refuse_inside_inputs(args: &PassagesArgs) -> Result<()> {
 }
 
 /// Returns the outputs. The table goes to standard output unless the passages are shown there.
+/// Returns the report, if one is wanted.
+fn report_output(args: &PassagesArgs) -> Result<Option<ReportOutput>> {
+    let Some(place) = &args.report else {
+        return Ok(None);
+    };
+    let places = [
+        ("passages", &args.output),
+        ("report", &args.report),
+        ("rejected rows", &args.bad_rows.rejected),
+    ];
+    let places: Vec<_> = (places.into_iter())
+        .filter_map(|(name, place)| Some((name, place.as_deref()?)))
+        .collect();
+    check_separate_outputs(&places, Some(&*args.recipe))?;
+    Ok(Some(ReportOutput {
+        target: output_target(place),
+        language: page_language(),
+        written: (args.output.iter())
+            .map(|it| ("passages".to_owned(), it.display().to_string()))
+            .collect(),
+        explain_command: None,
+    }))
+}
+
 fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
     let (recipe, json) = (Some(&*args.recipe), args.running.json);
     if args.show.is_some() && args.output.as_deref().is_some_and(is_standard) {
@@ -323,17 +354,18 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
             "--show prints on standard output: write the table to a file (-o FILE), or leave one of them out"
         );
     }
-    if args.show.is_none() || args.output.is_some() {
+    if args.output.is_some() || args.show.is_none() && args.report.is_none() {
         let named = ("passages", args.output.as_deref());
         let outputs = TableOutputs::new(named, &args.bad_rows, json, recipe)?;
         return Ok(PassageOutputs {
             passages: Some(outputs.table),
             rejected: outputs.rejected,
             extracted: args.extracted.clone(),
+            report: report_output(args)?,
         });
     }
     let mut named = Vec::new();
-    named.extend((!json).then_some(("shown passages", Path::new("-"))));
+    named.extend((!json && args.show.is_some()).then_some(("shown passages", Path::new("-"))));
     named.extend(
         args.bad_rows
             .rejected
@@ -346,6 +378,7 @@ fn passage_outputs(args: &PassagesArgs) -> Result<PassageOutputs> {
         passages: None,
         rejected: args.bad_rows.target(),
         extracted: args.extracted.clone(),
+        report: report_output(args)?,
     })
 }
 

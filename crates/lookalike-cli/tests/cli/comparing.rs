@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::reporting::read_report;
 use crate::support::{Place, jsonl};
 
 const CATS: [&str; 2] = ["the cat sat on the mat", "the cat sat on a mat"];
@@ -304,8 +305,11 @@ fn page_is_complete_and_escaped() {
     place.ok("compare a.txt b.txt --html page.html");
     let page = place.read("page.html");
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
-    assert!(page.contains("&lt;script&gt;") && !page.contains("<script"));
-    assert!(!page.contains('\u{1b}') && !page.contains("http"));
+    assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'));
+    let data = read_report(&place, "page.html");
+    assert_eq!(data["kind"], "compare");
+    let text = data["comparison"]["a"]["text"].as_str().unwrap();
+    assert_eq!(text, "<script>alert('a')</script> & more");
     place.refused(
         "compare a.txt b.txt --html missing/page.html",
         &["missing/page.html"],
@@ -380,10 +384,9 @@ fn longest_sentences_of_both_are_shown() {
         assert!(words.contains(&line), "no '{line}' in:\n{words}");
     }
     assert!(!words.contains("A short one.\n"), "{words}");
-    let page = place.read("page.html");
-    assert!(page.contains(&format!(
-        "<code>{hash}</code><td>This sentence is IN both of them!"
-    )));
+    let page = read_report(&place, "page.html");
+    let expected = serde_json::json!(["This sentence is IN both of them!", 32, hash, true]);
+    assert_eq!(page["sentences"][1][1], expected);
     // Other methods do not use sentences.
     let (_, said) = compared(texts, "");
     assert_eq!(said["a"]["sentences"], Value::Null);
@@ -431,8 +434,9 @@ fn compared_sketches_equal_the_fingerprints() {
     ] {
         assert!(words.contains(&line), "no '{line}' in:\n{words}");
     }
-    let page = place.read("page.html");
-    assert!(page.contains(&format!(">{only}<td>a\n")));
-    assert!(page.contains("Bottom-k: 5 of the 6 smallest hashes of the union are in both"));
-    assert!(page.contains(&format!(">{}</span>", minima[0][0])));
+    let page = read_report(&place, "page.html");
+    let sample = page["smallest"].as_array().unwrap();
+    assert!(sample.contains(&serde_json::json!([only.to_string(), false, true, "a"])));
+    assert_eq!(sample.iter().filter(|it| it[1] == it[2]).count(), 5);
+    assert_eq!(page["comparison"]["a"]["signature"][0], minima[0][0]);
 }

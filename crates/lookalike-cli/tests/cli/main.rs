@@ -37,6 +37,7 @@ mod plain;
 mod planting;
 mod recipes;
 mod repeated_text;
+mod reporting;
 mod resuming;
 mod sampling;
 mod scale;

@@ -184,6 +184,7 @@ impl AnalysisPair<'_, '_> {
             partitions: None,
             window: None,
             known_prefix: 0,
+            decisions: None,
         };
         let mut found = None;
         find_pairs(

@@ -79,7 +79,8 @@ fn matching_distance(corpus: &MatchCorpus<'_>) -> Option<Distance> {
     let plan = corpus.plan;
     let by_sketch =
         plan.match_settings().measure == SimilarityMeasure::Sketch && plan.block_plan().is_none();
-    let anywhere = corpus.partitions.is_none() && corpus.window.is_none();
+    let anywhere =
+        corpus.partitions.is_none() && corpus.window.is_none() && corpus.decisions.is_none();
     plan.distance().filter(|_| by_sketch && anywhere)
 }
 

@@ -1,7 +1,10 @@
 //! The documents of a batch, and which of them may match whatever their texts are.
 
+use std::collections::HashMap;
+
 use super::corpus_buckets;
 use super::document_cache::DocumentSource;
+use super::pair_decisions::PairDecisions;
 use super::pairs::CopyPairs;
 use crate::candidates::buckets::DocumentRank;
 use crate::hash::mix_bits;
@@ -26,6 +29,8 @@ pub struct MatchCorpus<'a> {
     pub window: Option<TimeWindow<'a>>,
     /// Number of documents at the start of the order that are kept whatever they match.
     pub known_prefix: usize,
+    /// Decisions of a person, which overrule the plan in verdicts and components.
+    pub decisions: Option<&'a PairDecisions>,
 }
 
 /// A limit on how far apart in time two documents may be.
@@ -105,11 +110,31 @@ impl EqualTextNodes {
         let mut nodes = Self::all_separate(corpus);
         if corpus.window.is_none() {
             nodes.together = true;
-            corpus_buckets::equal_texts(corpus, |rank, earliest| {
-                nodes.first[rank as usize] = earliest
-            });
+            nodes.merge_equal_texts(corpus);
         }
         nodes
+    }
+
+    /// Makes one node of the documents of each text. Documents with decisions stay nodes of their own, because
+    /// they may match others than the documents of the same text do.
+    fn merge_equal_texts(&mut self, corpus: &MatchCorpus<'_>) {
+        let is_separate = |rank: DocumentRank| {
+            let document = corpus.document_at(rank);
+            corpus
+                .decisions
+                .is_some_and(|it| it.has_decisions(document))
+        };
+        // The first undecided document of a text whose earliest document has decisions.
+        let mut first_undecided = HashMap::new();
+        corpus_buckets::equal_texts(corpus, |rank, earliest| {
+            if is_separate(rank) {
+                return;
+            }
+            self.first[rank as usize] = match is_separate(earliest) {
+                true => *first_undecided.entry(earliest).or_insert(rank),
+                false => earliest,
+            };
+        });
     }
 
     /// Returns the nodes for a search for all pairs.

@@ -22,6 +22,7 @@ use rayon::prelude::*;
 use super::batch_sizes::BatchSizes;
 use super::corpus::{EqualTextNodes, MatchCorpus, WindowReach};
 use super::corpus_buckets;
+use super::pair_decisions::DecidedPartners;
 use super::pair_verifier::PairVerifier;
 use super::seen_candidates::{SeenCandidates, count_dense_members, ranks_before, visit_candidates};
 use crate::candidates::bitmap_filter::BucketSlot;
@@ -94,6 +95,7 @@ pub(crate) struct Deduplicator<'a> {
     corpus: &'a MatchCorpus<'a>,
     verifier: PairVerifier<'a>,
     nodes: EqualTextNodes,
+    partners: DecidedPartners,
     buckets: CandidateBuckets,
     reach: WindowReach<'a>,
     kept: Vec<bool>,
@@ -169,6 +171,7 @@ impl<'a> Deduplicator<'a> {
         let buckets = corpus_buckets::build_buckets(corpus, &mut verifier, &nodes)?;
         Ok(Self {
             corpus,
+            partners: DecidedPartners::new(corpus, &nodes),
             nodes,
             buckets,
             reach: WindowReach::from_corpus(corpus),
@@ -273,6 +276,10 @@ impl<'a> Deduplicator<'a> {
                         .scan_members(bucket_slot, others, add);
                 }
                 self.count_encounters(first, seen);
+            }
+            let decided = self.partners.partners_of(first);
+            for other in decided.filter(|&other| (start..below).contains(&other)) {
+                seen.add_candidate(&self.verifier, other);
             }
             let others = seen.candidates().iter();
             for &other in others.filter(|&&other| other != first && may_be_kept(other)) {
@@ -449,6 +456,10 @@ impl<'a> Deduplicator<'a> {
             seen.add_candidate(&self.verifier, other);
         }
         self.count_encounters(first, seen);
+        let decided = self.partners.partners_of(first);
+        for other in decided.filter(|&other| other < below && self.kept[other as usize]) {
+            seen.add_candidate(&self.verifier, other);
+        }
         for &other in seen.candidates() {
             if let Some(route) = self.verifier.candidates(rank, other) {
                 finding.offer_match(other, route, self.verifier.verify_pair(rank, other, route)?);

@@ -14,7 +14,8 @@
 //!
 //! `bitmap_filter` holds the bitmap filter, which rules out most pairs of dense buckets before they are
 //! verified. `components` connects the documents of matching pairs. `named_pairs` decides on pairs that
-//! the caller names. `decided_prefix` continues behind verdicts that are known. `survey_corpus` counts the comparisons that a plan makes on a sample.
+//! the caller names. `pair_decisions` corrects the relation of matching by decisions of a person. `decided_prefix`
+//! continues behind verdicts that are known. `survey_corpus` counts the comparisons that a plan makes on a sample.
 //!
 //! # Example
 //!
@@ -63,6 +64,7 @@
 //!     partitions: None,
 //!     window: None,
 //!     known_prefix: 0,
+//!     decisions: None,
 //! };
 //!
 //! let mut pairs = Vec::new();
@@ -98,6 +100,7 @@ mod decided_prefix;
 mod deduplicator;
 mod document_cache;
 mod named_pairs;
+mod pair_decisions;
 mod pair_verifier;
 mod pairs;
 mod rare_keys;
@@ -111,6 +114,7 @@ pub use decided_prefix::{DecidedPrefix, continue_verdicts};
 pub use deduplicator::{DedupOutcome, DocumentRemoval, find_verdicts, follow_verdicts};
 pub use document_cache::{DocumentSource, TextReanalysis};
 pub use named_pairs::{decide_pairs, route_between};
+pub use pair_decisions::{PairDecision, PairDecisions};
 pub use pairs::{CopyPairs, MatchingPair, find_pairs};
 pub use survey::{CandidateSurvey, ComparedPairs, SurveyKind, SurveyLimits, survey_corpus};
 

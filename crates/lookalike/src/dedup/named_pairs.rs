@@ -30,10 +30,11 @@ pub fn decide_pairs(
     corpus: &MatchCorpus<'_>,
     pairs: &[(DocId, DocId)],
 ) -> Result<Vec<Option<(Route, Similarity)>>> {
-    // The order is dropped because it has no influence on whether two documents match: without it,
+    // Decisions of a person are left out, because the plan alone is asked. The order is dropped because it has no influence on whether two documents match: without it,
     // the rank of a document is its number.
     let corpus = MatchCorpus {
         order: None,
+        decisions: None,
         ..*corpus
     };
     let verifier = PairVerifier::new(&corpus, BatchSizes::default());
@@ -64,6 +65,7 @@ pub fn decide_pairs(
 pub fn route_between(corpus: &MatchCorpus<'_>, a: DocId, b: DocId) -> Result<Option<Route>> {
     let in_order_read = MatchCorpus {
         order: None,
+        decisions: None,
         ..*corpus
     };
     let verifier = PairVerifier::new(&in_order_read, BatchSizes::default());

@@ -3,6 +3,7 @@
 use super::batch_sizes::BatchSizes;
 use super::corpus::MatchCorpus;
 use super::document_cache::BatchInputs;
+use super::pair_decisions::PairDecision;
 use super::survey::ComparisonTally;
 use crate::candidates::bitmap_filter::{DenseBuckets, FeaturesOf};
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
@@ -57,9 +58,20 @@ impl<'a> PairVerifier<'a> {
     }
 
     /// Returns the route by which the plan makes two documents candidates, if it does. Returns `None`
-    /// for pairs that the partition, the window or the bitmap filter excludes.
+    /// for pairs that the partition, the window, a decision or the bitmap filter excludes.
     pub(crate) fn candidates(&self, a: DocumentRank, b: DocumentRank) -> Option<Route> {
-        if !self.corpus.can_meet(a, b) || self.dense_buckets.rules_out_pair(a, b) {
+        if !self.corpus.can_meet(a, b) {
+            return None;
+        }
+        if let Some(decisions) = self.corpus.decisions {
+            let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));
+            match decisions.decision_between(a, b) {
+                Some(PairDecision::Same) => return Some(Route::Decision),
+                Some(PairDecision::Different) => return None,
+                None => {}
+            }
+        }
+        if self.dense_buckets.rules_out_pair(a, b) {
             return None;
         }
         let (a, b) = (self.corpus.document_at(a), self.corpus.document_at(b));

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::batch_sizes::BatchSizes;
 use super::corpus::{EqualTextNodes, MatchCorpus, WindowReach};
 use super::corpus_buckets;
+use super::pair_decisions::DecidedPartners;
 use super::pair_verifier::PairVerifier;
 use super::seen_candidates::{SeenCandidates, count_dense_members, ranks_before, visit_candidates};
 use crate::candidates::buckets::{CandidateBuckets, DocumentRank};
@@ -80,6 +81,10 @@ pub(crate) fn find_pairs_with_sizes<E: From<Error>>(
     mut visit: impl FnMut(MatchingPair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
+    let corpus = &MatchCorpus {
+        decisions: None,
+        ..*corpus
+    };
     let copies = copies.for_corpus(corpus);
     let nodes = EqualTextNodes::for_pairs(corpus, copies);
     let chains = CopyChains::for_pairs(corpus, &nodes, copies);
@@ -161,6 +166,7 @@ pub(crate) struct PairFinder<'a> {
     corpus: &'a MatchCorpus<'a>,
     verifier: PairVerifier<'a>,
     nodes: EqualTextNodes,
+    partners: DecidedPartners,
     chains: CopyChains,
     buckets: CandidateBuckets,
     reach: WindowReach<'a>,
@@ -184,6 +190,7 @@ impl<'a> PairFinder<'a> {
         });
         Ok(Self {
             corpus,
+            partners: DecidedPartners::new(corpus, &nodes),
             nodes,
             chains: CopyChains::Unused,
             buckets,
@@ -366,6 +373,10 @@ impl<'a> PairFinder<'a> {
         };
         let up_to = |members: &[DocumentRank]| 0..ranks_before(members, rank).len();
         self.collect_candidates(rank, seen, earlier, up_to);
+        let decided = self.partners.partners_of(rank);
+        for other in decided.filter(|&other| other < rank) {
+            seen.add_candidate(&self.verifier, other);
+        }
         let mut matching = Vec::new();
         for &other in seen.candidates() {
             if !joined(rank, other)

@@ -157,7 +157,7 @@ static ANALYZERS: LazyLock<[TextAnalyzer; 2]> = LazyLock::new(|| {
 });
 
 /// Similarity and route of a pair that matches.
-type PairDecision = Option<(f64, Route)>;
+type RelatedPair = Option<(f64, Route)>;
 
 /// Texts and all options of a run.
 struct Run {
@@ -168,11 +168,12 @@ struct Run {
     features: Vec<OnceLock<Vec<u64>>>,
     documents: Vec<Document>,
     /// The decisions of the model on pairs, with the smaller index first; it asks for each several times.
-    decided: Mutex<HashMap<(usize, usize), PairDecision>>,
+    decided: Mutex<HashMap<(usize, usize), RelatedPair>>,
     order: Option<Vec<DocId>>,
     parts: Option<Vec<u64>>,
     window: Option<(Vec<f64>, f64)>,
     given: usize,
+    decisions: Option<PairDecisions>,
 }
 
 impl DocumentSource for Run {
@@ -235,6 +236,7 @@ impl Run {
             parts: None,
             window: None,
             given: 0,
+            decisions: None,
         }
     }
 
@@ -325,6 +327,19 @@ impl Run {
 
     /// Returns the similarity and the route of two documents if they match.
     fn related(&self, a: usize, b: usize) -> Option<(f64, Route)> {
+        if !self.may_meet(a, b) {
+            return None;
+        }
+        let decisions = self.decisions.as_ref();
+        match decisions.and_then(|it| it.decision_between(DocId(a as u32), DocId(b as u32))) {
+            Some(PairDecision::Same) => Some((1.0, Route::Decision)),
+            Some(PairDecision::Different) => None,
+            None => self.related_by_plan(a, b),
+        }
+    }
+
+    /// Returns the similarity and the route of two documents if they match by the plan.
+    fn related_by_plan(&self, a: usize, b: usize) -> Option<(f64, Route)> {
         if !self.may_meet(a, b) {
             return None;
         }
@@ -524,7 +539,7 @@ impl Run {
                         true => copies == CopyPairs::WithEarliest && !has_earlier(a, b),
                         false => !has_earlier(a, b) && !has_earlier(b, a),
                     };
-                if let Some((similarity, route)) = self.related(documents[a], documents[b])
+                if let Some((similarity, route)) = self.related_by_plan(documents[a], documents[b])
                     && asked
                     && listed
                 {
@@ -591,6 +606,7 @@ impl Run {
                 width: *width,
             }),
             known_prefix: self.given,
+            decisions: self.decisions.as_ref(),
         }
     }
 
@@ -962,7 +978,66 @@ fn random_run(random: &mut Random, settings: MatchSettings, count: usize) -> Run
     if random.chance(30) {
         run.given = random.below(count + 1);
     }
+    if random.chance(50) {
+        run.decisions = Some(random_decisions(random, &run));
+    }
     run
+}
+
+/// Returns decisions on random texts: some that match and some that do not, each decided in either way.
+fn random_decisions(random: &mut Random, run: &Run) -> PairDecisions {
+    let mut decisions = PairDecisions::default();
+    let first_of = |at: usize| {
+        let equal = |it: &String| *it == run.texts[at];
+        run.texts.iter().position(equal).unwrap() as u32
+    };
+    for _ in 0..random.below(1 + run.len() / 4) {
+        let a = random.below(run.len());
+        let related: Vec<usize> = (0..run.len())
+            .filter(|&b| run.related_by_plan(a, b).is_some())
+            .collect();
+        let b = match !related.is_empty() && random.chance(60) {
+            true => random.one_of(&related),
+            false => random.below(run.len()),
+        };
+        let decision = random.one_of(&[PairDecision::Same, PairDecision::Different]);
+        let (a, b) = (first_of(a), first_of(b));
+        if a != b {
+            decisions.decide_classes(a, b, decision);
+            for (at, text) in run.texts.iter().enumerate() {
+                for class in [a, b] {
+                    if *text == run.texts[class as usize] {
+                        decisions.set_class(DocId(at as u32), class);
+                    }
+                }
+            }
+        }
+    }
+    decisions
+}
+
+/// A person overrules the plan in both directions, and the verdicts follow from the corrected relation.
+#[test]
+fn decisions_overrule_the_plan() {
+    let texts = [pair_of(9, 1, 1), pair_of(0, 40, 50)].concat();
+    let mut run = Run::new(
+        &ANALYZERS[0],
+        settings(0.5, MatchMethod::Auto, SimilarityMeasure::Jaccard, 3),
+        texts,
+    );
+    let named = |run: &Run| -> Vec<(usize, usize)> {
+        let verdicts = run.verdicts(BatchSizes::default(), &run.sketches(0, 10));
+        verdicts.iter().map(|it| (it.0, it.1)).collect()
+    };
+    assert_eq!(named(&run), [(1, 0)]);
+    let mut decisions = PairDecisions::default();
+    (0..4).for_each(|at| decisions.set_class(DocId(at), at));
+    decisions.decide_classes(0, 1, PairDecision::Different);
+    decisions.decide_classes(3, 2, PairDecision::Same);
+    decisions.decide_classes(2, 1, PairDecision::Same);
+    run.decisions = Some(decisions);
+    assert_eq!(named(&run), [(2, 1)]);
+    run.check_all("decisions");
 }
 
 /// Returns the settings with variations of those that the method and the measure leave open.
@@ -1875,7 +1950,7 @@ fn removals_are_read_back() {
         let mut reader = ByteReader::new(&bytes);
         assert_eq!(DocumentRemoval::decode_removal(&mut reader), Some(removal));
         assert!(reader.is_at_end());
-        bytes[16] = 6;
+        bytes[16] = Route::ALL.len() as u8;
         assert_eq!(
             DocumentRemoval::decode_removal(&mut ByteReader::new(&bytes)),
             None
@@ -1907,6 +1982,7 @@ fn verdicts_of_another_corpus_are_refused() {
         partitions: None,
         window: None,
         known_prefix: 1,
+        decisions: None,
     };
     let removal = |document| DocumentRemoval {
         document: DocId(document),

@@ -332,6 +332,7 @@ impl<'s> ComponentWalk<'s> {
             partitions: self.parts.as_deref(),
             window: None,
             known_prefix: self.given,
+            decisions: None,
         }
     }
 
@@ -411,6 +412,7 @@ impl<'s> ComponentWalk<'s> {
         let corpus = MatchCorpus {
             order: Some(&order),
             known_prefix: given,
+            decisions: None,
             ..self.match_corpus()
         };
         let visit = |pair: MatchingPair| {

@@ -336,6 +336,7 @@ fn alone(setup: &ShuffleSetup, documents: &[Held]) -> Found {
         partitions: setup.bounds.within.then_some(&parts),
         window: None,
         known_prefix: documents.iter().filter(|document| document.given).count(),
+        decisions: None,
     };
     let id = |document: DocId| documents[document.index()].id.clone();
     let mut found = Found::default();

@@ -24,16 +24,19 @@ pub enum Route {
     Sentences = 4,
     /// One of the smallest hashes of the features in common.
     BottomK = 5,
+    /// A person's decision that the two texts are the same.
+    Decision = 6,
 }
 
 name_choices! {
-    Route, 6,
+    Route, 7,
     Exact => "exact",
     Join => "join",
     MinHash => "minhash",
     SimHash => "simhash",
     Sentences => "sentences",
     BottomK => "bottomk",
+    Decision => "decision",
 }
 
 impl Route {
@@ -239,7 +242,7 @@ impl<'p> PairPredicate<'p> {
         (b, in_b): (SketchRef<'_>, &impl PairInputs),
         budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        if route == Route::Exact {
+        if matches!(route, Route::Exact | Route::Decision) {
             Ok(Some(Similarity::ONE))
         } else if self.is_decided_by_sketches(route) {
             Ok(self.similarity_of_sketches(a, b, route))
@@ -259,7 +262,7 @@ impl<'p> PairPredicate<'p> {
         const STEPS: u64 = 4;
         /// Symbols or features of a document of which the number is not known.
         const USUAL: u64 = 1000;
-        if route == Route::Exact || self.is_decided_by_sketches(route) {
+        if matches!(route, Route::Exact | Route::Decision) || self.is_decided_by_sketches(route) {
             return 0;
         }
         let length = match self.sequence_measure {
@@ -294,7 +297,9 @@ impl<'p> PairPredicate<'p> {
                 b.smallest_hashes()?,
                 self.plan.signature_slots(),
             ),
-            Route::Exact | Route::Sentences | Route::Join => return Some(Similarity::ONE),
+            Route::Exact | Route::Sentences | Route::Join | Route::Decision => {
+                return Some(Similarity::ONE);
+            }
         };
         let passes = self.plan.threshold().admits_ratio(part, whole);
         passes.then(|| Similarity::from_ratio(part, whole))

@@ -234,6 +234,7 @@ fn in_a_batch(
         partitions: None,
         window: times.map(|(times, width)| dedup::TimeWindow { times, width }),
         known_prefix: 0,
+        decisions: None,
     };
     let mut verdicts = vec![None; texts.len()];
     for removal in find_verdicts(&corpus, &|_| {}).unwrap().removals {

@@ -90,6 +90,7 @@ impl<'a> EditedCopies<'a> {
             partitions: None,
             window: None,
             known_prefix: 0,
+            decisions: None,
         };
         let mut kinds: BTreeMap<PlantedEdit, CopyTally> = BTreeMap::new();
         let mut all = CopyTally::default();

@@ -246,6 +246,7 @@ impl RunAudit {
                     continue;
                 };
                 let counts = view.can_pair(document, other)
+                    && !corpus.is_decided_pair(document, other)
                     && (kept.is_some() || is_listed_pair(corpus, document, other));
                 if !counts || !similar_enough(corpus, partner.similarity) {
                     continue;

@@ -271,6 +271,7 @@ impl<'a> GroupCorpus<'a> {
                 ..window
             }),
             known_prefix: self.known,
+            decisions: None,
         }
     }
 

@@ -18,6 +18,7 @@ mod cache;
 mod corpus;
 mod evaluation;
 mod gram_index;
+mod report_data;
 mod search;
 mod settings;
 
@@ -45,9 +46,11 @@ pub use settings::{
 use super::corpus_rows::OpenInputs;
 use super::progress::{ProgressListener, RunStage};
 use super::rejected::RejectedRows;
+use super::report::summary_to_json;
 use super::settings::RunInputs;
 use crate::index::IndexedPassages;
 use corpus::PassageCorpus;
+use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
 /// Consecutive documents that one thread searches.
@@ -88,7 +91,9 @@ fn run_passages(
     let settings = &settings.with_index(disk.as_ref())?;
     let reading = settings.reading_settings();
     let opened = OpenInputs::new(paths, &reading)?;
-    for output in outputs.passages.iter().chain(&outputs.rejected) {
+    let report = outputs.report.as_ref().map(|it| &it.target);
+    let tables = outputs.passages.iter().chain(&outputs.rejected);
+    for output in tables.chain(report) {
         check_output(output, &opened.inputs)?;
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
@@ -105,13 +110,13 @@ fn run_passages(
         .transpose()?;
     let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
     let writer = PassageWriter::new(&corpus, outputs, &opened)?;
-    let writer = writer.search_all(settings, progress)?;
-    let found = writer.found;
+    let mut writer = writer.search_all(settings, progress)?;
+    let found = std::mem::take(&mut writer.found);
+    let report = writer.report.take();
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let texts = texts.map(ExtractedTextWriter::prepare_texts);
-    commit_all(table.into_iter().chain(bad_rows).chain(texts))?;
-    Ok(PassagesSummary {
+    let mut summary = PassagesSummary {
         documents: corpus.rows.documents.len() as u64,
         against: corpus.count_others() as u64,
         passages: found.passages,
@@ -137,7 +142,15 @@ fn run_passages(
         min_words: settings.passages.min_words(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),
-    })
+    };
+    let report = outputs.report.as_ref().zip(report).map(|(wanted, report)| {
+        let told = (summary_to_json(&summary), summary.pairs);
+        report.prepare_file(&corpus, told, wanted)
+    });
+    let files = table.into_iter().chain(bad_rows).chain(texts);
+    commit_all(files.chain(report.transpose()?))?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
 }
 
 /// Counts of a run, and the first passages and pairs of its rankings, each with its place among all.
@@ -158,6 +171,8 @@ struct PassageWriter<'a> {
     table: Option<TableWriter>,
     /// Rows that wait for the end of the search, if they are ranked.
     ranked: Vec<PassageRow>,
+    /// What a report shows, if one is wanted.
+    report: Option<PassageReport>,
     found: FoundPassages,
 }
 
@@ -185,6 +200,7 @@ impl<'a> PassageWriter<'a> {
             corpus,
             table: table.transpose()?,
             ranked: Vec::new(),
+            report: outputs.report.as_ref().map(|_| PassageReport::default()),
             found: FoundPassages::default(),
         })
     }
@@ -242,6 +258,9 @@ impl<'a> PassageWriter<'a> {
         settings: &PassageRunSettings,
         min_described: &AtomicUsize,
     ) -> Result<()> {
+        if let Some(report) = &mut self.report {
+            report.add_findings(&findings);
+        }
         let found = &mut self.found;
         let base = found.passages;
         for (row, described) in findings.described {

@@ -33,6 +33,8 @@ pub(super) struct PassageRow {
     /// Positions in the document, in the unit of the run.
     pub(super) place: Range<usize>,
     pub(super) source_place: Range<usize>,
+    /// Bytes of both texts as they are compared.
+    pub(super) bytes: [Range<usize>; 2],
     pub(super) length: usize,
     pub(super) similarity: f64,
     pub(super) kind: &'static str,
@@ -199,6 +201,7 @@ impl<'a> DocumentSearcher<'a> {
                 ids: [Arc::clone(document.name), Arc::clone(source.name)],
                 place: document.offsets(&bytes, self.offsets),
                 source_place: source.offsets(&source_bytes, self.offsets),
+                bytes: [bytes.clone(), source_bytes.clone()],
                 length: passage.document.len(),
                 similarity: round_share(passage.similarity()),
                 kind: passage.kind.kind_name(),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::super::settings::{RunSettings, RunWindow};
 use crate::index::IndexedPassages;
 use crate::match_options::OptionSpelling;
+use crate::run::report::ReportOutput;
 
 /// In how many documents a gram may be before it counts as boilerplate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -202,6 +203,8 @@ pub struct PassageOutputs {
     pub rejected: Option<OutputTarget>,
     /// A directory for the texts of `.docx` and PDF files, in which positions count.
     pub extracted: Option<PathBuf>,
+    /// A report of the run as an HTML file.
+    pub report: Option<ReportOutput>,
 }
 
 /// The result of a passages run.

@@ -340,6 +340,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         audit: _,
         memory: _,
         temporary: _,
+        decisions,
         spelling: _,
     } = settings;
     let keep = match keep {
@@ -352,6 +353,10 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
     let window = window.as_ref();
     let window = window.map(|it| format!("{} s in field {}", it.seconds, it.field));
     let none = || "not set".to_owned();
+    let decisions = (!decisions.is_empty()).then(|| {
+        let hash = lookalike::value_hash(format!("{decisions:?}").as_bytes());
+        format!("{} ({hash:016x})", decisions.len())
+    });
     let named = [
         (
             "recipe",
@@ -367,6 +372,7 @@ fn describe_settings(settings: &RunSettings, out_of_core: bool) -> Vec<(String, 
         ("keep rule", keep),
         ("field of `within`", within.clone().unwrap_or_else(none)),
         ("window", window.unwrap_or_else(none)),
+        ("decisions", decisions.unwrap_or_else(none)),
         ("text field", read.fields.text.join(",")),
         ("id field", format!("{:?}", read.fields.id)),
         (
@@ -407,12 +413,14 @@ pub(super) fn list_outputs(outputs: &DedupOutputs) -> Option<Vec<OutputEntry>> {
         true => "clusters, components",
         false => "clusters",
     };
+    let report = outputs.report.as_ref().map(|it| it.target.clone());
     let places = [
         (&*kept_as, &outputs.kept),
         ("removed", &outputs.removed),
         (clusters_as, &outputs.clusters),
         ("rejected", &outputs.rejected),
         ("cuts", &outputs.cuts),
+        ("report", &report),
     ];
     let given = places.into_iter();
     let given = given.filter_map(|(role, place)| Some((role, place.as_ref()?)));

@@ -61,7 +61,7 @@ pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     };
     let replaced = ReplacedFiles::find_existing(args.html.as_deref());
     if let Some(path) = &args.html {
-        std::fs::write(path, html_page::render_page(&case))
+        std::fs::write(path, html_page::render_page(&case)?)
             .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
     }
     let printer = OutputPrinter::new(false);

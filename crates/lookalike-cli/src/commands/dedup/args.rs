@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::passages::PassageSettings;
+use lookalike_batch::decisions::read_decisions;
+use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     DedupOutputs, KeepOrder, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings,
     WorkSettings, parse_keep,
@@ -12,7 +14,8 @@ use lookalike_batch::run::{
 
 use crate::commands::shared::matching_runs::MatchingRunArgs;
 use crate::commands::shared::outputs::{
-    RejectedArgs, check_separate_outputs, check_standard_output, output_target,
+    RejectedArgs, check_separate_outputs, check_standard_output, is_standard, output_target,
+    page_language,
 };
 
 /// Keep one document of each group of near-duplicates
@@ -54,6 +57,11 @@ pub(crate) struct DedupArgs {
     /// adds the column `component` to --clusters
     #[arg(long, help_heading = "Output")]
     pub(crate) components: bool,
+
+    /// Report of the run as one HTML file: what was removed and why, with the most doubtful removals side by side.
+    /// It opens in a browser without a network; marks that are set in it become a file for --decisions
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
@@ -115,6 +123,11 @@ pub(crate) struct DedupArgs {
     )]
     pub(crate) keep: KeepOrder,
 
+    /// Decisions of a person, as a report saves them: pairs decided as the same match, pairs decided as different do
+    /// not, and everything else follows from the corrected matches. May be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Matching")]
+    pub(crate) decisions: Vec<PathBuf>,
+
     #[command(flatten)]
     pub(crate) run: MatchingRunArgs,
 
@@ -174,6 +187,7 @@ impl DedupArgs {
             ("removed", &self.removed),
             ("clusters", &self.clusters),
             ("cuts", &self.cuts),
+            ("report", &self.report),
             ("rejected rows", &self.bad_rows.rejected),
         ];
         let given = places.into_iter();
@@ -198,11 +212,16 @@ impl<'a> DedupRun<'a> {
     pub(super) fn new(args: &'a DedupArgs) -> Result<Self> {
         let settings = RunSettings {
             temporary: args.work.clone(),
+            decisions: read_decisions(&args.decisions)?,
             ..args.run.to_settings(&args.keep)?
         };
         let named = args.named_outputs();
         check_outputs(args, &named)?;
-        let written = if args.dry_run { Vec::new() } else { named };
+        let written = if args.dry_run {
+            Vec::new()
+        } else {
+            named.clone()
+        };
         let outputs = DedupOutputs {
             kept: args.output.as_deref().map(output_target),
             annotate: args.annotate,
@@ -212,6 +231,10 @@ impl<'a> DedupRun<'a> {
             rejected: args.bad_rows.target(),
             passages: args.repeated_text()?,
             cuts: args.cuts.as_deref().map(output_target),
+            report: args
+                .report
+                .as_deref()
+                .map(|place| report_output(args, place, &named)),
         };
         let nothing = DedupOutputs {
             components: args.components,
@@ -230,6 +253,31 @@ impl<'a> DedupRun<'a> {
             written,
         })
     }
+}
+
+/// Returns the report and what only the command knows about it.
+fn report_output(args: &DedupArgs, place: &Path, named: &[NamedOutput<'_>]) -> ReportOutput {
+    let others = named.iter().filter(|(name, _)| *name != "report");
+    ReportOutput {
+        target: output_target(place),
+        language: page_language(),
+        written: others
+            .map(|(name, place)| ((*name).to_owned(), place.display().to_string()))
+            .collect(),
+        explain_command: explain_command(args, named),
+    }
+}
+
+/// Returns the command that explains a removal, with `ID` in place of the id, if there is a table of removals.
+pub(super) fn explain_command(args: &DedupArgs, written: &[NamedOutput<'_>]) -> Option<String> {
+    let is_table = |(name, place): &&NamedOutput<'_>| *name == "removed" && !is_standard(place);
+    let (_, removed) = written.iter().find(is_table)?;
+    let inputs = args.run.inputs.iter().map(|it| it.display().to_string());
+    Some(format!(
+        "lookalike explain {} ID {}",
+        removed.display(),
+        inputs.collect::<Vec<_>>().join(" ")
+    ))
 }
 
 fn check_outputs(args: &DedupArgs, named: &[NamedOutput<'_>]) -> Result<()> {

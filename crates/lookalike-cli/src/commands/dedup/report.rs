@@ -2,7 +2,7 @@
 
 use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
 
-use super::args::{DedupArgs, NamedOutput};
+use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
 use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
@@ -24,6 +24,7 @@ pub(super) fn describe_dedup(
     add_references(&mut text, done);
     text.add_line("kept", format_count(done.kept));
     add_removed(&mut text, done);
+    add_decisions(&mut text, done);
     add_passages(&mut text, done);
     add_clusters(&mut text, done, printer);
     let heading = "Similarity of the removed documents to the kept ones";
@@ -87,9 +88,31 @@ fn add_removed(text: &mut SummaryText, done: &DedupSummary) {
         (done.by_route.simhash, "found by SimHash"),
         (done.by_route.sentences, "of the same longest sentences"),
         (done.by_route.bottomk, "found by bottom-k"),
+        (done.by_route.decision, "decided as the same by a person"),
     ];
     for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
         text.add_line("", format_args!("{:>9} {how}", format_count(documents)));
+    }
+}
+
+fn add_decisions(text: &mut SummaryText, done: &DedupSummary) {
+    let Some(decisions) = &done.decisions else {
+        return;
+    };
+    text.add_line(
+        "decisions",
+        format_args!(
+            "{} the same, {} different",
+            format_count(decisions.same),
+            format_count(decisions.different)
+        ),
+    );
+    let others = [
+        (decisions.without_pair, "met no pair of documents"),
+        (decisions.of_other_recipes, "of another recipe: not applied"),
+    ];
+    for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+        text.add_line("", format_args!("{:>9} {what}", format_count(count)));
     }
 }
 
@@ -198,18 +221,8 @@ fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<
 
 /// Adds the command that explains a removal.
 fn add_explain_hint(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<'_>]) {
-    let is_table = |(name, place): &&NamedOutput<'_>| *name == "removed" && !is_standard(place);
-    let how = match written.iter().find(is_table) {
-        Some((_, removed)) => {
-            let inputs = args.run.inputs.iter().map(|it| it.display().to_string());
-            format!(
-                "lookalike explain {} ID {}",
-                removed.display(),
-                inputs.collect::<Vec<_>>().join(" ")
-            )
-        }
-        None => "run with --removed FILE, then lookalike explain".to_owned(),
-    };
+    let how = explain_command(args, written)
+        .unwrap_or_else(|| "run with --removed FILE, then lookalike explain".to_owned());
     text.add_text(format_args!("To see why a document was removed: {how}"));
 }
 
@@ -221,7 +234,7 @@ mod tests {
     use lookalike::Similarity;
     use lookalike_batch::run::{
         AuditReport, ByEdit, ByLength, ByRoute, EstimatedShare, LargeCluster, PlantedReport,
-        SuspiciousCluster, TextStateCounts,
+        SuspicionKind, SuspiciousCluster, TextStateCounts,
     };
 
     use super::*;
@@ -244,6 +257,7 @@ mod tests {
             components: None,
             rejected: 2,
             audit: None,
+            decisions: None,
             passages: None,
             spilled: None,
             bytes: 2_500_000,
@@ -261,6 +275,7 @@ mod tests {
                 simhash: 0,
                 sentences: 0,
                 bottomk: 0,
+                decision: 0,
             },
             states: TextStateCounts {
                 too_short: 3,
@@ -274,6 +289,8 @@ mod tests {
             }],
             suspicious: vec![SuspiciousCluster {
                 cluster: "a".into(),
+                kind: SuspicionKind::Stretched,
+                count: 4,
                 reason: "it is stretched".into(),
             }],
             histogram,

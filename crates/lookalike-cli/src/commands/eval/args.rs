@@ -72,7 +72,7 @@ pub(crate) struct EvalArgs {
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
             "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
-            "csv", "svg", "text", "features", "id_row", "document_per_file"
+            "csv", "svg", "report", "text", "features", "id_row", "document_per_file"
         ],
         help_heading = "Clusters"
     )]
@@ -97,7 +97,7 @@ pub(crate) struct EvalArgs {
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
             "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
-            "csv", "svg", "text", "features", "id", "id_row", "document_per_file", "clusters"
+            "csv", "svg", "report", "text", "features", "id", "id_row", "document_per_file", "clusters"
         ],
         help_heading = "Passages"
     )]
@@ -116,6 +116,11 @@ pub(crate) struct EvalArgs {
     /// Also draw the curves as SVG
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
+
+    /// Also write a report as one HTML file: the curves with their intervals, the best settings, and figures by length,
+    /// script and kind. It opens in a browser without a network
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
 
     /// Print one JSON object instead of text
     #[arg(long, help_heading = "Output")]
@@ -211,6 +216,7 @@ impl EvalRun {
         let named = [
             ("--csv", args.csv.as_deref()),
             ("--svg", args.svg.as_deref()),
+            ("--report", args.report.as_deref()),
         ];
         check_outputs(&named, &args.ways.recipe)?;
         let mut inputs = labelled_inputs(&args.inputs, &args.labels, &args.reading)?;

@@ -4,6 +4,7 @@ mod args;
 mod chart;
 mod points;
 pub(super) mod report;
+mod report_page;
 
 use anyhow::Result;
 use lookalike::quality::evaluate::SweptParameter;
@@ -31,7 +32,11 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
         table,
         chart,
     } = EvalRun::new(args)?;
-    let files = [args.csv.as_deref(), args.svg.as_deref()];
+    let files = [
+        args.csv.as_deref(),
+        args.svg.as_deref(),
+        args.report.as_deref(),
+    ];
     let replaced = ReplacedFiles::find_existing(files.into_iter().flatten());
     let done = ProgressReporter::watch_run(printer, true, "", |reporter| {
         run::run_evaluation(&inputs, &settings, reporter)
@@ -41,6 +46,9 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
     }
     if let Some(chart) = &chart {
         chart::write_chart(&done, chart)?;
+    }
+    if let Some(place) = &args.report {
+        report_page::write_report(&done, &args.inputs, place)?;
     }
     let text = if args.json {
         format!("{}\n", serde_json::to_string(&done)?)

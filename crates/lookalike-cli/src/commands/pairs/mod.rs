@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use lookalike::dedup::{CopyPairs, SurveyKind};
+use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{self, KeepOrder, PairsOutputs, PairsSummary};
 
 use crate::CommandOutcome;
 use crate::commands::shared::matching_runs::MatchingRunArgs;
 use crate::commands::shared::outputs::{
     RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, output_file,
-    output_target,
+    output_target, page_language,
 };
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::{RowsRun, parse_limit};
@@ -71,6 +72,11 @@ pub(crate) struct PairsArgs {
     )]
     pub(crate) sample_by_similarity: Option<usize>,
 
+    /// Report of the run as one HTML file: similarities, and pairs side by side, the nearest to the threshold first.
+    /// Marks that are set in it become a file for dedup --decisions
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub(crate) report: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
@@ -92,8 +98,18 @@ impl PairsArgs {
     fn to_outputs(&self) -> Result<PairsOutputs> {
         let recipe = Some(&*self.run.matching.rule.recipe);
         let place = self.output.as_deref();
+        let rejected = self.bad_rows.rejected.as_deref();
+        let report = self.report.as_deref();
+        let places = [
+            ("pairs", place),
+            ("report", report),
+            ("rejected rows", rejected),
+        ];
+        let places = places
+            .into_iter()
+            .filter_map(|(name, it)| Some((name, it?)));
+        check_separate_outputs(&places.collect::<Vec<_>>(), recipe)?;
         let (pairs, rejected) = if self.sample_by_similarity.is_some() {
-            let rejected = self.bad_rows.rejected.as_deref();
             let files = [("pairs", place), ("rejected rows", rejected)];
             let files = files.into_iter().filter_map(|(name, it)| Some((name, it?)));
             let named: Vec<_> = files.chain([("the sample", Path::new("-"))]).collect();
@@ -111,6 +127,16 @@ impl PairsArgs {
             sample: self.sample_by_similarity,
             copies: self.copy_pairs(),
             rejected,
+            report: report.map(|place| ReportOutput {
+                target: output_target(place),
+                language: page_language(),
+                written: self
+                    .output
+                    .iter()
+                    .map(|it| ("pairs".to_owned(), it.display().to_string()))
+                    .collect(),
+                explain_command: None,
+            }),
         })
     }
 }
@@ -132,7 +158,8 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
     let settings = args.run.to_settings(&KeepOrder::First)?;
     let outputs = args.to_outputs()?;
     let targets = [&outputs.pairs, &outputs.rejected].into_iter().flatten();
-    let files = targets.filter_map(output_file);
+    let report = outputs.report.as_ref().map(|report| &report.target);
+    let files = targets.chain(report).filter_map(output_file);
     let run = RowsRun::new(running, files, outputs.rejected.is_some());
     let inputs = args.run.run_inputs(&args.against);
     let done =

@@ -145,6 +145,7 @@ impl MatchingRunArgs {
             audit: audit_settings(audit),
             memory: memory_limit(self.memory),
             temporary: None,
+            decisions: Vec::new(),
             spelling: OptionSpelling::Options,
         })
     }

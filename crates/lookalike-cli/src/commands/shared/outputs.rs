@@ -49,6 +49,19 @@ impl TableOutputs {
     }
 }
 
+/// Returns the language of the environment, if it is one that pages have.
+pub(crate) fn page_language() -> Option<&'static str> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .find_map(set)?;
+    match locale.get(..2)? {
+        "zh" => Some("zh"),
+        "en" => Some("en"),
+        _ => None,
+    }
+}
+
 /// Checks that standard output receives only one thing.
 pub(crate) fn check_standard_output(named: &[(&str, &Path)], json: bool) -> Result<()> {
     let outputs = named.iter().filter(|(_, place)| is_standard(place)).count();

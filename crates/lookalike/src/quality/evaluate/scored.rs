@@ -354,6 +354,7 @@ pub(super) fn with_corpus<T>(
         partitions: None,
         window: None,
         known_prefix: 0,
+        decisions: None,
     })
 }
 

@@ -499,6 +499,7 @@ fn measured_method_equals_a_run() {
                 partitions: None,
                 window: None,
                 known_prefix: 0,
+                decisions: None,
             };
             let mut run = std::collections::HashSet::new();
             let visit = |pair: crate::dedup::MatchingPair| {

@@ -1,0 +1,340 @@
+/** Two texts through every step: verdict, differences, shared passages, similarities, sketches, features. */
+import { useState } from "preact/hooks";
+import { Card, Facts, Name, useWording, Visible } from "../components/basics";
+import { Shell, useFooter } from "../components/shell";
+import { DiffLegend, SideBySide } from "../components/side-by-side";
+
+interface Figure {
+  value: number | null;
+  kind: string;
+  detail: string;
+}
+
+interface Feature {
+  feature: string;
+  count: number;
+  weight: number;
+  hash: string;
+  votes?: number[];
+}
+
+/** A text with its steps. */
+interface Side {
+  place: string;
+  text: string;
+  state: string;
+  normalized: string;
+  tokens: string[];
+  features: Feature[];
+  sums: number[];
+  bits: string | null;
+  fingerprint: string | null;
+  signature: number[] | null;
+}
+
+export interface Passage {
+  length: number;
+  similarity: number;
+  kind: string;
+}
+
+/** A comparison as `lookalike compare --json` prints it. */
+export interface Comparison {
+  recipe: string;
+  recipe_id: string;
+  a: Side;
+  b: Side;
+  distance: number | null;
+  blocks: { a: string; b: string; distance: number }[] | null;
+  figures: Record<string, Figure>;
+  match: boolean;
+  method: string | null;
+  similarity: number;
+  why: string;
+  shared: { passages: Passage[]; share_of_a: number; share_of_b: number };
+}
+
+export interface CompareData {
+  kind: "compare";
+  program: string;
+  created: string;
+  comparison: Comparison;
+  feature: string;
+  shown_features: number;
+  rule_of_sums: string;
+  runs: number[];
+  passages: [number, number, number, number][];
+  prefers_passages: boolean;
+  equal_slots: [number, number] | null;
+  smallest: [string, boolean, boolean, string][];
+  sentences: [string, number, string, boolean][][];
+}
+
+export const readComparison = (data: { kind: string }): CompareData | null =>
+  data.kind === "compare" ? (data as CompareData) : null;
+
+export function ComparePage({ data, onLanguage }: { data: CompareData; onLanguage: () => void }) {
+  const say = useWording();
+  const footer = useFooter(data.created, data.program);
+  return (
+    <Shell title={say.text("compare.title")} onLanguage={onLanguage} footer={footer}>
+      <ComparisonView data={data} />
+    </Shell>
+  );
+}
+
+/** The parts of a comparison, for a page of its own or inside another. */
+export function ComparisonView({ data }: { data: CompareData }) {
+  const say = useWording();
+  const { comparison } = data;
+  return (
+    <>
+      <Card title={say.text(comparison.match ? "compare.match" : "compare.noMatch")}>
+        <p><span lang="en"><Visible text={comparison.why} /></span></p>
+        <Facts
+          rows={[
+            [say.text("similarity.axis"), <span class="number">{say.similarity(comparison.similarity)}</span>],
+            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>: <span lang="en">{data.feature}</span></>],
+          ]}
+        />
+      </Card>
+      <Texts data={data} />
+      <div class="grid">
+        <Figures figures={comparison.figures} />
+        <Sketches data={data} />
+      </div>
+      <Steps data={data} letter="A" side={comparison.a} sentences={data.sentences[0]} />
+      <Steps data={data} letter="B" side={comparison.b} sentences={data.sentences[1]} />
+    </>
+  );
+}
+
+function Texts({ data }: { data: CompareData }) {
+  const say = useWording();
+  const { a, b, shared } = data.comparison;
+  const [showsPassages, setShowsPassages] = useState(data.prefers_passages);
+  const titles = [a, b].map((side, at) => (
+    <>
+      <b>{"AB"[at]}</b> <Name text={side.place} />
+    </>
+  ));
+  return (
+    <section class="card pair">
+      <div class="pair-head">
+        <h2>{say.text("compare.texts")}</h2>
+        {data.passages.length > 0 && (
+          <div class="line" role="group" aria-label={say.text("compare.texts")}>
+            <button type="button" class="button" aria-pressed={!showsPassages} onClick={() => setShowsPassages(false)}>
+              {say.text("compare.differences")}
+            </button>
+            <button type="button" class="button" aria-pressed={showsPassages} onClick={() => setShowsPassages(true)}>
+              {say.text("compare.passages", { n: data.passages.length })}
+            </button>
+          </div>
+        )}
+      </div>
+      {showsPassages ? (
+        <>
+          <p class="muted">
+            {say.text("compare.shares", { a: say.share(shared.share_of_a), b: say.share(shared.share_of_b) })}
+          </p>
+          <div class="sides">
+            <div class="left title common">{titles[0]}</div>
+            <div class="right title">{titles[1]}</div>
+            <div class="left first last common"><Marked text={a.text} passages={data.passages} shared={shared.passages} side={0} /></div>
+            <div class="right first last"><Marked text={b.text} passages={data.passages} shared={shared.passages} side={1} /></div>
+          </div>
+        </>
+      ) : (
+        <>
+          <DiffLegend />
+          <SideBySide kept={a.text} removed={b.text} runs={data.runs} keptTitle={titles[0]} removedTitle={titles[1]} />
+        </>
+      )}
+    </section>
+  );
+}
+
+interface MarkedProps {
+  text: string;
+  passages: CompareData["passages"];
+  shared: Passage[];
+  side: 0 | 1;
+}
+
+/** A text with its passages. Where two overlap, the second begins behind the first. Numbers lead to the other text. */
+export function Marked({ text, passages, shared, side }: MarkedProps) {
+  const say = useWording();
+  const own = "ab"[side], other = "ba"[side];
+  const order = passages.map((_, at) => at).sort((x, y) => passages[x]![2 * side]! - passages[y]![2 * side]!);
+  let end = 0;
+  const parts = order.map((at) => {
+    const start = Math.max(end, passages[at]![2 * side]!);
+    const stop = Math.max(start, passages[at]![2 * side + 1]!);
+    const before = text.slice(end, start);
+    end = stop;
+    const passage = shared[at]!;
+    const kind = say.known(`passage.${passage.kind}`, passage.kind);
+    return (
+      <>
+        <Visible text={before} />
+        <mark id={`${own}${at + 1}`} class={passage.kind} title={say.text("passage.title", { kind, similarity: say.similarity(passage.similarity), n: passage.length })}>
+          <a href={`#${other}${at + 1}`}>{at + 1}</a> <Visible text={text.slice(start, stop)} />
+        </mark>
+      </>
+    );
+  });
+  return (
+    <div class="words" dir="auto">
+      {parts}
+      <Visible text={text.slice(end)} />
+    </div>
+  );
+}
+
+function Figures({ figures }: { figures: Record<string, Figure> }) {
+  const say = useWording();
+  return (
+    <Card title={say.text("compare.figures")}>
+      <table class="figures">
+        <tbody>
+          {Object.entries(figures).map(([name, figure]) => (
+            <tr key={name}>
+              <th scope="row">{say.known(`figure.${name}`, name.replaceAll("_", " "))}</th>
+              <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? Number(figure.value.toFixed(4)) : figure.value.toFixed(4)}</td>
+              <td class="bar-cell">
+                {figure.kind !== "distance" && (
+                  <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>
+                )}
+                <span class="muted" lang="en">{figure.detail}</span>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Card>
+  );
+}
+
+function Sketches({ data }: { data: CompareData }) {
+  const say = useWording();
+  const { comparison, equal_slots: slots, smallest } = data;
+  return (
+    <Card title={say.text("compare.sketches")}>
+      {comparison.blocks && comparison.distance !== null ? (
+        <>
+          <h3>{say.text("compare.distance", { n: comparison.distance, of: comparison.a.bits?.length ?? 0 })}</h3>
+          <div class="bits" tabIndex={0} role="group" aria-label={say.text("compare.bits")}>
+            {(["a", "b"] as const).map((own) => (
+              <div class="bit-row" key={own}>
+                <b>{own.toUpperCase()}</b>
+                {comparison.blocks!.map((block, at) => (
+                  <span class="bit-block" key={at}>
+                    {[...block[own]].map((bit, place) => (
+                      <i class={block.a[place] === block.b[place] ? "" : "differs"} key={place}>{bit}</i>
+                    ))}
+                  </span>
+                ))}
+                <code>{comparison[own].fingerprint}</code>
+              </div>
+            ))}
+          </div>
+          <p class="muted">{say.text("compare.blocks", { blocks: comparison.blocks.map((block) => block.distance).join(", ") })}</p>
+        </>
+      ) : (
+        <p class="muted">{say.text("compare.noFingerprint")}</p>
+      )}
+      {slots && <h3>{say.text("compare.slots", { n: slots[0], of: slots[1] })}</h3>}
+      {smallest.length > 0 && (
+        <details>
+          <summary>{say.text("compare.smallest", { n: smallest.filter((it) => it[1] && it[2]).length, of: smallest.length })}</summary>
+          <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("compare.smallestTitle")}>
+            <table>
+              <thead>
+                <tr><th>A</th><th>B</th><th>{say.text("compare.hash")}</th><th>{say.text("compare.feature")}</th></tr>
+              </thead>
+              <tbody>
+                {smallest.map(([hash, inA, inB, feature]) => (
+                  <tr key={hash}>
+                    <td>{inA ? "✓" : "–"}</td><td>{inB ? "✓" : "–"}</td><td class="number">{hash}</td><td><Name text={feature} /></td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </details>
+      )}
+    </Card>
+  );
+}
+
+/** Tokens that are shown of a text. */
+const shownTokens = 1000;
+
+function Steps({ data, letter, side, sentences }: { data: CompareData; letter: string; side: Side; sentences: CompareData["sentences"][number] | undefined }) {
+  const say = useWording();
+  const features = side.features.slice(0, data.shown_features);
+  const heaviest = features[0]?.weight ?? 1;
+  return (
+    <details class="card">
+      <summary>
+        <h2>
+          {say.text("compare.steps", { letter })} <span class="muted">· {say.text("compare.counts", { tokens: side.tokens.length, features: side.features.length })}</span>
+        </h2>
+      </summary>
+      <div class="stack">
+        <h3>{say.text("compare.normalized")}</h3>
+        <div class="words clipped" dir="auto" tabIndex={0} role="group" aria-label={say.text("compare.normalized")}><Visible text={side.normalized} /></div>
+        <h3>{say.text("compare.tokens")}</h3>
+        <div class="tokens clipped" tabIndex={0} role="group" aria-label={say.text("compare.tokens")}>
+          {side.tokens.slice(0, shownTokens).map((token, at) => <bdi key={at}><Visible text={token} /></bdi>)}
+          {side.tokens.length > shownTokens && <span class="muted">{say.text("suspicious.more", { n: side.tokens.length - shownTokens })}</span>}
+        </div>
+        <h3>{say.text("compare.features")}</h3>
+        <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("compare.features")}>
+          <table>
+            <thead>
+              <tr>
+                <th>{say.text("compare.feature")}</th><th class="number">{say.text("compare.count")}</th>
+                <th class="number">{say.text("compare.weight")}</th><th>{say.text("compare.hash")}</th><th>{say.text("compare.votes")}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {features.map((feature) => (
+                <tr key={feature.feature}>
+                  <td><Name text={feature.feature} /></td>
+                  <td class="number">{feature.count}</td>
+                  <td class="number">
+                    {Number(feature.weight.toFixed(4))} <span class="meter" aria-hidden="true"><i style={{ width: `${(100 * feature.weight) / heaviest}%` }} /></span>
+                  </td>
+                  <td><code>{feature.hash}</code></td>
+                  <td><code class="votes">{feature.votes?.map((vote) => (vote > 0 ? "+" : "−")).join("")}</code></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+        {side.bits && (
+          <p>
+            {say.text("compare.sums")} (<span lang="en">{data.rule_of_sums}</span>): <code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
+          </p>
+        )}
+        {sentences && (
+          <>
+            <h3>{say.text("compare.sentences")}</h3>
+            <table>
+              <tbody>
+                {sentences.map(([text, characters, hash, isShared]) => (
+                  <tr key={hash + text}>
+                    <td>{isShared ? "✓" : "–"}</td><td class="number">{say.count(characters)}</td><td><code>{hash}</code></td><td><Name text={text} /></td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </>
+        )}
+      </div>
+    </details>
+  );
+}
+

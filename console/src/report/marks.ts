@@ -1,0 +1,79 @@
+/** The marks of a reviewer, and the file of decisions that is made of them. */
+import { useState } from "preact/hooks";
+import type { Report } from "./data";
+
+export type Mark = "same" | "different";
+
+/** Marks by removal. */
+export type Marks = ReadonlyMap<number, Mark>;
+
+/** Returns the name under which the browser keeps the marks of a report. */
+const storageKey = (report: Report) => `lookalike-marks ${report.data.created} ${report.data.plan.recipe_id} ${report.data.summary.documents}`;
+
+/** Returns the marks that the browser kept of this report. Pages from disk may have no storage. */
+function storedMarks(report: Report): Marks {
+  try {
+    const stored = JSON.parse(localStorage.getItem(storageKey(report)) ?? "[]") as [number, Mark][];
+    const isValid = ([removal, mark]: [number, Mark]) => canMark(report, removal) && (mark === "same" || mark === "different");
+    return new Map(stored.filter(isValid));
+  } catch {
+    return new Map();
+  }
+}
+
+export function useMarks(report: Report) {
+  const [marks, setMarks] = useState<Marks>(() => storedMarks(report));
+  const replace = (changed: Marks) => {
+    setMarks(changed);
+    try {
+      localStorage.setItem(storageKey(report), JSON.stringify([...changed]));
+    } catch {
+      // Without storage the marks last as long as the page.
+    }
+  };
+  const setMark = (removal: number, mark: Mark | null) => {
+    if (!canMark(report, removal)) return;
+    const changed = new Map(marks);
+    if (mark) changed.set(removal, mark);
+    else changed.delete(removal);
+    replace(changed);
+  };
+  return { marks, setMark, clearMarks: () => replace(new Map()) };
+}
+
+/** Returns `true` if a decision can name both texts: they are in the file, and they differ. */
+export const canMark = (report: Report, removal: number): boolean =>
+  report.textsOf(removal) !== null && !report.isIdentical(removal);
+
+/** Returns the decisions as JSON Lines, in the order of the removals. */
+export function writeDecisions(report: Report, marks: Marks): string {
+  const { removals, clusters, texts, plan } = report.data;
+  const rows = [...marks].sort(([a], [b]) => a - b);
+  const lines = rows.flatMap(([removal, label]) => {
+    const pair = report.textsOf(removal);
+    if (!pair) return [];
+    const cluster = removals.cluster[removal]!;
+    const decision = {
+      a: texts.content[pair.kept],
+      b: texts.content[pair.removed],
+      label,
+      recipe: plan.recipe_id,
+      a_key: texts.key[pair.kept],
+      b_key: texts.key[pair.removed],
+      a_id: clusters.id[cluster],
+      b_id: removals.id[removal],
+      similarity: removals.similarity[removal],
+    };
+    return [`${JSON.stringify(decision)}\n`];
+  });
+  return lines.join("");
+}
+
+/** Lets the browser save a text as a file. */
+export function saveFile(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/jsonl" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

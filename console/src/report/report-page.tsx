@@ -1,0 +1,117 @@
+/** The report of a run that found matches. */
+import { useEffect, useState } from "preact/hooks";
+import { Shell, useFooter } from "../components/shell";
+import { useWording } from "../components/basics";
+import type { MessageKey } from "../language/catalog";
+import { Clusters } from "./clusters";
+import type { Report } from "./data";
+import { saveFile, useMarks, writeDecisions } from "./marks";
+import { Overview } from "./overview";
+import { Review, type Shown } from "./review";
+import { Run } from "./run";
+
+const allSections = ["overview", "review", "clusters", "run"] as const;
+type Section = (typeof allSections)[number];
+
+/** A section, and what it shows. */
+export interface View {
+  section: Section;
+  show?: Shown;
+}
+
+/** Name of the file of decisions. */
+const decisionFile = "decisions.jsonl";
+
+export function ReportPage({ report, onLanguage }: { report: Report; onLanguage: () => void }) {
+  const say = useWording();
+  const { data } = report;
+  const [view, setView] = useState<View>({ section: "overview" });
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const { marks, setMark, clearMarks } = useMarks(report);
+  const footer = useFooter(data.created, data.program);
+  const open = (next: View) => {
+    setView(next);
+    window.scrollTo(0, 0);
+  };
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const isTyping = (event.target as HTMLElement).matches("input, select, textarea");
+      if (event.key === "?" && !isTyping) setHelpOpen(!isHelpOpen);
+      if (event.key === "Escape") setHelpOpen(false);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  });
+  const clear = () => {
+    if (confirm(say.text("marks.clearAsk", { n: marks.size }))) clearMarks();
+  };
+  const sections = allSections.filter((section) => section !== "clusters" || data.kind === "dedup");
+  const notice = marks.size > 0 && (
+    <div class="card line" role="region" aria-label={say.text("marks.save")}>
+      <strong>{say.text("marks.count", { n: marks.size })}</strong>
+      <button
+        type="button"
+        class="button strong"
+        title={say.text("marks.saveTitle")}
+        onClick={() => saveFile(decisionFile, writeDecisions(report, marks))}
+      >
+        {say.text("marks.save")}
+      </button>
+      <button type="button" class="button" onClick={clear}>{say.text("marks.clear")}</button>
+      <span class="muted">{say.text("marks.after", { file: decisionFile })}</span>
+    </div>
+  );
+  return (
+    <>
+      <Shell
+        title={say.text("app.report")}
+        sections={sections.map((section) => [section, say.text(`section.${section}` as MessageKey)] as const)}
+        section={view.section}
+        onSection={(section) => open({ section: section as Section })}
+        onLanguage={onLanguage}
+        notice={notice}
+        footer={footer}
+        tools={
+          <button type="button" class="button keys-button" aria-expanded={isHelpOpen} onClick={() => setHelpOpen(!isHelpOpen)}>
+            {say.text("app.keys")} <kbd>?</kbd>
+          </button>
+        }
+      >
+        {view.section === "overview" && <Overview report={report} onOpen={open} />}
+        {view.section === "review" && (
+          <Review
+            report={report}
+            shown={view.show ?? "nearest"}
+            onShow={(show) => setView({ section: "review", show })}
+            marks={marks}
+            onMark={setMark}
+          />
+        )}
+        {view.section === "clusters" && <Clusters report={report} marks={marks} onMark={setMark} />}
+        {view.section === "run" && <Run report={report} />}
+      </Shell>
+      {isHelpOpen && <KeyHelp />}
+    </>
+  );
+}
+
+function KeyHelp() {
+  const say = useWording();
+  const rows: [string[], MessageKey][] = [
+    [["j", "k"], "keys.next"],
+    [["y", "n", "u"], "keys.mark"],
+    [["/"], "keys.search"],
+    [["?"], "keys.help"],
+  ];
+  return (
+    <aside class="keys" aria-label={say.text("keys.title")}>
+      <h2>{say.text("keys.title")}</h2>
+      {rows.map(([keys, what]) => (
+        <div class="line" key={what}>
+          <span>{keys.map((key) => <><kbd>{key}</kbd> </>)}</span>
+          <span>{say.text(what)}</span>
+        </div>
+      ))}
+    </aside>
+  );
+}

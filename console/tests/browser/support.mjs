@@ -1,0 +1,114 @@
+// A browser, reports to open in it, and checks that all pages share.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = resolve(import.meta.dirname, "../../..");
+export const program = process.env.LOOKALIKE ?? join(root, "target/debug/lookalike");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Returns the path of Chromium; null where there is none. */
+function findChromium() {
+  const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  return process.env.CHROMIUM ?? places.find((it) => existsSync(it)) ?? null;
+}
+
+/** Why the tests of this folder cannot run here; false if they can. */
+export const skip = (() => {
+  if (!findChromium()) return "there is no Chromium here";
+  if (!existsSync(program)) return `there is no ${program}: build it first`;
+  return false;
+})();
+
+export const launch = () => chromium.launch({ executablePath: findChromium(), args: ["--no-sandbox", "--disable-gpu"] });
+
+/** A folder that is removed at the end. */
+export class Place {
+  path = mkdtempSync(join(tmpdir(), "lookalike-browser-"));
+  file = (name) => join(this.path, name);
+  url = (name) => pathToFileURL(this.file(name)).href;
+  write = (name, text) => writeFileSync(this.file(name), text);
+  read = (name) => readFileSync(this.file(name), "utf8");
+  remove = () => rmSync(this.path, { recursive: true, force: true });
+
+  /** Runs the program here and returns its standard output. Bad rows (exit code 1) are no failure. */
+  run(...args) {
+    try {
+      return execFileSync(program, args, { cwd: this.path, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, LANG: "C" } });
+    } catch (error) {
+      if (error.status === 1) return error.stdout;
+      throw new Error(`lookalike ${args.join(" ")}: ${error.stderr}`);
+    }
+  }
+}
+
+/** Opens a page and fails on errors, on blocked content and on any request that leaves the file. */
+export async function openPage(browser, url, options = {}) {
+  const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  page.faults = [];
+  page.on("pageerror", (error) => page.faults.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") page.faults.push(message.text());
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith("file:") && !request.url().startsWith("blob:")) page.faults.push(`request to ${request.url()}`);
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Fails if the page has faults or if axe finds one. */
+export async function checkPage(page, what) {
+  assert.deepEqual(page.faults, [], what);
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const told = found.violations.map((it) => `${it.id}: ${it.nodes.map((node) => `${node.html.slice(0, 120)} ${node.failureSummary}`).join("; ")}`);
+  assert.deepEqual(told, [], what);
+}
+
+/** Fails if the page is wider than its window. */
+export async function checkWidth(page, what) {
+  const [wide, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(wide <= window, `${what}: ${wide} pixels in a window of ${window}`);
+}
+
+export const hostile = [
+  "</script><script>globalThis.hacked = 1</script><img src=x onerror='globalThis.hacked = 2'> <!-- a text that tries to be markup, and is long enough",
+  "the direction \u202eof this text is turned\u202c and it has \0 NULs \u0007 bells \u200b and spaces of no width in it",
+  "emoji 👩‍👩‍👧‍👦 🏴‍☠️ 𝄞 and combining marks ȩ̃̂ stay whole in a text that has a few more words than the others here",
+];
+
+/** Rows with near-duplicates, doubtful ones, copies that differ before normalisation, hostile texts and bad rows. */
+export function sampleRows() {
+  const words = "the old boat left the quiet harbour at dawn with nine men on board and a small black dog that nobody wanted to keep at home for long".split(" ");
+  const chinese = "這艘舊船在黎明時分離開了安靜的港口船上有九個人和一隻沒有人願意長久養在家裡的小黑狗他們要去很遠的地方捕魚";
+  const rows = [];
+  const add = (id, text) => rows.push(JSON.stringify({ id, text }));
+  for (let group = 0; group < 12; group += 1) {
+    const base = words.map((word, at) => `${word}${group * 31 + at}`);
+    add(`g${group}-0`, base.join(" "));
+    for (let copy = 1; copy <= 1 + (group % 4); copy += 1) {
+      const edited = base.slice();
+      for (let edit = 0; edit < copy; edit += 1) edited[3 + edit * 6] = `other${copy}${edit}`;
+      add(`g${group}-${copy}`, edited.join(" "));
+    }
+  }
+  add("case-0", `${words.join(" ")}.\nA second line of this text.\nA third line.\nA fourth.\nA fifth.`);
+  add("case-1", `${words.join(" ").toUpperCase()}!\nA second line of this text.\nA third line.\nA fourth.\nA fifth.`);
+  add("zh-0", chinese);
+  add("zh-1", chinese.replace("黎明", "清晨"));
+  add("zh-2", chinese.replaceAll("這", "这").replaceAll("養", "养"));
+  hostile.forEach((text, at) => {
+    add(`<b>hostile</b> ${at} \u202e${at}`, text);
+    add(`hostile copy ${at}`, `${text} again`);
+  });
+  add(`a long id ${"without-a-space-".repeat(14)}`, chinese.replace("黎明", "清晨").replace("小黑狗", "小白狗"));
+  rows.push("this is no JSON", JSON.stringify({ id: "no text" }));
+  return `${rows.join("\n")}\n`;
+}

@@ -1,0 +1,274 @@
+//! Decisions of a person on pairs of texts: the file that a report saves, and the run that honours it.
+//!
+//! The file is JSON Lines, one decision a line, so that two files are joined by writing one behind the other, and
+//! `eval` and `tune` read it as labels:
+//!
+//! ```text
+//! {"a":"sha256:…","b":"sha256:…","label":"different","recipe":"…","a_key":"…","b_key":"…","a_id":"7","b_id":"9"}
+//! ```
+//!
+//! | field | holds |
+//! |---|---|
+//! | `a`, `b` | `sha256:` and the SHA-256 of the text in UTF-8, 64 hexadecimal digits |
+//! | `label` | `same` or `different` |
+//! | `recipe` | identity of the recipe of the run that the decision is about |
+//! | `a_key`, `b_key` | key of the text after normalisation by that recipe, 32 hexadecimal digits |
+//!
+//! Other fields are for people. The key finds the documents of a text without reading every text again; the
+//! content decides whether a document is meant, so texts that differ only before normalisation can be told apart.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use lookalike::dedup::PairDecision;
+use lookalike_io::error::{Error, Result, display_path};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 of a text in UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentHash([u8; 32]);
+
+impl ContentHash {
+    /// The word before the digits.
+    const PREFIX: &str = "sha256:";
+
+    /// Returns the hash of a text.
+    pub fn from_text(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// Parses a hash as [`Display`](fmt::Display) writes it. Returns `None` if the text is not one.
+    pub fn parse_hash(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(Self::PREFIX)?;
+        let mut hash = [0; 32];
+        if digits.len() != 64 || !digits.is_ascii() {
+            return None;
+        }
+        for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).ok()?;
+            *byte = u8::from_str_radix(pair, 16).ok()?;
+        }
+        Some(Self(hash))
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A text that a decision names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DecidedText {
+    /// Hash of the text.
+    pub content: ContentHash,
+    /// Key of the text after normalisation.
+    pub text_key: u128,
+}
+
+/// A decision on two texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentDecision {
+    /// One text.
+    pub a: DecidedText,
+    /// The other text.
+    pub b: DecidedText,
+    /// The decision.
+    pub decision: PairDecision,
+    /// Identity of the recipe.
+    pub recipe: String,
+}
+
+/// Counts of the decisions that a run was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DecisionSummary {
+    /// Pairs of texts decided as the same.
+    pub same: u64,
+    /// Pairs of texts decided as different.
+    pub different: u64,
+    /// Decisions among these whose two texts are not both in the inputs, or are in documents that cannot match, for
+    /// example because a window separates them.
+    pub without_pair: u64,
+    /// Decisions made under another recipe, which are not applied.
+    pub of_other_recipes: u64,
+}
+
+/// A line of the file.
+#[derive(Deserialize)]
+struct DecisionLine {
+    a: String,
+    b: String,
+    label: String,
+    recipe: String,
+    a_key: String,
+    b_key: String,
+}
+
+impl DecisionLine {
+    fn to_decision(&self) -> Result<ContentDecision, String> {
+        let text = |side: &str, content: &str, key: &str| {
+            let content = ContentHash::parse_hash(content).ok_or_else(|| {
+                format!("`{side}` is '{content}', not `sha256:` and 64 hexadecimal digits")
+            })?;
+            let digits = Some(key).filter(|key| key.len() == 32);
+            let text_key = digits
+                .and_then(|key| u128::from_str_radix(key, 16).ok())
+                .ok_or_else(|| format!("`{side}_key` is '{key}', not 32 hexadecimal digits"))?;
+            Ok::<_, String>(DecidedText { content, text_key })
+        };
+        let (a, b) = (
+            text("a", &self.a, &self.a_key)?,
+            text("b", &self.b, &self.b_key)?,
+        );
+        if a.content == b.content {
+            return Err("`a` and `b` are the same text: a decision is about two texts".to_owned());
+        }
+        let decision = match &*self.label {
+            "same" => PairDecision::Same,
+            "different" => PairDecision::Different,
+            other => return Err(format!("`label` is '{other}', not same or different")),
+        };
+        Ok(ContentDecision {
+            a,
+            b,
+            decision,
+            recipe: self.recipe.clone(),
+        })
+    }
+}
+
+/// Reads files of decisions. A repeated decision counts once.
+///
+/// # Errors
+/// If a file cannot be read, if a line is not a decision, or if two lines decide one pair in both ways.
+pub fn read_decisions(paths: &[PathBuf]) -> Result<Vec<ContentDecision>> {
+    let mut read = DecisionReader::default();
+    paths.iter().try_for_each(|path| read.read_file(path))?;
+    Ok(read.decisions)
+}
+
+/// Collects the decisions of several files.
+#[derive(Default)]
+struct DecisionReader {
+    decisions: Vec<ContentDecision>,
+    /// Decision on each pair of contents under a recipe, and the place of its line.
+    decided: HashMap<(ContentHash, ContentHash, String), (PairDecision, String)>,
+}
+
+impl DecisionReader {
+    fn read_file(&mut self, path: &Path) -> Result<()> {
+        let name = display_path(path);
+        let bytes = std::fs::read(path).map_err(|cause| {
+            Error::input_error(format!("cannot read the decisions in {name}: {cause}"))
+                .with_source(cause)
+        })?;
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|_| Error::input_error(format!("the decisions in {name} are not UTF-8")))?;
+        let lines = text.trim_start_matches('\u{feff}').lines();
+        for (at, line) in lines.enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let place = format!("{name}:{}", at + 1);
+            let refuse = |reason: String| Error::input_error(format!("{place}: {reason}"));
+            let line: DecisionLine = serde_json::from_str(line).map_err(|cause| {
+            refuse(format!(
+                "this is not a decision, which has a, b, label, recipe, a_key and b_key: {cause}"
+            ))
+        })?;
+            let one = line.to_decision().map_err(refuse)?;
+            let (a, b) = (one.a.content, one.b.content);
+            let pair = (a.min(b), a.max(b), one.recipe.clone());
+            match self.decided.get(&pair) {
+                None => {
+                    self.decided.insert(pair, (one.decision, place));
+                    self.decisions.push(one);
+                }
+                Some((decision, _)) if *decision == one.decision => {}
+                Some((_, first)) => {
+                    return Err(refuse(format!(
+                        "these two texts are decided as {}, but {first} decides the opposite: \
+                     remove one of the two lines",
+                        line.label
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(a: &str, b: &str, label: &str) -> String {
+        let (content_a, content_b) = (ContentHash::from_text(a), ContentHash::from_text(b));
+        format!(
+            "{{\"a\":\"{content_a}\",\"b\":\"{content_b}\",\"label\":\"{label}\",\"recipe\":\"r\",\
+             \"a_key\":\"{:032x}\",\"b_key\":\"{:032x}\",\"a_id\":\"for people\"}}\n",
+            1, 2
+        )
+    }
+
+    fn read(text: &str) -> Result<Vec<ContentDecision>> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        read_decisions(&[file.path().to_owned()])
+    }
+
+    #[test]
+    fn hash_is_printed_and_parsed() {
+        let hash = ContentHash::from_text("");
+        let text = hash.to_string();
+        assert_eq!(
+            text,
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+        assert_eq!(ContentHash::parse_hash(&text), Some(hash));
+        for wrong in ["", "sha256:", "e3b0", &text[..70], &text.replace('e', "ё")] {
+            assert_eq!(ContentHash::parse_hash(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn decisions_are_read_once() {
+        let text = [
+            line("x", "y", "same"),
+            "\n".into(),
+            line("y", "x", "same"),
+            line("x", "z", "different"),
+        ]
+        .concat();
+        let found = read(&text).unwrap();
+        let decisions: Vec<_> = found.iter().map(|it| it.decision).collect();
+        assert_eq!(decisions, [PairDecision::Same, PairDecision::Different]);
+        assert_eq!(found[0].a.content, ContentHash::from_text("x"));
+        assert_eq!((found[0].a.text_key, found[0].b.text_key), (1, 2));
+    }
+
+    #[test]
+    fn wrong_lines_are_refused_with_their_place() {
+        let contradiction = line("x", "y", "same") + &line("y", "x", "different");
+        for (text, said) in [
+            (
+                &*contradiction,
+                ":2: these two texts are decided as different, but /",
+            ),
+            (&line("x", "y", "yes"), ":1: `label` is 'yes'"),
+            (&line("x", "x", "same"), ":1: `a` and `b` are the same text"),
+            (
+                &line("x", "y", "same").replace("sha256", "md5"),
+                ":1: `a` is 'md5:",
+            ),
+            ("{\"a\":1}", ":1: this is not a decision"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

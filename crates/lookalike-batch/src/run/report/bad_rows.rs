@@ -1,0 +1,93 @@
+//! Counts of bad rows by reason.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use lookalike_io::source::BadRow;
+use serde::Serialize;
+
+use super::budgets::shorten_name;
+
+/// Reasons that are told apart. Rows with others are counted together.
+const REASONS: usize = 100;
+
+/// Places that are named for each reason.
+const PLACES: usize = 3;
+
+/// Counts bad rows by reason. Reasons that differ only in numbers are one.
+#[derive(Default)]
+pub(in crate::run) struct BadRowTally {
+    reasons: Mutex<HashMap<String, BadRowReason>>,
+}
+
+/// A reason for which rows are bad.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(super) struct BadRowReason {
+    /// The reason of the first of the rows; empty for all further reasons.
+    reason: String,
+    rows: u64,
+    /// The first of the rows, as `FILE:LINE`.
+    places: Vec<String>,
+}
+
+impl BadRowTally {
+    pub(in crate::run) fn add_rows(&self, rows: &[BadRow]) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in rows {
+            let mut shape = without_numbers(&row.reason);
+            if reasons.len() >= REASONS && !reasons.contains_key(&shape) {
+                shape = String::new();
+            }
+            let is_other = shape.is_empty();
+            let counted = reasons.entry(shape).or_insert_with(|| BadRowReason {
+                reason: match is_other {
+                    true => String::new(),
+                    false => shorten_name(&row.reason),
+                },
+                ..BadRowReason::default()
+            });
+            counted.rows += 1;
+            if counted.places.len() < PLACES {
+                let place = format!("{}:{}", row.file, row.line);
+                counted.places.push(shorten_name(&place));
+            }
+        }
+    }
+
+    /// Returns the reasons, the most frequent first.
+    pub(super) fn list_reasons(&self) -> Vec<BadRowReason> {
+        let reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons: Vec<_> = reasons.values().cloned().collect();
+        reasons.sort_by(|a, b| (b.rows, &a.reason).cmp(&(a.rows, &b.reason)));
+        reasons
+    }
+}
+
+/// Returns a reason with `#` in place of each number.
+fn without_numbers(reason: &str) -> String {
+    let mut shape = String::with_capacity(reason.len());
+    for c in reason.chars() {
+        match c.is_ascii_digit() {
+            true if shape.ends_with('#') => {}
+            true => shape.push('#'),
+            false => shape.push(c),
+        }
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_do_not_tell_reasons_apart() {
+        assert_eq!(
+            without_numbers("expected `,` at column 120 of 7"),
+            "expected `,` at column # of #"
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Bytes and counts that keep a report small.
+//!
+//! | part | budget |
+//! |---|---|
+//! | texts and their differences | 6 MB |
+//! | rows of clusters | 6 MB |
+//! | rows of removed documents | 6 MB |
+//! | everything else: counts, names, the plan, bad rows | less than 1 MB |
+//! | the page itself | 0.2 MB |
+//!
+//! The sum stays below the 20 MB that a report may have.
+
+/// Bytes of texts and differences, as JSON.
+pub(super) const TEXT_BYTES: usize = 6_000_000;
+
+/// Bytes of the rows of clusters, as JSON.
+pub(super) const CLUSTER_BYTES: usize = 6_000_000;
+
+/// Bytes of the rows of removed documents, as JSON.
+pub(super) const REMOVAL_BYTES: usize = 6_000_000;
+
+/// Removals nearest to the threshold that are listed, most of them with texts.
+pub(super) const NEAREST: usize = 500;
+
+/// Largest clusters whose texts are shown, and members of each.
+pub(super) const SHOWN_CLUSTERS: usize = 40;
+pub(super) const SHOWN_MEMBERS: usize = 8;
+
+/// Removals equal after normalisation that are read to find some with different texts, and pairs shown of these.
+pub(super) const EQUAL_READ: usize = 2000;
+pub(super) const EQUAL_SHOWN: usize = 60;
+
+/// Pairs with texts from each twentieth of the similarity.
+pub(super) const PAIRS_OF_BAND: usize = 25;
+
+/// Characters of a text that are shown.
+pub(super) const TEXT_CHARACTERS: usize = 8000;
+
+/// Characters of an id or a name that are shown.
+pub(super) const NAME_CHARACTERS: usize = 200;
+
+/// Returns the bytes of a string in the JSON of a page.
+pub(super) fn count_json_bytes(text: &str) -> usize {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..0x20 | b'<' => 6,
+        _ => 1,
+    });
+    // The quotes and a comma.
+    3 + escaped.sum::<usize>()
+}
+
+/// Returns the digits of a number and a comma.
+pub(super) fn count_digits(number: u64) -> usize {
+    2 + number.checked_ilog10().unwrap_or(0) as usize
+}
+
+/// Returns the text, or its beginning and an ellipsis.
+pub(super) fn shorten_name(text: &str) -> String {
+    match text.char_indices().nth(NAME_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Bytes of names in rows of passages.
+const NAME_BYTES: usize = 5_000_000;
+
+/// Counts the bytes of names in rows.
+#[derive(Default)]
+pub(in crate::run) struct NameBudget {
+    bytes: usize,
+}
+
+impl NameBudget {
+    /// Returns `false` if the budget is spent.
+    pub(in crate::run) fn takes_names(&mut self, names: &[std::sync::Arc<str>]) -> bool {
+        let bytes = names
+            .iter()
+            .map(|it| count_json_bytes(&shorten_name(it)) + 40);
+        self.bytes += bytes.sum::<usize>();
+        self.bytes <= NAME_BYTES
+    }
+
+    /// Returns the name, or its beginning and an ellipsis.
+    pub(in crate::run) fn shorten(name: &str) -> String {
+        shorten_name(name)
+    }
+
+    /// Returns the bytes of a text in the JSON of a page.
+    pub(in crate::run) fn count_bytes(text: &str) -> usize {
+        count_json_bytes(text)
+    }
+}

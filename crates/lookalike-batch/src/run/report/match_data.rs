@@ -1,0 +1,308 @@
+//! The data of the report of a run that finds matches: `dedup`, or `pairs`.
+//!
+//! Rows and texts are chosen in this order, until the budgets are spent:
+//!
+//! 1. the removals nearest to the threshold, which are the doubtful ones;
+//! 2. members of the largest clusters, the least similar first;
+//! 3. removals whose texts are equal after normalisation, but not before it;
+//! 4. some removals of every twentieth of the similarity;
+//! 5. further removals, drawn by hashes of their numbers.
+//!
+//! In a report of pairs, the later document of a pair stands for the removed one, and the earlier one for the kept one.
+
+use std::collections::BTreeMap;
+
+use lookalike::dedup::DocumentRemoval;
+use lookalike::plan::MatchPlan;
+use lookalike::similarity::Route;
+use lookalike_io::error::Result;
+use lookalike_io::sink::StagedOutput;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::bad_rows::{BadRowReason, BadRowTally};
+use super::budgets::{
+    EQUAL_READ, EQUAL_SHOWN, NEAREST, PAIRS_OF_BAND, SHOWN_CLUSTERS, SHOWN_MEMBERS, shorten_name,
+};
+use super::plan_data::PlanData;
+use super::removal_rows::{
+    ClusterColumns, CountedCluster, ListedRows, RemovalColumns, SourceNames, count_clusters,
+    draw_number, list_rows, route_names,
+};
+use super::shown_texts::{DifferenceColumns, ShownTexts, TextColumns};
+use super::{ReportData, ReportOutput, hundredth_of};
+use crate::run::read_corpus::ReadCorpus;
+use crate::run::settings::RunSettings;
+use crate::run::summary::SimilarityHistogram;
+
+/// What a report is made of.
+pub(in crate::run) struct MatchReportInputs<'a> {
+    /// `dedup` or `pairs`.
+    pub(in crate::run) kind: &'static str,
+    pub(in crate::run) corpus: &'a ReadCorpus<'a>,
+    pub(in crate::run) removals: &'a [DocumentRemoval],
+    pub(in crate::run) settings: &'a RunSettings,
+    pub(in crate::run) plan: &'a MatchPlan,
+    pub(in crate::run) bad_rows: &'a BadRowTally,
+    pub(in crate::run) summary: Value,
+    /// The number of all matches and their counts by hundredths of similarity, if `removals` is a sample.
+    pub(in crate::run) counted: Option<(usize, Vec<u64>)>,
+}
+
+/// The data of a report.
+#[derive(Debug, Serialize)]
+struct MatchReport {
+    summary: Value,
+    inputs: Vec<InputData>,
+    /// All inputs, listed or not.
+    input_count: usize,
+    written: Vec<(String, String)>,
+    explain_command: Option<String>,
+    plan: PlanData,
+    /// Removals by hundredths of similarity, and those of exactly 1 last.
+    similarities: Vec<u64>,
+    /// Pairs of a size and the number of clusters of it, ascending.
+    cluster_sizes: Vec<(u64, u64)>,
+    bad_rows: Vec<BadRowReason>,
+    sources: Vec<String>,
+    routes: Vec<&'static str>,
+    clusters: ClusterColumns,
+    removals: RemovalColumns,
+    /// Rows of the removals nearest to the threshold, nearest first.
+    nearest: Vec<usize>,
+    equal_after_normalization: EqualAfterNormalization,
+    texts: TextColumns,
+    differences: DifferenceColumns,
+}
+
+/// An input file.
+#[derive(Debug, Serialize)]
+struct InputData {
+    name: String,
+    bytes: Option<u64>,
+    reference: bool,
+}
+
+/// Removals whose texts are equal after normalisation only.
+#[derive(Debug, Default, Serialize)]
+struct EqualAfterNormalization {
+    /// Removals equal after normalisation that were read again.
+    read: usize,
+    /// Those among them whose texts differ.
+    differing: usize,
+    /// Rows of some of these.
+    rows: Vec<usize>,
+}
+
+/// Inputs that are named.
+const NAMED_INPUTS: usize = 500;
+
+/// Collects the data of a report and writes the file. It is complete, but not in place yet.
+///
+/// # Errors
+/// If a document cannot be read again, or the file cannot be written.
+pub(in crate::run) fn write_match_report(
+    inputs: &MatchReportInputs<'_>,
+    wanted: &ReportOutput,
+) -> Result<StagedOutput> {
+    let data = inputs.collect_data(wanted)?;
+    ReportData::new(inputs.kind, wanted.language, data).prepare_file(&wanted.target)
+}
+
+impl MatchReportInputs<'_> {
+    fn collect_data(&self, wanted: &ReportOutput) -> Result<MatchReport> {
+        let clusters = count_clusters(self.removals);
+        let mut texts = ShownTexts::new(self.corpus);
+        let nearest = self.nearest_removals();
+        let (equal, read) = self.find_equal(&mut texts)?;
+        let mut chosen = nearest.clone();
+        chosen.extend(self.members_of_largest(&clusters));
+        chosen.extend(&equal.0);
+        chosen.extend(self.removals_of_bands());
+        chosen.extend(self.drawn_removals());
+        let mut is_chosen = vec![false; self.removals.len()];
+        chosen.retain(|&at| !std::mem::replace(&mut is_chosen[at], true));
+        let mut sources = SourceNames::default();
+        let listed = list_rows(self.corpus, self.removals, &clusters, &chosen, &mut sources)?;
+        let ListedRows {
+            mut removals,
+            clusters: mut cluster_columns,
+            removal_numbers,
+            cluster_row,
+        } = listed;
+        let row_of = |at: usize| removal_numbers.binary_search(&at).ok();
+        let mut differences = DifferenceColumns::default();
+        for &at in &chosen {
+            let removal = &self.removals[at];
+            let (kept, removed) = (removal.kept.with, removal.document);
+            let Some(row) = row_of(at) else { continue };
+            let Some(runs) = texts.show_pair(kept, removed)? else {
+                break;
+            };
+            differences.push_runs(row, runs);
+            let number = |document| texts.number_of(document).map_or(-1, |it| it as i64);
+            removals.text[row] = number(removed);
+            cluster_columns.text[cluster_row[&kept]] = number(kept);
+        }
+        let (inputs, input_count) = self.list_inputs();
+        let rows = |numbers: &[usize]| numbers.iter().filter_map(|&at| row_of(at)).collect();
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        for cluster in &clusters {
+            *sizes.entry(cluster.size).or_default() += 1;
+        }
+        if let Some((total, _)) = self.counted {
+            removals.total = total;
+        }
+        Ok(MatchReport {
+            summary: self.summary.clone(),
+            inputs,
+            input_count,
+            written: wanted.written.clone(),
+            explain_command: wanted.explain_command.clone(),
+            plan: PlanData::new(self.settings, self.plan),
+            similarities: self.count_similarities(),
+            cluster_sizes: sizes.into_iter().collect(),
+            bad_rows: self.bad_rows.list_reasons(),
+            sources: sources.into_names(),
+            routes: route_names(),
+            nearest: rows(&nearest),
+            equal_after_normalization: EqualAfterNormalization {
+                read,
+                differing: equal.1,
+                rows: rows(&equal.0),
+            },
+            clusters: cluster_columns,
+            removals,
+            texts: texts.into_columns(),
+            differences,
+        })
+    }
+
+    /// Returns the removals nearest to the threshold, nearest first.
+    fn nearest_removals(&self) -> Vec<usize> {
+        let is_measured = |at: &usize| {
+            !matches!(
+                self.removals[*at].kept.route,
+                Route::Exact | Route::Decision
+            )
+        };
+        let mut nearest: Vec<usize> = (0..self.removals.len()).filter(is_measured).collect();
+        let by_similarity = |&a: &usize, &b: &usize| {
+            let similarity = |at: usize| self.removals[at].kept.similarity.get();
+            similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b))
+        };
+        if nearest.len() > NEAREST {
+            nearest.select_nth_unstable_by(NEAREST, by_similarity);
+            nearest.truncate(NEAREST);
+        }
+        nearest.sort_unstable_by(by_similarity);
+        nearest
+    }
+
+    /// Returns members of the largest clusters: of each the least similar, and others drawn.
+    fn members_of_largest(&self, clusters: &[CountedCluster]) -> Vec<usize> {
+        let largest = &clusters[..clusters.len().min(SHOWN_CLUSTERS)];
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); largest.len()];
+        let place = |removal: &DocumentRemoval| {
+            let kept = removal.kept.with;
+            largest.iter().position(|cluster| cluster.kept == kept)
+        };
+        for (at, removal) in self.removals.iter().enumerate() {
+            if let Some(place) = place(removal) {
+                members[place].push(at);
+            }
+        }
+        for of_cluster in &mut members {
+            of_cluster.sort_by_key(|&at| draw_number(self.removals[at].document));
+            let half = of_cluster.len().min(SHOWN_MEMBERS / 2);
+            let mut least = of_cluster.split_off(half);
+            least.sort_by(|&a, &b| {
+                let similarity = |at: usize| self.removals[at].kept.similarity.get();
+                similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b))
+            });
+            least.truncate(SHOWN_MEMBERS - half);
+            least.append(of_cluster);
+            *of_cluster = least;
+        }
+        members.concat()
+    }
+
+    /// Finds removals whose texts are equal after normalisation only. Returns some of them, with their number among
+    /// those read, and how many were read.
+    fn find_equal(&self, texts: &mut ShownTexts<'_>) -> Result<((Vec<usize>, usize), usize)> {
+        let mut exact: Vec<usize> = (0..self.removals.len())
+            .filter(|&at| self.removals[at].kept.route == Route::Exact)
+            .collect();
+        exact.sort_by_key(|&at| draw_number(self.removals[at].document));
+        exact.truncate(EQUAL_READ);
+        let (mut found, mut differing) = (Vec::new(), 0);
+        for &at in &exact {
+            let removal = &self.removals[at];
+            let kept = texts.read_text(removal.kept.with)?;
+            if kept.is_some() && kept != texts.read_text(removal.document)? {
+                differing += 1;
+                if found.len() < EQUAL_SHOWN {
+                    found.push(at);
+                }
+            }
+        }
+        Ok(((found, differing), exact.len()))
+    }
+
+    /// Returns some removals of every twentieth of the similarity.
+    fn removals_of_bands(&self) -> Vec<usize> {
+        let mut bands: Vec<Vec<usize>> = vec![Vec::new(); SimilarityHistogram::STEPS + 1];
+        for at in self.drawn_numbers() {
+            let similarity = self.removals[at].kept.similarity.get();
+            let band = &mut bands[(similarity * SimilarityHistogram::STEPS as f64) as usize];
+            if band.len() < PAIRS_OF_BAND {
+                band.push(at);
+            }
+        }
+        bands.concat()
+    }
+
+    /// Returns removals by the numbers drawn for them.
+    fn drawn_numbers(&self) -> Vec<usize> {
+        let mut drawn: Vec<usize> = (0..self.removals.len()).collect();
+        drawn.sort_unstable_by_key(|&at| (draw_number(self.removals[at].document), at));
+        drawn
+    }
+
+    /// Returns further removals that are shown if the budget allows.
+    fn drawn_removals(&self) -> Vec<usize> {
+        /// Removals drawn. More texts than these fit into no budget.
+        const DRAWN: usize = 2000;
+        let mut drawn = self.drawn_numbers();
+        drawn.truncate(DRAWN);
+        drawn
+    }
+
+    fn count_similarities(&self) -> Vec<u64> {
+        if let Some((_, counts)) = &self.counted {
+            return counts.clone();
+        }
+        let mut counts = vec![0; 101];
+        for removal in self.removals {
+            counts[hundredth_of(removal.kept.similarity.get())] += 1;
+        }
+        counts
+    }
+
+    fn list_inputs(&self) -> (Vec<InputData>, usize) {
+        let opened = self.corpus.opened;
+        let against = opened.against.iter().flat_map(|it| it.input_files());
+        let all = against
+            .map(|file| (file, true))
+            .chain(opened.inputs.input_files().iter().map(|file| (file, false)));
+        let named = all
+            .clone()
+            .take(NAMED_INPUTS)
+            .map(|(file, reference)| InputData {
+                name: shorten_name(file.display_name()),
+                bytes: file.size_on_disk(),
+                reference,
+            });
+        (named.collect(), all.count())
+    }
+}

@@ -1,0 +1,120 @@
+//! The report of a run: one HTML file that holds its data, its pictures and the page that shows them.
+//!
+//! ```text
+//! verdicts ── counted exactly ──────────────> totals ──┐
+//!    │                                                 ├─> JSON, at most 20 MB ──> page.rs ──> one file
+//!    └─ chosen by fixed rules, within budgets > rows ──┘
+//! ```
+//!
+//! Totals, histograms and sizes of clusters count every document. Rows and texts have budgets in bytes
+//! ([`budgets`]), because a browser must open the file in seconds whatever the corpus is. What is left out is chosen
+//! by hashes of document numbers, so the same run gives the same report. The format is described in
+//! `docs/report.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
+//!
+//! The page is `console/dist/report.html`, which is checked in. It opens no connection: its policy (CSP) forbids all.
+
+mod bad_rows;
+mod budgets;
+mod match_data;
+mod page;
+mod pair_sample;
+mod plan_data;
+mod removal_rows;
+mod shown_texts;
+
+use lookalike_io::error::Result;
+use lookalike_io::sink::{ByteWriter, OutputTarget, StagedOutput};
+use serde::Serialize;
+use serde_json::Value;
+
+pub(super) use self::bad_rows::BadRowTally;
+pub(super) use self::budgets::NameBudget;
+pub(super) use self::match_data::{MatchReportInputs, write_match_report};
+pub(super) use self::pair_sample::PairSample;
+pub use self::shown_texts::encode_runs;
+
+/// Version of the data in the file.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Returns a page with data of this kind. `language` is that in which it opens; `None` leaves it to the browser.
+pub fn render_report(
+    kind: &'static str,
+    language: Option<&'static str>,
+    data: impl Serialize,
+) -> String {
+    ReportData::new(kind, language, data).render_page()
+}
+
+/// Writes a page with data of this kind. It is complete, but not in place yet.
+pub(super) fn write_report_file(
+    kind: &'static str,
+    wanted: &ReportOutput,
+    data: impl Serialize,
+) -> Result<StagedOutput> {
+    ReportData::new(kind, wanted.language, data).prepare_file(&wanted.target)
+}
+
+/// Returns the summary of a run as JSON.
+pub(super) fn summary_to_json(summary: &impl Serialize) -> Value {
+    serde_json::to_value(summary).expect("a summary has only fields that JSON can hold")
+}
+
+/// Returns the hundredth in which a similarity lies.
+fn hundredth_of(similarity: f64) -> usize {
+    // A small part more, so that 0.29 · 100 is 29.
+    (similarity * 100.0 + 1e-9) as usize
+}
+
+/// A wanted report, and what only the caller knows about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportOutput {
+    /// The file.
+    pub target: OutputTarget,
+    /// Language in which the page opens: `en` or `zh`. `None` leaves it to the browser.
+    pub language: Option<&'static str>,
+    /// Other outputs of the run: role and path.
+    pub written: Vec<(String, String)>,
+    /// Command that explains a removal, with `ID` in place of the id.
+    pub explain_command: Option<String>,
+}
+
+/// The data of a report, with the head that all kinds share.
+#[derive(Debug, Serialize)]
+pub(super) struct ReportData<T> {
+    format: &'static str,
+    version: u32,
+    kind: &'static str,
+    program: &'static str,
+    created: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'static str>,
+    #[serde(flatten)]
+    data: T,
+}
+
+impl<T: Serialize> ReportData<T> {
+    pub(super) fn new(kind: &'static str, language: Option<&'static str>, data: T) -> Self {
+        let now = jiff::Timestamp::now();
+        Self {
+            format: "lookalike-report",
+            version: FORMAT_VERSION,
+            kind,
+            program: env!("CARGO_PKG_VERSION"),
+            created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            language,
+            data,
+        }
+    }
+
+    /// Returns the page with the data in it.
+    fn render_page(&self) -> String {
+        page::render_page(self)
+    }
+
+    /// Writes the page with the data. It is complete, but not in place yet.
+    pub(super) fn prepare_file(&self, target: &OutputTarget) -> Result<StagedOutput> {
+        let mut output = ByteWriter::create_output(target)?;
+        output.write_bytes(self.render_page().as_bytes())?;
+        output.prepare_output()
+    }
+}

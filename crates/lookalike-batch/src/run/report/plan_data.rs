@@ -1,0 +1,71 @@
+//! The plan of a run as data: settings, and the probability of being found by similarity.
+
+use lookalike::plan::MatchPlan;
+use serde::Serialize;
+
+use super::budgets::shorten_name;
+use crate::run::settings::{KeepOrder, RunSettings};
+
+/// Settings and match plan.
+#[derive(Debug, Serialize)]
+pub(super) struct PlanData {
+    method: &'static str,
+    measure: &'static str,
+    threshold: f64,
+    candidate_threshold: Option<f64>,
+    recipe: String,
+    recipe_id: String,
+    recipe_toml: String,
+    keep: String,
+    within: Option<String>,
+    window_seconds: Option<f64>,
+    bands: Option<usize>,
+    rows: Option<usize>,
+    /// Documents of up to this many features are joined exactly.
+    joined_features: Option<usize>,
+    distance: Option<u32>,
+    /// Probability that a pair is a candidate, at similarities 0, 0.01, … 1; empty if it is 1 or unknown.
+    curve: Vec<f64>,
+}
+
+impl PlanData {
+    pub(super) fn new(settings: &RunSettings, plan: &MatchPlan) -> Self {
+        let matching = plan.match_settings();
+        let bands = plan.band_plan();
+        Self {
+            method: matching.method.name(),
+            measure: matching.measure.name(),
+            threshold: plan.threshold().get(),
+            candidate_threshold: plan.separate_candidate_threshold().map(|it| it.get()),
+            recipe: settings.recipe.name.clone(),
+            recipe_id: settings.recipe.recipe_id().to_string(),
+            recipe_toml: settings.recipe.to_toml(),
+            keep: match &settings.keep {
+                KeepOrder::First => "first".to_owned(),
+                KeepOrder::Last => "last".to_owned(),
+                KeepOrder::Longest => "longest".to_owned(),
+                KeepOrder::Max(field) => shorten_name(&format!("max:{field}")),
+                KeepOrder::Min(field) => shorten_name(&format!("min:{field}")),
+            },
+            within: settings.within.as_deref().map(shorten_name),
+            window_seconds: settings.window.as_ref().map(|it| it.seconds),
+            bands: bands.map(|it| it.bands),
+            rows: bands.map(|it| it.rows),
+            joined_features: plan.join_plan().map(|it| it.max_features),
+            distance: plan.distance().map(|it| it.get()),
+            curve: find_curve(plan),
+        }
+    }
+}
+
+/// Returns the probability of being found at 101 similarities.
+fn find_curve(plan: &MatchPlan) -> Vec<f64> {
+    let recall: Box<dyn Fn(f64) -> f64> = match (plan.band_plan(), plan.bottom_k_plan()) {
+        (Some(bands), _) => Box::new(move |it| bands.expected_recall(it)),
+        (None, Some(smallest)) => Box::new(move |it| smallest.expected_recall(it)),
+        (None, None) => return Vec::new(),
+    };
+    let similarities = (0..=100).map(|at| f64::from(at) / 100.0);
+    let rounded = similarities.map(|it| (recall(it) * 1e4).round() / 1e4);
+    rounded.collect()
+}

@@ -1,0 +1,156 @@
+//! Decisions of a person on pairs of documents, which overrule the match plan.
+//!
+//! The relation of matching is corrected, and nothing else: a pair that is decided as *same* matches with
+//! similarity 1, whatever its texts are; a pair that is decided as *different* does not match; every other pair
+//! matches as the plan says. Partitions, windows and known documents restrict decided pairs as they restrict all
+//! others. Verdicts follow from the corrected relation.
+//!
+//! A decision names contents, and several documents can have the same content. Therefore documents are put into
+//! classes of equal content, and decisions stand between classes.
+//!
+//! Guarantee: every decided pair is compared, although it may share no bucket. Cost: a bit for each document, and
+//! a look-up in a hash table for each candidate pair whose documents both have decisions.
+
+use std::collections::HashMap;
+
+use super::corpus::{EqualTextNodes, MatchCorpus};
+use crate::candidates::buckets::DocumentRank;
+use crate::text::TextState;
+use crate::types::DocId;
+
+/// A person's decision on a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairDecision {
+    /// The two texts are the same: they match.
+    Same,
+    /// The two texts are different: they do not match.
+    Different,
+}
+
+/// Decisions on pairs of documents.
+#[derive(Clone, Debug, Default)]
+pub struct PairDecisions {
+    /// One bit for each document: it has a class.
+    has_class: Vec<u64>,
+    class_of: HashMap<u32, u32>,
+    /// Decision between two classes, the smaller number first.
+    decided: HashMap<(u32, u32), PairDecision>,
+}
+
+impl PairDecisions {
+    /// Puts a document into a class of equal content. A later class of the same document replaces an earlier one.
+    pub fn set_class(&mut self, document: DocId, class: u32) {
+        let word = document.index() / 64;
+        if word >= self.has_class.len() {
+            self.has_class.resize(word + 1, 0);
+        }
+        self.has_class[word] |= 1 << (document.index() % 64);
+        self.class_of.insert(document.0, class);
+    }
+
+    /// Decides all pairs between two classes, in either order. A later decision replaces an earlier one.
+    ///
+    /// # Panics
+    /// If both are the same class, because a content does not differ from itself.
+    pub fn decide_classes(&mut self, a: u32, b: u32, decision: PairDecision) {
+        assert_ne!(a, b, "a decision needs two contents");
+        self.decided.insert((a.min(b), a.max(b)), decision);
+    }
+
+    /// Returns the decision on a pair, if there is one.
+    pub fn decision_between(&self, a: DocId, b: DocId) -> Option<PairDecision> {
+        if !self.has_decisions(a) || !self.has_decisions(b) {
+            return None;
+        }
+        let (a, b) = (self.class_of[&a.0], self.class_of[&b.0]);
+        self.decided.get(&(a.min(b), a.max(b))).copied()
+    }
+
+    /// Returns `true` if a document is in a class, so that there may be decisions on it.
+    pub fn has_decisions(&self, document: DocId) -> bool {
+        let word = self.has_class.get(document.index() / 64);
+        word.is_some_and(|word| word >> (document.index() % 64) & 1 == 1)
+    }
+}
+
+/// The documents with which one is compared although they may share no bucket: those of a class decided as the
+/// same, and those of the same text, which are nodes of their own if they have decisions.
+#[derive(Default)]
+pub(crate) struct DecidedPartners {
+    lists: Vec<Vec<DocumentRank>>,
+    /// For a node, by its first document: numbers of lists.
+    of: HashMap<DocumentRank, Vec<u32>>,
+}
+
+impl DecidedPartners {
+    pub(crate) fn new(corpus: &MatchCorpus<'_>, nodes: &EqualTextNodes) -> Self {
+        let Some(decisions) = corpus.decisions else {
+            return Self::default();
+        };
+        let mut partners = Self::default();
+        partners.add_classes(corpus, decisions);
+        partners.add_equal_texts(corpus, decisions, nodes);
+        partners
+    }
+
+    fn add_classes(&mut self, corpus: &MatchCorpus<'_>, decisions: &PairDecisions) {
+        let mut members: HashMap<u32, Vec<DocumentRank>> = HashMap::new();
+        for rank in 0..corpus.len() as DocumentRank {
+            let document = corpus.document_at(rank);
+            if decisions.has_decisions(document) {
+                let class = decisions.class_of[&document.0];
+                members.entry(class).or_default().push(rank);
+            }
+        }
+        for (&(a, b), &decision) in &decisions.decided {
+            let (Some(a), Some(b)) = (members.get(&a), members.get(&b)) else {
+                continue;
+            };
+            if decision == PairDecision::Same {
+                self.add_partners(a, b.clone());
+                self.add_partners(b, a.clone());
+            }
+        }
+    }
+
+    /// Adds the nodes of a text that some documents with decisions have.
+    fn add_equal_texts(
+        &mut self,
+        corpus: &MatchCorpus<'_>,
+        decisions: &PairDecisions,
+        nodes: &EqualTextNodes,
+    ) {
+        let text_of = |rank| corpus.sketches.text_key(corpus.document_at(rank));
+        let ranks = 0..corpus.len() as DocumentRank;
+        let mut by_text: HashMap<u128, Vec<DocumentRank>> = HashMap::new();
+        for rank in ranks.clone() {
+            let document = corpus.document_at(rank);
+            let is_empty = corpus.sketches.text_state(document) == TextState::Empty;
+            if decisions.has_decisions(document) && !is_empty {
+                by_text.entry(text_of(rank)).or_default();
+            }
+        }
+        for rank in ranks.filter(|&rank| nodes.is_first(rank)) {
+            if let Some(members) = by_text.get_mut(&text_of(rank)) {
+                members.push(rank);
+            }
+        }
+        for members in by_text.into_values().filter(|it| it.len() > 1) {
+            self.add_partners(&members.clone(), members);
+        }
+    }
+
+    fn add_partners(&mut self, to: &[DocumentRank], list: Vec<DocumentRank>) {
+        let number = self.lists.len() as u32;
+        self.lists.push(list);
+        for &rank in to {
+            self.of.entry(rank).or_default().push(number);
+        }
+    }
+
+    /// Returns the partners of a node, by its first document. Some may come several times.
+    pub(crate) fn partners_of(&self, first: DocumentRank) -> impl Iterator<Item = DocumentRank> {
+        let lists = self.of.get(&first).into_iter().flatten();
+        lists.flat_map(|&list| self.lists[list as usize].iter().copied())
+    }
+}
