@@ -145,6 +145,11 @@ impl RowSource {
         matches!(self, Self::Paths(paths) if paths.is_empty())
     }
 
+    /// Returns `true` if standard input is among the inputs, which can be read only once.
+    pub fn reads_standard_input(&self) -> bool {
+        matches!(self, Self::Paths(paths) if paths.iter().any(|path| path.as_os_str() == "-"))
+    }
+
     /// Returns `true` if the format of every input is known from its extension, or because it is a
     /// table.
     pub fn says_its_format(&self) -> bool {

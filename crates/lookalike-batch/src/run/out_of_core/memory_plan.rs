@@ -148,17 +148,22 @@ impl MemoryPlan {
     /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
     /// would do.
     pub fn plan_run(paths: &RunInputs, settings: &RunSettings, limit: MemoryLimit) -> Result<Self> {
+        let of_unknown_size =
+            || Self::from_measures(None, DocumentBytes::default(), settings.threads, limit);
+        if paths.documents.reads_standard_input() || paths.against.reads_standard_input() {
+            return of_unknown_size();
+        }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
         let opened = OpenInputs::new(paths, settings)?;
         let documents = match opened.size_on_disk() {
             Some(_) => opened.expected_rows()?,
             None => None,
         };
-        let of_document = match documents {
-            Some(_) => measure_documents(&opened, settings, &plan)?,
-            None => DocumentBytes::default(),
+        let Some(documents) = documents else {
+            return of_unknown_size();
         };
-        Self::from_measures(documents, of_document, settings.threads, limit)
+        let of_document = measure_documents(&opened, settings, &plan)?;
+        Self::from_measures(Some(documents), of_document, settings.threads, limit)
     }
 
     fn from_measures(
