@@ -250,6 +250,7 @@ fn format_progress(stage: RunStage, (done, total): (u64, Option<u64>), seconds: 
 fn stage_name(stage: RunStage) -> &'static str {
     match stage {
         RunStage::Read => "reading",
+        RunStage::Library => "searching the library",
         RunStage::Candidates => "finding candidates",
         RunStage::Decide => "comparing",
         RunStage::Passages => "finding repeated passages",
@@ -265,7 +266,8 @@ fn bar_template(stage: RunStage, is_measured: bool) -> &'static str {
     match (stage, is_measured) {
         (RunStage::Read, true) => BYTES,
         (RunStage::Read, false) => BYTES_WITHOUT_END,
-        (RunStage::Passages, _) | (RunStage::Decide | RunStage::Write, true) => DOCUMENTS,
+        (RunStage::Passages | RunStage::Library, _)
+        | (RunStage::Decide | RunStage::Write, true) => DOCUMENTS,
         (RunStage::Measure, _) => SETTINGS,
         _ => UNMEASURED,
     }

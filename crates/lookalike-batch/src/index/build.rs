@@ -4,31 +4,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use lookalike::Distance;
 use lookalike::hamming::{FingerprintCode, HammingPlan, PlanRequest};
 use lookalike::passages::PassageSettings;
-use lookalike::similarity::DocumentRecorder;
-use lookalike::text::{AnalysisScratch, TextAnalysis};
-use lookalike::{Cpu, Distance};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, check_output};
-use lookalike_io::source::{BadRow, IdField, InputSet};
+use lookalike_io::source::{IdField, InputSet};
 
 use super::build_space::BuildSpace;
 use super::directory::{self, DirectoryKind, NewDirectory};
-use super::grams::{self, GramSelector};
+use super::grams;
 use super::ids::{self, IdsWriter, StoredIds};
 use super::manifest::{FileChecksum, IndexManifest, SegmentEntry, TableEntry, file_name};
 use super::number_files::NumberFile;
-use super::records::{self, DocumentRecords, RecordsWriter};
+use super::records::DocumentRecords;
 use super::repeated_ids::NewIds;
+use super::row_lots::{NewRows, PART_BYTES, RecordScratch, RowLot, RowRecorder, check_names};
 use super::row_numbers::RowNumbers;
-use super::rows::{IndexRow, RowFingerprinter, RowPrint};
 use super::segments::{
-    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, spill_failed, write_index,
+    MOST_ROWS, SegmentIds, SegmentPart, SegmentSource, merge_segments, write_index,
     write_unfingerprinted,
 };
-use super::spill_buffer::FingerprintSpool;
-use super::texts::{self, StoredTexts, TextsWriter};
+use super::texts::StoredTexts;
 use super::tombstones::Tombstones;
 use super::unfingerprinted::UnfingerprintedRows;
 use super::{AddSummary, BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
@@ -36,9 +33,6 @@ use crate::run::ordered_pipeline::blocks_in_order;
 use crate::run::rejected::{BadRows, RejectedRows};
 use crate::run::row_reader::make_bad_row;
 use crate::run::{ProgressListener, RepeatedIds, RunStage, run_in_pool};
-
-/// Bytes of a block's fingerprints, ids, texts and records that are passed on before the block ends.
-const PART_BYTES: usize = 8 << 20;
 
 /// A new segment is merged with the one before it if that one is at most this many times as large.
 const GROWTH: u64 = 2;
@@ -80,6 +74,7 @@ pub fn build_index(
         reading,
         space: &space,
         rejected,
+        is_of_run: false,
         progress,
     };
     copy_tables(index_path, &mut manifest)?;
@@ -123,6 +118,7 @@ pub fn add_to_index(
         reading,
         space: &BuildSpace::default(),
         rejected,
+        is_of_run: false,
         progress,
     };
     let added = run_in_pool(reading.threads, || change.add_inputs(manifest, inputs));
@@ -132,7 +128,10 @@ pub fn add_to_index(
     added
 }
 
-fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<IndexManifest> {
+pub(super) fn new_manifest(
+    settings: &BuildSettings,
+    reading: &IndexReadOptions,
+) -> Result<IndexManifest> {
     let bits = settings.bits;
     if reading.entries != IndexEntries::Documents && settings.texts {
         return Err(Error::usage_error(
@@ -185,7 +184,7 @@ fn new_manifest(settings: &BuildSettings, reading: &IndexReadOptions) -> Result<
 }
 
 /// Copies the files that the recipe names into the index, so that it depends on no other files.
-fn copy_tables(index_path: &Path, manifest: &mut IndexManifest) -> Result<()> {
+pub(super) fn copy_tables(index_path: &Path, manifest: &mut IndexManifest) -> Result<()> {
     let Some(recipe) = &manifest.loaded else {
         return Ok(());
     };
@@ -216,139 +215,17 @@ fn refuse_to_replace(index_path: &Path, there: DirectoryKind, replace: bool) -> 
     }
 }
 
-struct IndexChange<'a> {
-    index_path: &'a Path,
+/// A change that adds rows to an index.
+pub(super) struct IndexChange<'a> {
+    pub(super) index_path: &'a Path,
     /// `true` if an existing index is replaced.
-    replaces: bool,
-    reading: &'a IndexReadOptions,
-    space: &'a BuildSpace,
-    rejected: Option<&'a OutputTarget>,
-    progress: &'a dyn ProgressListener,
-}
-
-/// The rows read from a block.
-struct RowLot<C> {
-    codes: Vec<C>,
-    /// Rows without a fingerprint, with the keys of their texts.
-    unfingerprinted: Vec<(u128, u32)>,
-    ids: ids::IdLot,
-    hashes: Vec<u64>,
-    /// Numbers of the rows with ids.
-    numbers: Vec<u32>,
-    texts: texts::TextLot,
-    records: records::RecordLot,
-    /// Grams of the texts.
-    grams: Vec<u64>,
-    bad: Vec<BadRow>,
-    /// Numbers of the rows without ids.
-    unnamed: RowNumbers,
-    /// Number of the last row read, whether it was used or not.
-    last: u64,
-    without: u64,
-    bytes: u64,
-}
-
-impl<C> Default for RowLot<C> {
-    fn default() -> Self {
-        Self {
-            codes: Vec::new(),
-            unfingerprinted: Vec::new(),
-            ids: ids::IdLot::default(),
-            hashes: Vec::new(),
-            numbers: Vec::new(),
-            texts: texts::TextLot::default(),
-            records: records::RecordLot::default(),
-            grams: Vec::new(),
-            bad: Vec::new(),
-            unnamed: RowNumbers::default(),
-            last: 0,
-            without: 0,
-            bytes: 0,
-        }
-    }
-}
-
-impl<C: FingerprintCode> RowLot<C> {
-    /// Adds a row, with its text if texts are stored.
-    fn push_row(&mut self, item: &IndexRow<'_>, number: u64, texts: bool) -> Result<()> {
-        let code = match item.print {
-            RowPrint::Nothing => {
-                self.without += 1;
-                return Ok(());
-            }
-            RowPrint::Code(fingerprint) => fingerprint,
-            RowPrint::Text { key, code } => {
-                self.unfingerprinted.push((key, self.codes.len() as u32));
-                code
-            }
-        };
-        self.codes.push(C::narrow_from(code));
-        if let Some(id) = item.id {
-            self.ids.push_id(id);
-            self.hashes.push(lookalike::value_hash(id.as_bytes()));
-            self.numbers.push(number.min(u32::MAX.into()) as u32);
-        } else {
-            self.unnamed.push_number(number);
-        }
-        if texts {
-            self.texts.push_text(item.text)?;
-        }
-        Ok(())
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let codes = self.codes.len() * size_of::<C>();
-        let grams = 8 * self.grams.len();
-        codes + grams + self.ids.byte_count() + self.texts.byte_count() + self.records.byte_count()
-    }
-}
-
-/// All new rows. Their ids, texts and records are already in files.
-struct NewRows<C> {
-    codes: FingerprintSpool<C>,
-    unfingerprinted: Vec<(u128, u32)>,
-    unnamed: RowNumbers,
-    last: u64,
-    hashes: Vec<u64>,
-    numbers: Vec<u32>,
-    ids: Option<IdsWriter>,
-    texts: Option<TextsWriter>,
-    records: Option<RecordsWriter>,
-    grams: Vec<u64>,
-    named: Option<bool>,
-    without: u64,
-    bytes: u64,
-}
-
-impl<C: FingerprintCode> NewRows<C> {
-    fn without_rows(change: &IndexChange<'_>, manifest: &IndexManifest) -> Self {
-        Self {
-            codes: change.space.new_spool(),
-            unfingerprinted: Vec::new(),
-            unnamed: RowNumbers::default(),
-            last: 0,
-            hashes: Vec::new(),
-            numbers: Vec::new(),
-            ids: None,
-            texts: None,
-            records: None,
-            grams: Vec::new(),
-            named: manifest.ids,
-            without: 0,
-            bytes: 0,
-        }
-    }
-
-    fn push_codes(&mut self, codes: &[C]) -> Result<()> {
-        self.codes.push_codes(codes).map_err(spill_failed)?;
-        match self.codes.len() as u64 > MOST_ROWS {
-            false => Ok(()),
-            true => Err(Error::limit_error(format!(
-                "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several runs of `lookalike \
-                 index add`"
-            ))),
-        }
-    }
+    pub(super) replaces: bool,
+    pub(super) reading: &'a IndexReadOptions,
+    pub(super) space: &'a BuildSpace,
+    pub(super) rejected: Option<&'a OutputTarget>,
+    /// `true` if a run adds its rows, which has reported the ids that its own rows share.
+    pub(super) is_of_run: bool,
+    pub(super) progress: &'a dyn ProgressListener,
 }
 
 impl IndexChange<'_> {
@@ -374,32 +251,56 @@ fn add_rows<C: FingerprintCode>(
         IndexEntries::Numbers => read_numbers::<C>(change, &manifest, paths)?,
         _ => read_rows::<C>(change, &manifest, file, paths, &rejected)?,
     };
-    let (added, unfingerprinted) = (new.codes.len() as u64, new.unfingerprinted.len() as u64);
-    let (without, bytes, last) = (new.without, new.bytes, new.last);
-    change.progress.begin_stage(RunStage::Index, None);
-    let mut repeated_ids = 0;
-    if added > 0 {
-        manifest.ids = new.named;
-        let (source, repeated) = finish_new_rows(change, &manifest, file, new)?;
-        if let Some(repeated) = &repeated {
-            change.progress.repeated_index_ids(repeated);
-            repeated_ids = repeated.documents;
-        }
-        place_segment(change, &mut manifest, source)?;
-    }
-    manifest.next_row += last;
+    let (without, bytes) = (new.without, new.bytes);
+    let placed = place_rows(change, &mut manifest, file, new)?;
     let rejected = rejected.finish_output()?;
     directory::replace_manifest(index_path, &manifest)?;
     Ok(AddSummary {
-        added,
-        unfingerprinted,
-        repeated_ids,
+        added: placed.added,
+        unfingerprinted: placed.unfingerprinted,
+        repeated_ids: placed.repeated_ids,
         empty: without,
         rejected,
         bytes,
         seconds: 0.0,
         index: inspect::info_from_manifest(index_path, &manifest),
     })
+}
+
+/// The rows that a change has added.
+pub(super) struct PlacedRows {
+    pub(super) added: u64,
+    /// Rows without a fingerprint among them.
+    pub(super) unfingerprinted: u64,
+    /// Rows with the id of an earlier row.
+    pub(super) repeated_ids: u64,
+}
+
+/// Writes new rows as a segment, which the manifest then names. The manifest's file stays as it is.
+pub(super) fn place_rows<C: FingerprintCode>(
+    change: &IndexChange<'_>,
+    manifest: &mut IndexManifest,
+    file: u64,
+    new: NewRows<C>,
+) -> Result<PlacedRows> {
+    let mut placed = PlacedRows {
+        added: new.codes.len() as u64,
+        unfingerprinted: new.unfingerprinted.len() as u64,
+        repeated_ids: 0,
+    };
+    let last = new.last;
+    change.progress.begin_stage(RunStage::Index, None);
+    if placed.added > 0 {
+        manifest.ids = new.named;
+        let (source, repeated) = finish_new_rows(change, manifest, file, new)?;
+        if let Some(repeated) = &repeated {
+            change.progress.repeated_index_ids(repeated);
+            placed.repeated_ids = repeated.documents;
+        }
+        place_segment(change, manifest, source)?;
+    }
+    manifest.next_row += last;
+    Ok(placed)
 }
 
 fn read_rows<C: FingerprintCode>(
@@ -422,14 +323,7 @@ fn read_rows<C: FingerprintCode>(
     if let Some(output) = change.rejected {
         check_output(output, &inputs)?;
     }
-    let recipe = manifest.known_recipe();
-    let fingerprinter =
-        RowFingerprinter::new(entries, recipe.as_ref(), manifest.bits, &options.fields.id)?;
-    let recorder = recipe
-        .as_ref()
-        .filter(|_| manifest.matching)
-        .map(|recipe| DocumentRecorder::new(recipe, Cpu::detect_best()));
-    let grams = GramSelector::for_index(manifest);
+    let recorder = RowRecorder::new(manifest, entries, &options.fields.id)?;
     let bad_rows = BadRows {
         inputs: &inputs,
         rejected,
@@ -437,111 +331,40 @@ fn read_rows<C: FingerprintCode>(
         progress: change.progress,
         tally: Mutex::default(),
     };
-    let path = |extension| change.index_path.join(file_name(file, extension));
-    let mut new = NewRows {
-        texts: match manifest.texts {
-            true => Some(TextsWriter::create_file(&path("texts"))?),
-            false => None,
-        },
-        records: match &recorder {
-            Some(recorder) => Some(RecordsWriter::create_files(
-                change.index_path,
-                file,
-                recorder.slot_count(),
-            )?),
-            None => None,
-        },
-        ..NewRows::without_rows(change, manifest)
-    };
+    let mut new = NewRows::create_files(change, manifest, file, &recorder)?;
     blocks_in_order(
         &inputs,
         change.progress,
-        |block, parse, (scratch, selector): &mut (AnalysisScratch, Option<GramSelector>), emit| {
+        |block, parse, scratch: &mut RecordScratch, emit| {
             let mut lot = RowLot::default();
             inputs.parse_block(block, parse, &mut |row| {
                 let row = match row {
                     Ok(row) => row,
                     Err(bad) => {
-                        lot.bytes += u64::from(bad.place.byte_length());
-                        lot.last = bad.number;
-                        lot.bad.push(bad);
+                        lot.push_bad_row(bad);
                         return Ok(());
                     }
                 };
-                lot.bytes += u64::from(row.place.byte_length());
-                lot.last = row.number;
-                let mut record = |analysis: &TextAnalysis<'_>| {
-                    if let Some(recorder) = &recorder {
-                        lot.records.push_record(recorder, analysis);
-                    }
-                };
-                match fingerprinter.make_row(&inputs, &row, scratch, &mut record) {
-                    Err(reason) => lot.bad.push(make_bad_row(&inputs, &row, reason)),
-                    Ok(None) => {}
-                    Ok(Some(item)) => {
-                        lot.push_row(&item, row.number, manifest.texts)?;
-                        if let Some(grams) = &grams
-                            && item.print != RowPrint::Nothing
-                        {
-                            let row = lot.codes.len() as u32 - 1;
-                            selector.get_or_insert_with(|| grams.clone()).select_grams(
-                                item.text,
-                                row,
-                                &mut lot.grams,
-                            )?;
-                        }
-                    }
+                lot.count_row(&row);
+                if let Err(reason) =
+                    recorder.record_row((&inputs, &row), row.number, scratch, &mut lot)?
+                {
+                    lot.bad.push(make_bad_row(&inputs, &row, reason));
                 }
-                if lot.memory_bytes() >= PART_BYTES {
-                    lot.texts.close_frame()?;
-                    emit(std::mem::take(&mut lot))?;
+                if lot.is_full() {
+                    emit(lot.take_closed()?)?;
                 }
                 Ok(())
             })?;
-            lot.texts.close_frame()?;
-            Ok(lot)
+            lot.take_closed()
         },
-        |mut lot: RowLot<C>| {
-            let used = lot.codes.len() as u64 + lot.without;
-            bad_rows.report_rows(&lot.bad, used)?;
-            check_names(
-                change.index_path,
-                &mut new.named,
-                &lot.unnamed,
-                &lot.numbers,
-            )?;
-            if lot.ids.len() > 0 && new.ids.is_none() {
-                refuse_limited_ids(change.space, lot.numbers[0])?;
-                new.ids = Some(IdsWriter::create_file(&path("ids"))?);
-            }
-            if let Some(ids) = &mut new.ids {
-                ids.put_lot(&lot.ids)?;
-            }
-            if let Some(texts) = &mut new.texts {
-                texts.put_lot(&lot.texts)?;
-            }
-            if let Some(records) = &mut new.records {
-                records.put_lot(&lot.records)?;
-            }
-            let base = new.codes.len() as u32;
-            grams::append_grams(&mut new.grams, &lot.grams, base)?;
-            let unfingerprinted = lot
-                .unfingerprinted
-                .iter()
-                .map(|&(key, row)| (key, base + row));
-            new.unfingerprinted.extend(unfingerprinted);
-            new.unnamed.append_numbers(&lot.unnamed);
-            new.last = lot.last.max(new.last);
-            new.push_codes(&lot.codes)?;
-            new.hashes.append(&mut lot.hashes);
-            new.numbers.append(&mut lot.numbers);
-            new.without += lot.without;
-            new.bytes += lot.bytes;
-            Ok(())
+        |lot: RowLot<C>| {
+            bad_rows.report_rows(&lot.bad, lot.used_rows())?;
+            new.append_lot(change, lot)
         },
     )?;
     bad_rows.refuse_useless()?;
-    new.codes.finish_codes().map_err(spill_failed)?;
+    new.finish_codes()?;
     Ok(new)
 }
 
@@ -572,7 +395,7 @@ fn read_numbers<C: FingerprintCode>(
     new.last = new.codes.len() as u64;
     new.unnamed.push_range(1..new.last + 1);
     check_names(change.index_path, &mut new.named, &new.unnamed, &[])?;
-    new.codes.finish_codes().map_err(spill_failed)?;
+    new.finish_codes()?;
     Ok(new)
 }
 
@@ -592,46 +415,6 @@ fn check_number_options(reading: &IndexReadOptions, rejected: Option<&OutputTarg
             "no single row of a binary file is rejected: leave --rejected out",
         )),
     }
-}
-
-/// Refuses a limit of memory for rows with ids, because repeated ids are found in memory.
-fn refuse_limited_ids(space: &BuildSpace, row: u32) -> Result<()> {
-    match space.is_limited() {
-        false => Ok(()),
-        true => Err(Error::usage_error(format!(
-            "row {row} of the inputs has an id, and ids take up to 40 bytes of memory each, which --memory does not \
-             bound: number the rows with --id-row, or leave --memory out"
-        ))),
-    }
-}
-
-/// Verifies that either all rows of an index have ids or none has.
-/// `unnamed` and `with_ids` are the numbers of new rows without and with ids.
-fn check_names(
-    index_path: &Path,
-    named: &mut Option<bool>,
-    unnamed: &RowNumbers,
-    with_ids: &[u32],
-) -> Result<()> {
-    let index_path = display_path(index_path);
-    let has_names = !with_ids.is_empty();
-    if let (Some(row), true) = (unnamed.first_number(), has_names || *named == Some(true)) {
-        return Err(Error::input_error(format!(
-            "row {row} of the inputs has no id, but other rows of the index {index_path} have ids: \
-             name the field with --id, or build the index with --id-row"
-        )));
-    }
-    if has_names && *named == Some(false) {
-        return Err(Error::input_error(format!(
-            "row {} of the inputs has an id, but the rows of the index {index_path} are numbered: \
-             number these rows too, with --id-row",
-            with_ids[0]
-        )));
-    }
-    if has_names || unnamed.first_number().is_some() {
-        *named = Some(has_names);
-    }
-    Ok(())
 }
 
 /// Completes the files of the new rows. Also returns the ids that are repeated.
@@ -666,6 +449,7 @@ fn finish_new_rows<C: FingerprintCode>(
                 ids: &ids,
                 hashes: &new.hashes,
                 numbers: &new.numbers,
+                counts_own: !change.is_of_run,
             };
             repeated = new_ids.find_repeats(index_path, manifest, change.reading.strict)?;
             SegmentIds::Stored(ids)

@@ -117,7 +117,7 @@ pub(super) fn read_manifest(path: &Path) -> Result<IndexManifest> {
 }
 
 /// Refuses an index in an object store, because its files are mapped into memory.
-fn refuse_url(path: &Path) -> Result<()> {
+pub(super) fn refuse_url(path: &Path) -> Result<()> {
     match lookalike_io::is_url(path) {
         false => Ok(()),
         true => Err(Error::usage_error(format!(

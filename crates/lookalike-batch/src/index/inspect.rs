@@ -11,7 +11,7 @@ use lookalike_io::error::Result;
 use serde::Serialize;
 
 use super::by_width;
-use super::directory;
+use super::directory::{self, DirectoryKind};
 use super::grams::{self, GramSelector};
 use super::manifest::{IndexManifest, SegmentEntry, file_name};
 use super::paged::damaged_file;
@@ -105,6 +105,19 @@ pub fn index_info(index_path: &Path) -> Result<IndexInfo> {
         }
         Ok(info)
     })
+}
+
+/// Returns the recipe of an index; `None` if there is no index at `index_path`, or if it holds bare fingerprints of an
+/// unknown recipe.
+///
+/// # Errors
+///
+/// If its manifest is damaged.
+pub fn index_recipe(index_path: &Path) -> Result<Option<Recipe>> {
+    match directory::directory_kind(index_path)? {
+        DirectoryKind::Index => Ok(directory::read_manifest(index_path)?.known_recipe()),
+        DirectoryKind::Free | DirectoryKind::Strange => Ok(None),
+    }
 }
 
 /// Returns the fewest words of a passage that an index finds; `None` if it finds no passages.

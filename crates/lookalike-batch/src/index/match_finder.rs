@@ -13,10 +13,10 @@
 use std::ops::Range;
 use std::path::Path;
 
-use lookalike::Recipe;
 use lookalike::plan::{MatchPlan, MatchSettings, SimilarityMeasure};
-use lookalike::similarity::{ComparedDocument, DocumentComparer};
+use lookalike::similarity::{ComparedDocument, DocumentComparer, Route};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
+use lookalike::{Recipe, Similarity};
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;
 
@@ -127,13 +127,14 @@ impl IndexMatcher {
         &self.comparer
     }
 
-    /// Calls `visit` with every row of a segment that matches the query, and with the similarity.
+    /// Calls `visit` with every row of a segment that matches the query, in ascending order, with the way in which it
+    /// was found and the similarity.
     pub(super) fn find_matches(
         &self,
         query: &ComparedDocument,
         segment: SearchedSegment<'_>,
         scratch: &mut MatchScratch,
-        mut visit: impl FnMut(u32, f64),
+        mut visit: impl FnMut(u32, Route, Similarity),
     ) -> Result<()> {
         let SearchedSegment {
             number,
@@ -162,12 +163,42 @@ impl IndexMatcher {
                 let stored = self.comparer.prepare_document(&analysis);
                 similarity = self.comparer.compare_documents(query, &stored)?;
             }
-            if let Some((_, similarity)) = similarity {
-                visit(row, similarity.get());
+            if let Some((route, similarity)) = similarity {
+                visit(row, route, similarity);
             }
         }
         scratch.rows = rows;
         Ok(())
+    }
+
+    /// Compares a query with a row whose fingerprint differs in `distance` bits, by which the plan makes them
+    /// candidates. Returns the way in which the row was found and the similarity if it matches.
+    pub(super) fn verify_near_row(
+        &self,
+        query: &ComparedDocument,
+        segment: SearchedSegment<'_>,
+        (row, distance): (u32, u32),
+        scratch: &mut MatchScratch,
+    ) -> Result<Option<(Route, Similarity)>> {
+        let SearchedSegment { part, unpacked, .. } = segment;
+        if self.needs_texts()
+            && let Some(texts) = &part.texts
+        {
+            let text = texts.text_of_row(row.into(), unpacked)?;
+            let analysis = self.analyzer.analyze_text(text, &mut scratch.scratch);
+            let stored = self.comparer.prepare_document(&analysis);
+            return Ok(self.comparer.compare_documents(query, &stored)?);
+        }
+        let Some(records) = &part.records else {
+            return Ok(None);
+        };
+        self.comparer
+            .restore_document(&records.record_of_row(row)?, None, &mut scratch.stored)
+            .ok_or_else(|| records.invalid_record(row))?;
+        let compared = self
+            .comparer
+            .compare_near_documents(query, &scratch.stored, distance)?;
+        Ok(compared)
     }
 
     /// Collects the candidates of a query in ascending order.
@@ -225,6 +256,9 @@ impl IndexMatcher {
 
 /// Returns the postings of the bands of all signatures, in ascending order.
 fn band_postings(records: &DocumentRecords, comparer: &DocumentComparer) -> Result<Vec<u64>> {
+    if comparer.plan().band_plan().is_none() {
+        return Ok(Vec::new());
+    }
     let slots = comparer.plan().signature_slots() as u64;
     if records.signature_slots().is_some_and(|own| own != slots) {
         return Err(records.invalid_record(0));

@@ -19,7 +19,8 @@
 //! A segment is a set of files that never change. Adding rows writes a new segment and merges it with
 //! the segments before it that are at most twice as large. So there are few segments, and each row is
 //! written only a few times. Removing rows writes tombstones; the rows themselves disappear when their
-//! segment is rewritten.
+//! segment is rewritten, at the latest by compaction. A run that removes near-duplicates can add what it keeps; see
+//! [`run_index`].
 //!
 //! Guarantees:
 //! * All files are complete and on disk before the [manifest](IndexManifest) names them. After a crash of
@@ -40,6 +41,7 @@
 
 mod build;
 mod build_space;
+mod compact;
 mod containment;
 mod directory;
 mod grams;
@@ -54,8 +56,10 @@ mod postings;
 mod records;
 mod remove;
 mod repeated_ids;
+mod row_lots;
 mod row_numbers;
 mod rows;
+mod run_index;
 mod search;
 mod segments;
 mod spill_buffer;
@@ -71,13 +75,17 @@ use serde::Serialize;
 use crate::fingerprint_notation::FingerprintNotation;
 
 pub use build::{add_to_index, build_index};
+pub use compact::{CompactSummary, compact_index};
 pub(crate) use indexed_passages::{IndexedPassages, IndexedSource};
 pub use inspect::{
-    IndexInfo, SegmentInfo, VerifySummary, index_info, min_passage_words, verify_index,
+    IndexInfo, SegmentInfo, VerifySummary, index_info, index_recipe, min_passage_words,
+    verify_index,
 };
 pub(crate) use manifest::FileChecksum;
 pub use manifest::IndexManifest;
 pub use remove::{RemoveSummary, remove_from_index};
+pub(crate) use run_index::{IndexHit, IndexedDocument, RunIndex, RunIndexScratch};
+pub use run_index::{RunIndexSettings, RunIndexSummary};
 pub use search::{
     ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck, search_index,
 };

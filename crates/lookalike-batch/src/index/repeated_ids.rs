@@ -23,6 +23,8 @@ pub(super) struct NewIds<'a> {
     pub(super) hashes: &'a [u64],
     /// The row number of each id, counted over all inputs.
     pub(super) numbers: &'a [u32],
+    /// `true` if ids that new rows share with each other count too.
+    pub(super) counts_own: bool,
 }
 
 /// A new row whose id an earlier row has.
@@ -49,7 +51,8 @@ impl RepeatTally {
 }
 
 impl NewIds<'_> {
-    /// Counts the new rows with the id of an earlier new row or of a row of the index. Removed rows of the index do not count.
+    /// Counts the new rows with the id of a row of the index, and those with the id of an earlier new row if they
+    /// count. Removed rows of the index do not count.
     ///
     /// # Errors
     ///
@@ -95,7 +98,9 @@ impl NewIds<'_> {
                     None => distinct.push((id, row)),
                     Some(&(_, earlier)) => {
                         is_repeat[row] = true;
-                        tally.add_row(row, Some(earlier));
+                        if self.counts_own {
+                            tally.add_row(row, Some(earlier));
+                        }
                     }
                 }
             }

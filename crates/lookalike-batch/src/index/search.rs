@@ -14,7 +14,7 @@ use lookalike::plan::{
 };
 use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::{Distance, Recipe, Threshold};
+use lookalike::{Distance, Recipe, Similarity, Threshold};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{
     OutputTarget, TableCell, TableColumn, TableRows, TableWriter, check_output,
@@ -547,7 +547,7 @@ fn describe_candidates(
 }
 
 /// Refuses an output in the directory of the index.
-fn refuse_index(output: &OutputTarget, index_path: &Path) -> Result<()> {
+pub(super) fn refuse_index(output: &OutputTarget, index_path: &Path) -> Result<()> {
     let OutputTarget::Path(path) = output else {
         return Ok(());
     };
@@ -771,10 +771,10 @@ impl<C: FingerprintCode> BlockSearcher<'_, C> {
                     unpacked: &mut worker.unpacked[number],
                 };
                 let hits = &mut worker.hits;
-                let add = |row: u32, similarity: f64| {
+                let add = |row: u32, _, similarity: Similarity| {
                     hits.push(QueryHit {
                         query: query as u32,
-                        rank: QueryHit::similarity_rank(similarity),
+                        rank: QueryHit::similarity_rank(similarity.get()),
                         position: base + u64::from(row),
                     });
                 };

@@ -1,6 +1,7 @@
 //! The inputs of a run that reads its rows twice, and where each document's row is.
 //!
-//! Documents of `--against` come first and have the first numbers.
+//! Documents of the index that match, if there is one, come first and have the first numbers. Those of `--against`
+//! follow.
 
 use std::borrow::Cow;
 
@@ -12,6 +13,7 @@ use lookalike_io::source::{InputSet, ParseScratch, ReadOptions};
 use super::documents::{ExtraFields, ReadDocuments};
 use super::ids::read_id;
 use super::settings::{RunInputs, RunSettings};
+use crate::index::IndexedDocument;
 
 /// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
 pub(super) struct OpenInputs {
@@ -69,9 +71,18 @@ impl OpenInputs {
     }
 }
 
+/// Documents of an index that match documents of the run. Their texts are not read.
+#[derive(Debug, Default)]
+pub(super) struct IndexedDocuments {
+    /// The name of the index.
+    pub(super) source: String,
+    pub(super) rows: Vec<IndexedDocument>,
+}
+
 /// The rows of all documents of a run.
 pub(super) struct CorpusRows<'a> {
     pub(super) opened: &'a OpenInputs,
+    pub(super) indexed: IndexedDocuments,
     pub(super) against: ReadDocuments,
     pub(super) documents: ReadDocuments,
 }
@@ -79,16 +90,20 @@ pub(super) struct CorpusRows<'a> {
 impl CorpusRows<'_> {
     /// Returns the name of a document's input and the row number within it, from 1.
     pub(super) fn source_and_row(&self, document: DocId) -> (&str, u64) {
+        if let Some(row) = self.indexed.rows.get(document.index()) {
+            return (&self.indexed.source, row.row);
+        }
         let (inputs, documents, index) = self.locate_document(document);
         inputs.source_row(documents.place_of(index), documents.row_number(index))
     }
 
-    /// Returns the number of documents of `--against`.
+    /// Returns the number of documents that are known before the run: those of the index that match, and those of
+    /// `--against`.
     pub(super) fn known_count(&self) -> usize {
-        self.against.len()
+        self.indexed.rows.len() + self.against.len()
     }
 
-    /// Returns the number of all documents, including those of `--against`.
+    /// Returns the number of all documents, including the known ones.
     pub(super) fn len(&self) -> usize {
         self.known_count() + self.documents.len()
     }
@@ -141,19 +156,26 @@ impl CorpusRows<'_> {
         inputs.reread_document(documents.place_of(index), parse)
     }
 
-    /// Returns the inputs and the documents to which a document belongs, and its index there.
+    /// Returns the inputs and the documents to which a document belongs, and its index there. The document is none
+    /// of the index, because those have no rows in inputs.
     pub(super) fn locate_document(&self, document: DocId) -> (&InputSet, &ReadDocuments, usize) {
         match (
             document.index().checked_sub(self.known_count()),
             &self.opened.against,
         ) {
-            (None, Some(against)) => (against, &self.against, document.index()),
+            (None, Some(against)) => {
+                let at = document.index() - self.indexed.rows.len();
+                (against, &self.against, at)
+            }
             (at, _) => (&self.opened.inputs, &self.documents, at.unwrap_or_default()),
         }
     }
 
     /// Returns the id of a document.
     pub(super) fn document_id(&self, document: DocId) -> Result<Cow<'_, str>> {
+        if let Some(row) = self.indexed.rows.get(document.index()) {
+            return Ok(Cow::Borrowed(&row.id));
+        }
         let (inputs, documents, index) = self.locate_document(document);
         read_id(inputs, documents, index)
     }

@@ -19,6 +19,7 @@ use lookalike_io::source::RowPlace;
 
 use super::audit::{AuditReport, ReportedPairs};
 use super::corpus_rows::OpenInputs;
+use super::index_matches::{add_kept_documents, find_index_matches};
 use super::out_of_core;
 use super::person_decisions::apply_decisions;
 use super::progress::{ProgressListener, RunStage};
@@ -29,6 +30,7 @@ use super::report::{BadRowTally, MatchReportInputs, summary_to_json, write_match
 use super::settings::{DedupOutputs, RunInputs, RunSettings};
 use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster};
 use super::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
+use crate::index::{RunIndex, RunIndexSettings};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
@@ -66,9 +68,29 @@ pub fn run_resumable_dedup(
     })
 }
 
+/// Removes near-duplicates as [`run_dedup`] does, where the documents of an index come before all others and count as
+/// kept. The index receives the kept documents after the outputs have appeared.
+///
+/// # Errors
+/// As [`run_dedup`], and if the index does not support the settings or cannot be changed. The index is then unchanged.
+pub fn run_dedup_beside_index(
+    inputs: &RunInputs,
+    settings: &RunSettings,
+    outputs: &DedupOutputs,
+    index: &RunIndexSettings,
+    progress: &dyn ProgressListener,
+) -> Result<DedupSummary> {
+    super::run_in_pool(settings.threads, || {
+        let mut session = DedupSession::start_run(settings)?;
+        session.index = Some(index);
+        session.dedup_inputs(inputs, outputs, progress)
+    })
+}
+
 struct DedupSession<'a> {
     settings: &'a RunSettings,
     work: Option<&'a WorkSettings>,
+    index: Option<&'a RunIndexSettings>,
     plan: MatchPlan,
     started: Instant,
     stages: Vec<(&'static str, f64)>,
@@ -80,6 +102,7 @@ impl<'a> DedupSession<'a> {
         Ok(Self {
             settings,
             work: None,
+            index: None,
             plan,
             started: Instant::now(),
             stages: Vec::new(),
@@ -100,13 +123,18 @@ impl<'a> DedupSession<'a> {
     ) -> Result<DedupSummary> {
         let audited = self.settings.audit.map(|_| "audit");
         let decided = (!self.settings.decisions.is_empty()).then_some("decisions");
-        let needs_all = audited.or(outputs.passages.map(|_| "passages")).or(decided);
+        let beside = self.index.map(|_| "library");
+        let needs_all = audited
+            .or(outputs.passages.map(|_| "passages"))
+            .or(decided)
+            .or(beside);
         let spill = out_of_core::plan_spilling(paths, self.settings, needs_all)?;
         let opened = OpenInputs::new(paths, self.settings)?;
         check_outputs(&opened, outputs)?;
         if outputs.passages.is_some() {
             repeated_text::check_settings(self.settings)?;
         }
+        let mut index = self.open_index(outputs, progress)?;
         let work = self.open_work(&opened, spill.is_some())?;
         let work = work.as_ref();
         let without_outputs = DedupOutputs {
@@ -141,6 +169,11 @@ impl<'a> DedupSession<'a> {
         corpus.tell_repeated_ids(self.settings, progress)?;
         let decisions = apply_decisions(&mut corpus, self.settings)?;
         self.stage_done("read");
+        let mut known_matches = Vec::new();
+        if let Some(index) = &index {
+            known_matches = find_index_matches(&mut corpus, index, progress)?;
+            self.stage_done("library");
+        }
         progress.begin_stage(RunStage::Candidates, None);
         corpus.group_documents(true)?;
         let corpus = corpus;
@@ -182,7 +215,8 @@ impl<'a> DedupSession<'a> {
             std::thread::scope(|scope| -> Result<_> {
                 let copying = early.map(|output| scope.spawn(|| copy(output)));
                 let ending = verdicts_so_far.end_on_drop();
-                let outcome = decide_documents(&corpus, work, &|decided, removals| {
+                let before = (work, &known_matches[..]);
+                let outcome = decide_documents(&corpus, before, &|decided, removals| {
                     deciding(decided);
                     verdicts_so_far.take_removals(decided, removals);
                 })?;
@@ -236,7 +270,13 @@ impl<'a> DedupSession<'a> {
             write_match_report(&inputs, wanted)
         });
         let tables = tables.into_iter().chain(rejected_rows);
-        commit_all(tables.chain(report.transpose()?).chain(kept))?;
+        let report = report.transpose()?;
+        if let Some(index) = &mut index {
+            let is_kept = |document| verdicts.removal_of(document).is_none();
+            add_kept_documents(&corpus, index, self.settings, is_kept, progress)?;
+        }
+        commit_all(tables.chain(report).chain(kept))?;
+        summary.library = index.map(RunIndex::finish_run).transpose()?;
         if let Some(work) = work {
             work.finish_run(work_directory::list_outputs(wanted).unwrap_or_default())?;
         }
@@ -244,6 +284,22 @@ impl<'a> DedupSession<'a> {
         summary.seconds = self.started.elapsed().as_secs_f64();
         summary.stages = self.stages;
         Ok(summary)
+    }
+
+    /// Opens the index of the run, if it has one.
+    fn open_index(
+        &self,
+        outputs: &DedupOutputs,
+        progress: &dyn ProgressListener,
+    ) -> Result<Option<RunIndex>> {
+        let Some(index) = self.index else {
+            return Ok(None);
+        };
+        check_index_options(self.settings, outputs)?;
+        progress.begin_stage(RunStage::Open, None);
+        let index = RunIndex::open(index, self.settings, &self.plan)?;
+        list_outputs(outputs).try_for_each(|output| index.check_output(output))?;
+        Ok(Some(index))
     }
 
     /// Opens the directory of the run, if it has one.
@@ -274,7 +330,8 @@ impl<'a> DedupSession<'a> {
         let clusters = verdicts.list_clusters();
         Ok(DedupSummary {
             documents,
-            against: corpus.known_count() as u64,
+            against: corpus.against.len() as u64,
+            library: None,
             repeated_ids: corpus.repeated_ids(),
             shared_ids: corpus.shared_ids(),
             mixed_values: corpus.documents.mixed_values(),
@@ -309,11 +366,16 @@ impl<'a> DedupSession<'a> {
 /// `told` with all of them, as [`dedup::continue_verdicts`] does.
 fn decide_documents(
     corpus: &ReadCorpus<'_>,
-    work: Option<&WorkDirectory>,
+    (work, known_matches): (Option<&WorkDirectory>, &[dedup::DocumentRemoval]),
     told: &(dyn Fn(usize, &[dedup::DocumentRemoval]) + Sync),
 ) -> Result<DedupOutcome> {
     let Some(work) = work else {
-        return Ok(dedup::follow_verdicts(&corpus.match_corpus(), told)?);
+        let corpus = corpus.match_corpus();
+        return Ok(dedup::follow_verdicts_beside_index(
+            &corpus,
+            known_matches,
+            told,
+        )?);
     };
     let (mut steps, prefix) = VerdictSteps::read_prefix(work, corpus.len())?;
     let mut stored = Ok(());
@@ -341,6 +403,17 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
     for table in tables.into_iter().flatten() {
         check_table(table)?;
     }
+    for output in list_outputs(outputs) {
+        check_output(output, &opened.inputs)?;
+        if let Some(against) = &opened.against {
+            check_output(output, against)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the outputs that are wanted.
+fn list_outputs(outputs: &DedupOutputs) -> impl Iterator<Item = &OutputTarget> {
     let all = [
         &outputs.kept,
         &outputs.removed,
@@ -349,11 +422,46 @@ fn check_outputs(opened: &OpenInputs, outputs: &DedupOutputs) -> Result<()> {
         &outputs.rejected,
     ];
     let report = outputs.report.as_ref().map(|it| &it.target);
-    for output in all.into_iter().flatten().chain(report) {
-        check_output(output, &opened.inputs)?;
-        if let Some(against) = &opened.against {
-            check_output(output, against)?;
-        }
+    all.into_iter().flatten().chain(report)
+}
+
+/// Refuses what an index has no texts or pairs for.
+fn check_index_options(settings: &RunSettings, outputs: &DedupOutputs) -> Result<()> {
+    let refuse = |option: &str, reason: &str| {
+        Err(Error::usage_error(format!(
+            "{option} cannot be combined with --library, {reason}: leave {option} out, or give the documents \
+             themselves with --against"
+        )))
+    };
+    if settings.audit.is_some() {
+        return refuse(
+            "--audit",
+            "because the audit compares a sample with all documents, and those of a library are not read",
+        );
+    }
+    if outputs.components {
+        return refuse(
+            "--components",
+            "because only the best match of a document is taken from the library, and components connect all",
+        );
+    }
+    if outputs.report.is_some() {
+        return refuse(
+            "--report",
+            "because the report shows texts, and those of a library are not read",
+        );
+    }
+    if !settings.decisions.is_empty() {
+        return refuse(
+            "--decisions",
+            "because decisions are about texts, and those of a library are not read",
+        );
+    }
+    if outputs.passages.is_some() {
+        return refuse(
+            "--passages",
+            "because repeated text is searched in the texts of all earlier documents, which are not read",
+        );
     }
     Ok(())
 }
@@ -427,7 +535,7 @@ impl<'a> DocumentVerdicts<'a> {
         }
     }
 
-    /// Returns the documents of the inputs, without those of `--against`, in reading order.
+    /// Returns the documents of the inputs, without the known ones, in reading order.
     fn judged_documents(&self) -> impl Iterator<Item = DocId> + '_ {
         (self.corpus.known_count()..self.corpus.len()).map(|at| DocId(at as u32))
     }

@@ -18,6 +18,7 @@ pub(crate) mod fingerprint;
 mod forecast;
 mod idf;
 pub(crate) mod ids;
+mod index_matches;
 mod labelled;
 mod length_classes;
 pub(crate) mod ordered_pipeline;
@@ -43,7 +44,7 @@ mod work_directory;
 use lookalike_io::error::{Error, Result};
 
 pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
-pub use dedup::{run_dedup, run_resumable_dedup};
+pub use dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
 pub use documents::{parse_time, part_value};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,

@@ -11,6 +11,8 @@ use super::ids::RepeatedIds;
 pub enum RunStage {
     /// Reading and sketching, measured in bytes of input.
     Read,
+    /// Searching the index of `--library`, measured in documents.
+    Library,
     /// Finding candidates, without a measure.
     Candidates,
     /// Verifying candidates and deciding verdicts, measured in documents.

@@ -12,7 +12,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputSet, ParseScratch};
 
 use super::audit::{AuditReport, ReportedPairs, RunAudit};
-use super::corpus_rows::{CorpusRows, OpenInputs};
+use super::corpus_rows::{CorpusRows, IndexedDocuments, OpenInputs};
 use super::documents::ReadDocuments;
 use super::forecast::RowSampling;
 use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
@@ -20,10 +20,11 @@ use super::out_of_core::{
     DocumentGrouping, SpillSizes, SpilledReading, count_state, shuffle_setup,
 };
 use super::progress::ProgressListener;
-use super::row_reader::{CorpusReader, RejectRows, SpillTarget, analyze_row};
+use super::row_reader::{CorpusReader, FEATURES_HELD, RejectRows, SpillTarget, analyze_row};
 use super::settings::RunSettings;
 use super::summary::{SpilledSummary, TextStateCounts};
 use super::work_directory::{ReadingSteps, StepKind, WorkDirectory};
+use crate::index::IndexedDocument;
 
 /// The parties to a reading, apart from its inputs.
 struct ReadObservers<'a> {
@@ -252,6 +253,7 @@ impl<'a> ReadCorpus<'a> {
             sketches,
             rows: CorpusRows {
                 opened,
+                indexed: IndexedDocuments::default(),
                 against,
                 documents,
             },
@@ -324,6 +326,27 @@ impl<'a> ReadCorpus<'a> {
     /// Returns the value of `--within` of a document, as a hash; 0 if documents are not divided.
     pub(super) fn part_of(&self, document: DocId) -> u64 {
         self.parts.get(document.index()).copied().unwrap_or(0)
+    }
+
+    /// Puts documents of an index before all others. Their sketches are those of an empty text, which matches nothing,
+    /// because the index has been searched. The run has no time window and no partitions.
+    pub(super) fn put_indexed_first(&mut self, source: String, rows: Vec<IndexedDocument>) {
+        debug_assert!(self.times.is_empty() && self.parts.is_empty());
+        let sketcher = DocumentSketcher::new(self.analyzer.recipe(), self.plan, Cpu::detect_best());
+        let mut sketches = sketcher.new_sketches(FEATURES_HELD);
+        sketches.reserve_documents(rows.len() + self.sketches.len());
+        let mut scratch = AnalysisScratch::default();
+        for _ in &rows {
+            sketcher.add_document(&self.analyzer.analyze_text("", &mut scratch), &mut sketches);
+        }
+        sketches.append_sketches(&self.sketches);
+        self.sketches = sketches;
+        if let Some(order) = &mut self.order {
+            let shift = rows.len() as u32;
+            let shifted = order.iter().map(|document| DocId(document.0 + shift));
+            *order = (0..shift).map(DocId).chain(shifted).collect();
+        }
+        self.rows.indexed = IndexedDocuments { source, rows };
     }
 
     /// Returns how many documents have the id of a document of `--against`.
@@ -427,7 +450,7 @@ impl<'a> ReadCorpus<'a> {
     pub(super) fn known_of_row(&self, number: u64) -> Option<DocId> {
         self.against
             .index_of_row(number)
-            .map(|index| DocId(index as u32))
+            .map(|index| DocId((self.indexed.rows.len() + index) as u32))
     }
 
     /// Reads a document again and calls `visit` with its analysis, which must have the text key `expected`.

@@ -7,6 +7,7 @@ use super::audit::AuditReport;
 use super::pair_sample::SimilarityBand;
 use super::repeated_text::RepeatedTextSummary;
 use crate::decisions::DecisionSummary;
+use crate::index::RunIndexSummary;
 
 /// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than
 /// every number.
@@ -25,6 +26,9 @@ pub struct DedupSummary {
     pub documents: u64,
     /// Documents of `--against`.
     pub against: u64,
+    /// The index of `--library`, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<RunIndexSummary>,
     /// Documents that have the id of an earlier document of the same inputs.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_ids: u64,

@@ -653,7 +653,7 @@ fn stored_texts_are_compared() {
 }
 
 /// Returns short and long documents in English and Chinese, all different.
-fn two_languages(documents: usize) -> Vec<(String, String)> {
+pub(crate) fn two_languages(documents: usize) -> Vec<(String, String)> {
     let mut numbers = Numbers::new(31);
     let mut corpus = numbers.corpus(documents);
     let character =

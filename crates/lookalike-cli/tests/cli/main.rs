@@ -18,6 +18,7 @@ mod fields;
 mod fingerprints;
 mod formats;
 mod garbled;
+mod growing;
 mod guarded;
 mod guide;
 mod hostile;

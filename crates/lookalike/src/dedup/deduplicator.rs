@@ -75,15 +75,39 @@ pub fn follow_verdicts(
     corpus: &MatchCorpus<'_>,
     told: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
 ) -> Result<DedupOutcome> {
-    verdicts_in(BatchSizes::default(), corpus, told)
+    verdicts_in(BatchSizes::default(), corpus, &[], told)
+}
+
+/// Decides which documents are kept beside an index that is searched on its own.
+///
+/// `known_matches` has the most similar document of the index for each document that matches one, the earliest if
+/// several are equally similar. It is sorted by document. The matching documents of the index are the first ones of the
+/// known prefix, numbered in the order of the index, and their sketches are those of an empty text, because the search
+/// has compared them. So the cost is that of the other documents, whatever the size of the index is. The verdicts are those
+/// of a corpus with the whole index as known prefix.
+///
+/// # Errors
+/// Fails as [`find_verdicts`] does.
+pub fn follow_verdicts_beside_index(
+    corpus: &MatchCorpus<'_>,
+    known_matches: &[DocumentRemoval],
+    told: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
+) -> Result<DedupOutcome> {
+    verdicts_in(BatchSizes::default(), corpus, known_matches, told)
 }
 
 pub(crate) fn verdicts_in(
     batch_sizes: BatchSizes,
     corpus: &MatchCorpus<'_>,
+    known_matches: &[DocumentRemoval],
     told: &(dyn Fn(usize, &[DocumentRemoval]) + Sync),
 ) -> Result<DedupOutcome> {
-    let deduplicator = Deduplicator::new(PairVerifier::new(corpus, batch_sizes), corpus)?;
+    debug_assert!(known_matches.is_sorted_by_key(|found| found.document));
+    let verifier = PairVerifier::new(corpus, batch_sizes);
+    let deduplicator = Deduplicator {
+        known_matches,
+        ..Deduplicator::new(verifier, corpus)?
+    };
     told(0, &[]);
     deduplicator.run_blocks(|decided, removals| {
         told(decided, removals);
@@ -98,6 +122,8 @@ pub(crate) struct Deduplicator<'a> {
     partners: DecidedPartners,
     buckets: CandidateBuckets,
     reach: WindowReach<'a>,
+    /// Best matches that were found before the run, sorted by document.
+    known_matches: &'a [DocumentRemoval],
     kept: Vec<bool>,
     /// Positions of the kept documents in every dense set, ascending.
     kept_slots: Vec<Vec<u32>>,
@@ -175,6 +201,7 @@ impl<'a> Deduplicator<'a> {
             nodes,
             buckets,
             reach: WindowReach::from_corpus(corpus),
+            known_matches: &[],
             kept: vec![false; corpus.len()],
             kept_slots: vec![Vec::new(); verifier.dense_buckets.bucket_count()],
             verifier,
@@ -353,6 +380,20 @@ impl<'a> Deduplicator<'a> {
         }
         let finding = &mut look_up.finding;
         finding.below = rank;
+        if let Some(found) = self.known_match_of(rank) {
+            let DocumentMatch {
+                with,
+                similarity,
+                route,
+            } = found;
+            debug_assert_eq!(self.corpus.document_at(with.0), with);
+            finding.offer_match(with.0, route, Some(similarity));
+            if similarity == Similarity::ONE {
+                // No candidate is earlier than the documents of the index.
+                finding.below = 0;
+                return look_up;
+            }
+        }
         if first < start && self.kept[first as usize] {
             finding.offer_match(first, Route::Exact, Some(Similarity::ONE));
             // An earlier given document may be equally similar, because given documents are kept
@@ -582,6 +623,20 @@ impl<'a> Deduplicator<'a> {
         if self.nodes.is_first(rank) {
             self.buckets.pass_document(rank, kept);
         }
+    }
+
+    /// Returns the best match of a document that was found before the run. Ranks in the known prefix are the numbers
+    /// of its documents.
+    fn known_match_of(&self, rank: DocumentRank) -> Option<DocumentMatch> {
+        if self.known_matches.is_empty() {
+            return None;
+        }
+        let document = self.corpus.document_at(rank);
+        let at = self
+            .known_matches
+            .binary_search_by_key(&document, |found| found.document)
+            .ok()?;
+        Some(self.known_matches[at].kept)
     }
 
     fn is_known(&self, rank: DocumentRank) -> bool {

@@ -579,12 +579,24 @@ impl Run {
 
     /// Returns the sketches, made in stretches as several threads would.
     fn sketches(&self, feature_budget: usize, stretch: usize) -> DocumentSketches {
+        self.sketches_behind(0, feature_budget, stretch)
+    }
+
+    /// Returns the sketches, where those of the first `indexed` documents are those of an empty text.
+    fn sketches_behind(
+        &self,
+        indexed: usize,
+        feature_budget: usize,
+        stretch: usize,
+    ) -> DocumentSketches {
         let sketcher =
             DocumentSketcher::new(self.analyzer.recipe(), &self.plan, Cpu::detect_best());
         let mut scratch = AnalysisScratch::default();
         let analyzer = self.extended();
         let mut all = sketcher.new_sketches(feature_budget);
-        for texts in self.texts.chunks(stretch.max(1)) {
+        let empty = vec![String::new(); indexed];
+        let texts: Vec<_> = empty.iter().chain(&self.texts[indexed..]).collect();
+        for texts in texts.chunks(stretch.max(1)) {
             let mut some = sketcher.new_sketches(feature_budget);
             for text in texts {
                 sketcher.add_document(&analyzer.analyze_text(text, &mut scratch), &mut some);
@@ -611,7 +623,35 @@ impl Run {
     }
 
     fn verdicts(&self, batch_sizes: BatchSizes, sketches: &DocumentSketches) -> Vec<Found> {
-        found(&verdicts_in(batch_sizes, &self.corpus(sketches), &|_, _| {}).unwrap())
+        found(&verdicts_in(batch_sizes, &self.corpus(sketches), &[], &|_, _| {}).unwrap())
+    }
+
+    /// Returns the verdicts where the matches with the first `indexed` documents are known.
+    fn verdicts_beside_index(
+        &self,
+        batch_sizes: BatchSizes,
+        feature_budget: usize,
+        indexed: usize,
+    ) -> Vec<Found> {
+        let known = (self.given..self.len()).filter_map(|document| {
+            let mut best: Option<DocumentMatch> = None;
+            for other in 0..indexed {
+                if let Some((similarity, route)) = self.related(document, other)
+                    && best.is_none_or(|best| similarity > best.similarity.get())
+                {
+                    best = Some(DocumentMatch {
+                        with: DocId(other as u32),
+                        similarity: Similarity::from_quotient(similarity, 1.0),
+                        route,
+                    });
+                }
+            }
+            let document = DocId(document as u32);
+            best.map(|kept| DocumentRemoval { document, kept })
+        });
+        let known: Vec<_> = known.collect();
+        let sketches = self.sketches_behind(indexed, feature_budget, 64);
+        found(&verdicts_in(batch_sizes, &self.corpus(&sketches), &known, &|_, _| {}).unwrap())
     }
 
     /// Returns the verdicts that continue behind a prefix of the verdicts.
@@ -622,7 +662,7 @@ impl Run {
         documents: usize,
     ) -> Vec<Found> {
         let corpus = self.corpus(sketches);
-        let whole = verdicts_in(batch_sizes, &corpus, &|_, _| {}).unwrap();
+        let whole = verdicts_in(batch_sizes, &corpus, &[], &|_, _| {}).unwrap();
         let rank = |document: DocId| {
             let order = self.order.as_ref();
             let place = |order: &Vec<DocId>| order.iter().position(|it| *it == document).unwrap();
@@ -672,7 +712,7 @@ impl Run {
 
     fn components(&self, batch_sizes: BatchSizes, sketches: &DocumentSketches) -> Vec<usize> {
         let corpus = self.corpus(sketches);
-        let outcome = verdicts_in(batch_sizes, &corpus, &|_, _| {}).unwrap();
+        let outcome = verdicts_in(batch_sizes, &corpus, &[], &|_, _| {}).unwrap();
         let components = components_in(batch_sizes, &corpus, &outcome).unwrap();
         components.into_iter().map(DocId::index).collect()
     }
@@ -694,6 +734,19 @@ impl Run {
                 verdicts,
                 "verdicts of {what}"
             );
+            // Documents of an index are numbered in their order.
+            let mut ranks = 0..self.given;
+            let in_order = ranks.all(|rank| self.document(rank) == rank);
+            for indexed in [self.given, self.given / 2]
+                .into_iter()
+                .filter(|_| in_order)
+            {
+                assert_eq!(
+                    self.verdicts_beside_index(batch_sizes, feature_budget, indexed),
+                    verdicts,
+                    "verdicts of {what} beside an index of {indexed}"
+                );
+            }
             let documents = sketches.len();
             for decided in [1, documents / 3, documents - documents / 10, documents] {
                 assert_eq!(

@@ -380,6 +380,43 @@ impl DocumentComparer {
         PairPredicate::new(&self.plan).verify_inputs(a, b, &mut StepBudget::unlimited())
     }
 
+    /// Returns the route and the similarity of a document and a restored one if they match. Their fingerprints
+    /// differ in `distance` bits, by which the plan makes them candidates, because a record holds no fingerprint.
+    ///
+    /// # Errors
+    /// Fails if sequences are too long to be compared.
+    pub fn compare_near_documents(
+        &self,
+        a: &ComparedDocument,
+        b: &ComparedDocument,
+        distance: u32,
+    ) -> Result<Option<(Route, Similarity)>> {
+        if a.sketch_ref().has_equal_text(b.sketch_ref()) {
+            return Ok(Some((Route::Exact, Similarity::ONE)));
+        }
+        let similarity = match self.plan.match_settings().measure {
+            SimilarityMeasure::Sketch => {
+                let bits = self.plan.fingerprint_bits();
+                Some(Similarity::from_ratio(
+                    (bits - distance) as usize,
+                    bits as usize,
+                ))
+            }
+            _ => self.verify_documents(a, b)?,
+        };
+        Ok(similarity.map(|similarity| (Route::SimHash, similarity)))
+    }
+
+    /// Returns the key of a document's text after normalisation. Equal texts have equal keys.
+    pub fn whole_text_key(&self, document: &ComparedDocument) -> u128 {
+        document.sketch_ref().text_key()
+    }
+
+    /// Returns the fingerprint of a document, if the plan compares fingerprints and the document has one.
+    pub fn fingerprint(&self, document: &ComparedDocument) -> Option<u128> {
+        document.sketch_ref().fingerprint()
+    }
+
     /// Returns the route and the similarity of two documents if they match.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::ExtractedTextWriter;
 use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch};
 
-use super::super::corpus_rows::{CorpusRows, OpenInputs};
+use super::super::corpus_rows::{CorpusRows, IndexedDocuments, OpenInputs};
 use super::super::documents::{ExtraFields, ReadDocuments};
 use super::super::ids::{RepeatedIds, find_repeats};
 use super::super::ordered_pipeline::blocks_in_order;
@@ -95,6 +95,7 @@ impl<'a> PassageCorpus<'a> {
         Ok(Self {
             rows: CorpusRows {
                 opened,
+                indexed: IndexedDocuments::default(),
                 against,
                 documents,
             },

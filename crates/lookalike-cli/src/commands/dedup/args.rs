@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use lookalike::passages::PassageSettings;
 use lookalike_batch::decisions::read_decisions;
+use lookalike_batch::index::{RunIndexSettings, index_recipe};
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
     DedupOutputs, KeepOrder, RepeatedTextAction, RepeatedTextSettings, RunInputs, RunSettings,
@@ -29,6 +30,7 @@ Examples:
   lookalike dedup articles.jsonl.zst -o unique.jsonl.zst --removed removed.tsv
   lookalike dedup posts/ --text title,body --keep max:time --dry-run
   lookalike dedup today.csv --against yesterday.csv -o new.csv
+  lookalike dedup march.jsonl.zst --library seen.lib -o march-new.jsonl.zst
   lookalike dedup corpus.jsonl -o clean.jsonl --passages remove --cuts cuts.jsonl
   lookalike dedup big/*.jsonl.zst -o unique.jsonl.zst --work run1 --resume")]
 pub(crate) struct DedupArgs {
@@ -36,6 +38,21 @@ pub(crate) struct DedupArgs {
     /// IN, or before another option
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
+
+    /// Library of all documents kept so far: they come before all others and count as kept, and the kept documents of
+    /// this run are added to it. It is created if it does not exist
+    ///
+    /// A library is a directory that `lookalike index` shows, removes from and compacts. The result is that of
+    /// --against with all documents of the library, at the cost of the new ones. Documents are added after all
+    /// outputs are complete: a run that fails adds nothing, and a run that is repeated finds its documents in the
+    /// library. Recipe and measure must be those that the library supports; --dry-run adds nothing.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["work", "explain_plan"],
+        help_heading = "Input"
+    )]
+    pub(crate) library: Option<PathBuf>,
 
     /// File for the kept rows, compressed if its extension is .gz or .zst; or a directory that mirrors the
     /// inputs (DIR/); or - for standard output
@@ -204,16 +221,22 @@ pub(super) struct DedupRun<'a> {
     pub(super) outputs: DedupOutputs,
     /// The directory of the run, if it can be interrupted.
     pub(super) work: Option<WorkSettings>,
+    /// The index of all documents kept so far, if there is one.
+    pub(super) library: Option<RunIndexSettings>,
     /// Outputs named by options, with their descriptions, for the summary.
     pub(super) written: Vec<NamedOutput<'a>>,
 }
 
 impl<'a> DedupRun<'a> {
     pub(super) fn new(args: &'a DedupArgs) -> Result<Self> {
+        let usual = match &args.library {
+            Some(library) => index_recipe(library)?,
+            None => None,
+        };
         let settings = RunSettings {
             temporary: args.work.clone(),
             decisions: read_decisions(&args.decisions)?,
-            ..args.run.to_settings(&args.keep)?
+            ..args.run.to_settings_with(&args.keep, usual)?
         };
         let named = args.named_outputs();
         check_outputs(args, &named)?;
@@ -249,6 +272,10 @@ impl<'a> DedupRun<'a> {
             work: args.work.as_ref().map(|directory| WorkSettings {
                 directory: directory.clone(),
                 resume: args.resume,
+            }),
+            library: args.library.as_ref().map(|path| RunIndexSettings {
+                path: path.clone(),
+                adds_kept: !args.dry_run,
             }),
             written,
         })
@@ -291,5 +318,5 @@ fn check_outputs(args: &DedupArgs, named: &[NamedOutput<'_>]) -> Result<()> {
         bail!("--annotate adds fields to the rows of -o OUT, which is missing");
     }
     check_standard_output(named, args.run.running.json)?;
-    check_separate_outputs(named, [&*args.run.matching.rule.recipe])
+    check_separate_outputs(named, args.run.matching.rule.recipe.as_deref())
 }

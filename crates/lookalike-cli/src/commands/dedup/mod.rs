@@ -30,13 +30,17 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         settings,
         outputs,
         work,
+        library,
         written,
     } = DedupRun::new(args)?;
     let replaced = written.iter().map(|(_, place)| *place);
     let run = RowsRun::new(running, replaced, outputs.rejected.is_some());
-    let done = run.watch_work(|reporter| match &work {
-        None => run::run_dedup(&inputs, &settings, &outputs, reporter),
-        Some(work) => run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter),
+    let done = run.watch_work(|reporter| match (&work, &library) {
+        (None, None) => run::run_dedup(&inputs, &settings, &outputs, reporter),
+        (None, Some(library)) => {
+            run::run_dedup_beside_index(&inputs, &settings, &outputs, library, reporter)
+        }
+        (Some(work), _) => run::run_resumable_dedup(&inputs, &settings, &outputs, work, reporter),
     })?;
     run.finish_run(&done, done.rejected, || {
         report::describe_dedup(&done, args, &written, &run.printer)

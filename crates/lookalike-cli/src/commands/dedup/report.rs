@@ -5,7 +5,9 @@ use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
 use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use crate::output::{
+    OutputPrinter, TextTone, escape_control, format_bytes, format_count, format_plural,
+};
 
 /// Number of clusters that are named.
 const NAMED_CLUSTERS: usize = 5;
@@ -42,6 +44,9 @@ pub(super) fn describe_dedup(
         recipe_id: &done.recipe_id,
     });
     text.add_spilled(done.spilled);
+    if !args.dry_run {
+        add_growth(&mut text, done);
+    }
     add_outputs(&mut text, args, written);
     if done.removed > 0 {
         add_explain_hint(&mut text, args, written);
@@ -53,6 +58,13 @@ fn add_references(text: &mut SummaryText, done: &DedupSummary) {
     if done.against > 0 {
         let documents = format_plural(done.against, "document", "documents");
         text.add_line("reference", documents);
+    }
+    if let Some(library) = &done.library {
+        let rows = format_plural(library.compared, "document", "documents");
+        text.add_line(
+            "library",
+            format_args!("{rows} of {}", escape_control(&library.path)),
+        );
     }
     if done.shared_ids > 0 {
         let shared = format_count(done.shared_ids);
@@ -72,6 +84,33 @@ fn add_references(text: &mut SummaryText, done: &DedupSummary) {
                  larger than every number",
                 format_count(mixed.numbers),
                 format_count(mixed.strings)
+            ),
+        );
+    }
+}
+
+/// Adds what the library has received.
+fn add_growth(text: &mut SummaryText, done: &DedupSummary) {
+    let Some(library) = &done.library else {
+        return;
+    };
+    text.add_line(
+        "added",
+        format_args!(
+            "{} to {}, which holds {}, {}",
+            format_plural(library.added, "document", "documents"),
+            escape_control(&library.path),
+            format_plural(library.rows, "document", "documents"),
+            format_bytes(library.bytes)
+        ),
+    );
+    if library.repeated_ids > 0 {
+        let repeated = format_count(library.repeated_ids);
+        text.add_line(
+            "",
+            format_args!(
+                "{repeated} of them have an id that the library had: `lookalike index remove` removes all documents \
+                 of an id"
             ),
         );
     }
@@ -248,6 +287,7 @@ mod tests {
         DedupSummary {
             documents: 1200,
             against: 7,
+            library: None,
             repeated_ids: 0,
             shared_ids: 0,
             mixed_values: None,

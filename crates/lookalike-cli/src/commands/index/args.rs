@@ -39,6 +39,7 @@ pub(crate) enum IndexCommand {
     Build(Box<IndexBuildArgs>),
     Add(Box<IndexAddArgs>),
     Remove(IndexRemoveArgs),
+    Compact(IndexCompactArgs),
     Info(IndexInfoArgs),
     Verify(IndexVerifyArgs),
     Plan(IndexPlanArgs),
@@ -189,8 +190,8 @@ impl IndexRowsArgs {
 /// Remove documents or fingerprints from an index
 ///
 /// Removed documents are not found any more. Their space on disk is freed when more than half of a segment is
-/// removed, or when the segment is merged with added documents. Ids that are not in the index are reported,
-/// and the exit code is then 1.
+/// removed, when the segment is merged with added documents, or by `lookalike index compact`. Ids that are not in
+/// the index are reported, and the exit code is then 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -208,6 +209,23 @@ pub(crate) struct IndexRemoveArgs {
     /// File with one id per line, or - for standard input
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) ids: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) reporting: ReportingArgs,
+}
+
+/// Write an index anew as one segment, without the removed documents
+///
+/// What was removed leaves the disk, and searches read one segment. The old files stay until the new ones are complete,
+/// so the disk needs room for both.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index compact news.lib")]
+pub(crate) struct IndexCompactArgs {
+    /// Index directory
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
 
     #[command(flatten)]
     pub(crate) reporting: ReportingArgs,

@@ -14,8 +14,8 @@ use lookalike_io::sink::OutputTarget;
 
 pub(crate) use self::args::IndexArgs;
 use self::args::{
-    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexRemoveArgs, IndexVerifyArgs,
-    build_settings,
+    IndexAddArgs, IndexBuildArgs, IndexCommand, IndexCompactArgs, IndexInfoArgs, IndexRemoveArgs,
+    IndexVerifyArgs, build_settings,
 };
 pub(crate) use self::passages::{PassagesIndexArgs, run_passages_index};
 use super::shared::outputs::RejectedArgs;
@@ -32,6 +32,7 @@ pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
         IndexCommand::Build(args) => run_build(args),
         IndexCommand::Add(args) => run_add(args),
         IndexCommand::Remove(args) => run_remove(args),
+        IndexCommand::Compact(args) => run_compact(args),
         IndexCommand::Info(args) => run_info(args),
         IndexCommand::Verify(args) => run_verify(args),
         IndexCommand::Plan(args) => plan::run_plan(args),
@@ -116,6 +117,19 @@ fn read_ids_from(file: &Path) -> io::Result<String> {
         return io::read_to_string(io::stdin());
     }
     std::fs::read_to_string(file)
+}
+
+fn run_compact(args: &IndexCompactArgs) -> Result<CommandOutcome> {
+    let summary = &args.reporting.summary;
+    let printer = OutputPrinter::new(summary.quiet);
+    let threads = thread_count(args.reporting.threads);
+    let done = ProgressReporter::watch_run(printer, false, "", |reporter| {
+        index::compact_index(&args.library, threads, reporter)
+    })?;
+    print_summary(&printer, summary.json, &done, || {
+        report::describe_compaction(&done)
+    })?;
+    Ok(CommandOutcome::Done)
 }
 
 fn run_info(args: &IndexInfoArgs) -> Result<CommandOutcome> {

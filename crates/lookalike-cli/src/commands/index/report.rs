@@ -1,6 +1,8 @@
 //! Summaries of `index` for people.
 
-use lookalike_batch::index::{AddSummary, IndexEntries, IndexInfo, RemoveSummary, VerifySummary};
+use lookalike_batch::index::{
+    AddSummary, CompactSummary, IndexEntries, IndexInfo, RemoveSummary, VerifySummary,
+};
 
 use crate::commands::shared::fingerprints::field_option;
 use crate::commands::shared::summary::{SummaryText, format_optional_recipe};
@@ -27,6 +29,21 @@ pub(super) fn describe_removal(done: &RemoveSummary) -> String {
     if !done.missing.is_empty() {
         text.add_line("not found", format_count(done.missing.len() as u64));
     }
+    add_index(&mut text, &done.index);
+    text.into_text()
+}
+
+/// Returns the summary of a compaction.
+pub(super) fn describe_compaction(done: &CompactSummary) -> String {
+    let mut text = SummaryText::default();
+    text.add_text(format_args!(
+        "{} written as {} in {}",
+        format_plural(done.segments, "segment", "segments"),
+        format_count(done.index.segments.len() as u64),
+        format_duration(done.seconds)
+    ));
+    text.add_line("erased", format_plural(done.erased, "row", "rows"));
+    text.add_line("before", format_bytes(done.bytes_before));
     add_index(&mut text, &done.index);
     text.into_text()
 }

@@ -96,7 +96,7 @@ impl PairsArgs {
 
     /// Returns the outputs, which go to different places. Standard output receives the table or the sample.
     fn to_outputs(&self) -> Result<PairsOutputs> {
-        let recipe = Some(&*self.run.matching.rule.recipe);
+        let recipe = self.run.matching.rule.recipe.as_deref();
         let place = self.output.as_deref();
         let rejected = self.bad_rows.rejected.as_deref();
         let report = self.report.as_deref();

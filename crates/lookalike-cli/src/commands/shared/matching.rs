@@ -54,8 +54,10 @@ pub(crate) struct MatchRuleArgs {
     pub(crate) sentences: Option<usize>,
 
     /// Recipe that turns texts into features: a name (see `lookalike recipe`) or a TOML file
-    #[arg(long, value_name = "NAME|FILE", default_value = "default")]
-    pub(crate) recipe: String,
+    ///
+    /// Default: default; with --library, that of the library.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
     pub(crate) changes: RecipeChangeArgs,
@@ -203,12 +205,25 @@ pub(crate) fn recipe_and_plan(
     rule: &MatchRuleArgs,
     reading: &ReadingArgs,
 ) -> Result<(Recipe, MatchSettings, MatchPlan)> {
+    settings_and_plan(rule, reading, None)
+}
+
+/// Returns the recipe, the match options, and the plan that follows from both. If the options name no recipe, it is
+/// `usual`, or the default if there is none.
+pub(crate) fn settings_and_plan(
+    rule: &MatchRuleArgs,
+    reading: &ReadingArgs,
+    usual: Option<Recipe>,
+) -> Result<(Recipe, MatchSettings, MatchPlan)> {
     let chosen = MatchOptions::from(rule).to_settings(OptionSpelling::Options)?;
     edit_unit(rule.verify, rule.unit, reading)?;
     if rule.method == MatchMethod::Sentences {
         check_has_text(reading, "--method sentences")?;
     }
-    let recipe = load_recipe(&rule.recipe, &rule.changes)?;
+    let recipe = match (&rule.recipe, usual) {
+        (None, Some(usual)) if rule.changes.set.is_empty() => usual,
+        (named, _) => load_recipe(named.as_deref().unwrap_or("default"), &rule.changes)?,
+    };
     let plan = MatchPlan::new(&recipe, chosen)?;
     Ok((recipe, chosen, plan))
 }

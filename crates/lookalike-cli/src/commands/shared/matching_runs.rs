@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use lookalike::Recipe;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     AuditSettings, KeepOrder, MemoryLimit, RunInputs, RunSettings, RunWindow,
@@ -12,7 +13,7 @@ use lookalike_batch::units::{parse_duration, parse_size};
 
 use super::inputs::{ReadingArgs, read_options};
 use super::machine_memory::default_memory;
-use super::matching::{MatchRuleArgs, recipe_and_plan};
+use super::matching::{MatchRuleArgs, settings_and_plan};
 use super::running::{RunningArgs, parse_limit, thread_count};
 
 /// Options of a run that compares all documents.
@@ -118,6 +119,15 @@ pub(crate) struct AuditArgs {
 impl MatchingRunArgs {
     /// Returns the validated settings.
     pub(crate) fn to_settings(&self, keep: &KeepOrder) -> Result<RunSettings> {
+        self.to_settings_with(keep, None)
+    }
+
+    /// Returns the validated settings. If the options name no recipe, it is `usual`, or the default if there is none.
+    pub(crate) fn to_settings_with(
+        &self,
+        keep: &KeepOrder,
+        usual: Option<Recipe>,
+    ) -> Result<RunSettings> {
         let Self {
             matching,
             audit,
@@ -125,7 +135,7 @@ impl MatchingRunArgs {
             running,
             ..
         } = self;
-        let (recipe, chosen, _) = recipe_and_plan(&matching.rule, reading)?;
+        let (recipe, chosen, _) = settings_and_plan(&matching.rule, reading, usual)?;
         let window = match (matching.window, &matching.time) {
             (Some(seconds), Some(field)) => Some(RunWindow {
                 seconds,

@@ -1,0 +1,376 @@
+//! New rows of an index on their way to its files: threads record rows in lots, which are appended in order.
+//!
+//! Memory: ids, texts and records of a lot go to files when the lot is appended. Fingerprints, hashes of ids and grams
+//! of all new rows stay in memory until the segment is written.
+
+use std::path::Path;
+
+use lookalike::Cpu;
+use lookalike::hamming::FingerprintCode;
+use lookalike::similarity::DocumentRecorder;
+use lookalike::text::{AnalysisScratch, TextAnalysis};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::source::{BadRow, IdField, InputRow, InputSet};
+
+use super::IndexEntries;
+use super::build::IndexChange;
+use super::build_space::BuildSpace;
+use super::grams::{self, GramSelector};
+use super::ids::{self, IdsWriter};
+use super::manifest::{IndexManifest, file_name};
+use super::records::{self, RecordsWriter};
+use super::row_numbers::RowNumbers;
+use super::rows::{IndexRow, RowFingerprinter, RowPrint};
+use super::segments::{MOST_ROWS, spill_failed};
+use super::spill_buffer::FingerprintSpool;
+use super::texts::{self, TextsWriter};
+
+/// Bytes of a lot's fingerprints, ids, texts and records that are passed on before its block ends.
+pub(super) const PART_BYTES: usize = 8 << 20;
+
+/// Makes the entries of rows: their fingerprints, records and grams, as the index stores them.
+pub(super) struct RowRecorder {
+    fingerprinter: RowFingerprinter,
+    recorder: Option<DocumentRecorder>,
+    grams: Option<GramSelector>,
+    has_texts: bool,
+}
+
+/// The buffers of a thread that records rows.
+#[derive(Default)]
+pub(super) struct RecordScratch {
+    analysis: AnalysisScratch,
+    grams: Option<GramSelector>,
+}
+
+impl RowRecorder {
+    /// Returns the recorder of an index for rows with this content.
+    ///
+    /// # Errors
+    ///
+    /// If the index has no recipe for documents, or if the rows are binary numbers.
+    pub(super) fn new(
+        manifest: &IndexManifest,
+        entries: &IndexEntries,
+        id: &IdField,
+    ) -> Result<Self> {
+        let recipe = manifest.known_recipe();
+        Ok(Self {
+            fingerprinter: RowFingerprinter::new(entries, recipe.as_ref(), manifest.bits, id)?,
+            recorder: recipe
+                .as_ref()
+                .filter(|_| manifest.matching)
+                .map(|recipe| DocumentRecorder::new(recipe, Cpu::detect_best())),
+            grams: GramSelector::for_index(manifest),
+            has_texts: manifest.texts,
+        })
+    }
+
+    /// Appends a row with this number to a lot. The inner error is the reason why the row is not valid.
+    pub(super) fn record_row<C: FingerprintCode>(
+        &self,
+        (inputs, row): (&InputSet, &InputRow<'_>),
+        number: u64,
+        scratch: &mut RecordScratch,
+        lot: &mut RowLot<C>,
+    ) -> Result<Result<(), String>> {
+        let records = &mut lot.records;
+        let mut record = |analysis: &TextAnalysis<'_>| {
+            if let Some(recorder) = &self.recorder {
+                records.push_record(recorder, analysis);
+            }
+        };
+        let made = self
+            .fingerprinter
+            .make_row(inputs, row, &mut scratch.analysis, &mut record);
+        let item = match made {
+            Err(reason) => return Ok(Err(reason)),
+            Ok(None) => return Ok(Ok(())),
+            Ok(Some(item)) => item,
+        };
+        lot.push_row(&item, number, self.has_texts)?;
+        if let Some(grams) = &self.grams
+            && item.print != RowPrint::Nothing
+        {
+            let row = lot.codes.len() as u32 - 1;
+            let selector = scratch.grams.get_or_insert_with(|| grams.clone());
+            selector.select_grams(item.text, row, &mut lot.grams)?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// The rows read from a block.
+pub(super) struct RowLot<C> {
+    codes: Vec<C>,
+    /// Rows without a fingerprint, with the keys of their texts.
+    unfingerprinted: Vec<(u128, u32)>,
+    ids: ids::IdLot,
+    hashes: Vec<u64>,
+    /// Numbers of the rows with ids.
+    numbers: Vec<u32>,
+    texts: texts::TextLot,
+    records: records::RecordLot,
+    /// Grams of the texts.
+    grams: Vec<u64>,
+    pub(super) bad: Vec<BadRow>,
+    /// Numbers of the rows without ids.
+    unnamed: RowNumbers,
+    /// Number of the last row read, whether it was used or not.
+    last: u64,
+    without: u64,
+    bytes: u64,
+}
+
+impl<C> Default for RowLot<C> {
+    fn default() -> Self {
+        Self {
+            codes: Vec::new(),
+            unfingerprinted: Vec::new(),
+            ids: ids::IdLot::default(),
+            hashes: Vec::new(),
+            numbers: Vec::new(),
+            texts: texts::TextLot::default(),
+            records: records::RecordLot::default(),
+            grams: Vec::new(),
+            bad: Vec::new(),
+            unnamed: RowNumbers::default(),
+            last: 0,
+            without: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl<C: FingerprintCode> RowLot<C> {
+    /// Adds a row, with its text if texts are stored.
+    fn push_row(&mut self, item: &IndexRow<'_>, number: u64, texts: bool) -> Result<()> {
+        let code = match item.print {
+            RowPrint::Nothing => {
+                self.without += 1;
+                return Ok(());
+            }
+            RowPrint::Code(fingerprint) => fingerprint,
+            RowPrint::Text { key, code } => {
+                self.unfingerprinted.push((key, self.codes.len() as u32));
+                code
+            }
+        };
+        self.codes.push(C::narrow_from(code));
+        if let Some(id) = item.id {
+            self.ids.push_id(id);
+            self.hashes.push(lookalike::value_hash(id.as_bytes()));
+            self.numbers.push(number.min(u32::MAX.into()) as u32);
+        } else {
+            self.unnamed.push_number(number);
+        }
+        if texts {
+            self.texts.push_text(item.text)?;
+        }
+        Ok(())
+    }
+
+    /// Notes a row that was read, whether it is used or not.
+    pub(super) fn count_row(&mut self, row: &InputRow<'_>) {
+        self.bytes += u64::from(row.place.byte_length());
+        self.last = row.number;
+    }
+
+    /// Adds a row that cannot be used.
+    pub(super) fn push_bad_row(&mut self, bad: BadRow) {
+        self.bytes += u64::from(bad.place.byte_length());
+        self.last = bad.number;
+        self.bad.push(bad);
+    }
+
+    /// Returns the number of rows that could be used, including empty ones.
+    pub(super) fn used_rows(&self) -> u64 {
+        self.codes.len() as u64 + self.without
+    }
+
+    /// Returns `true` if the lot should be passed on.
+    pub(super) fn is_full(&self) -> bool {
+        self.memory_bytes() >= PART_BYTES
+    }
+
+    /// Returns the lot in the form in which it is appended, and begins a new one.
+    pub(super) fn take_closed(&mut self) -> Result<Self> {
+        self.texts.close_frame()?;
+        Ok(std::mem::take(self))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let codes = self.codes.len() * size_of::<C>();
+        let grams = 8 * self.grams.len();
+        codes + grams + self.ids.byte_count() + self.texts.byte_count() + self.records.byte_count()
+    }
+}
+
+/// All new rows. Their ids, texts and records are already in files.
+pub(super) struct NewRows<C> {
+    /// The number in the names of their files.
+    file: u64,
+    pub(super) codes: FingerprintSpool<C>,
+    pub(super) unfingerprinted: Vec<(u128, u32)>,
+    pub(super) unnamed: RowNumbers,
+    pub(super) last: u64,
+    pub(super) hashes: Vec<u64>,
+    pub(super) numbers: Vec<u32>,
+    pub(super) ids: Option<IdsWriter>,
+    pub(super) texts: Option<TextsWriter>,
+    pub(super) records: Option<RecordsWriter>,
+    pub(super) grams: Vec<u64>,
+    pub(super) named: Option<bool>,
+    pub(super) without: u64,
+    pub(super) bytes: u64,
+}
+
+impl<C: FingerprintCode> NewRows<C> {
+    pub(super) fn without_rows(change: &IndexChange<'_>, manifest: &IndexManifest) -> Self {
+        Self {
+            file: 0,
+            codes: change.space.new_spool(),
+            unfingerprinted: Vec::new(),
+            unnamed: RowNumbers::default(),
+            last: 0,
+            hashes: Vec::new(),
+            numbers: Vec::new(),
+            ids: None,
+            texts: None,
+            records: None,
+            grams: Vec::new(),
+            named: manifest.ids,
+            without: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn push_codes(&mut self, codes: &[C]) -> Result<()> {
+        self.codes.push_codes(codes).map_err(spill_failed)?;
+        match self.codes.len() as u64 > MOST_ROWS {
+            false => Ok(()),
+            true => Err(Error::limit_error(format!(
+                "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several runs of `lookalike \
+                 index add`"
+            ))),
+        }
+    }
+
+    /// Creates the files of the texts and records of new rows.
+    pub(super) fn create_files(
+        change: &IndexChange<'_>,
+        manifest: &IndexManifest,
+        file: u64,
+        recorder: &RowRecorder,
+    ) -> Result<Self> {
+        let path = change.index_path.join(file_name(file, "texts"));
+        Ok(Self {
+            texts: match manifest.texts {
+                true => Some(TextsWriter::create_file(&path)?),
+                false => None,
+            },
+            records: match &recorder.recorder {
+                Some(recorder) => Some(RecordsWriter::create_files(
+                    change.index_path,
+                    file,
+                    recorder.slot_count(),
+                )?),
+                None => None,
+            },
+            file,
+            ..Self::without_rows(change, manifest)
+        })
+    }
+
+    /// Appends the next lot.
+    ///
+    /// # Errors
+    ///
+    /// If some rows have ids and others have none, or if a file cannot be written.
+    pub(super) fn append_lot(
+        &mut self,
+        change: &IndexChange<'_>,
+        mut lot: RowLot<C>,
+    ) -> Result<()> {
+        check_names(
+            change.index_path,
+            &mut self.named,
+            &lot.unnamed,
+            &lot.numbers,
+        )?;
+        if lot.ids.len() > 0 && self.ids.is_none() {
+            refuse_limited_ids(change.space, lot.numbers[0])?;
+            let path = change.index_path.join(file_name(self.file, "ids"));
+            self.ids = Some(IdsWriter::create_file(&path)?);
+        }
+        if let Some(ids) = &mut self.ids {
+            ids.put_lot(&lot.ids)?;
+        }
+        if let Some(texts) = &mut self.texts {
+            texts.put_lot(&lot.texts)?;
+        }
+        if let Some(records) = &mut self.records {
+            records.put_lot(&lot.records)?;
+        }
+        let base = self.codes.len() as u32;
+        grams::append_grams(&mut self.grams, &lot.grams, base)?;
+        let unfingerprinted = lot
+            .unfingerprinted
+            .iter()
+            .map(|&(key, row)| (key, base + row));
+        self.unfingerprinted.extend(unfingerprinted);
+        self.unnamed.append_numbers(&lot.unnamed);
+        self.last = lot.last.max(self.last);
+        self.push_codes(&lot.codes)?;
+        self.hashes.append(&mut lot.hashes);
+        self.numbers.append(&mut lot.numbers);
+        self.without += lot.without;
+        self.bytes += lot.bytes;
+        Ok(())
+    }
+
+    /// Ends the fingerprints. No more rows follow.
+    pub(super) fn finish_codes(&mut self) -> Result<()> {
+        self.codes.finish_codes().map_err(spill_failed)
+    }
+}
+
+/// Refuses a limit of memory for rows with ids, because repeated ids are found in memory.
+fn refuse_limited_ids(space: &BuildSpace, row: u32) -> Result<()> {
+    match space.is_limited() {
+        false => Ok(()),
+        true => Err(Error::usage_error(format!(
+            "row {row} of the inputs has an id, and ids take up to 40 bytes of memory each, which --memory does not \
+             bound: number the rows with --id-row, or leave --memory out"
+        ))),
+    }
+}
+
+/// Verifies that either all rows of an index have ids or none has.
+/// `unnamed` and `with_ids` are the numbers of new rows without and with ids.
+pub(super) fn check_names(
+    index_path: &Path,
+    named: &mut Option<bool>,
+    unnamed: &RowNumbers,
+    with_ids: &[u32],
+) -> Result<()> {
+    let index_path = display_path(index_path);
+    let has_names = !with_ids.is_empty();
+    if let (Some(row), true) = (unnamed.first_number(), has_names || *named == Some(true)) {
+        return Err(Error::input_error(format!(
+            "row {row} of the inputs has no id, but other rows of the index {index_path} have ids: \
+             name the field with --id, or build the index with --id-row"
+        )));
+    }
+    if has_names && *named == Some(false) {
+        return Err(Error::input_error(format!(
+            "row {} of the inputs has an id, but the rows of the index {index_path} are numbered: \
+             number these rows too, with --id-row",
+            with_ids[0]
+        )));
+    }
+    if has_names || unnamed.first_number().is_some() {
+        *named = Some(has_names);
+    }
+    Ok(())
+}

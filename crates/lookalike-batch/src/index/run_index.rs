@@ -1,0 +1,687 @@
+//! An index beside which a run decides about its documents, and to which it adds those that it keeps.
+//!
+//! The documents of the index come before those of the run, in the order of their rows, and count as kept whatever they
+//! match. The run asks for the best match of each document and decides by it as if it had read all documents of the
+//! index.
+//!
+//! ```text
+//! open            lock, manifest, segments
+//! find_best       a document → the most similar row
+//! add_rows        kept rows → a new segment, whose files nothing names yet
+//! (outputs of the run appear)
+//! finish_run      the manifest that names the segment replaces the old one
+//! ```
+//!
+//! Guarantees:
+//! * The matches are those of the run's match plan, as `lookalike search` finds them.
+//! * The index grows after the outputs of the run are complete, or not at all. If the run ends in between, its
+//!   repetition writes the same outputs and adds the same rows.
+//! * The index is locked from its opening to the end of the run, so no other process changes it in between.
+//!
+//! Cost: opening maps the files of the index. A look-up reads the buckets of its document. Bands of long documents and
+//! containment are exceptions: their buckets are built when the index is opened; see
+//! [`match_finder`](super::match_finder) and [`containment`](super::containment). Adding reads all ids once.
+
+use std::path::{Path, PathBuf};
+
+use lookalike::hamming::{FingerprintCode, HammingSegment, SearchLimits};
+use lookalike::plan::{CandidateRule, MatchMethod, MatchPlan};
+use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED, Route};
+use lookalike::text::{TextAnalysis, TextState};
+use lookalike::{Distance, Similarity};
+use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::OutputTarget;
+use lookalike_io::source::{InputSet, ParseScratch, RowPlace};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::build::{IndexChange, PlacedRows, copy_tables, new_manifest, place_rows};
+use super::build_space::BuildSpace;
+use super::directory::{self, DirectoryKind, IndexLock, NewDirectory};
+use super::manifest::{IndexManifest, SegmentEntry};
+use super::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
+use super::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
+use super::search::refuse_index;
+use super::segments::{SegmentPart, open_index, open_segment_part};
+use super::texts::UnpackedFrame;
+use super::{BuildSettings, IndexEntries, IndexReadOptions, by_width, inspect};
+use crate::run::{ProgressListener, RunSettings};
+
+/// Largest distance of a new index for runs that compare no fingerprints.
+const USUAL_DISTANCE: u32 = 3;
+
+/// Rows that a thread records at a time.
+const LOT_ROWS: usize = 256;
+
+/// Largest number of rows, and about the most bytes of their inputs, that all threads record before the rows are
+/// appended.
+const BATCH_ROWS: usize = 64 * LOT_ROWS;
+const BATCH_BYTES: u64 = 64 << 20;
+
+/// The index of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunIndexSettings {
+    /// Its directory. An index is created there if there is none.
+    pub path: PathBuf,
+    /// `true` to add the kept documents. Otherwise nothing is changed or created.
+    pub adds_kept: bool,
+}
+
+/// The index of a run, before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunIndexSummary {
+    /// The directory.
+    pub path: String,
+    /// Rows with which the documents were compared.
+    pub compared: u64,
+    /// Kept documents added. Empty texts are not added.
+    pub added: u64,
+    /// Added documents with an id that the index had.
+    pub repeated_ids: u64,
+    /// Rows after the run.
+    pub rows: u64,
+    /// Bytes on disk after the run.
+    pub bytes: u64,
+}
+
+/// A row of an index that matches a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct IndexHit {
+    /// Position among all rows, removed ones included.
+    pub(crate) position: u64,
+    pub(crate) similarity: Similarity,
+    pub(crate) route: Route,
+}
+
+/// A document of an index as tables name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IndexedDocument {
+    pub(crate) id: String,
+    /// Number among the rows that are not removed, from 1.
+    pub(crate) row: u64,
+}
+
+/// Buffers that a thread reuses from document to document.
+#[derive(Default)]
+pub(crate) struct RunIndexScratch {
+    matching: MatchScratch,
+    unpacked: Vec<UnpackedFrame>,
+    near: Vec<(u32, u32)>,
+}
+
+/// The right to change the index, in one of two forms.
+enum RunIndexLock {
+    /// Nothing is changed.
+    None,
+    Existing(#[expect(dead_code, reason = "held until it is dropped")] IndexLock),
+    New(NewDirectory),
+}
+
+/// An open segment.
+struct RunSegment {
+    part: SegmentPart,
+    /// Position of its first row among all rows, and among those that are not removed.
+    base: u64,
+    live_base: u64,
+    /// Its fingerprints, if the plan compares them.
+    near: Option<Box<dyn NearRowSearch>>,
+}
+
+/// A search for near fingerprints of any width.
+trait NearRowSearch: Send + Sync {
+    /// Calls `visit` with every near row and its distance.
+    fn visit_near(&self, code: u128, limits: &SearchLimits, visit: &mut dyn FnMut(u32, u32));
+}
+
+impl<C: FingerprintCode> NearRowSearch for HammingSegment<C> {
+    fn visit_near(&self, code: u128, limits: &SearchLimits, visit: &mut dyn FnMut(u32, u32)) {
+        self.search_queries(&[C::narrow_from(code)], limits, |_, found| {
+            visit(found.row, found.distance.into());
+        });
+    }
+}
+
+/// An index that a run has opened.
+pub(crate) struct RunIndex {
+    path: PathBuf,
+    manifest: IndexManifest,
+    segments: Vec<RunSegment>,
+    matcher: IndexMatcher,
+    limits: SearchLimits,
+    placed: Option<PlacedRows>,
+    is_finished: bool,
+    lock: RunIndexLock,
+}
+
+impl RunIndex {
+    /// Opens or creates the index of a run.
+    ///
+    /// # Errors
+    ///
+    /// If the directory holds something else or is locked by another process, or if the index does not support the
+    /// settings of the run.
+    pub(crate) fn open(
+        settings: &RunIndexSettings,
+        run: &RunSettings,
+        plan: &MatchPlan,
+    ) -> Result<Self> {
+        let path = &settings.path;
+        check_method(plan, run, path)?;
+        directory::refuse_url(path)?;
+        let (lock, manifest) = lock_manifest(settings, run, plan)?;
+        let opened = match manifest {
+            Some(manifest) => {
+                check_index(&manifest, run, plan, path)?;
+                let segments = open_segments(path, &manifest, plan)?;
+                (manifest, segments)
+            }
+            None => directory::read_consistently(path, |manifest| {
+                check_index(&manifest, run, plan, path)?;
+                let segments = open_segments(path, &manifest, plan)?;
+                Ok((manifest, segments))
+            })?,
+        };
+        let (manifest, segments) = opened;
+        let parts = segments.iter().map(|it| (&it.part.entry, &it.part));
+        let matcher = IndexMatcher::open_buckets(path, &run.recipe, plan, parts)?;
+        Ok(Self {
+            path: path.clone(),
+            limits: SearchLimits {
+                distance: plan
+                    .distance()
+                    .filter(|_| plan.match_settings().candidates == CandidateRule::Distance),
+                limit: usize::MAX,
+            },
+            manifest,
+            segments,
+            matcher,
+            placed: None,
+            is_finished: false,
+            lock,
+        })
+    }
+
+    /// Refuses an output in the directory of the index.
+    pub(crate) fn check_output(&self, output: &OutputTarget) -> Result<()> {
+        refuse_index(output, &self.path)
+    }
+
+    /// Returns the name of the directory in messages and tables.
+    pub(crate) fn display_name(&self) -> String {
+        display_path(&self.path)
+    }
+
+    /// Returns the most similar row that matches a document, the first one if several are equally similar.
+    pub(crate) fn find_best(
+        &self,
+        analysis: &TextAnalysis<'_>,
+        scratch: &mut RunIndexScratch,
+    ) -> Result<Option<IndexHit>> {
+        if analysis.state == TextState::Empty || self.segments.is_empty() {
+            return Ok(None);
+        }
+        let query = self.comparer().prepare_document(analysis);
+        scratch
+            .unpacked
+            .resize_with(self.segments.len(), UnpackedFrame::default);
+        let mut best: Option<IndexHit> = None;
+        for (number, segment) in self.segments.iter().enumerate() {
+            let mut offer = |row: u32, route, similarity| {
+                if best.is_none_or(|best| similarity > best.similarity) {
+                    best = Some(IndexHit {
+                        position: segment.base + u64::from(row),
+                        similarity,
+                        route,
+                    });
+                }
+            };
+            match &segment.near {
+                None => {
+                    let searched = SearchedSegment {
+                        number,
+                        part: &segment.part,
+                        unpacked: &mut scratch.unpacked[number],
+                    };
+                    let matching = &mut scratch.matching;
+                    self.matcher
+                        .find_matches(&query, searched, matching, &mut offer)?;
+                }
+                Some(near) => self.find_near((number, near.as_ref()), &query, scratch, offer)?,
+            }
+        }
+        Ok(best)
+    }
+
+    /// Calls `offer` with every match of a segment whose fingerprint is near, in ascending order.
+    fn find_near(
+        &self,
+        (number, near): (usize, &dyn NearRowSearch),
+        query: &ComparedDocument,
+        scratch: &mut RunIndexScratch,
+        mut offer: impl FnMut(u32, Route, Similarity),
+    ) -> Result<()> {
+        let part = &self.segments[number].part;
+        let Some(code) = self.comparer().fingerprint(query) else {
+            let key = self.comparer().whole_text_key(query);
+            let equal = part.unfingerprinted.rows_with_key(key);
+            equal
+                .filter(|&row| !part.removed.contains_row(row))
+                .for_each(|row| offer(row, Route::Exact, Similarity::ONE));
+            return Ok(());
+        };
+        let mut rows = std::mem::take(&mut scratch.near);
+        rows.clear();
+        near.visit_near(code, &self.limits, &mut |row, distance| {
+            if !part.removed.contains_row(row) && !part.unfingerprinted.contains_row(row) {
+                rows.push((row, distance));
+            }
+        });
+        rows.sort_unstable();
+        for &near in &rows {
+            let searched = SearchedSegment {
+                number,
+                part,
+                unpacked: &mut scratch.unpacked[number],
+            };
+            let matching = &mut scratch.matching;
+            let compared = self
+                .matcher
+                .verify_near_row(query, searched, near, matching)?;
+            if let Some((route, similarity)) = compared {
+                offer(near.0, route, similarity);
+            }
+        }
+        scratch.near = rows;
+        Ok(())
+    }
+
+    fn comparer(&self) -> &DocumentComparer {
+        self.matcher.query_comparer()
+    }
+
+    /// Returns the names of the rows at ascending positions.
+    pub(crate) fn name_rows(&self, positions: &[u64]) -> Result<Vec<IndexedDocument>> {
+        let mut named = Vec::with_capacity(positions.len());
+        for segment in &self.segments {
+            let end = segment.base + segment.part.entry.rows;
+            let removed_before = segment.part.removed.rank_before();
+            let here = &positions[named.len()..];
+            for position in &here[..here.partition_point(|&it| it < end)] {
+                let row = position - segment.base;
+                named.push(IndexedDocument {
+                    id: segment.part.names.id_of_row(row)?.into_owned(),
+                    row: segment.live_base + row - u64::from(removed_before(row as u32)) + 1,
+                });
+            }
+        }
+        Ok(named)
+    }
+
+    /// Returns `true` if the run adds rows.
+    pub(crate) fn adds_rows(&self) -> bool {
+        !matches!(self.lock, RunIndexLock::None)
+    }
+
+    /// Writes rows of the inputs as a new segment. The index names it after [`finish_run`](Self::finish_run).
+    /// `last_row` is the number of the last row of all inputs.
+    ///
+    /// # Errors
+    ///
+    /// If an id is repeated in a strict run, if some rows have ids and others of the index none, or if something
+    /// cannot be read or written.
+    pub(crate) fn add_rows(
+        &mut self,
+        (inputs, rows, last_row): (&InputSet, &[(RowPlace, u64)], u64),
+        run: &RunSettings,
+        progress: &dyn ProgressListener,
+    ) -> Result<()> {
+        let reading = IndexReadOptions {
+            entries: IndexEntries::Documents,
+            options: run.read.clone(),
+            strict: run.strict,
+            threads: run.threads,
+        };
+        let change = IndexChange {
+            index_path: &self.path,
+            replaces: false,
+            reading: &reading,
+            space: &BuildSpace::default(),
+            rejected: None,
+            is_of_run: true,
+            progress,
+        };
+        let (bits, added) = (self.manifest.bits, (inputs, rows, last_row));
+        let placed = by_width!(bits, place_run_rows(&change, &mut self.manifest, added))?;
+        self.placed = Some(placed);
+        Ok(())
+    }
+
+    /// Makes the index name the rows that were added. Call it after the outputs of the run have appeared.
+    pub(crate) fn finish_run(mut self) -> Result<RunIndexSummary> {
+        let compared = self.compared_rows();
+        if self.adds_rows() {
+            directory::replace_manifest(&self.path, &self.manifest)?;
+        }
+        self.is_finished = true;
+        if let RunIndexLock::New(made) = std::mem::replace(&mut self.lock, RunIndexLock::None) {
+            made.keep_directory()?;
+        }
+        let info = inspect::info_from_manifest(&self.path, &self.manifest);
+        let placed = self.placed.as_ref();
+        Ok(RunIndexSummary {
+            path: info.path,
+            compared,
+            added: placed.map_or(0, |placed| placed.added),
+            repeated_ids: placed.map_or(0, |placed| placed.repeated_ids),
+            rows: info.fingerprints,
+            bytes: info.bytes,
+        })
+    }
+
+    fn compared_rows(&self) -> u64 {
+        let live = self
+            .segments
+            .iter()
+            .map(|it| it.part.entry.count_live_rows());
+        live.sum()
+    }
+}
+
+impl Drop for RunIndex {
+    /// Removes the files of a run that has failed. [`NewDirectory`] does so itself.
+    fn drop(&mut self) {
+        if !self.is_finished && matches!(self.lock, RunIndexLock::Existing(_)) {
+            directory::clean_after_failure(&self.path);
+        }
+    }
+}
+
+/// Locks the index if the run adds to it. Also returns its manifest, or that of a new index; `None` if there is an
+/// index that the run does not change.
+fn lock_manifest(
+    settings: &RunIndexSettings,
+    run: &RunSettings,
+    plan: &MatchPlan,
+) -> Result<(RunIndexLock, Option<IndexManifest>)> {
+    let path = &settings.path;
+    match directory::directory_kind(path)? {
+        DirectoryKind::Strange => Err(Error::usage_error(format!(
+            "--library: {} exists and is not an index: give a new name, or the directory that `lookalike index \
+             build` made",
+            display_path(path)
+        ))),
+        DirectoryKind::Index if settings.adds_kept => {
+            let lock = directory::lock_index(path)?;
+            let manifest = directory::read_manifest(path)?;
+            directory::remove_unnamed_files(path, Some(&manifest));
+            Ok((RunIndexLock::Existing(lock), Some(manifest)))
+        }
+        DirectoryKind::Index => Ok((RunIndexLock::None, None)),
+        DirectoryKind::Free => {
+            let manifest = manifest_for_run(run, plan, path)?;
+            if !settings.adds_kept {
+                return Ok((RunIndexLock::None, Some(manifest)));
+            }
+            let made = NewDirectory::make_directory(path)?;
+            create_index(path, manifest).map(|manifest| (RunIndexLock::New(made), Some(manifest)))
+        }
+    }
+}
+
+/// Writes the files of a new index that its manifest names. The directory must be locked.
+fn create_index(path: &Path, mut manifest: IndexManifest) -> Result<IndexManifest> {
+    if directory::directory_kind(path)? != DirectoryKind::Free {
+        return Err(Error::output_error(format!(
+            "another process has created the index {} meanwhile: repeat the run",
+            display_path(path)
+        )));
+    }
+    directory::remove_unnamed_files(path, None);
+    copy_tables(path, &mut manifest)?;
+    Ok(manifest)
+}
+
+/// Returns the manifest of a new index that supports the settings of a run.
+fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<IndexManifest> {
+    let texts = plan.sequence_measure().is_some();
+    if texts && run.read.fields.features.is_some() {
+        return Err(Error::usage_error(format!(
+            "--library {}: this measure compares texts, and --features gives none that could be stored: leave \
+             --library out, or choose another --verify",
+            display_path(path)
+        )));
+    }
+    let settings = match plan.distance() {
+        None => (USUAL_DISTANCE, "auto"),
+        Some(distance) => match plan.match_settings().candidates {
+            CandidateRule::Distance => (distance.get(), "auto"),
+            CandidateRule::Blocks => (distance.get(), "blocks"),
+        },
+    };
+    let (distance, hamming_plan) = settings;
+    let settings = BuildSettings {
+        bits: run.recipe.simhash.bits,
+        recipe: Some(run.recipe.clone()),
+        distance,
+        plan: hamming_plan.to_owned(),
+        index_memory: None,
+        memory: None,
+        texts,
+        distance_only: false,
+        passages: None,
+        replace: false,
+    };
+    let reading = IndexReadOptions {
+        entries: IndexEntries::Documents,
+        options: run.read.clone(),
+        strict: run.strict,
+        threads: run.threads,
+    };
+    new_manifest(&settings, &reading)
+}
+
+/// Refuses settings that no index supports.
+fn check_method(plan: &MatchPlan, run: &RunSettings, path: &Path) -> Result<()> {
+    let name = display_path(path);
+    let method = plan.match_settings().method;
+    if !matches!(
+        method,
+        MatchMethod::Auto | MatchMethod::Exact | MatchMethod::SimHash
+    ) {
+        return Err(Error::usage_error(format!(
+            "--library {name} finds candidates by --method auto, exact or simhash, because it does not store what \
+             --method {} compares: choose one of these, or give the documents themselves with --against",
+            method.name()
+        )));
+    }
+    if let Some(field) = &run.within {
+        return Err(Error::usage_error(format!(
+            "--library {name} stores no values of the field '{field}' of --within: keep one library for each value, \
+             or give the documents themselves with --against"
+        )));
+    }
+    if run.window.is_some() {
+        return Err(Error::usage_error(format!(
+            "--library {name} stores no times, which --window compares: give the documents themselves with \
+             --against, or use a collection of `lookalike serve`, which forgets by time"
+        )));
+    }
+    let reach = plan.join_plan().map_or(0, |join| join.max_partner_features);
+    if reach > MOST_INDEXED && !plan.joins_by_containment() {
+        return Err(Error::usage_error(format!(
+            "the threshold {} needs documents of {reach} features, but --library {name} covers those of up to \
+             {MOST_INDEXED}: give a higher threshold",
+            plan.threshold().get()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses an index that does not support the settings of a run.
+fn check_index(
+    manifest: &IndexManifest,
+    run: &RunSettings,
+    plan: &MatchPlan,
+    path: &Path,
+) -> Result<()> {
+    let name = display_path(path);
+    check_recipe(manifest, run, &name)?;
+    if !manifest.matching {
+        return Err(Error::usage_error(format!(
+            "the library {name} stores only fingerprints, which do not tell equal texts from near ones: build it \
+             again with `lookalike index build {name} IN --force`, without --distance-only"
+        )));
+    }
+    if plan.sequence_measure().is_some() && !manifest.texts {
+        return Err(Error::usage_error(format!(
+            "this measure compares texts, which the library {name} does not store: build it with `lookalike index \
+             build --texts`, or choose --verify jaccard, containment or cosine"
+        )));
+    }
+    if run.read.fields.features.is_some() && manifest.texts {
+        return Err(Error::usage_error(format!(
+            "the library {name} stores texts, and --features gives none: use another library"
+        )));
+    }
+    match plan.distance() {
+        None => Ok(()),
+        Some(distance) => check_distance(manifest, plan, distance, &name),
+    }
+}
+
+fn check_recipe(manifest: &IndexManifest, run: &RunSettings, name: &str) -> Result<()> {
+    let Some(own) = manifest.known_recipe() else {
+        return Err(Error::usage_error(format!(
+            "the library {name} holds bare fingerprints of an unknown recipe, with which documents do not compare: \
+             use a library of documents"
+        )));
+    };
+    if own.recipe_id() == run.recipe.recipe_id() {
+        return Ok(());
+    }
+    Err(Error::usage_error(format!(
+        "the library {name} has the recipe {} ({}), the run has {} ({}), and documents of two recipes never compare: \
+         leave --recipe out to use that of the library, or give another library",
+        own.name,
+        own.recipe_id(),
+        run.recipe.name,
+        run.recipe.recipe_id()
+    )))
+}
+
+fn check_distance(
+    manifest: &IndexManifest,
+    plan: &MatchPlan,
+    distance: Distance,
+    name: &str,
+) -> Result<()> {
+    let (asked, most) = (distance.get(), manifest.distance);
+    let by_blocks = plan.match_settings().candidates == CandidateRule::Blocks;
+    let has_blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
+    if by_blocks && (!has_blocks || asked != most) {
+        return Err(Error::usage_error(format!(
+            "--candidates blocks at the distance {asked} needs a library of {} equal blocks, and the plan of {name} \
+             is `{}` for the distance {most}: build it with `lookalike index build --plan blocks --distance {asked}`",
+            asked + 1,
+            manifest.plan
+        )));
+    }
+    match asked > most {
+        false => Ok(()),
+        true => Err(Error::usage_error(format!(
+            "the distance {asked} is above {most}, the distance of the library {name}: give at most {most}, or build \
+             a library with `lookalike index build --distance {asked}`"
+        ))),
+    }
+}
+
+fn open_segments(
+    path: &Path,
+    manifest: &IndexManifest,
+    plan: &MatchPlan,
+) -> Result<Vec<RunSegment>> {
+    let (mut base, mut live_base) = (0, 0);
+    let mut segments = Vec::new();
+    for entry in &manifest.segments {
+        let bits = manifest.bits;
+        let near = match plan.distance() {
+            None => None,
+            Some(_) => Some(by_width!(bits, open_near(path, manifest, entry))?),
+        };
+        segments.push(RunSegment {
+            part: open_segment_part(path, entry)?,
+            base,
+            live_base,
+            near,
+        });
+        base += entry.rows;
+        live_base += entry.count_live_rows();
+    }
+    Ok(segments)
+}
+
+fn open_near<C: FingerprintCode>(
+    path: &Path,
+    manifest: &IndexManifest,
+    entry: &SegmentEntry,
+) -> Result<Box<dyn NearRowSearch>> {
+    Ok(Box::new(open_index::<C>(path, manifest, entry)?))
+}
+
+/// Writes rows of the inputs as a new segment, which the manifest then names.
+fn place_run_rows<C: FingerprintCode>(
+    change: &IndexChange<'_>,
+    manifest: &mut IndexManifest,
+    (inputs, rows, last_row): (&InputSet, &[(RowPlace, u64)], u64),
+) -> Result<PlacedRows> {
+    let file = manifest.next_file;
+    manifest.next_file += 1;
+    let id = &change.reading.options.fields.id;
+    let recorder = RowRecorder::new(manifest, &IndexEntries::Documents, id)?;
+    let mut new = NewRows::<C>::create_files(change, manifest, file, &recorder)?;
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let (batch, later) = rest.split_at(batch_length(rest));
+        rest = later;
+        let lots: Vec<RowLot<C>> = batch
+            .par_chunks(LOT_ROWS)
+            .map_init(Default::default, |scratch, rows| {
+                record_lot(inputs, &recorder, rows, scratch)
+            })
+            .collect::<Result<_>>()?;
+        lots.into_iter()
+            .try_for_each(|lot| new.append_lot(change, lot))?;
+    }
+    new.last = last_row;
+    new.finish_codes()?;
+    place_rows(change, manifest, file, new)
+}
+
+/// Returns the number of rows that are recorded before they are appended, at least 1.
+fn batch_length(rows: &[(RowPlace, u64)]) -> usize {
+    let mut bytes = 0;
+    let fitting = rows.iter().take(BATCH_ROWS).take_while(|(place, _)| {
+        let is_first = bytes == 0;
+        bytes += u64::from(place.byte_length()).max(1);
+        is_first || bytes <= BATCH_BYTES
+    });
+    fitting.count()
+}
+
+fn record_lot<C: FingerprintCode>(
+    inputs: &InputSet,
+    recorder: &RowRecorder,
+    rows: &[(RowPlace, u64)],
+    (parse, scratch): &mut (ParseScratch, RecordScratch),
+) -> Result<RowLot<C>> {
+    let mut lot = RowLot::default();
+    for &(place, number) in rows {
+        let recorded = inputs.reread_row(place, parse, |row| {
+            recorder.record_row((inputs, row), number, scratch, &mut lot)
+        })?;
+        if let Err(reason) = recorded? {
+            return Err(Error::input_error(format!("row {number}: {reason}")));
+        }
+    }
+    lot.take_closed()
+}

@@ -1,0 +1,105 @@
+//! The documents of an index that match those of a run, found before its verdicts, and the kept documents that the
+//! index receives.
+//!
+//! The most similar row of the index is found for each document. These rows, and no others, become the first documents
+//! of the corpus, because a document of the index that is no document's best match changes no verdict.
+//!
+//! Cost: each document is read and analysed once more, and looked up in the index. The size of the index does not
+//! matter, except for what [`RunIndex`] opens.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lookalike::DocId;
+use lookalike::dedup::DocumentRemoval;
+use lookalike::similarity::DocumentMatch;
+use lookalike::text::TextState;
+use lookalike_io::error::Result;
+use lookalike_io::source::RowPlace;
+use rayon::prelude::*;
+
+use super::progress::{ProgressListener, RunStage};
+use super::read_corpus::ReadCorpus;
+use super::settings::RunSettings;
+use crate::index::{IndexHit, RunIndex, RunIndexScratch};
+
+/// Documents between two reports of progress.
+const REPORTED: u64 = 256;
+
+/// Finds the most similar row of the index for each document, and puts these rows before all documents of the corpus.
+/// Returns the matches, sorted by document.
+pub(super) fn find_index_matches(
+    corpus: &mut ReadCorpus<'_>,
+    index: &RunIndex,
+    progress: &dyn ProgressListener,
+) -> Result<Vec<DocumentRemoval>> {
+    let hits = find_hits(corpus, index, progress)?;
+    let mut positions: Vec<u64> = hits.iter().map(|(_, hit)| hit.position).collect();
+    positions.sort_unstable();
+    positions.dedup();
+    let rows = index.name_rows(&positions)?;
+    let shift = rows.len() as u32;
+    corpus.put_indexed_first(index.display_name(), rows);
+    let matches = hits.into_iter().map(|(document, hit)| DocumentRemoval {
+        document: DocId(document.0 + shift),
+        kept: DocumentMatch {
+            with: DocId(positions.partition_point(|&it| it < hit.position) as u32),
+            similarity: hit.similarity,
+            route: hit.route,
+        },
+    });
+    Ok(matches.collect())
+}
+
+/// Returns the best row of the index for each document that matches one.
+fn find_hits(
+    corpus: &ReadCorpus<'_>,
+    index: &RunIndex,
+    progress: &dyn ProgressListener,
+) -> Result<Vec<(DocId, IndexHit)>> {
+    let judged = corpus.known_count() as u32..corpus.len() as u32;
+    progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
+    let done = AtomicU64::new(0);
+    let hits: Vec<Option<(DocId, IndexHit)>> = judged
+        .into_par_iter()
+        .map_init(RunIndexScratch::default, |scratch, document| {
+            let document = DocId(document);
+            let mut found = Ok(None);
+            let key = corpus.sketches.text_key(document);
+            corpus.reanalyze(document, key, |analysis| {
+                found = index.find_best(analysis, scratch);
+            })?;
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            if done.is_multiple_of(REPORTED) {
+                progress.advance_stage(done);
+            }
+            found.map(|hit| hit.map(|hit| (document, hit)))
+        })
+        .collect::<Result<_>>()?;
+    Ok(hits.into_iter().flatten().collect())
+}
+
+/// Adds the kept documents to the index, if the run adds any. Empty texts are left out.
+pub(super) fn add_kept_documents(
+    corpus: &ReadCorpus<'_>,
+    index: &mut RunIndex,
+    settings: &RunSettings,
+    is_kept: impl Fn(DocId) -> bool,
+    progress: &dyn ProgressListener,
+) -> Result<()> {
+    if !index.adds_rows() {
+        return Ok(());
+    }
+    let known = corpus.known_count();
+    let documents = &corpus.documents;
+    let kept: Vec<(RowPlace, u64)> = (0..documents.len())
+        .filter(|&at| {
+            let document = DocId((known + at) as u32);
+            is_kept(document) && corpus.sketches.text_state(document) != TextState::Empty
+        })
+        .map(|at| (documents.place_of(at), documents.row_number(at)))
+        .collect();
+    let last = documents.len().checked_sub(1);
+    let last_row = last.map_or(0, |at| documents.row_number(at));
+    let rows = (&corpus.opened.inputs, &kept[..], last_row);
+    index.add_rows(rows, settings, progress)
+}
