@@ -60,7 +60,7 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
         <Stat value={say.count(sum((it) => it.kept))} label={say.text("console.kept")} more={say.text("console.rows", { n: sum((it) => it.rows) })} />
         <Stat value={say.decimal(rates[rates.length - 1] ?? 0, 1)} label={say.text("console.rate")} />
         <Stat
-          value={latency === null ? "–" : Number.isFinite(latency) ? say.text("console.milliseconds", { n: say.decimal(1000 * latency, 1) }) : say.text("console.slow")}
+          value={latency === null ? "–" : showSeconds(say, latency)}
           label={say.text("console.latency")}
         />
         <Stat value={say.bytes(sum((it) => Object.values(it.memory).reduce((a, b) => a + b, 0)))} label={say.text("console.memory")} />
@@ -99,6 +99,11 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
       <Complaints readiness={readiness} />
     </>
   );
+}
+
+function showSeconds(say: ReturnType<typeof useWording>, seconds: number): string {
+  if (!Number.isFinite(seconds)) return say.text("console.slow");
+  return seconds < 1 ? say.text("console.milliseconds", { n: say.decimal(1000 * seconds, 1) }) : say.text("unit.seconds", { n: say.decimal(seconds, 0) });
 }
 
 const countDocuments = (reading: Reading) => reading.collections.reduce((all, it) => all + (it.stats?.rows ?? 0), 0);
