@@ -14,7 +14,8 @@ interface ToolProps {
 const shownFeatures = 40;
 
 /** Returns a comparison of the service as the page of comparisons takes it. */
-function toCompareData(comparison: Comparison & { differences: Difference[] }): CompareData {
+function toCompareData(told: Comparison & { differences: Difference[] }, places: [string, string]): CompareData {
+  const comparison = { ...told, a: { ...told.a, place: places[0] }, b: { ...told.b, place: places[1] } };
   const slots = [comparison.a.signature, comparison.b.signature];
   const equal = slots[0]?.filter((slot, at) => slot === slots[1]?.[at]).length;
   return {
@@ -25,7 +26,7 @@ function toCompareData(comparison: Comparison & { differences: Difference[] }): 
     feature: "",
     shown_features: shownFeatures,
     rule_of_sums: "",
-    runs: toRuns(comparison.differences),
+    runs: toRuns(told.differences),
     passages: [],
     prefers_passages: false,
     equal_slots: slots[0] && slots[1] && equal !== undefined ? [equal, slots[0].length] : null,
@@ -64,12 +65,12 @@ function useCollection({ service, onProblem }: ToolProps) {
 }
 
 /** Two texts compared by the service. */
-function Compared({ service, onProblem, a, b, settings }: ToolProps & { a: StoredDocument | { text: string }; b: { text?: string }; settings?: Settings | undefined }) {
+function Compared({ service, onProblem, a, b, settings }: ToolProps & { a: { id?: string | null; text?: string }; b: { id?: string | null; text?: string }; settings?: Settings | undefined }) {
   const say = useWording();
   const [data, setData] = useState<CompareData | null>(null);
   useEffect(() => {
     setData(null);
-    service.compare(a.text ?? "", b.text ?? "", settings).then((it) => setData(toCompareData(it)), onProblem);
+    service.compare(a.text ?? "", b.text ?? "", settings).then((it) => setData(toCompareData(it, [a.id ?? "", b.id ?? ""])), onProblem);
   }, [a.text, b.text]);
   return data ? <ComparisonView data={data} /> : <p class="muted">{say.text("console.reading")}</p>;
 }
