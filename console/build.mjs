@@ -7,7 +7,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
-const pages = [{ name: "report", entry: "src/report/main.tsx", data: "__LOOKALIKE_DATA__" }];
+const pages = [
+  { name: "report", entry: "src/report/main.tsx", data: "__LOOKALIKE_DATA__" },
+  // The console asks its own service, and nothing else.
+  { name: "console", entry: "src/console/main.tsx", connects: "connect-src 'self'" },
+];
 /** Largest size of all pages together, compressed. */
 const maxBytes = 180_000;
 
@@ -15,7 +19,8 @@ let total = 0;
 mkdirSync("dist", { recursive: true });
 for (const page of pages) {
   const { script, style } = await bundle(page.entry);
-  const html = compose(page, script, style);
+  const { html, policy } = compose(page, script, style);
+  if (page.connects) writeFileSync(`dist/${page.name}.policy`, `${policy}; frame-ancestors 'none'`);
   total += gzipSync(html).length;
   writeFileSync(`dist/${page.name}.html`, html);
   console.log(`dist/${page.name}.html: ${html.length} bytes, ${gzipSync(html).length} compressed`);
@@ -47,7 +52,7 @@ async function bundle(entry) {
   return { script, style };
 }
 
-function compose({ name, data }, script, style) {
+function compose({ name, data, connects }, script, style) {
   const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
   const policy = [
     "default-src 'none'",
@@ -55,10 +60,14 @@ function compose({ name, data }, script, style) {
     `style-src ${hash(style)}`,
     "base-uri 'none'",
     "form-action 'none'",
-  ].join("; ");
-  return readFileSync(`src/${name}/page.html`, "utf8")
+    connects,
+  ]
+    .filter(Boolean)
+    .join("; ");
+  const html = readFileSync(`src/${name}/page.html`, "utf8")
     .replace("{{policy}}", () => policy)
     .replace("{{style}}", () => style)
-    .replace("{{data}}", () => data)
+    .replace("{{data}}", () => data ?? "")
     .replace("{{script}}", () => script);
+  return { html, policy };
 }

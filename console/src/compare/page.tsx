@@ -94,7 +94,7 @@ export function ComparisonView({ data }: { data: CompareData }) {
         <Facts
           rows={[
             [say.text("similarity.axis"), <span class="number">{say.similarity(comparison.similarity)}</span>],
-            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>: <span lang="en">{data.feature}</span></>],
+            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>{data.feature && <>: <span lang="en">{data.feature}</span></>}</>],
           ]}
         />
       </Card>

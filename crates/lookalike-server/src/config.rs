@@ -28,6 +28,8 @@ pub struct ServiceConfig {
     pub key_file: Option<PathBuf>,
     /// `true` if requests must name the service by a loopback address.
     pub only_loopback: bool,
+    /// `true` if browsers get the console at `/`.
+    pub serves_console: bool,
     /// Addresses of proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpAddr>,
     /// Files of the certificate and its key, which are read again on SIGHUP.

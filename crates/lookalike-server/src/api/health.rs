@@ -118,8 +118,22 @@ pub(crate) async fn openapi_document(_: ApiRequest) -> ApiResult {
     ))
 }
 
-/// Returns the description of all calls as text.
-pub(crate) async fn api_page(_: ApiRequest) -> ApiResult {
+/// The page of the console, and its policy. Both are built from `console/`.
+const CONSOLE: &str = include_str!("../../../../console/dist/console.html");
+const CONSOLE_POLICY: &str = include_str!("../../../../console/dist/console.policy");
+
+/// Returns the console to a browser, and the description of all calls as text to others.
+pub(crate) async fn api_page(api_request: ApiRequest) -> ApiResult {
+    let accepted = api_request.headers.get(header::ACCEPT);
+    let is_browser =
+        accepted.is_some_and(|it| it.to_str().is_ok_and(|it| it.contains("text/html")));
+    if api_request.service.config.serves_console && is_browser {
+        let mut response = text_response(CONSOLE.to_owned(), "text/html; charset=utf-8");
+        let policy = HeaderValue::from_static(CONSOLE_POLICY);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        return Ok(response);
+    }
     let mut text = format!(
         "lookalike {}: finds near-duplicate text.\n\n",
         env!("CARGO_PKG_VERSION")

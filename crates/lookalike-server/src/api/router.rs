@@ -234,7 +234,7 @@ pub(crate) static CALLS: [ApiCall; 38] = calls! {
         takes None, with [], gives 200 None, health::report_metrics;
     "openapi" GET "/openapi.json" Anyone, "describe all calls for programs (OpenAPI)",
         takes None, with [], gives 200 None, health::openapi_document;
-    "index" GET "/" Anyone, "describe all calls for people",
+    "index" GET "/" Anyone, "describe all calls for people; browsers get the console",
         takes None, with [], gives 200 None, health::api_page;
 };
 
@@ -610,9 +610,14 @@ async fn with_strict_headers(mut response: Response<Body>) -> Response<Body> {
             "same-origin",
         ),
     ];
+    let headers = response.headers_mut();
+    // The console has a policy of its own, which allows its script and its style.
+    let own_policy = headers.remove(header::CONTENT_SECURITY_POLICY);
     for (name, value) in STRICT {
-        let headers = response.headers_mut();
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Some(policy) = own_policy {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     response
 }

@@ -130,6 +130,19 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) allow_unauthenticated: Option<bool>,
 
+    /// Serve no console: browsers get the list of calls at `/`, as other programs do
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        env = "LOOKALIKE_NO_CONSOLE",
+        hide_env = true,
+        help_heading = "Access"
+    )]
+    pub(crate) no_console: Option<bool>,
+
     /// Certificate and its chain (PEM); needs --tls-key
     #[arg(
         long,
@@ -417,6 +430,7 @@ impl ServeArgs {
                 .connections_per_address
                 .or(other.connections_per_address),
             max_rate: self.max_rate.or(other.max_rate),
+            no_console: self.no_console.or(other.no_console),
             trusted_proxy: self.trusted_proxy.or(other.trusted_proxy),
             max_header: self.max_header.or(other.max_header),
             max_document: self.max_document.or(other.max_document),

@@ -83,6 +83,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
     }
     Ok(ServiceConfig {
         only_loopback: keys.is_empty() && !whoever,
+        serves_console: !args.no_console.unwrap_or(false),
         trusted_proxies: args.trusted_proxy.clone().map_or(Vec::new(), |it| it.0),
         data,
         listen,
