@@ -486,9 +486,13 @@ fn word_document_is_compared_with_a_page() {
         shown.text()
     );
     let page = read_report(&place, "page.html");
-    let passage = &page["comparison"]["shared"]["passages"][0]["b"];
     let text = page["comparison"]["b"]["text"].as_str().unwrap();
-    assert_eq!(slice(text, passage, ["start", "end"]), PASSAGE);
+    let at = |which: usize| page["passages"][0][which].as_u64().unwrap() as usize;
+    let shown: String = text.chars().take(at(3)).skip(at(2)).collect();
+    assert!(
+        shown.starts_with("nobody on the") && shown.ends_with("waits"),
+        "{shown}"
+    );
     // A format that is given takes the file as it is.
     let raw = place.summary("compare essay.html essay.html --format text --document-per-file");
     assert!(raw["a"]["text"].as_str().unwrap().contains("<title>"));
