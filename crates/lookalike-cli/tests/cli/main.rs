@@ -23,6 +23,7 @@ mod guide;
 mod hostile;
 mod interface;
 mod killed;
+mod language;
 mod libraries;
 mod listing;
 mod matching;
