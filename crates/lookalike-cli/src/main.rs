@@ -6,6 +6,7 @@
 #[allow(unsafe_code)]
 mod allocator;
 mod commands;
+mod language;
 mod output;
 mod progress;
 mod signals;

@@ -12,6 +12,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use unicode_width::UnicodeWidthStr;
+
+use crate::language::messages;
+
 /// When text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 #[repr(u8)]
@@ -201,8 +205,8 @@ impl ReplacedFiles {
             now.is_ok_and(|now| FileVersion::from_metadata(&now) == *before)
         };
         for (place, _) in self.0.iter().filter(|it| !is_same(it)) {
-            let text = format!("replaced {}, which existed before\n", place.display());
-            printer.print_note(&escape_control(&text));
+            let replaced = messages::replaced(place.display());
+            printer.print_note(&format!("{}\n", escape_control(&replaced)));
         }
     }
 }
@@ -278,13 +282,18 @@ pub(crate) fn format_bytes(number: u64) -> String {
 /// Formats a duration for people.
 pub(crate) fn format_duration(seconds: f64) -> String {
     if seconds < 120.0 {
-        return format!("{seconds:.1} s");
+        return messages::seconds(format_args!("{seconds:.1}"));
     }
     let minutes = (seconds / 60.0).round() as u64;
     match minutes {
-        0..120 => format!("{minutes} min"),
-        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+        0..120 => messages::minutes(minutes),
+        _ => messages::hours(minutes / 60, minutes % 60),
     }
+}
+
+/// Returns a text followed by spaces up to a width in columns of a terminal.
+pub(crate) fn pad_to_width(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
 /// Returns a bar of up to `width` characters for a share from 0 to 1. It is empty only if the share is 0.

@@ -16,6 +16,7 @@ use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_io::source::BadRow;
 
 use crate::allocator;
+use crate::language::messages;
 use crate::output::{
     OutputPrinter, escape_control, format_bytes, format_count, format_duration, format_plural,
 };
@@ -215,10 +216,10 @@ impl StageProgress {
 
 /// Formats the work of a stage that has run for some seconds: done, and in all if that is known.
 fn format_progress(stage: RunStage, (done, total): (u64, Option<u64>), seconds: f64) -> String {
-    let name = stage_name(stage);
+    let name = &stage_name(stage);
     let is_bytes = stage == RunStage::Read;
     if done == 0 || (total.is_none() && !is_bytes) {
-        return format!("{name} for {}", format_duration(seconds));
+        return messages::stage_since(name, &format_duration(seconds));
     }
     let amount = |amount: u64| match is_bytes {
         true => format_bytes(amount),
@@ -226,38 +227,41 @@ fn format_progress(stage: RunStage, (done, total): (u64, Option<u64>), seconds: 
     };
     let per_second = done as f64 / seconds.max(1e-3);
     let rate = match stage {
-        RunStage::Read => format!(", {:.1} MB/s", per_second / 1e6),
+        RunStage::Read => messages::rate_of_bytes(format_args!("{:.1}", per_second / 1e6)),
         RunStage::Measure => String::new(),
-        _ => format!(", {} a second", format_count(per_second as u64)),
+        _ => messages::rate_of_documents(format_count(per_second as u64)),
     };
+    let so_far = amount(done);
     let Some(total) = total else {
-        return format!("{name}: {}{rate}", amount(done));
+        return messages::stage_without_end(name, &so_far, &rate);
     };
-    let unit = match stage {
-        RunStage::Read => "",
-        RunStage::Measure => " settings",
-        _ => " documents",
+    let of_total = match stage {
+        RunStage::Read => messages::bytes_done,
+        RunStage::Measure => messages::settings_done,
+        _ => messages::documents_done,
     };
-    format!(
-        "{name}: {} of {}{unit} ({:.0} %){rate}, {} left",
-        amount(done),
-        amount(total),
-        100.0 * done as f64 / total.max(1) as f64,
-        format_duration(total.saturating_sub(done) as f64 / per_second)
+    let share = 100.0 * done as f64 / total.max(1) as f64;
+    let left = total.saturating_sub(done) as f64 / per_second;
+    messages::stage_with_end(
+        name,
+        &of_total(&so_far, &amount(total)),
+        format_args!("{share:.0}"),
+        &rate,
+        &format_duration(left),
     )
 }
 
-fn stage_name(stage: RunStage) -> &'static str {
+fn stage_name(stage: RunStage) -> String {
     match stage {
-        RunStage::Read => "reading",
-        RunStage::Library => "searching the library",
-        RunStage::Candidates => "finding candidates",
-        RunStage::Decide => "comparing",
-        RunStage::Passages => "finding repeated passages",
-        RunStage::Measure => "measuring",
-        RunStage::Open => "reading the index",
-        RunStage::Index => "indexing",
-        RunStage::Write => "writing",
+        RunStage::Read => messages::reading(),
+        RunStage::Library => messages::searching_library(),
+        RunStage::Candidates => messages::finding_candidates(),
+        RunStage::Decide => messages::comparing(),
+        RunStage::Passages => messages::finding_passages(),
+        RunStage::Measure => messages::measuring(),
+        RunStage::Open => messages::opening_index(),
+        RunStage::Index => messages::indexing(),
+        RunStage::Write => messages::writing(),
     }
 }
 
@@ -396,7 +400,7 @@ mod tests {
                 "comparing: 12,000 of 48,000 documents (25 %), 1,200 a second, 30.0 s left",
             ),
             (
-                line(RunStage::Candidates, 0, None, 150.0),
+                line(RunStage::Candidates, 0, None, 130.0),
                 "finding candidates for 2 min",
             ),
             (

@@ -5,7 +5,8 @@
 
 use lookalike_batch::text_diff::{DiffPassage, PassageSide};
 
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
 
 /// Number of words above which a common passage is shortened to its ends.
 const LONG_PASSAGE: usize = 60;
@@ -24,7 +25,9 @@ pub(crate) fn mark_passages(
 ) -> String {
     let pieces = passages.iter().map(|passage| {
         let piece = match passage.side {
-            PassageSide::Both if !full => shorten_passage(&passage.words, " in common"),
+            PassageSide::Both if !full => {
+                shorten_passage(&passage.words, messages::words_in_common)
+            }
             _ => passage.words.concat(),
         };
         mark_piece(passage.side, &piece, printer)
@@ -36,19 +39,19 @@ pub(crate) fn mark_passages(
 /// passages beyond the first 40 are counted.
 pub(crate) fn mark_briefly(passages: &[DiffPassage<'_>], printer: &OutputPrinter) -> String {
     let shown = passages.iter().take(SHOWN_PASSAGES).map(|passage| {
-        let which = match passage.side {
-            PassageSide::Both => " in common",
-            PassageSide::Kept | PassageSide::Removed => "",
+        let describe = match passage.side {
+            PassageSide::Both => messages::words_in_common,
+            PassageSide::Kept | PassageSide::Removed => messages::words_left_out,
         };
-        let piece = shorten_passage(&passage.words, which);
+        let piece = shorten_passage(&passage.words, describe);
         mark_piece(passage.side, &piece, printer)
     });
     let mut text: String = shown.collect();
     let rest = passages.iter().skip(SHOWN_PASSAGES);
     let rest = rest.filter(|it| it.side != PassageSide::Both).count();
     if rest > 0 {
-        let rest = format_plural(rest as u64, "further difference", "further differences");
-        text.push_str(&format!(" … {rest}"));
+        let rest = Counted(rest as u64, CountedNoun::FurtherDifference);
+        text.push_str(&format!(" {}", messages::further_differences(rest)));
     }
     text
 }
@@ -73,8 +76,8 @@ fn mark_piece(side: PassageSide, piece: &str, printer: &OutputPrinter) -> String
     }
 }
 
-/// Returns the words, or the ends of a long passage with the number of words between them. `which` follows the number.
-fn shorten_passage(words: &[&str], which: &str) -> String {
+/// Returns the words, or the ends of a long passage with the number of words between them, which `describe` describes.
+fn shorten_passage(words: &[&str], describe: fn(String) -> String) -> String {
     let is_word = |word: &&&str| !word.trim().is_empty();
     let hidden = match words.len().checked_sub(2 * CONTEXT) {
         Some(_) if words.len() > LONG_PASSAGE => &words[CONTEXT..words.len() - CONTEXT],
@@ -83,8 +86,9 @@ fn shorten_passage(words: &[&str], which: &str) -> String {
     let number = format_count(hidden.iter().filter(is_word).count() as u64);
     let (head, tail) = (&words[..CONTEXT], &words[words.len() - CONTEXT..]);
     format!(
-        "{} … {number} words{which} … {}",
+        "{} {} {}",
         head.concat().trim_end(),
+        describe(number),
         tail.concat().trim_start()
     )
 }

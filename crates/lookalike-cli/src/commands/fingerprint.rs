@@ -17,6 +17,7 @@ use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, parse_limit, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
+use crate::language::messages;
 use crate::output::format_count;
 
 /// Options about inputs, which documents on the command line do not have.
@@ -248,22 +249,19 @@ fn sketch_kind(args: &FingerprintArgs, recipe: &Recipe) -> Result<SketchKind> {
 fn describe_fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
     if done.unfingerprinted > 0 {
-        let without = format_count(done.unfingerprinted);
-        text.add_line(
-            "texts too short",
-            format_args!("{without} too short for a fingerprint"),
-        );
+        let without = messages::without_fingerprint(&format_count(done.unfingerprinted));
+        text.add_line(&messages::texts_too_short(), without);
     }
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
     let size = done.size;
     let sketch = match done.method {
-        "simhash" => format!("SimHash of {size} bits"),
-        "bottomk" => format!("at most {size} smallest hashes"),
-        "sentences" => format!("hashes of the {size} longest sentences"),
-        _ => format!("MinHash of {size} slots"),
+        "simhash" => messages::simhash_sketch(size),
+        "bottomk" => messages::bottomk_sketch(size),
+        "sentences" => messages::sentence_sketch(size),
+        _ => messages::minhash_sketch(size),
     };
     let recipe = format_recipe(&done.recipe, &done.recipe_id);
-    text.add_line("sketch", format_args!("{sketch}, recipe {recipe}"));
+    text.add_line(&messages::sketch(), messages::by_recipe(&sketch, &recipe));
     text.add_output(args.output.as_deref());
     text.into_text()
 }

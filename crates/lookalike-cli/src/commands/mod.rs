@@ -35,6 +35,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::CommandOutcome;
+use crate::language::Language;
 use crate::output::ColorMode;
 use compare::CompareArgs;
 use dedup::DedupArgs;
@@ -112,6 +113,17 @@ pub(crate) struct TerminalArgs {
         help_heading = "Terminal"
     )]
     pub(crate) color: ColorMode,
+
+    /// Language of progress, of the summaries of runs, and of `compare`. Default: zh if LC_ALL, LC_MESSAGES or LANG
+    /// says so, else en. JSON, tables and help do not depend on it
+    #[arg(
+        long,
+        value_name = "LANGUAGE",
+        value_enum,
+        global = true,
+        help_heading = "Terminal"
+    )]
+    pub(crate) lang: Option<Language>,
 }
 
 impl CommandLine {
@@ -134,6 +146,10 @@ impl CommandLine {
         let line = Self::from_arg_matches_mut(&mut matches)
             .map_err(|refusal| refusal.format(&mut command))?;
         line.terminal.color.apply();
+        let stated = line.terminal.lang;
+        let language =
+            stated.unwrap_or_else(|| Language::from_environment(|it| std::env::var_os(it)));
+        language.apply();
         Ok(line)
     }
 }

@@ -30,7 +30,9 @@ use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
 use crate::text_diff::{join_lines, mark_passages, show_both};
 
 /// Find copied passages: which document took what from where
@@ -402,14 +404,13 @@ fn push_passage(
     tokenizer: &SpanTokenizer,
     printer: &OutputPrinter,
 ) -> Result<()> {
-    let heading = format!(
-        "{number}. {}, line {}, from {}, line {}: {}, {}, similarity {}",
-        escape_control(&passage.document),
-        passage.line,
-        escape_control(&passage.source),
-        passage.source_line,
-        format_plural(passage.length as u64, "word", "words"),
-        passage.kind,
+    let [document, source] = [&passage.document, &passage.source].map(|it| escape_control(it));
+    let heading = messages::shown_passage(
+        number,
+        &messages::line_of(&document, passage.line),
+        &messages::line_of(&source, passage.source_line),
+        Counted(passage.length as u64, CountedNoun::Word),
+        &translate_phrase(passage.kind),
         passage.similarity,
     );
     let _ = writeln!(
@@ -446,67 +447,51 @@ fn describe_passages(
     };
     let mut text = SummaryText::from_speed(read, done.bytes, done.seconds);
     if done.passages == 0 {
-        let least = format_plural(done.min_words.into(), "word", "words");
-        text.add_line(
-            "passages",
-            format_args!("none of at least {least}; --min-length finds shorter ones"),
-        );
+        let least = Counted(done.min_words.into(), CountedNoun::Word);
+        text.add_line(&messages::passages(), messages::no_passages(least));
     } else {
-        text.add_line(
-            "passages",
-            format_args!(
-                "{} in {}, from {}",
-                format_count(done.passages),
-                format_plural(done.copying, "document", "documents"),
-                format_plural(
-                    done.pairs,
-                    "pair of a document and a source",
-                    "pairs of a document and a source"
-                ),
-            ),
+        let found = messages::passages_found(
+            &format_count(done.passages),
+            Counted(done.copying, CountedNoun::Document),
+            Counted(done.pairs, CountedNoun::SourcePair),
         );
+        text.add_line(&messages::passages(), found);
         let share = 100.0 * done.copied_tokens as f64 / done.tokens.max(1) as f64;
-        text.add_line(
-            "copied text",
-            format_args!("{share:.1} % of the words of all documents"),
-        );
+        let share = messages::copied_share(format_args!("{share:.1}"));
+        text.add_line(&messages::copied_text(), share);
     }
     add_boilerplate(&mut text, done);
     if !done.most_copied.is_empty() {
-        text.add_heading(printer, TextTone::Heading, "Most copied text");
+        text.add_heading(printer, TextTone::Heading, &messages::most_copied());
         for pair in &done.most_copied {
             let (document, source) = (escape_control(&pair.document), escape_control(&pair.source));
-            text.add_text(format_args!(
-                "  {document} from {source}: {} in {}, {:.0} % of the document and {:.0} % of the source",
-                format_plural(pair.copied as u64, "word", "words"),
-                format_plural(pair.passages, "passage", "passages"),
-                100.0 * pair.share,
-                100.0 * pair.source_share
+            let [share, source_share] =
+                [pair.share, pair.source_share].map(|it| format!("{:.0}", 100.0 * it));
+            text.add_text(messages::copied_from(
+                &document,
+                &source,
+                Counted(pair.copied as u64, CountedNoun::Word),
+                Counted(pair.passages, CountedNoun::Passage),
+                &share,
+                &source_share,
             ));
         }
     }
     if done.unreadable_files > 0 {
-        text.add_line(
-            "unreadable files",
-            format_args!(
-                "{} left out, each reported with its reason",
-                format_count(done.unreadable_files)
-            ),
-        );
+        let unreadable = messages::reported_files(&format_count(done.unreadable_files));
+        text.add_line(&messages::unreadable_files(), unreadable);
     }
     let bad_rows = done.rejected - done.unreadable_files;
     text.add_rejected(bad_rows, done.documents, TEXT_OPTIONS);
     if let Some(directory) = &args.extracted {
-        text.add_line(
-            "extracted texts",
-            format_args!(
-                "{} new in {}",
-                format_count(done.extracted_texts),
-                directory.display()
-            ),
-        );
+        let texts = format_count(done.extracted_texts);
+        let written = messages::new_in(&texts, directory.display());
+        text.add_line(&messages::extracted_texts(), written);
     }
-    text.add_line("recipe", format_recipe(&done.recipe, &done.recipe_id));
+    text.add_line(
+        &messages::recipe(),
+        format_recipe(&done.recipe, &done.recipe_id),
+    );
     text.add_output(args.output.as_deref());
     text.into_text()
 }
@@ -519,24 +504,19 @@ fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {
     else {
         return;
     };
-    text.add_line(
-        "boilerplate",
-        format_args!(
-            "{} in more than {} led to no passage; --max-documents none lifts the limit",
-            format_plural(done.boilerplate.grams, "run of words", "runs of words"),
-            format_plural(most.into(), "document", "documents"),
-        ),
-    );
+    let runs = Counted(done.boilerplate.grams, CountedNoun::WordRun);
+    let most = Counted(most.into(), CountedNoun::Document);
+    text.add_line(&messages::boilerplate(), messages::common_runs(runs, most));
     for example in &done.boilerplate.examples {
         let shown: String = example
             .text
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        text.add_text(format_args!(
-            "                   in {}: {}",
-            format_count(example.documents.into()),
-            escape_control(&shown)
+        let documents = format_count(example.documents.into());
+        text.add_text(messages::boilerplate_example(
+            &documents,
+            &escape_control(&shown),
         ));
     }
 }

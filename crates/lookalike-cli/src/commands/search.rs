@@ -1,6 +1,5 @@
 //! `lookalike search`.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -21,7 +20,9 @@ use super::shared::recipes::{RecipeChangeArgs, load_recipe, refuse_changes};
 use super::shared::running::{RowsRun, RunningArgs, parse_limit};
 use super::shared::summary::{SummaryText, format_optional_recipe};
 use crate::CommandOutcome;
-use crate::output::{format_count, format_duration, format_plural};
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{format_count, format_duration};
 
 /// Number of queries from which the time per query is meaningful.
 const MANY_QUERIES: u64 = 10_000;
@@ -221,47 +222,47 @@ fn text_check(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Option<Te
 fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntries) -> String {
     let mut text = SummaryText::default();
     text.add_text(describe_speed(done));
-    let queries = format_plural(done.queries, "query", "queries");
+    let queries = Counted(done.queries, CountedNoun::Query);
     let (matches, matched) = (format_count(done.matches), format_count(done.matched));
-    text.add_line(
-        "matches",
-        format_args!("{matches} for {matched} of {queries}"),
-    );
+    let found = messages::matches_of(&matches, &matched, queries);
+    text.add_line(&messages::matches(), found);
     if done.truncated > 0 {
-        let queries = format_plural(done.truncated, "query has", "queries have");
+        let queries = Counted(done.truncated, CountedNoun::Query);
         let listed = args.matching.limit.unwrap_or_default();
         text.add_line(
-            "truncated",
-            format_args!("{queries} more matches than the {listed} listed"),
+            &messages::truncated(),
+            messages::more_than_listed(queries, listed),
         );
     }
     text.add_unfingerprinted(done.unfingerprinted);
-    text.add_empty_rows(done.empty, "match nothing");
+    text.add_empty_rows(done.empty, messages::empty_match_nothing);
     text.add_rejected(done.rejected, done.queries, field_option(entries));
     let recipe = format_optional_recipe(done.recipe.as_deref(), done.recipe_id.as_deref());
-    let candidates = &done.candidates;
+    let candidates = translate_phrase(&done.candidates);
     let by = match (done.measure, done.threshold) {
         (Some(measure), Some(threshold)) => {
-            format!("{measure} at least {threshold}, candidates by {candidates}")
+            messages::measured_candidates(measure, threshold, &candidates)
         }
         _ => candidates.to_string(),
     };
-    text.add_line("matched by", format_args!("{by}, recipe {recipe}"));
+    text.add_line(&messages::matched_by(), messages::by_recipe(&by, &recipe));
     text.add_output(args.output.as_deref());
     text.into_text()
 }
 
 fn describe_speed(done: &SearchSummary) -> String {
-    let mut text = format!(
-        "{} in {} against {}",
-        format_plural(done.queries, "query", "queries"),
-        format_duration(done.seconds),
-        format_plural(done.fingerprints, "row", "rows"),
+    let mut text = messages::queried_in(
+        Counted(done.queries, CountedNoun::Query),
+        &format_duration(done.seconds),
+        Counted(done.fingerprints, CountedNoun::Row),
     );
     if done.queries >= MANY_QUERIES {
         let each = (done.seconds - done.opening_seconds) * 1e6 / done.queries as f64;
         let opening = format_duration(done.opening_seconds);
-        let _ = write!(text, " ({opening} to open, then {each:.2} µs per query)");
+        text.push_str(&messages::time_of_queries(
+            &opening,
+            format_args!("{each:.2}"),
+        ));
     }
     text
 }

@@ -13,6 +13,7 @@ use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
+use crate::language::messages;
 use crate::output::OutputPrinter;
 
 /// Print the tokens of every document, or its terms with their weights
@@ -111,7 +112,10 @@ fn segment_settings(args: &SegmentArgs) -> Result<SegmentSettings> {
 fn describe_segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
-    text.add_line("recipe", format_recipe(&done.recipe, &done.recipe_id));
+    text.add_line(
+        &messages::recipe(),
+        format_recipe(&done.recipe, &done.recipe_id),
+    );
     text.add_output(args.output.as_deref());
     text.into_text()
 }

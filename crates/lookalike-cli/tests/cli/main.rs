@@ -24,6 +24,7 @@ mod guide;
 mod hostile;
 mod interface;
 mod killed;
+mod language;
 mod libraries;
 mod listing;
 mod matching;

@@ -90,6 +90,7 @@ impl Place {
         command
             .current_dir(self.0.path())
             .env_remove("NO_COLOR")
+            .envs(["LC_ALL", "LC_MESSAGES", "LANG"].map(|name| (name, "C")))
             .env("COLUMNS", "100");
         command
             .stdin(Stdio::null())

@@ -28,6 +28,12 @@ use super::shared::running::thread_count;
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, ReplacedFiles, escape_control};
 
+/// Place of a text of the command line.
+const GIVEN_TEXT: &str = "as given";
+
+/// Place of a text of standard input.
+const STANDARD_INPUT: &str = "standard input";
+
 pub(crate) fn run_compare(args: &CompareArgs) -> Result<CommandOutcome> {
     if args.fingerprints {
         return fingerprints::compare_fingerprints(args);
@@ -94,7 +100,7 @@ impl NamedText {
 fn read_compared_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<NamedText> {
     if args.literal {
         return Ok(NamedText::from_plain_text(
-            "as given".to_owned(),
+            GIVEN_TEXT.to_owned(),
             named.to_owned(),
         ));
     }
@@ -109,7 +115,7 @@ fn read_compared_side(named: &str, args: &CompareArgs, options: &ReadOptions) ->
             );
         }
         return Ok(NamedText::from_plain_text(
-            "standard input".to_owned(),
+            STANDARD_INPUT.to_owned(),
             text.into_owned(),
         ));
     }

@@ -12,9 +12,13 @@ use lookalike_batch::text_diff::diff_passages;
 use unicode_width::UnicodeWidthStr;
 
 use super::sketches::{SLOTS, list_sentences, sample_hashes, signatures};
+use super::{GIVEN_TEXT, STANDARD_INPUT};
 use crate::commands::recipe::describe_feature;
+use crate::commands::shared::summary::format_recipe;
 use crate::commands::shared::weighted_hashes::{format_votes, push_sums};
-use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, pad_to_width};
 use crate::text_diff::{mark_passages, show_both};
 
 /// Tokens shown of a text.
@@ -61,32 +65,25 @@ impl TextReport<'_> {
 
     fn push_head(&mut self) {
         let recipe = self.case.recipe;
-        let _ = writeln!(
-            self.text,
-            "recipe {} ({}): {}",
-            recipe.name,
-            recipe.recipe_id(),
-            describe_feature(recipe)
-        );
+        let named = format_recipe(&recipe.name, recipe.recipe_id());
+        let feature = describe_feature(recipe);
+        let described = messages::compared_recipe(&named, &translate_phrase(&feature));
+        let _ = writeln!(self.text, "{described}");
         for (letter, side, _) in self.case.labelled_sides() {
-            self.push_line(letter, &side.place);
+            self.push_line(letter, &describe_place(&side.place));
         }
     }
 
     /// Adds the passages that B has from A, with their differences.
     fn push_passages(&mut self) {
-        self.push_heading("Passages that B shares with A: [-only in A-] {+only in B+}");
+        self.push_heading(&messages::shared_passages());
         let ComparisonCase { a, b, shared, .. } = self.case;
         for (number, it) in (1..).zip(&shared.passages) {
-            let words = format_plural(it.length as u64, "word", "words");
-            let _ = writeln!(
-                self.text,
-                "  {number}. line {} of B, line {} of A: {words}, {}, similarity {}",
-                it.b.line,
-                it.a.line,
-                it.kind.kind_name(),
-                it.similarity
-            );
+            let words = Counted(it.length as u64, CountedNoun::Word);
+            let (in_b, in_a) = (it.b.line, it.a.line);
+            let kind = translate_phrase(it.kind.kind_name());
+            let line = messages::shared_passage(number, in_b, in_a, words, &kind, it.similarity);
+            let _ = writeln!(self.text, "{line}");
             let both = [&a.text[it.a.bytes.clone()], &b.text[it.b.bytes.clone()]];
             let text = match it.kind {
                 PassageKind::Reworded => show_both([("A: ", both[0]), ("B: ", both[1])]),
@@ -96,19 +93,15 @@ impl TextReport<'_> {
                 let _ = writeln!(self.text, "     {line}");
             }
         }
-        let _ = writeln!(
-            self.text,
-            "  They are {:.0} % of A and {:.0} % of B.",
-            100.0 * shared.share_of_a,
-            100.0 * shared.share_of_b
-        );
+        let [a, b] = [shared.share_of_a, shared.share_of_b].map(|it| format!("{:.0}", 100.0 * it));
+        let _ = writeln!(self.text, "{}", messages::shares_of_both(a, b));
     }
 
     fn push_texts(&mut self) {
         if self.case.shared.explain_more_than_differences() {
             return self.push_passages();
         }
-        self.push_heading("Texts: [-only in A-] {+only in B+}");
+        self.push_heading(&messages::both_texts());
         let ComparisonCase { a, b, .. } = self.case;
         let text = mark_passages(&diff_passages(&a.text, &b.text), false, self.printer);
         for line in text.lines() {
@@ -117,16 +110,16 @@ impl TextReport<'_> {
     }
 
     fn push_tokens(&mut self) {
-        self.push_heading("Normalised");
+        self.push_heading(&messages::normalised());
         for (letter, _, steps) in self.case.labelled_sides() {
             self.push_line(letter, &shorten_text(&steps.normalized));
         }
-        self.push_heading("Tokens");
+        self.push_heading(&messages::tokens());
         for (letter, _, steps) in self.case.labelled_sides() {
             let shown = &steps.tokens[..steps.tokens.len().min(TOKENS)];
             let more = steps.tokens.len() - shown.len();
             let more = if more > 0 {
-                format!(" … and {}", format_plural(more as u64, "other", "others"))
+                messages::and_others(Counted(more as u64, CountedNoun::Other))
             } else {
                 String::new()
             };
@@ -138,13 +131,13 @@ impl TextReport<'_> {
         let all = steps.features.len();
         let shown = &steps.features[..all.min(self.case.top)];
         match steps.state {
-            TextState::Fingerprintable => self.push_heading(&format!(
-                "Heaviest features of {letter} ({} of {all}): weight, hash, votes from the highest bit",
-                shown.len()
-            )),
-            TextState::TooShort => self.push_heading(&format!("{letter} has too few tokens for a feature")),
-            TextState::SymbolsOnly => self.push_heading(&format!("{letter} has no token")),
-            TextState::Empty => self.push_heading(&format!("{letter} is empty")),
+            TextState::Fingerprintable => {
+                let heading = messages::heaviest_features(letter, shown.len(), all);
+                self.push_heading(&heading);
+            }
+            TextState::TooShort => self.push_heading(&messages::too_few_tokens(letter)),
+            TextState::SymbolsOnly => self.push_heading(&messages::no_token(letter)),
+            TextState::Empty => self.push_heading(&messages::empty_text(letter)),
         }
         let wide = shown
             .iter()
@@ -169,14 +162,14 @@ impl TextReport<'_> {
             return;
         }
         let rule = self.case.rule_of_sums();
-        self.push_heading(&format!("Sums of the votes, from the highest bit; {rule}"));
+        self.push_heading(&messages::sums_of_votes(&translate_phrase(rule)));
         for (letter, _, steps) in self.case.labelled_sides() {
             push_sums(&mut self.text, letter, &steps.sums);
             let is_tied = steps.sums.contains(&0.0);
             if let Some(feature) = steps.deciding_feature().filter(|_| is_tied) {
                 let hash = self.case.fingerprint_shape().format_hex(feature.hash);
                 let text = escape_control(&feature.text);
-                let _ = writeln!(self.text, "     ties fall as in {hash}, {text}");
+                let _ = writeln!(self.text, "{}", messages::ties_fall(&hash, &text));
             }
         }
     }
@@ -193,12 +186,8 @@ impl TextReport<'_> {
         let Some([a, b]) = self.case.java_blocks() else {
             return;
         };
-        let count = format_plural(a.values.len() as u64, "block", "blocks");
-        self.push_heading(&format!(
-            "Values of subByDistance({}): {count} from the lowest bits on, each with its bits in \
-             reverse; = marks equal ones",
-            self.case.distance
-        ));
+        let blocks = Counted(a.values.len() as u64, CountedNoun::Block);
+        self.push_heading(&messages::java_blocks(self.case.distance, blocks));
         let numbers = [&a, &b].map(|it| it.values.iter().map(u128::to_string));
         let [in_a, in_b] = numbers.map(Iterator::collect::<Vec<_>>);
         let wide = in_a.iter().chain(&in_b).map(String::len).max().unwrap_or(0);
@@ -219,11 +208,8 @@ impl TextReport<'_> {
         for (letter, blocks) in [("A", &a), ("B", &b)] {
             let (all, reachable) = (blocks.values.len(), blocks.reachable);
             if reachable < all {
-                let _ = writeln!(
-                    self.text,
-                    "     the class stops behind the highest 1 and lists {reachable} of the {all} of \
-                     {letter}"
-                );
+                let stops = messages::java_stops(reachable, all, letter);
+                let _ = writeln!(self.text, "{stops}");
             }
         }
     }
@@ -233,9 +219,7 @@ impl TextReport<'_> {
             return;
         };
         let (all, shown) = (a.len(), a.len().min(SLOTS));
-        self.push_heading(&format!(
-            "MinHash: the first {shown} of {all} slots; equal: {equal} of {all}"
-        ));
+        self.push_heading(&messages::minhash_slots(shown, all, equal));
         let row = |values: Vec<String>| -> String {
             let cells = values.iter().map(|value| format!(" {value:>10}"));
             cells.collect()
@@ -260,10 +244,7 @@ impl TextReport<'_> {
         }
         let (all, shown) = (sample.len(), sample.len().min(self.case.top));
         let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
-        self.push_heading(&format!(
-            "Bottom-k: smallest hashes of the union ({shown} of {all}); in both texts: {shared} of \
-             {all}"
-        ));
+        self.push_heading(&messages::smallest_hashes(shown, all, shared));
         for one in &sample[..shown] {
             let letter = |is_in, letter| if is_in { letter } else { ' ' };
             let _ = writeln!(
@@ -283,10 +264,7 @@ impl TextReport<'_> {
             let Some(chosen) = list_sentences(own, other) else {
                 return;
             };
-            self.push_heading(&format!(
-                "Longest sentences of {letter}: characters, hash; = marks sentences that are in \
-                 both"
-            ));
+            self.push_heading(&messages::longest_sentences(letter));
             for (sentence, shared) in chosen {
                 let _ = writeln!(
                     self.text,
@@ -301,46 +279,57 @@ impl TextReport<'_> {
     }
 
     fn push_figures(&mut self) {
-        self.push_heading("Similarities");
+        self.push_heading(&messages::similarities());
         let figures = &self.case.compared.figures;
-        let wide = figures.iter().map(|it| it.name.len()).max().unwrap_or(0);
-        for figure in figures {
+        let names = figures.iter().map(|it| translate_phrase(it.name));
+        let names: Vec<_> = names.collect();
+        let wide = names.iter().map(|it| it.width()).max().unwrap_or(0);
+        for (figure, name) in figures.iter().zip(names) {
             let value = figure
                 .value
                 .map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"));
             let kind = match figure.kind {
-                FigureKind::Similarity => "",
-                FigureKind::Distance => "distance ",
-                FigureKind::Estimate => "estimate ",
-                FigureKind::Biased => "biased estimate ",
+                FigureKind::Similarity => String::new(),
+                FigureKind::Distance => messages::distance_kind(),
+                FigureKind::Estimate => messages::estimate_kind(),
+                FigureKind::Biased => messages::biased_kind(),
             };
             let _ = writeln!(
                 self.text,
-                "  {:<wide$}  {value:>8}  {kind}{}",
-                figure.name, figure.detail
+                "  {}  {value:>8}  {kind}{}",
+                pad_to_width(&name, wide),
+                translate_phrase(&figure.detail)
             );
         }
     }
 
     fn push_verdict(&mut self) {
         let verdict = &self.case.compared.verdict;
-        let said = if verdict.matched.is_some() {
-            "They match"
-        } else {
-            "They do not match"
-        };
-        self.push_heading(&format!("{said}: {}.", verdict.why));
+        let why = translate_phrase(&verdict.why);
+        self.push_heading(&match verdict.matched {
+            Some(_) => messages::they_match(&why),
+            None => messages::they_do_not_match(&why),
+        });
+    }
+}
+
+/// Describes the place of a text, which JSON names in English.
+fn describe_place(place: &str) -> String {
+    match place {
+        GIVEN_TEXT => messages::given_text(),
+        STANDARD_INPUT => messages::standard_input(),
+        _ => match place.rsplit_once(", row ") {
+            Some((source, row)) => messages::row_of(source, row),
+            None => place.to_owned(),
+        },
     }
 }
 
 /// Returns two fingerprints block by block, and a heading.
 pub(super) fn fingerprints(shape: FingerprintShape, (a, b): (u128, u128)) -> (String, String) {
     let blocks = shape.bit_blocks();
-    let heading = format!(
-        "Fingerprints in {}: distance {}",
-        format_plural(blocks.len() as u64, "block", "blocks"),
-        (a ^ b).count_ones()
-    );
+    let count = Counted(blocks.len() as u64, CountedNoun::Block);
+    let heading = messages::fingerprints_in(count, (a ^ b).count_ones());
     let (in_a, in_b) = (shape.bit_digits(a), shape.bit_digits(b));
     let parted = |digits: &str| {
         let parts: Vec<_> = blocks.iter().map(|block| &digits[block.clone()]).collect();

@@ -5,9 +5,9 @@ use lookalike_batch::run::{DedupSummary, RepeatedTextAction};
 use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
 use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
-use crate::output::{
-    OutputPrinter, TextTone, escape_control, format_bytes, format_count, format_plural,
-};
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_bytes, format_count};
 
 /// Number of clusters that are named.
 const NAMED_CLUSTERS: usize = 5;
@@ -24,14 +24,15 @@ pub(super) fn describe_dedup(
 ) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
     add_references(&mut text, done);
-    text.add_line("kept", format_count(done.kept));
+    text.add_line(&messages::kept(), format_count(done.kept));
     add_removed(&mut text, done);
     add_decisions(&mut text, done);
     add_passages(&mut text, done);
     add_clusters(&mut text, done, printer);
-    let heading = "Similarity of the removed documents to the kept ones";
-    text.add_histogram((&done.histogram, done.threshold), heading, printer);
-    text.add_audit(done.audit.as_ref(), "removed documents", printer);
+    let heading = messages::similarity_of_removed();
+    text.add_histogram((&done.histogram, done.threshold), &heading, printer);
+    let audit = done.audit.as_ref();
+    text.add_audit(audit, messages::precision_of_removed, printer);
     add_short_texts(&mut text, done);
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
     add_suspicions(&mut text, done, printer);
@@ -56,36 +57,22 @@ pub(super) fn describe_dedup(
 
 fn add_references(text: &mut SummaryText, done: &DedupSummary) {
     if done.against > 0 {
-        let documents = format_plural(done.against, "document", "documents");
-        text.add_line("reference", documents);
+        let documents = Counted(done.against, CountedNoun::Document);
+        text.add_line(&messages::reference(), documents);
     }
     if let Some(library) = &done.library {
-        let rows = format_plural(library.compared, "document", "documents");
-        text.add_line(
-            "library",
-            format_args!("{rows} of {}", escape_control(&library.path)),
-        );
+        let rows = Counted(library.compared, CountedNoun::Document);
+        let compared = messages::compared_of_library(rows, escape_control(&library.path));
+        text.add_line(&messages::library(), compared);
     }
     if done.shared_ids > 0 {
-        let shared = format_count(done.shared_ids);
-        text.add_line(
-            "shared ids",
-            format_args!(
-                "{shared} have the id or row number of a reference document: tables distinguish \
-                 them by source and row"
-            ),
-        );
+        let shared = messages::shared_ids_of(&format_count(done.shared_ids));
+        text.add_line(&messages::shared_ids(), shared);
     }
     if let Some(mixed) = done.mixed_values {
-        text.add_line(
-            "mixed values",
-            format_args!(
-                "{} have a number and {} a string in the field of --keep: every string counts as \
-                 larger than every number",
-                format_count(mixed.numbers),
-                format_count(mixed.strings)
-            ),
-        );
+        let [numbers, strings] = [mixed.numbers, mixed.strings].map(format_count);
+        let mixed = messages::mixed_values_of(&numbers, &strings);
+        text.add_line(&messages::mixed_values(), mixed);
     }
 }
 
@@ -94,40 +81,32 @@ fn add_growth(text: &mut SummaryText, done: &DedupSummary) {
     let Some(library) = &done.library else {
         return;
     };
-    text.add_line(
-        "added",
-        format_args!(
-            "{} to {}, which holds {}, {}",
-            format_plural(library.added, "document", "documents"),
-            escape_control(&library.path),
-            format_plural(library.rows, "document", "documents"),
-            format_bytes(library.bytes)
-        ),
+    let added = messages::added_to_library(
+        Counted(library.added, CountedNoun::Document),
+        escape_control(&library.path),
+        Counted(library.rows, CountedNoun::Document),
+        &format_bytes(library.bytes),
     );
+    text.add_line(&messages::growth(), added);
     if library.repeated_ids > 0 {
-        let repeated = format_count(library.repeated_ids);
-        text.add_line(
-            "",
-            format_args!(
-                "{repeated} of them have an id that the library had: `lookalike index remove` removes all documents \
-                 of an id"
-            ),
-        );
+        let repeated = messages::added_again(&format_count(library.repeated_ids));
+        text.add_line("", repeated);
     }
 }
 
 fn add_removed(text: &mut SummaryText, done: &DedupSummary) {
     let share = 100.0 * done.removed as f64 / done.documents.max(1) as f64;
     let removed = format_count(done.removed);
-    text.add_line("removed", format_args!("{removed} ({share:.1} %)"));
+    let removed = messages::share_of(&removed, format_args!("{share:.1}"));
+    text.add_line(&messages::removed(), removed);
     let routes = [
-        (done.by_route.exact, "equal after normalisation"),
-        (done.by_route.join, "short, joined exactly"),
-        (done.by_route.minhash, "found by MinHash"),
-        (done.by_route.simhash, "found by SimHash"),
-        (done.by_route.sentences, "of the same longest sentences"),
-        (done.by_route.bottomk, "found by bottom-k"),
-        (done.by_route.decision, "decided as the same by a person"),
+        (done.by_route.exact, messages::by_equal_text()),
+        (done.by_route.join, messages::by_join()),
+        (done.by_route.minhash, messages::by_minhash()),
+        (done.by_route.simhash, messages::by_simhash()),
+        (done.by_route.sentences, messages::by_sentences()),
+        (done.by_route.bottomk, messages::by_bottomk()),
+        (done.by_route.decision, messages::by_decision()),
     ];
     for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
         text.add_line("", format_args!("{:>9} {how}", format_count(documents)));
@@ -138,17 +117,17 @@ fn add_decisions(text: &mut SummaryText, done: &DedupSummary) {
     let Some(decisions) = &done.decisions else {
         return;
     };
+    let [same, different] = [decisions.same, decisions.different].map(format_count);
     text.add_line(
-        "decisions",
-        format_args!(
-            "{} the same, {} different",
-            format_count(decisions.same),
-            format_count(decisions.different)
-        ),
+        &messages::decisions(),
+        messages::decisions_made(&same, &different),
     );
     let others = [
-        (decisions.without_pair, "met no pair of documents"),
-        (decisions.of_other_recipes, "of another recipe: not applied"),
+        (decisions.without_pair, messages::decisions_without_pair()),
+        (
+            decisions.of_other_recipes,
+            messages::decisions_of_other_recipes(),
+        ),
     ];
     for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
         text.add_line("", format_args!("{:>9} {what}", format_count(count)));
@@ -159,39 +138,35 @@ fn add_passages(text: &mut SummaryText, done: &DedupSummary) {
     let Some(found) = &done.passages else {
         return;
     };
-    let what = match found.action {
-        RepeatedTextAction::Mark => "marked",
-        RepeatedTextAction::Remove => "removed",
-    };
-    text.add_line(
-        "passages",
-        format_args!(
-            "{} {what} in {}, with {} words or characters in all",
-            format_count(found.passages),
-            format_plural(found.documents, "kept document", "kept documents"),
-            format_count(found.tokens)
+    let documents = Counted(found.documents, CountedNoun::KeptDocument);
+    let emptied = Counted(found.emptied, CountedNoun::KeptDocument);
+    let (number, tokens) = (format_count(found.passages), format_count(found.tokens));
+    let (treated, emptied) = match found.action {
+        RepeatedTextAction::Mark => (
+            messages::passages_marked(&number, documents, &tokens),
+            messages::nothing_else_in(emptied),
         ),
-    );
+        RepeatedTextAction::Remove => (
+            messages::passages_removed(&number, documents, &tokens),
+            messages::nothing_left_of(emptied),
+        ),
+    };
+    text.add_line(&messages::passages(), treated);
     if found.emptied > 0 {
-        let documents = format_plural(found.emptied, "kept document", "kept documents");
-        let what = match found.action {
-            RepeatedTextAction::Mark => "nothing else is in",
-            RepeatedTextAction::Remove => "nothing is left of",
-        };
-        text.add_line("", format_args!("{what} {documents}"));
+        text.add_line("", emptied);
     }
 }
 
 fn add_clusters(text: &mut SummaryText, done: &DedupSummary, printer: &OutputPrinter) {
-    text.add_line("clusters", format_count(done.clusters));
+    text.add_line(&messages::clusters(), format_count(done.clusters));
     if let Some(components) = done.components {
-        text.add_line("components", format_count(components));
+        text.add_line(&messages::components(), format_count(components));
     }
     if done.largest.is_empty() {
         return;
     }
-    let heading = "Largest clusters: documents, least similarity, id of the kept document";
-    text.add_heading(printer, TextTone::Heading, heading);
+    let heading = messages::largest_clusters();
+    text.add_heading(printer, TextTone::Heading, &heading);
     for cluster in done.largest.iter().take(NAMED_CLUSTERS) {
         text.add_text(format_args!(
             "  {:>9}  {:.2}  {}",
@@ -212,20 +187,14 @@ fn shorten_id(id: &str) -> String {
 }
 
 fn add_short_texts(text: &mut SummaryText, done: &DedupSummary) {
-    let states = [
-        (
-            done.states.too_short,
-            "too short for a feature: compared as a whole",
-        ),
-        (
-            done.states.symbols_only,
-            "of punctuation and symbols only: compared as they are",
-        ),
-        (done.states.empty, "empty: kept, because they match nothing"),
+    let states: [(u64, fn(&str) -> String); 3] = [
+        (done.states.too_short, messages::compared_as_whole),
+        (done.states.symbols_only, messages::compared_as_they_are),
+        (done.states.empty, messages::empty_kept),
     ];
-    for (documents, what) in states.into_iter().filter(|(documents, _)| *documents > 0) {
-        let documents = format_count(documents);
-        text.add_line("texts too short", format_args!("{documents} {what}"));
+    for (documents, describe) in states.into_iter().filter(|(documents, _)| *documents > 0) {
+        let treated = describe(&format_count(documents));
+        text.add_line(&messages::texts_too_short(), treated);
     }
 }
 
@@ -233,36 +202,42 @@ fn add_suspicions(text: &mut SummaryText, done: &DedupSummary, printer: &OutputP
     if done.suspicious.is_empty() {
         return;
     }
-    text.add_heading(printer, TextTone::Warning, "Suspicious clusters");
+    text.add_heading(printer, TextTone::Warning, &messages::suspicious_clusters());
     for suspicion in done.suspicious.iter().take(NAMED_CLUSTERS) {
-        let reason = escape_control(&suspicion.reason);
+        let reason = translate_phrase(&suspicion.reason);
+        let reason = escape_control(&reason);
         let cluster = shorten_id(&suspicion.cluster);
         text.add_text(format_args!("  {cluster}: {reason}"));
     }
     let more = done.suspicious.len().saturating_sub(NAMED_CLUSTERS);
     if more > 0 {
-        text.add_text(format_args!("  and {more} more; --json lists them all"));
+        text.add_text(format_args!("  {}", messages::and_more(more)));
     }
 }
 
 fn add_outputs(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<'_>]) {
     if args.dry_run {
-        text.add_line("written", "nothing (--dry-run)");
+        text.add_line(&messages::written(), messages::nothing_written());
     }
     for (name, place) in written.iter().filter(|(_, place)| !is_standard(place)) {
-        let name = match *name {
-            "kept rows" if args.annotate => "all rows",
-            name => name,
+        let label = match *name {
+            "kept rows" if args.annotate => messages::all_rows(),
+            "kept rows" => messages::kept_rows(),
+            "removed" => messages::removed(),
+            "clusters" => messages::clusters(),
+            "rejected rows" => messages::rejected_rows(),
+            "cuts" => messages::cuts(),
+            "report" => messages::report(),
+            name => name.to_owned(),
         };
-        text.add_line(name, place.display());
+        text.add_line(&label, place.display());
     }
 }
 
 /// Adds the command that explains a removal.
 fn add_explain_hint(text: &mut SummaryText, args: &DedupArgs, written: &[NamedOutput<'_>]) {
-    let how = explain_command(args, written)
-        .unwrap_or_else(|| "run with --removed FILE, then lookalike explain".to_owned());
-    text.add_text(format_args!("To see why a document was removed: {how}"));
+    let how = explain_command(args, written).unwrap_or_else(messages::run_with_removed);
+    text.add_text(messages::to_see_why(&how));
 }
 
 #[cfg(test)]

@@ -6,15 +6,16 @@ use lookalike_batch::index::{
 
 use crate::commands::shared::fingerprints::field_option;
 use crate::commands::shared::summary::{SummaryText, format_optional_recipe};
+use crate::language::{Counted, CountedNoun, messages};
 use crate::output::{escape_control, format_bytes, format_count, format_duration, format_plural};
 
 /// Returns the summary of building an index or adding to one.
 pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> String {
     let read = done.added + done.empty;
     let mut text = SummaryText::from_speed(read, done.bytes, done.seconds);
-    text.add_line("added", format_count(done.added));
+    text.add_line(&messages::added(), format_count(done.added));
     text.add_unfingerprinted(done.unfingerprinted);
-    text.add_empty_rows(done.empty, "left out");
+    text.add_empty_rows(done.empty, messages::empty_left_out);
     text.add_rejected(done.rejected, read, field_option(entries));
     add_index(&mut text, &done.index);
     text.into_text()
@@ -23,11 +24,11 @@ pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> Strin
 /// Returns the summary of removing rows.
 pub(super) fn describe_removal(done: &RemoveSummary) -> String {
     let mut text = SummaryText::default();
-    let rows = format_plural(done.removed, "row", "rows");
-    let time = format_duration(done.seconds);
-    text.add_text(format_args!("{rows} removed in {time}"));
+    let rows = Counted(done.removed, CountedNoun::Row);
+    text.add_text(messages::removed_in(rows, &format_duration(done.seconds)));
     if !done.missing.is_empty() {
-        text.add_line("not found", format_count(done.missing.len() as u64));
+        let missing = format_count(done.missing.len() as u64);
+        text.add_line(&messages::not_found(), missing);
     }
     add_index(&mut text, &done.index);
     text.into_text()
@@ -49,15 +50,10 @@ pub(super) fn describe_compaction(done: &CompactSummary) -> String {
 }
 
 fn add_index(text: &mut SummaryText, info: &IndexInfo) {
-    text.add_line(
-        "index",
-        format_args!(
-            "{} holds {}, {}",
-            escape_control(&info.path),
-            format_plural(info.fingerprints, "row", "rows"),
-            format_bytes(info.bytes)
-        ),
-    );
+    let path = escape_control(&info.path);
+    let rows = Counted(info.fingerprints, CountedNoun::Row);
+    let held = messages::index_holds(&path, rows, &format_bytes(info.bytes));
+    text.add_line(&messages::index(), held);
 }
 
 /// Returns the description of an index.

@@ -19,7 +19,8 @@ use crate::commands::shared::outputs::{
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::{RowsRun, parse_limit};
 use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
-use crate::output::{OutputPrinter, format_count, format_plural};
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, format_count};
 
 /// List every pair of near-duplicates with its similarity
 ///
@@ -176,21 +177,18 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
 /// Returns the summary for people.
 fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
-    text.add_line("pairs", format_count(done.pairs));
+    text.add_line(&messages::pairs(), format_count(done.pairs));
     if done.equal_texts > 0 {
-        let documents = format_plural(done.equal_texts, "document", "documents");
+        let documents = Counted(done.equal_texts, CountedNoun::Document);
         let treatment = match args.distinct {
-            true => " and are left out",
-            false => ", with which each is paired; --all lists every combination",
+            true => messages::equal_texts_left_out(documents),
+            false => messages::equal_texts_paired(documents),
         };
-        text.add_line(
-            "equal texts",
-            format_args!("{documents} have the text of an earlier one{treatment}"),
-        );
+        text.add_line(&messages::equal_texts(), treatment);
     }
     let by_similarity = (&done.histogram, done.threshold);
-    text.add_histogram(by_similarity, "Similarity of the pairs", printer);
-    text.add_audit(done.audit.as_ref(), "pairs", printer);
+    text.add_histogram(by_similarity, &messages::similarity_of_pairs(), printer);
+    text.add_audit(done.audit.as_ref(), messages::precision_of_pairs, printer);
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
     text.add_matching(MatchDescription {
         method: done.method,

@@ -6,7 +6,8 @@ use lookalike_batch::run::{SampledDocument, SampledPair, SimilarityBand};
 use lookalike_batch::text_diff::diff_passages;
 
 use crate::commands::shared::summary::format_band;
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
 use crate::text_diff::mark_briefly;
 
 /// Returns the bands, the most similar first, because a reader goes down to where the pairs are no longer alike.
@@ -15,8 +16,9 @@ pub(super) fn render_sample(
     threshold: f64,
     printer: &OutputPrinter,
 ) -> String {
-    let mut text =
-        "Differences: [-only in the first text-] {+only in the second text+}\n".to_owned();
+    let mut text = messages::sample_legend()
+        + "
+";
     for band in bands.iter().rev() {
         let heading = describe_band(band);
         let _ = writeln!(
@@ -28,26 +30,20 @@ pub(super) fn render_sample(
             push_pair(&mut text, pair, printer);
         }
     }
-    let _ = writeln!(
-        text,
-        "\nPairs below {threshold} are not searched for: a lower --threshold shows them."
-    );
+    let _ = writeln!(text, "\n{}", messages::lower_threshold(threshold));
     text
 }
 
 /// Returns the heading of a band: its similarities, and how many of its pairs are shown.
 fn describe_band(band: &SimilarityBand) -> String {
+    let name = format_band((band.from, band.below));
     let shown = band.sampled.len() as u64;
-    let pairs = format_plural(band.pairs, "pair", "pairs");
-    let pairs = match band.pairs {
-        0 => "no pairs".to_owned(),
-        all if all == shown => pairs,
-        _ => format!("{} of {pairs}", format_count(shown)),
-    };
-    format!(
-        "Similarity {}: {pairs}",
-        format_band((band.from, band.below))
-    )
+    let pairs = Counted(band.pairs, CountedNoun::Pair);
+    match band.pairs {
+        0 => messages::no_pairs(&name),
+        all if all == shown => messages::all_pairs(&name, pairs),
+        _ => messages::some_pairs(&name, &format_count(shown), pairs),
+    }
 }
 
 fn push_pair(text: &mut String, pair: &SampledPair, printer: &OutputPrinter) {
@@ -64,6 +60,6 @@ fn describe_document(document: &SampledDocument) -> String {
     let SampledDocument {
         id, source, row, ..
     } = document;
-    let described = format!("{id} ({source}, row {row})");
+    let described = messages::document_at(id, source, *row);
     escape_control(&described).replace(['\n', '\t'], " ")
 }

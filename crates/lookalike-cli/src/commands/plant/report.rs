@@ -7,49 +7,31 @@ use lookalike_batch::run::{PlantSummary, RemainingSimilarity};
 use super::args::PlantArgs;
 use crate::commands::shared::audit_report::format_edit;
 use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
-use crate::output::{OutputPrinter, TextTone, format_plural};
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone};
 
 /// Returns the summary.
 pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String {
-    let pairs = |number| format_plural(number, "pair", "pairs");
+    let pairs = |number| Counted(number, CountedNoun::Pair);
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
+    let copies = Counted(done.copies, CountedNoun::EditedCopy);
+    let sampled = Counted(done.sampled, CountedNoun::Document);
     text.add_line(
-        "planted",
-        format_args!(
-            "{} of {}, with ids that end in {} and a number",
-            format_plural(done.copies, "edited copy", "edited copies"),
-            format_plural(done.sampled, "document", "documents"),
-            done.mark
-        ),
+        &messages::planted(),
+        messages::planted_copies(copies, sampled, &done.mark),
     );
-    let natural = pairs(done.natural);
-    text.add_line(
-        "natural",
-        format_args!("{natural} of documents that were similar before planting"),
-    );
-    let near = pairs(done.near_misses);
-    text.add_line(
-        "near misses",
-        format_args!("{near} a little below the threshold"),
-    );
-    let (siblings, unrelated) = (pairs(done.siblings), pairs(done.unrelated));
-    text.add_line(
-        "others",
-        format_args!(
-            "{siblings} of one topic or template, {unrelated} that have hardly anything in common"
-        ),
-    );
+    let natural = messages::natural_pairs(pairs(done.natural));
+    text.add_line(&messages::natural(), natural);
+    let near = messages::near_pairs(pairs(done.near_misses));
+    text.add_line(&messages::near_misses(), near);
+    let others = messages::other_pairs(pairs(done.siblings), pairs(done.unrelated));
+    text.add_line(&messages::others(), others);
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
     let recipe = format_recipe(&done.recipe, &done.recipe_id);
-    text.add_line(
-        "measured by",
-        format_args!(
-            "threshold {}, recipe {recipe}, seed {}",
-            done.threshold, done.seed
-        ),
-    );
-    text.add_line("corpus", args.output.display());
-    text.add_line("labels", args.labels.display());
+    let rule = messages::planting_rule(done.threshold, &recipe, done.seed);
+    text.add_line(&messages::measured_by(), rule);
+    text.add_line(&messages::corpus(), args.output.display());
+    text.add_line(&messages::labels(), args.labels.display());
     text.into_text()
 }
 

@@ -3,23 +3,24 @@
 use lookalike_batch::run::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
 
 use super::summary::{SummaryText, round_to_four_digits};
-use crate::output::{OutputPrinter, TextTone, format_count, format_plural};
+use crate::language::{Counted, CountedNoun, messages};
+use crate::output::{OutputPrinter, TextTone, format_count};
 
 /// Number of kinds of edits that are named because copies were missed.
 const NAMED_EDITS: usize = 5;
 
 impl SummaryText {
-    /// Adds the result of an audit, if there is one. `reported` names what the run reports.
+    /// Adds the result of an audit, if there is one. `describe_precision` is the message of its precision.
     pub(crate) fn add_audit(
         &mut self,
         audit: Option<&AuditReport>,
-        reported: &str,
+        describe_precision: fn(&str, &str) -> String,
         printer: &OutputPrinter,
     ) {
         let Some(audit) = audit else { return };
         self.add_heading(printer, TextTone::Heading, &describe_sample(audit));
         self.add_audited_recall(audit);
-        self.add_audited_precision(audit, reported);
+        self.add_audited_precision(audit, describe_precision);
         if let Some(planted) = &audit.planted {
             self.add_planted_edits(planted);
         }
@@ -27,36 +28,29 @@ impl SummaryText {
 
     fn add_audited_recall(&mut self, audit: &AuditReport) {
         let least = audit.least_jaccard.map_or_else(String::new, |least| {
-            format!(
-                " with a Jaccard index of {} or more",
-                round_to_four_digits(least)
-            )
+            messages::with_least_index(round_to_four_digits(least))
         });
-        self.add_line(
-            "recall",
-            format_args!(
-                "{} of the matches of {}{least} are found",
-                format_share(&audit.recall),
-                format_sampled(audit.recall.cases)
-            ),
-        );
+        let sampled = Counted(audit.recall.cases, CountedNoun::SampledDocument);
+        let found = messages::recall_of(&format_share(&audit.recall), sampled, &least);
+        self.add_line(&messages::recall(), found);
         self.add_by_length(audit, |one| &one.recall, format_sampled);
         if let Some(left) = &audit.left_together {
-            let left = format_share(left);
-            let stay = "of these matches stay in the output together with the document";
-            self.add_line("left together", format_args!("{left} {stay}"));
+            let left = messages::left_together_of(&format_share(left));
+            self.add_line(&messages::left_together(), left);
         }
     }
 
-    fn add_audited_precision(&mut self, audit: &AuditReport, reported: &str) {
-        self.add_line(
-            "precision",
-            format_args!(
-                "{} of {} {reported}, verified again, reach the threshold",
-                format_share(&audit.precision),
-                format_count(audit.precision.cases)
-            ),
+    fn add_audited_precision(
+        &mut self,
+        audit: &AuditReport,
+        describe_precision: fn(&str, &str) -> String,
+    ) {
+        let (share, cases) = (
+            format_share(&audit.precision),
+            format_count(audit.precision.cases),
         );
+        let confirmed = describe_precision(&share, &cases);
+        self.add_line(&messages::precision(), confirmed);
         self.add_by_length(audit, |one| &one.precision, format_count);
     }
 
@@ -70,55 +64,39 @@ impl SummaryText {
         for of_length in &audit.by_length {
             let share = share_of(of_length);
             if share.cases > 0 {
-                self.add_line(
-                    "",
-                    format_args!(
-                        "  {} of {} of {} tokens",
-                        format_share(share),
-                        format_cases(share.cases),
-                        of_length.length
-                    ),
-                );
+                let (share, cases) = (format_share(share), format_cases(share.cases));
+                self.add_line("", messages::by_length(&share, &cases, of_length.length));
             }
         }
     }
 
     fn add_planted_edits(&mut self, planted: &PlantedReport) {
-        self.add_line(
-            "planted edits",
-            format_args!(
-                "{} of {} that reach the threshold, of {} planted, are found",
-                format_share(&planted.recall),
-                format_plural(planted.recall.cases, "edited copy", "edited copies"),
-                format_count(planted.copies)
-            ),
-        );
+        let cases = Counted(planted.recall.cases, CountedNoun::EditedCopy);
+        let (share, copies) = (format_share(&planted.recall), format_count(planted.copies));
+        let found = messages::planted_found(&share, cases, &copies);
+        self.add_line(&messages::planted_edits(), found);
         let missed = |edit: &&ByEdit| edit.recall.share.is_some_and(|share| share < 1.0);
         for edit in planted.by_edit.iter().filter(missed).take(NAMED_EDITS) {
             let (share, edit) = (
                 format_share(&edit.recall),
                 format_edit(edit.kind, edit.strength),
             );
-            self.add_line("", format_args!("  {share} of {edit}"));
+            self.add_line("", messages::missed_edit(&share, &edit));
         }
     }
 }
 
 fn describe_sample(audit: &AuditReport) -> String {
-    let wanted = match audit.requested > audit.sampled {
-        true => format!(" of the {} requested", format_count(audit.requested)),
+    let requested = match audit.requested > audit.sampled {
+        true => messages::of_requested(&format_count(audit.requested)),
         false => String::new(),
     };
-    format!(
-        "Audit: {}{wanted} sampled (seed {}) and compared exactly with all documents read after \
-         them",
-        format_plural(audit.sampled, "document", "documents"),
-        audit.seed
-    )
+    let sampled = Counted(audit.sampled, CountedNoun::Document);
+    messages::audit(sampled, &requested, audit.seed)
 }
 
 fn format_sampled(cases: u64) -> String {
-    format_plural(cases, "sampled document", "sampled documents")
+    Counted(cases, CountedNoun::SampledDocument).to_string()
 }
 
 /// Formats a kind of edit and its strength in per cent.
@@ -131,9 +109,10 @@ pub(crate) fn format_edit(kind: &str, strength: Option<f64>) -> String {
 
 /// Formats a share and its interval with four decimals.
 fn format_share(share: &EstimatedShare) -> String {
-    let interval = format!("95 %: {:.4} to {:.4}", share.low, share.high);
+    let [low, high] = [share.low, share.high].map(|end| format!("{end:.4}"));
+    let interval = messages::interval(low, high);
     match share.share {
-        Some(mean) => format!("{mean:.4} ({interval})"),
-        None => "no estimate".to_owned(),
+        Some(mean) => messages::estimate(format_args!("{mean:.4}"), &interval),
+        None => messages::no_estimate(),
     }
 }

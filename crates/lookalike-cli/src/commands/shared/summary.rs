@@ -6,9 +6,10 @@ use std::path::Path;
 use lookalike_batch::run::{SimilarityHistogram, SpilledSummary};
 
 use super::outputs::is_standard;
+use crate::language::{Counted, CountedNoun, messages};
 use crate::output::{
     OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count,
-    format_duration, format_plural,
+    format_duration, pad_to_width,
 };
 
 /// Longest bar of a plot, in characters.
@@ -24,21 +25,19 @@ pub(crate) struct SummaryText(String);
 impl SummaryText {
     /// Begins with the documents that were read, their bytes and the seconds of the run.
     pub(crate) fn from_speed(documents: u64, bytes: u64, seconds: f64) -> Self {
-        let mut text = format!(
-            "{} ({}) in {}",
-            format_plural(documents, "document", "documents"),
-            format_bytes(bytes),
-            format_duration(seconds)
-        );
+        let documents = Counted(documents, CountedNoun::Document);
+        let (size, time) = (format_bytes(bytes), format_duration(seconds));
+        let mut text = messages::read_in(documents, &size, &time);
         if seconds > 0.05 {
-            let _ = write!(text, ": {:.1} MB/s", bytes as f64 / seconds / 1e6);
+            let rate = bytes as f64 / seconds / 1e6;
+            text.push_str(&messages::at_speed(format_args!("{rate:.1}")));
         }
         Self(text + "\n")
     }
 
     /// Adds a label and a value, aligned with other lines.
     pub(crate) fn add_line(&mut self, label: &str, value: impl Display) {
-        let _ = writeln!(self.0, "  {label:<16} {value}");
+        let _ = writeln!(self.0, "  {} {value}", pad_to_width(label, 16));
     }
 
     /// Adds a line as it is.
@@ -52,61 +51,48 @@ impl SummaryText {
 
     /// Adds the number of bad rows. If no row was good, the option may be the reason, so it is named.
     pub(crate) fn add_rejected(&mut self, rows: u64, good: u64, option: &str) {
-        let remedy = match good {
-            0 => format!(", and no row is usable: check {option}"),
-            _ => String::new(),
+        let number = format_count(rows);
+        let left_out = match good {
+            0 => messages::check_option(&number, option),
+            _ => messages::left_out(&number),
         };
         if rows > 0 {
-            let rows = format_count(rows);
-            self.add_line("bad rows", format_args!("{rows} left out{remedy}"));
+            self.add_line(&messages::bad_rows(), left_out);
         }
     }
 
     /// Adds how much of a run went to temporary files, if it was out of core.
     pub(crate) fn add_spilled(&mut self, spilled: Option<SpilledSummary>) {
         if let Some(spilled) = spilled {
-            self.add_line(
-                "out of core",
-                format_args!(
-                    "{} written to temporary files; {} with possible matches decided in {}",
-                    format_bytes(spilled.bytes),
-                    format_plural(spilled.grouped, "document", "documents"),
-                    format_plural(spilled.groups, "group", "groups")
-                ),
+            let written = messages::spilled_to_disk(
+                &format_bytes(spilled.bytes),
+                Counted(spilled.grouped, CountedNoun::Document),
+                Counted(spilled.groups, CountedNoun::Group),
             );
+            self.add_line(&messages::out_of_core(), written);
         }
     }
 
     /// Adds the file that received the table, if it is not standard output.
     pub(crate) fn add_output(&mut self, output: Option<&Path>) {
         if let Some(output) = output.filter(|output| !is_standard(output)) {
-            self.add_line("written to", output.display());
+            self.add_line(&messages::written_to(), output.display());
         }
     }
 
     /// Adds the method, measure, threshold and recipe of a run.
     pub(crate) fn add_matching(&mut self, matched: MatchDescription<'_>) {
-        let by = match matched.measure {
+        let check = match matched.measure {
             "jaccard" => String::new(),
-            "none" => ", unverified".to_owned(),
-            measure => format!(", verified by {measure}"),
+            "none" => messages::unverified(),
+            measure => messages::verified_by(measure),
         };
-        self.add_line(
-            "matched by",
-            format_args!(
-                "{}{by}, threshold {}, recipe {}",
-                matched.method,
-                matched.threshold,
-                format_recipe(matched.recipe, matched.recipe_id)
-            ),
-        );
+        let recipe = format_recipe(matched.recipe, matched.recipe_id);
+        let rule = messages::match_rule(matched.method, &check, matched.threshold, &recipe);
+        self.add_line(&messages::matched_by(), rule);
         if let Some(from) = matched.candidate_threshold {
-            let from = round_to_four_digits(from);
-            let only = "or more; no others were compared";
-            self.add_line(
-                "candidates",
-                format_args!("pairs with a Jaccard index of {from} {only}"),
-            );
+            let least = messages::least_candidate(round_to_four_digits(from));
+            self.add_line(&messages::candidates(), least);
         }
     }
 
@@ -127,37 +113,27 @@ impl SummaryText {
         for (bin, &counted) in counts.iter().enumerate().skip(first) {
             let label = format_band(SimilarityHistogram::bin_edges(bin));
             let plot = format_bar(counted as f64 / most as f64, BAR);
-            let row = format!("  {label:<14} {:>9} {plot}", format_count(counted));
+            let label = pad_to_width(&label, 14);
+            let row = format!("  {label} {:>9} {plot}", format_count(counted));
             self.add_text(row.trim_end());
         }
         if threshold * SimilarityHistogram::STEPS as f64 + 1e-9 >= 1.0 {
-            self.add_text(format_args!(
-                "  pairs below {threshold} are not searched for"
-            ));
+            self.add_text(format_args!("  {}", messages::not_searched(threshold)));
         }
     }
 
     /// Adds the number of texts without a fingerprint, which an index finds only if they are equal.
     pub(crate) fn add_unfingerprinted(&mut self, documents: u64) {
         if documents > 0 {
-            let documents = format_count(documents);
-            self.add_line(
-                "texts too short",
-                format_args!(
-                    "{documents} too short for a fingerprint: they match only equal texts"
-                ),
-            );
+            let short = messages::match_only_equal(&format_count(documents));
+            self.add_line(&messages::texts_too_short(), short);
         }
     }
 
-    /// Adds the number of rows without content, and what became of them.
-    pub(crate) fn add_empty_rows(&mut self, rows: u64, what: &str) {
+    /// Adds the number of rows without content. `describe` says what became of them.
+    pub(crate) fn add_empty_rows(&mut self, rows: u64, describe: fn(&str) -> String) {
         if rows > 0 {
-            let rows = format_count(rows);
-            self.add_line(
-                "empty",
-                format_args!("{rows} without text or fingerprint: {what}"),
-            );
+            self.add_line(&messages::empty(), describe(&format_count(rows)));
         }
     }
 
@@ -169,7 +145,7 @@ impl SummaryText {
 /// Formats a band of similarity: its least one, and the one above it if it has more than that.
 pub(crate) fn format_band((from, below): (f64, Option<f64>)) -> String {
     match below {
-        Some(below) => format!("{from:.2} to {below:.2}"),
+        Some(below) => messages::band(format_args!("{from:.2}"), format_args!("{below:.2}")),
         None => from.to_string(),
     }
 }
@@ -194,7 +170,7 @@ pub(crate) fn format_recipe(name: &str, id: impl Display) -> String {
 pub(crate) fn format_optional_recipe(name: Option<&str>, id: Option<&str>) -> String {
     match (name, id) {
         (Some(name), Some(id)) => format_recipe(name, id),
-        _ => "unknown".to_owned(),
+        _ => messages::unknown(),
     }
 }
 

@@ -1,0 +1,374 @@
+//! The catalogue of messages in English and Chinese.
+//!
+//! Chinese terms: 近似重复 (near-duplicate), 阈值 (threshold), 指纹 (fingerprint), 海明距离 (Hamming distance),
+//! 分词 (tokens), 特征 (feature), 归一化 (normalisation), 候选 (candidate), 召回率 (recall), 精确率 (precision).
+
+use std::fmt::Display;
+
+use super::{Counted, Language};
+
+/// Makes a function of each message: its arguments, its text in English, and its text in Chinese.
+macro_rules! messages {
+    ($($name:ident($($argument:ident: $kind:ty),*) $english:literal $chinese:literal;)*) => {
+        $(
+            pub(crate) fn $name($($argument: $kind),*) -> String {
+                match Language::current() {
+                    Language::English => format!($english),
+                    Language::Chinese => format!($chinese),
+                }
+            }
+        )*
+
+        /// Name, English and Chinese of each message.
+        #[cfg(test)]
+        const TEMPLATES: &[(&str, &str, &str)] = &[$((stringify!($name), $english, $chinese)),*];
+    };
+}
+
+messages! {
+    // Units and marks.
+    seconds(number: impl Display) "{number} s" "{number} 秒";
+    minutes(number: impl Display) "{number} min" "{number} 分钟";
+    hours(number: impl Display, minutes: impl Display) "{number} h {minutes} min" "{number} 小时 {minutes} 分钟";
+    band(from: impl Display, below: impl Display) "{from} to {below}" "{from} 至 {below}";
+    words_in_common(number: String) "… {number} words in common …" "…（相同的 {number} 个词）…";
+    words_left_out(number: String) "… {number} words …" "…（{number} 个词）…";
+    further_differences(count: Counted) "… {count}" "… 另有 {count}";
+
+    replaced(place: impl Display) "replaced {place}, which existed before" "已替换原有的 {place}";
+
+    // Progress.
+    reading() "reading" "读取";
+    finding_candidates() "finding candidates" "查找候选";
+    searching_library() "searching the library" "搜索文档库";
+    comparing() "comparing" "比较";
+    finding_passages() "finding repeated passages" "查找重复段落";
+    measuring() "measuring" "评测";
+    opening_index() "reading the index" "读取索引";
+    indexing() "indexing" "建立索引";
+    writing() "writing" "写出";
+    stage_since(stage: &str, time: &str) "{stage} for {time}" "{stage}：已用 {time}";
+    stage_without_end(stage: &str, done: &str, rate: &str) "{stage}: {done}{rate}" "{stage}：{done}{rate}";
+    rate_of_bytes(rate: impl Display) ", {rate} MB/s" "，{rate} MB/s";
+    rate_of_documents(rate: impl Display) ", {rate} a second" "，每秒 {rate} 篇";
+    documents_done(done: &str, total: &str) "{done} of {total} documents" "{done} / {total} 篇文档";
+    settings_done(done: &str, total: &str) "{done} of {total} settings" "{done} / {total} 组设置";
+    bytes_done(done: &str, total: &str) "{done} of {total}" "{done} / {total}";
+    stage_with_end(stage: &str, done: &str, share: impl Display, rate: &str, left: &str)
+        "{stage}: {done} ({share} %){rate}, {left} left" "{stage}：{done}（{share} %）{rate}，还需 {left}";
+
+    // Summaries of all runs.
+    read_in(documents: Counted, size: &str, time: &str) "{documents} ({size}) in {time}" "{documents}（{size}），用时 {time}";
+    at_speed(rate: impl Display) ": {rate} MB/s" "，{rate} MB/s";
+    bad_rows() "bad rows" "坏行";
+    left_out(rows: &str) "{rows} left out" "略过 {rows} 行";
+    check_option(rows: &str, option: &str)
+        "{rows} left out, and no row is usable: check {option}" "略过 {rows} 行，没有一行可用：请检查 {option}";
+    written_to() "written to" "写入";
+    out_of_core() "out of core" "使用磁盘";
+    spilled_to_disk(size: &str, documents: Counted, groups: Counted)
+        "{size} written to temporary files; {documents} with possible matches decided in {groups}"
+        "{size} 写入临时文件；可能有匹配的 {documents}，分 {groups}判定";
+    matched_by() "matched by" "匹配方式";
+    unverified() ", unverified" "，不校验";
+    verified_by(measure: &str) ", verified by {measure}" "，以 {measure} 校验";
+    match_rule(method: &str, check: &str, threshold: impl Display, recipe: &str)
+        "{method}{check}, threshold {threshold}, recipe {recipe}" "{method}{check}，阈值 {threshold}，配方 {recipe}";
+    candidates() "candidates" "候选";
+    least_candidate(index: impl Display)
+        "pairs with a Jaccard index of {index} or more; no others were compared" "Jaccard 系数不低于 {index} 的文档对；其余未比较";
+    not_searched(threshold: impl Display)
+        "pairs below {threshold} are not searched for" "不查找相似度低于 {threshold} 的文档对";
+    texts_too_short() "texts too short" "过短的文本";
+
+    // `dedup`.
+    reference() "reference" "参照";
+    library() "library" "文档库";
+    compared_of_library(documents: Counted, place: impl Display) "{documents} of {place}" "{place} 中的 {documents}";
+    growth() "added" "加入";
+    added_to_library(added: Counted, place: impl Display, all: Counted, size: &str)
+        "{added} to {place}, which holds {all}, {size}" "{added}加入 {place}，其中共有 {all}，{size}";
+    added_again(number: &str)
+        "{number} of them have an id that the library had: `lookalike index remove` removes all documents of an id"
+        "其中 {number} 篇的 id 已在库中：`lookalike index remove` 删除该 id 的全部文档";
+    shared_ids() "shared ids" "相同的 id";
+    shared_ids_of(number: &str)
+        "{number} have the id or row number of a reference document: tables distinguish them by source and row"
+        "{number} 篇与参照文档的 id 或行号相同：表中以来源和行号区分";
+    mixed_values() "mixed values" "混合的值";
+    mixed_values_of(numbers: &str, strings: &str)
+        "{numbers} have a number and {strings} a string in the field of --keep: every string counts as larger than every number"
+        "--keep 的字段有 {numbers} 个数字和 {strings} 个字符串：字符串一律大于数字";
+    kept() "kept" "保留";
+    removed() "removed" "删除";
+    share_of(number: &str, share: impl Display) "{number} ({share} %)" "{number}（{share} %）";
+    by_equal_text() "equal after normalisation" "归一化后相同";
+    by_join() "short, joined exactly" "短文本，精确连接";
+    by_minhash() "found by MinHash" "由 MinHash 找到";
+    by_simhash() "found by SimHash" "由 SimHash 找到";
+    by_sentences() "of the same longest sentences" "最长的句子相同";
+    by_bottomk() "found by bottom-k" "由 bottom-k 找到";
+    by_decision() "decided as the same by a person" "由人判定为相同";
+    decisions() "decisions" "人工判定";
+    decisions_made(same: &str, different: &str) "{same} the same, {different} different" "相同 {same} 对，不同 {different} 对";
+    decisions_without_pair() "met no pair of documents" "没有对应的文档对";
+    decisions_of_other_recipes() "of another recipe: not applied" "属于其他配方：未采用";
+    report() "report" "报告";
+    passages() "passages" "段落";
+    passages_marked(number: &str, documents: Counted, tokens: &str)
+        "{number} marked in {documents}, with {tokens} words or characters in all"
+        "在 {documents}中标出 {number} 处，共 {tokens} 个词或字";
+    passages_removed(number: &str, documents: Counted, tokens: &str)
+        "{number} removed in {documents}, with {tokens} words or characters in all"
+        "从 {documents}中删去 {number} 处，共 {tokens} 个词或字";
+    nothing_else_in(documents: Counted) "nothing else is in {documents}" "{documents}全部由此构成";
+    nothing_left_of(documents: Counted) "nothing is left of {documents}" "{documents}已无剩余内容";
+    clusters() "clusters" "簇";
+    components() "components" "连通分量";
+    largest_clusters()
+        "Largest clusters: documents, least similarity, id of the kept document" "最大的簇：文档数、最低相似度、保留文档的 id";
+    similarity_of_removed() "Similarity of the removed documents to the kept ones" "删除的文档与保留的文档的相似度";
+    compared_as_whole(number: &str) "{number} too short for a feature: compared as a whole" "{number} 篇不足一个特征：整体比较";
+    compared_as_they_are(number: &str)
+        "{number} of punctuation and symbols only: compared as they are" "{number} 篇只有标点和符号：按原样比较";
+    empty_kept(number: &str) "{number} empty: kept, because they match nothing" "{number} 篇为空：不与任何文档匹配，保留";
+    suspicious_clusters() "Suspicious clusters" "可疑的簇";
+    and_more(number: impl Display) "and {number} more; --json lists them all" "另有 {number} 个；--json 全部列出";
+    nothing_written() "nothing (--dry-run)" "无（--dry-run）";
+    written() "written" "写出";
+    kept_rows() "kept rows" "保留的行";
+    all_rows() "all rows" "全部行";
+    rejected_rows() "rejected rows" "拒绝的行";
+    cuts() "cuts" "删节";
+    to_see_why(command: &str)
+        "To see why a document was removed: {command}" "查看文档被删除的原因：{command}";
+    run_with_removed()
+        "run with --removed FILE, then lookalike explain" "运行时加 --removed FILE，然后用 lookalike explain";
+
+    // `pairs`.
+    pairs() "pairs" "文档对";
+    equal_texts() "equal texts" "相同的文本";
+    equal_texts_left_out(documents: Counted)
+        "{documents} with the text of an earlier one, left out" "{documents}与更早的文档文本相同，未列出";
+    equal_texts_paired(documents: Counted)
+        "{documents} with the text of an earlier one, each paired with it; --all lists every combination"
+        "{documents}与更早的文档文本相同，各与其配对；--all 列出所有组合";
+    similarity_of_pairs() "Similarity of the pairs" "文档对的相似度";
+    sample_legend()
+        "Differences: [-only in the first text-] {{+only in the second text+}}" "差异：[-只在前一篇-] {{+只在后一篇+}}";
+    no_pairs(band: &str) "Similarity {band}: no pairs" "相似度 {band}：没有文档对";
+    all_pairs(band: &str, pairs: Counted) "Similarity {band}: {pairs}" "相似度 {band}：{pairs}";
+    some_pairs(band: &str, shown: &str, pairs: Counted)
+        "Similarity {band}: {shown} of {pairs}" "相似度 {band}：{pairs}中的 {shown} 对";
+    lower_threshold(threshold: impl Display)
+        "Pairs below {threshold} are not searched for: a lower --threshold shows them."
+        "不查找相似度低于 {threshold} 的文档对：降低 --threshold 可以看到。";
+    document_at(id: &str, source: &str, row: u64) "{id} ({source}, row {row})" "{id}（{source}，第 {row} 行）";
+
+    // Audits.
+    audit(documents: Counted, requested: &str, seed: u64)
+        "Audit: {documents}{requested} sampled (seed {seed}) and compared exactly with all documents read after them"
+        "抽样检查：抽取 {documents}{requested}（种子 {seed}），与其后读到的所有文档精确比较";
+    of_requested(number: &str) " of the {number} requested" "（要求 {number} 篇）";
+    recall() "recall" "召回率";
+    recall_of(share: &str, documents: Counted, least: &str)
+        "{share} of the matches of {documents}{least} are found" "{share}：{documents}的匹配{least}中被找到的部分";
+    with_least_index(index: impl Display) " with a Jaccard index of {index} or more" "（Jaccard 系数不低于 {index}）";
+    left_together() "left together" "未分开";
+    left_together_of(share: &str)
+        "{share} of these matches stay in the output together with the document" "{share}：这些匹配中仍与该文档同在输出里的部分";
+    precision() "precision" "精确率";
+    precision_of_removed(share: &str, cases: &str)
+        "{share} of {cases} removed documents, verified again, reach the threshold" "{share}：{cases} 篇删除的文档再次校验后达到阈值的部分";
+    precision_of_pairs(share: &str, cases: &str)
+        "{share} of {cases} pairs, verified again, reach the threshold" "{share}：{cases} 对文档再次校验后达到阈值的部分";
+    by_length(share: &str, cases: &str, length: &str)
+        "  {share} of {cases} of {length} tokens" "  {share}：{length} 个词的 {cases}";
+    planted_edits() "planted edits" "植入的改动";
+    planted_found(share: &str, cases: Counted, copies: &str)
+        "{share} of {cases} that reach the threshold, of {copies} planted, are found"
+        "{share}：植入 {copies} 份，其中达到阈值的 {cases}被找到的部分";
+    missed_edit(share: &str, edit: &str) "  {share} of {edit}" "  {share}：{edit}";
+    interval(low: impl Display, high: impl Display) "95 %: {low} to {high}" "95 %：{low} 至 {high}";
+    estimate(mean: impl Display, interval: &str) "{mean} ({interval})" "{mean}（{interval}）";
+    no_estimate() "no estimate" "无法估计";
+
+    // `compare`.
+    row_of(source: &str, row: &str) "{source}, row {row}" "{source}，第 {row} 行";
+    compared_recipe(recipe: &str, feature: &str) "recipe {recipe}: {feature}" "配方 {recipe}：{feature}";
+    given_text() "as given" "命令行给出";
+    standard_input() "standard input" "标准输入";
+    shared_passages()
+        "Passages that B shares with A: [-only in A-] {{+only in B+}}" "B 与 A 相同的段落：[-只在 A-] {{+只在 B+}}";
+    shared_passage(number: usize, b: impl Display, a: impl Display, words: Counted, kind: &str, similarity: impl Display)
+        "  {number}. line {b} of B, line {a} of A: {words}, {kind}, similarity {similarity}"
+        "  {number}. B 第 {b} 行，A 第 {a} 行：{words}，{kind}，相似度 {similarity}";
+    shares_of_both(a: impl Display, b: impl Display)
+        "  They are {a} % of A and {b} % of B." "  占 A 的 {a} %，占 B 的 {b} %。";
+    both_texts() "Texts: [-only in A-] {{+only in B+}}" "文本：[-只在 A-] {{+只在 B+}}";
+    normalised() "Normalised" "归一化";
+    tokens() "Tokens" "分词";
+    and_others(others: Counted) " … and {others}" " …（另有 {others}）";
+    heaviest_features(letter: &str, shown: usize, all: usize)
+        "Heaviest features of {letter} ({shown} of {all}): weight, hash, votes from the highest bit"
+        "{letter} 权重最高的特征（{shown} / {all}）：权重、哈希、自最高位起的投票";
+    too_few_tokens(letter: &str) "{letter} has too few tokens for a feature" "{letter} 的词不足一个特征";
+    no_token(letter: &str) "{letter} has no token" "{letter} 没有词";
+    empty_text(letter: &str) "{letter} is empty" "{letter} 为空";
+    sums_of_votes(rule: &str)
+        "Sums of the votes, from the highest bit; {rule}" "投票之和，自最高位起；{rule}";
+    ties_fall(hash: &str, feature: &str) "     ties fall as in {hash}, {feature}" "     平局时取 {hash}（{feature}）的位";
+    fingerprints_in(blocks: Counted, distance: u32)
+        "Fingerprints in {blocks}: distance {distance}" "指纹，分 {blocks}：海明距离 {distance}";
+    minhash_slots(shown: usize, all: usize, equal: usize)
+        "MinHash: the first {shown} of {all} slots; equal: {equal} of {all}"
+        "MinHash：{all} 个槽中的前 {shown} 个；相等：{equal} / {all}";
+    smallest_hashes(shown: usize, all: usize, shared: usize)
+        "Bottom-k: smallest hashes of the union ({shown} of {all}); in both texts: {shared} of {all}"
+        "Bottom-k：并集中最小的哈希（{shown} / {all}）；两篇共有：{shared} / {all}";
+    longest_sentences(letter: &str)
+        "Longest sentences of {letter}: characters, hash; = marks sentences that are in both"
+        "{letter} 最长的句子：字数、哈希；= 表示两篇都有";
+    java_blocks(distance: u32, blocks: Counted)
+        "Values of subByDistance({distance}): {blocks} from the lowest bits on, each with its bits in reverse; = marks equal ones"
+        "subByDistance({distance}) 的值：{blocks}，自最低位起，块内位序相反；= 表示相等";
+    java_stops(reachable: usize, all: usize, letter: &str)
+        "     the class stops behind the highest 1 and lists {reachable} of the {all} of {letter}"
+        "     该类在最高的 1 之后停止，只列出 {letter} 的 {all} 个中的 {reachable} 个";
+    similarities() "Similarities" "相似度";
+    distance_kind() "distance " "距离，";
+    estimate_kind() "estimate " "估计，";
+    biased_kind() "biased estimate " "有偏估计，";
+    they_match(why: &str) "They match: {why}." "匹配：{why}。";
+    they_do_not_match(why: &str) "They do not match: {why}." "不匹配：{why}。";
+
+    // Summaries of other runs.
+    recipe() "recipe" "配方";
+    by_recipe(what: &str, recipe: &str) "{what}, recipe {recipe}" "{what}，配方 {recipe}";
+    unknown() "unknown" "未知";
+    terms() "terms" "词条";
+    terms_of(terms: &str, documents: Counted) "{terms} of {documents}" "{documents}中的 {terms} 个";
+    without_fingerprint(number: &str) "{number} too short for a fingerprint" "{number} 篇过短，没有指纹";
+    match_only_equal(number: &str)
+        "{number} too short for a fingerprint: they match only equal texts" "{number} 篇过短，没有指纹：只与相同的文本匹配";
+    sketch() "sketch" "摘要";
+    simhash_sketch(size: impl Display) "SimHash of {size} bits" "{size} 位 SimHash";
+    bottomk_sketch(size: impl Display) "at most {size} smallest hashes" "至多 {size} 个最小的哈希";
+    sentence_sketch(size: impl Display) "hashes of the {size} longest sentences" "最长的 {size} 句的哈希";
+    minhash_sketch(size: impl Display) "MinHash of {size} slots" "{size} 个槽的 MinHash";
+    empty() "empty" "空行";
+    empty_match_nothing(rows: &str) "{rows} without text or fingerprint: match nothing" "{rows} 行没有文本或指纹：不与任何行匹配";
+    empty_left_out(rows: &str) "{rows} without text or fingerprint: left out" "{rows} 行没有文本或指纹：略过";
+    matches() "matches" "匹配";
+    matches_of(matches: &str, matched: &str, queries: Counted)
+        "{matches} for {matched} of {queries}" "{matches} 个，属于 {queries}中的 {matched} 个";
+    truncated() "truncated" "未列全";
+    more_than_listed(queries: Counted, listed: usize)
+        "{queries} with more matches than the {listed} listed" "{queries}的匹配多于列出的 {listed} 个";
+    measured_candidates(measure: &str, threshold: impl Display, candidates: &str)
+        "{measure} at least {threshold}, candidates by {candidates}" "{measure} 不低于 {threshold}，候选由 {candidates} 产生";
+    queried_in(queries: Counted, time: &str, rows: Counted)
+        "{queries} in {time} against {rows}" "{queries}，用时 {time}，对照 {rows}";
+    time_of_queries(opening: &str, each: impl Display)
+        " ({opening} to open, then {each} µs per query)" "（打开用 {opening}，每个查询 {each} 微秒）";
+    growth() "added" "加入";
+    removed_in(rows: Counted, time: &str) "{rows} removed in {time}" "删去 {rows}，用时 {time}";
+    not_found() "not found" "未找到";
+    index() "index" "索引";
+    index_holds(path: &str, rows: Counted, size: &str) "{path} holds {rows}, {size}" "{path} 有 {rows}，{size}";
+    line_of(document: &str, line: impl Display) "{document}, line {line}" "{document} 第 {line} 行";
+    shown_passage(number: usize, document: &str, source: &str, words: Counted, kind: &str, similarity: impl Display)
+        "{number}. {document}, from {source}: {words}, {kind}, similarity {similarity}"
+        "{number}. {document}，来自 {source}：{words}，{kind}，相似度 {similarity}";
+    no_passages(least: Counted)
+        "none of at least {least}; --min-length finds shorter ones" "没有不少于 {least}的段落；--min-length 可找更短的";
+    passages_found(number: &str, documents: Counted, pairs: Counted)
+        "{number} in {documents}, from {pairs}" "{documents}中的 {number} 处，属于 {pairs}";
+    copied_text() "copied text" "抄用的文本";
+    copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档词数的 {share} %";
+    most_copied() "Most copied text" "抄用最多的文本";
+    copied_from(document: &str, source: &str, words: Counted, passages: Counted, share: &str, source_share: &str)
+        "  {document} from {source}: {words} in {passages}, {share} % of the document and {source_share} % of the source"
+        "  {document} 来自 {source}：{passages}，共 {words}，占该文档的 {share} %、来源的 {source_share} %";
+    unreadable_files() "unreadable files" "无法读取的文件";
+    reported_files(number: &str) "{number} left out, each reported with its reason" "略过 {number} 个，原因已逐一说明";
+    extracted_texts() "extracted texts" "提取的文本";
+    new_in(number: &str, directory: impl Display) "{number} new in {directory}" "{directory} 中新增 {number} 篇";
+    boilerplate() "boilerplate" "套话";
+    common_runs(runs: Counted, documents: Counted)
+        "{runs} in more than {documents} led to no passage; --max-documents none lifts the limit"
+        "{runs}出现在超过 {documents}中，不算段落；--max-documents none 取消此限制";
+    boilerplate_example(documents: &str, text: &str)
+        "                   in {documents}: {text}" "                   {documents} 篇：{text}";
+    planted() "planted" "植入";
+    planted_copies(copies: Counted, documents: Counted, mark: &str)
+        "{copies} of {documents}, with ids that end in {mark} and a number" "{documents}的 {copies}，id 以 {mark} 和数字结尾";
+    natural() "natural" "原有";
+    natural_pairs(pairs: Counted)
+        "{pairs} of documents that were similar before planting" "植入前已相似的文档：{pairs}";
+    near_misses() "near misses" "接近阈值";
+    near_pairs(pairs: Counted) "{pairs} a little below the threshold" "略低于阈值：{pairs}";
+    others() "others" "其他";
+    other_pairs(siblings: Counted, unrelated: Counted)
+        "{siblings} of one topic or template, {unrelated} that have hardly anything in common"
+        "同一主题或模板：{siblings}；几乎没有共同之处：{unrelated}";
+    measured_by() "measured by" "度量方式";
+    planting_rule(threshold: impl Display, recipe: &str, seed: u64)
+        "threshold {threshold}, recipe {recipe}, seed {seed}" "阈值 {threshold}，配方 {recipe}，种子 {seed}";
+    corpus() "corpus" "语料";
+    labels() "labels" "标注";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the names of the arguments in a template, each once.
+    fn arguments(template: &str) -> Vec<&str> {
+        let plain = template.split("{{").flat_map(|it| it.split("}}"));
+        let named = plain.flat_map(|it| it.split('{').skip(1));
+        let names = named.filter_map(|it| it.split_once('}'));
+        let mut names: Vec<_> = names.map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Every message has the same arguments in both languages, and its Chinese is Chinese.
+    #[test]
+    fn catalogue_is_complete() {
+        assert!(TEMPLATES.len() > 100);
+        let is_han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        for (name, english, chinese) in TEMPLATES {
+            assert_eq!(arguments(english), arguments(chinese), "{name}");
+            assert!(!english.contains(is_han), "{name}: {english}");
+            let words = chinese.split(|c: char| !c.is_ascii_alphabetic() && c != '-');
+            let known = [
+                "A", "B", "MB", "s", "id", "MinHash", "SimHash", "Jaccard", "Bottom-k", "bottom-k",
+            ];
+            let options = [
+                "--json",
+                "--keep",
+                "--all",
+                "--threshold",
+                "--removed",
+                "--dry-run",
+                "FILE",
+            ];
+            let names = ["lookalike", "explain", "subByDistance"];
+            let given = arguments(chinese);
+            let words = words.map(|word| word.trim_end_matches('-'));
+            for word in words.filter(|word| word.chars().any(|c| c.is_ascii_alphabetic())) {
+                let is_known = [&known[..], &options, &names, &given]
+                    .iter()
+                    .any(|list| list.contains(&word));
+                assert!(
+                    is_known || word.contains('_'),
+                    "{name}: {word} in {chinese}"
+                );
+            }
+        }
+        let distinct: std::collections::BTreeSet<_> = TEMPLATES.iter().map(|it| it.1).collect();
+        assert!(distinct.len() + 2 >= TEMPLATES.len());
+    }
+}

@@ -1,0 +1,158 @@
+//! The language of what people read in the terminal: English or Chinese.
+//!
+//! [`messages`] is the catalogue. Each message has both languages and typed arguments, so a missing translation or
+//! argument does not compile. [`engine_phrases`] has the phrases that the engine writes in English. JSON, tables,
+//! help and errors are the same in every language.
+
+pub(crate) mod engine_phrases;
+pub(crate) mod messages;
+
+use std::ffi::OsString;
+use std::fmt::{self, Display, Formatter};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::output::format_count;
+
+/// A language of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[repr(u8)]
+pub(crate) enum Language {
+    /// English
+    #[default]
+    #[value(name = "en")]
+    English,
+    /// Chinese (simplified)
+    #[value(name = "zh")]
+    Chinese,
+}
+
+/// The language of this process.
+static LANGUAGE: AtomicU8 = AtomicU8::new(Language::English as u8);
+
+impl Language {
+    /// Makes this the language of all messages from now on.
+    pub(crate) fn apply(self) {
+        LANGUAGE.store(self as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn current() -> Self {
+        match LANGUAGE.load(Ordering::Relaxed) == Self::Chinese as u8 {
+            true => Self::Chinese,
+            false => Self::English,
+        }
+    }
+
+    /// Returns the language of the environment: that of the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is not
+    /// empty. Everything but Chinese is English.
+    pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
+        let values = names.into_iter().filter_map(variable);
+        let stated = values.map(|value| value.to_string_lossy().into_owned());
+        match stated.into_iter().find(|value| !value.is_empty()) {
+            Some(locale) if is_chinese(&locale) => Self::Chinese,
+            _ => Self::English,
+        }
+    }
+}
+
+/// Returns `true` for a locale such as `zh`, `zh_CN.UTF-8` or `zh-Hans`.
+fn is_chinese(locale: &str) -> bool {
+    let rest = locale.strip_prefix("zh");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '-', '.', '@']))
+}
+
+/// A thing that messages count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CountedNoun {
+    Block,
+    Document,
+    EditedCopy,
+    FurtherDifference,
+    Group,
+    KeptDocument,
+    Other,
+    Pair,
+    Passage,
+    Query,
+    Row,
+    SampledDocument,
+    SourcePair,
+    Word,
+    WordRun,
+}
+
+/// A number of things: `1 document`, `2 documents`, `2 篇文档`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted(pub(crate) u64, pub(crate) CountedNoun);
+
+impl CountedNoun {
+    /// Returns one and many of it in English, and the classifier with the noun in Chinese.
+    fn forms(self) -> [&'static str; 3] {
+        match self {
+            Self::Block => ["block", "blocks", "块"],
+            Self::Document => ["document", "documents", "篇文档"],
+            Self::EditedCopy => ["edited copy", "edited copies", "份改动副本"],
+            Self::FurtherDifference => ["further difference", "further differences", "处差异"],
+            Self::Group => ["group", "groups", "组"],
+            Self::KeptDocument => ["kept document", "kept documents", "篇保留的文档"],
+            Self::Other => ["other", "others", "个"],
+            Self::Pair => ["pair", "pairs", "对"],
+            Self::Passage => ["passage", "passages", "处"],
+            Self::Query => ["query", "queries", "个查询"],
+            Self::Row => ["row", "rows", "行"],
+            Self::SourcePair => [
+                "pair of a document and a source",
+                "pairs of a document and a source",
+                "对文档与来源",
+            ],
+            Self::WordRun => ["run of words", "runs of words", "个词串"],
+            Self::SampledDocument => ["sampled document", "sampled documents", "篇抽样文档"],
+            Self::Word => ["word", "words", "个词"],
+        }
+    }
+}
+
+impl Display for Counted {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self(number, noun) = *self;
+        let [one, many, chinese] = noun.forms();
+        let noun = match Language::current() {
+            Language::Chinese => chinese,
+            Language::English if number == 1 => one,
+            Language::English => many,
+        };
+        write!(formatter, "{} {noun}", format_count(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environment_names_the_language() {
+        let language = |stated: &[(&str, &str)]| {
+            Language::from_environment(|name| {
+                let of_name = stated.iter().find(|(stated, _)| *stated == name);
+                of_name.map(|(_, value)| OsString::from(value))
+            })
+        };
+        for (stated, expected) in [
+            (&[][..], Language::English),
+            (&[("LANG", "zh_CN.UTF-8")], Language::Chinese),
+            (&[("LANG", "zh")], Language::Chinese),
+            (&[("LANG", "zha_CN")], Language::English),
+            (
+                &[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")],
+                Language::English,
+            ),
+            (
+                &[("LANG", "en_GB"), ("LC_MESSAGES", "zh_TW")],
+                Language::Chinese,
+            ),
+            (&[("LANG", "zh_CN"), ("LC_ALL", "")], Language::Chinese),
+        ] {
+            assert_eq!(language(stated), expected, "{stated:?}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The language of what people read: `--lang`, and the environment.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Place, Ran, jsonl};
+
+const A: &str = "老船长今天清晨解开了缆绳，驶向北方的海岛。风不大，海面很平静。";
+const B: &str = "老船长今天清晨解开了缆绳，驶向南方的海岛。风不大，海面很平静。";
+
+/// Words that Chinese output has in Latin letters: names of algorithms, tools, files and options.
+const NAMES: &[&str] = &[
+    "id",
+    "bytes",
+    "byte",
+    "Jaccard",
+    "SimHash",
+    "MinHash",
+    "Bottom-k",
+    "bottom-k",
+    "Levenshtein",
+    "Indel",
+    "jieba",
+    "datasketch",
+    "simhash",
+    "simhash-py",
+    "yanyiwu",
+    "Java",
+    "subByDistance",
+    "auto",
+    "join",
+    "minhash",
+    "exact",
+    "bottomk",
+    "sentences",
+    "lookalike",
+    "explain",
+    "jsonl",
+    "tsv",
+    "removed",
+    "MB",
+    "kB",
+    "bytes",
+    "out",
+    "in",
+    "all",
+    "threshold",
+    "ID",
+    "cosine",
+    "containment",
+    "levenshtein",
+    "sample",
+    "dry-run",
+];
+
+/// Returns the words in Latin letters that are no names, numbers in hexadecimal digits or names of recipes.
+fn english_words(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let words = text.split(|c| !is_part(c)).map(|it| it.trim_matches('-'));
+    let words =
+        words.filter(|word| word.len() > 1 && word.chars().any(|c| c.is_ascii_alphabetic()));
+    let is_hex = |word: &&str| word.chars().all(|c| c.is_ascii_hexdigit());
+    let is_name =
+        |word: &&str| NAMES.contains(word) || word.ends_with(|c: char| c.is_ascii_digit());
+    words
+        .filter(|word| !is_hex(word) && !is_name(word))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn with_environment(place: &Place, line: &str, stated: &[(&str, &str)]) -> Ran {
+    let mut command = place.command(line);
+    command.envs(stated.iter().copied());
+    Ran::from(command.output().unwrap())
+}
+
+#[test]
+fn comparison_is_chinese_in_every_recipe() {
+    let place = Place::new();
+    let mut options = vec![
+        "--method simhash --distance 3".to_owned(),
+        "--method simhash --verify none --distance 30".to_owned(),
+        "--method simhash --candidates blocks --distance 1".to_owned(),
+        "--method minhash --verify none".to_owned(),
+        "--method bottomk --verify containment".to_owned(),
+        "--method sentences --verify none".to_owned(),
+        "--method exact".to_owned(),
+        "--verify levenshtein --threshold 0.5".to_owned(),
+        "--verify indel --unit words --threshold 0.99".to_owned(),
+        "--verify lcs --threshold 0.5".to_owned(),
+        "--verify cosine".to_owned(),
+        "--reworded".to_owned(),
+    ];
+    let recipes = place.ok("recipe");
+    let names = recipes
+        .text()
+        .lines()
+        .filter_map(|line| line.split(' ').next());
+    // That one wants tables.
+    options.extend(
+        names
+            .filter(|it| *it != "yanyiwu")
+            .map(|name| format!("--recipe {name}")),
+    );
+    assert!(options.len() > 18);
+    let texts = [
+        (A, B),
+        (A, A),
+        (A, "船"),
+        ("", "。。"),
+        (A, "完全不同的另一篇文章，没有相同之处。"),
+    ];
+    for options in &options {
+        for (a, b) in texts {
+            let mut command = place.command(&format!("compare --lang zh --literal {options}"));
+            let ran = Ran::from(command.arg("--").args([a, b]).output().unwrap());
+            if ran.code == Some(2) {
+                // Options that do not fit a recipe.
+                continue;
+            }
+            assert_eq!(
+                english_words(ran.text()),
+                BTreeSet::new(),
+                "{options}: {}",
+                ran.text()
+            );
+            assert!(ran.text().contains("匹配：") && ran.text().contains("相似度"));
+        }
+    }
+    let shown = place.ok(&format!("compare --lang zh --literal {A} {B}"));
+    for part in [
+        "归一化",
+        "分词",
+        "海明距离",
+        "低于阈值 0.75",
+        "[-北-]{+南+}",
+    ] {
+        assert!(shown.text().contains(part), "{part}: {}", shown.text());
+    }
+}
+
+#[test]
+fn summaries_are_chinese() {
+    let place = Place::new();
+    let long = A.repeat(3);
+    place.write(
+        "in.jsonl",
+        jsonl([
+            ("1", A),
+            ("2", B),
+            ("3", A),
+            ("4", "船"),
+            ("5", ""),
+            ("6", "。"),
+            ("7", &long),
+        ]) + "{bad\n",
+    );
+    for line in [
+        "dedup in.jsonl -o out.jsonl --removed removed.tsv --components",
+        "dedup in.jsonl --dry-run --audit=3 --threshold 0.5",
+        "dedup in.jsonl --against in.jsonl -o out.jsonl --passages mark --min-length 4",
+        "pairs in.jsonl -o all.tsv --threshold 0.6",
+        "pairs in.jsonl --distinct --sample-by-similarity 1 --threshold 0.6",
+        "passages in.jsonl -o all.tsv --min-length 3",
+        "passages in.jsonl --show --min-length 3",
+        "fingerprint in.jsonl -o all.tsv",
+        "fingerprint in.jsonl -o all.tsv --method bottomk",
+        "segment in.jsonl -o all.tsv",
+        "idf in.jsonl -o all.tsv",
+        "index build all in.jsonl",
+        "search all in.jsonl -o all.tsv",
+        "plant in.jsonl -o out.jsonl --labels all.tsv --documents 3 --quiet",
+    ] {
+        let ran = place.run(&format!("{line} --lang zh"));
+        assert!(matches!(ran.code, Some(0 | 1)), "{line}: {}", ran.err);
+        // Reasons of bad rows are errors, which stay English, and so are tables.
+        let read = ran.err.lines().filter(|it| !it.starts_with("warning:"));
+        let mut told: String = read.map(|line| format!("{line}\n")).collect();
+        if line.contains("sample") || line.contains("show") {
+            told.push_str(ran.text());
+        }
+        assert_eq!(english_words(&told), BTreeSet::new(), "{line}: {told}");
+    }
+    let ran = place.run("dedup in.jsonl -o out.jsonl --removed removed.tsv --lang zh");
+    for part in [
+        "7 篇文档",
+        "  保留             ",
+        "归一化后相同",
+        "坏行             略过 1 行",
+        "阈值 0.75",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+}
+
+#[test]
+fn environment_or_option_chooses_the_language() {
+    let place = Place::new();
+    place.write("in.jsonl", jsonl([("1", A), ("2", B)]));
+    let is_chinese = |line: &str, stated: &[(&str, &str)]| {
+        let all = [("LC_ALL", ""), ("LC_MESSAGES", ""), ("LANG", "")];
+        let stated: Vec<_> = all.iter().chain(stated).copied().collect();
+        with_environment(&place, line, &stated)
+            .err
+            .contains("篇文档")
+    };
+    let line = "dedup in.jsonl --dry-run";
+    assert!(!is_chinese(line, &[]));
+    assert!(is_chinese(line, &[("LANG", "zh_CN.UTF-8")]));
+    assert!(!is_chinese(
+        line,
+        &[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C.UTF-8")]
+    ));
+    assert!(is_chinese(
+        line,
+        &[("LANG", "de_DE"), ("LC_MESSAGES", "zh_CN")]
+    ));
+    assert!(!is_chinese(
+        &format!("{line} --lang en"),
+        &[("LANG", "zh_CN.UTF-8")]
+    ));
+    assert!(is_chinese(&format!("{line} --lang=zh"), &[]));
+    place.refused(
+        "dedup in.jsonl --dry-run --lang fr",
+        &["invalid value 'fr'", "en, zh"],
+    );
+}
+
+/// JSON, tables, help and errors are the same in every language.
+#[test]
+fn data_does_not_depend_on_the_language() {
+    let place = Place::new();
+    place.write("in.jsonl", jsonl([("1", A), ("2", B), ("3", A)]));
+    let chinese = [("LC_ALL", "zh_CN.UTF-8")];
+    for line in [
+        "dedup in.jsonl --quiet --threshold 0.5 -o -",
+        "pairs in.jsonl --quiet",
+        "segment in.jsonl --quiet",
+        "compare --literal 一二三四 一二三五 --json",
+        "dedup --help",
+        "recipe",
+    ] {
+        let english = place.ok(line);
+        let other = with_environment(&place, line, &chinese);
+        assert_eq!((english.out, english.err), (other.out, other.err), "{line}");
+    }
+    let summary = |stated: &[(&str, &str)]| {
+        let line = "pairs in.jsonl --sample-by-similarity 2 --json";
+        let ran = with_environment(&place, line, stated);
+        let mut summary: serde_json::Value = serde_json::from_slice(&ran.out).unwrap();
+        summary["seconds"] = serde_json::Value::Null;
+        summary
+    };
+    assert_eq!(summary(&[]), summary(&chinese));
+    let refused = with_environment(&place, "dedup none.jsonl -o out.jsonl", &chinese);
+    assert!(
+        refused.err.contains("none.jsonl") && refused.err.is_ascii(),
+        "{}",
+        refused.err
+    );
+}
