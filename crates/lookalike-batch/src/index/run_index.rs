@@ -136,7 +136,7 @@ trait NearRowSearch: Send + Sync {
 impl<C: FingerprintCode> NearRowSearch for HammingSegment<C> {
     fn visit_near(&self, code: u128, limits: &SearchLimits, visit: &mut dyn FnMut(u32, u32)) {
         self.search_queries(&[C::narrow_from(code)], limits, |_, found| {
-            visit(found.row, found.distance.into());
+            visit(found.row, found.distance);
         });
     }
 }

@@ -85,7 +85,6 @@ messages! {
     reference() "reference" "参照";
     library() "library" "文档库";
     compared_of_library(documents: Counted, place: impl Display) "{documents} of {place}" "{place} 中的 {documents}";
-    growth() "added" "加入";
     added_to_library(added: Counted, place: impl Display, all: Counted, size: &str)
         "{added} to {place}, which holds {all}, {size}" "{added}加入 {place}，其中共有 {all}，{size}";
     added_again(number: &str)
@@ -271,7 +270,7 @@ messages! {
         "{queries} in {time} against {rows}" "{queries}，用时 {time}，对照 {rows}";
     time_of_queries(opening: &str, each: impl Display)
         " ({opening} to open, then {each} µs per query)" "（打开用 {opening}，每个查询 {each} 微秒）";
-    growth() "added" "加入";
+    added() "added" "加入";
     removed_in(rows: Counted, time: &str) "{rows} removed in {time}" "删去 {rows}，用时 {time}";
     not_found() "not found" "未找到";
     index() "index" "索引";

@@ -88,9 +88,12 @@ struct PairColumns {
     /// Numbers of both texts, or −1.
     document_text: Vec<i64>,
     source_text: Vec<i64>,
-    /// Of pairs with texts: start and end in both texts in UTF-16 units, length, similarity, kind.
-    marks: Vec<Vec<(usize, usize, usize, usize, usize, f64, &'static str)>>,
+    /// Of pairs with texts.
+    marks: Vec<Vec<PassageMark>>,
 }
+
+/// Start and end of a passage in both texts in UTF-16 units, its length, similarity and kind.
+type PassageMark = (usize, usize, usize, usize, usize, f64, &'static str);
 
 #[derive(Debug, Default, Serialize)]
 struct TextColumns {

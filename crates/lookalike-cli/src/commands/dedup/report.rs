@@ -87,7 +87,7 @@ fn add_growth(text: &mut SummaryText, done: &DedupSummary) {
         Counted(library.rows, CountedNoun::Document),
         &format_bytes(library.bytes),
     );
-    text.add_line(&messages::growth(), added);
+    text.add_line(&messages::added(), added);
     if library.repeated_ids > 0 {
         let repeated = messages::added_again(&format_count(library.repeated_ids));
         text.add_line("", repeated);
@@ -186,8 +186,11 @@ fn shorten_id(id: &str) -> String {
     }
 }
 
+/// A message about a count.
+type CountMessage = fn(&str) -> String;
+
 fn add_short_texts(text: &mut SummaryText, done: &DedupSummary) {
-    let states: [(u64, fn(&str) -> String); 3] = [
+    let states: [(u64, CountMessage); 3] = [
         (done.states.too_short, messages::compared_as_whole),
         (done.states.symbols_only, messages::compared_as_they_are),
         (done.states.empty, messages::empty_kept),
