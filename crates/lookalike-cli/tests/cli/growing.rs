@@ -286,7 +286,7 @@ fn libraries_and_runs_must_agree() {
         place.refused(&format!("dedup new.jsonl -o out.jsonl {options}"), words);
         assert!(!place.has("out.jsonl"));
     };
-    let cases: [(&str, &[&str]); 17] = [
+    let cases: [(&str, &[&str]); 18] = [
         (
             "--library near.lib",
             &["near.lib", "without --distance-only"],
@@ -336,6 +336,10 @@ fn libraries_and_runs_must_agree() {
             &["no times", "--against"],
         ),
         ("--library seen.lib --audit", &["--audit", "--against"]),
+        (
+            "--library seen.lib --report report.html",
+            &["--report", "--against"],
+        ),
         (
             "--library seen.lib --components",
             &["--components", "--against"],
