@@ -1130,3 +1130,53 @@ fn damaged_collection_blocks_no_other() {
     assert_eq!(service.delete("/v1/collections/bad").status, 204);
     assert_eq!(service.get("/readyz").status, 200);
 }
+
+/// A browser gets the console with a policy of its own, other programs get the list of calls.
+#[test]
+fn browsers_get_the_console() {
+    let place = Place::new();
+    let browser = [("Accept", "text/html,application/xhtml+xml;q=0.9")];
+    let service = Service::start(&place, "");
+    let page = service.connect().request("GET", "/", &browser, b"");
+    assert_eq!(page.status, 200);
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = page.header("content-security-policy").unwrap();
+    for part in [
+        "default-src 'none'",
+        "script-src 'sha256-",
+        "connect-src 'self'",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(policy.contains(part), "{part}: {policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!(page.header("x-frame-options"), Some("DENY"));
+    assert!(page.text().starts_with("<!doctype html>"));
+    let list = service.get("/");
+    assert_eq!(
+        list.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    assert!(list.text().contains("/v1/collections"));
+    // Every other answer keeps the policy that allows nothing.
+    let other = service
+        .get("/livez")
+        .header("content-security-policy")
+        .map(str::to_owned);
+    assert_eq!(
+        other.as_deref(),
+        Some("default-src 'none'; frame-ancestors 'none'")
+    );
+    drop(service);
+
+    let place = Place::new();
+    let service = Service::start(&place, "--no-console");
+    let list = service.connect().request("GET", "/", &browser, b"");
+    assert_eq!(
+        list.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+}
