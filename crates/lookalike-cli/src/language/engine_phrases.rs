@@ -189,13 +189,30 @@ pub(crate) fn translate_phrase(phrase: &str) -> Cow<'_, str> {
     }
 }
 
+/// Names of figures that have several words, those that begin with another one first.
+const LONG_NAMES: [&str; 8] = [
+    "containment by bottom-k",
+    "cosine by SimHash",
+    "cosine of counts",
+    "cosine of weights",
+    "longest common substring by words",
+    "longest common substring",
+    "Levenshtein by words",
+    "Indel by words",
+];
+
+/// A space within a name, which no pattern has.
+const JOINT: &str = "\u{a0}";
+
 /// Returns the Chinese of a phrase that is listed. Of several patterns the longest counts, because it says most.
 fn to_chinese(phrase: &str) -> Option<String> {
-    if let Some((_, chinese)) = PHRASES.iter().find(|(english, _)| *english == phrase) {
+    let listed = |phrase: &str| PHRASES.iter().find(|(english, _)| *english == phrase);
+    if let Some((_, chinese)) = listed(&phrase.replace(JOINT, " ")) {
         return Some((*chinese).to_owned());
     }
+    let joined = join_names(phrase);
     let fitting = PHRASES.iter().filter_map(|(english, chinese)| {
-        let parts = match_parts(phrase, english)?;
+        let parts = match_parts(&joined, english)?;
         Some((english.len(), parts, chinese))
     });
     let (_, parts, chinese) = fitting.max_by_key(|(length, ..)| *length)?;
@@ -204,10 +221,17 @@ fn to_chinese(phrase: &str) -> Option<String> {
     let mut text = pieces.next()?.to_owned();
     for piece in pieces {
         let part = parts.next()?;
-        text.push_str(&to_chinese(part).unwrap_or_else(|| part.to_owned()));
+        text.push_str(&to_chinese(part).unwrap_or_else(|| part.replace(JOINT, " ")));
         text.push_str(piece);
     }
     Some(text)
+}
+
+/// Returns a phrase in which the words of a long name are one part of a pattern.
+fn join_names(phrase: &str) -> String {
+    let joined = phrase.to_owned();
+    let join = |phrase: String, name: &&str| phrase.replace(name, &name.replace(' ', JOINT));
+    LONG_NAMES.iter().fold(joined, join)
 }
 
 /// Returns the parts of a phrase that stand for `{}` in a pattern, if the rest is equal.

@@ -142,7 +142,7 @@ messages! {
     to_see_why(command: &str)
         "To see why a document was removed: {command}" "查看文档被删除的原因：{command}";
     run_with_removed()
-        "run with --removed FILE, then lookalike explain" "运行时加 --removed FILE，然后用 lookalike explain";
+        "run with --removed FILE, then lookalike explain" "运行时加 --removed 和文件名，然后用 lookalike explain";
 
     // `pairs`.
     pairs() "pairs" "文档对";

@@ -1333,7 +1333,7 @@ fn many_equal_fingerprints_and_queries() {
     let ran = place.ok("search lib queries --fingerprints --limit 2");
     assert_eq!(rows(ran.text()).len(), 12_000);
     assert!(
-        ran.err.contains("6,000 queries have more matches"),
+        ran.err.contains("6,000 queries with more matches"),
         "{}",
         ran.err
     );

@@ -83,7 +83,7 @@ pub(crate) struct DedupArgs {
     #[command(flatten)]
     pub(crate) bad_rows: RejectedArgs,
 
-    /// Write all rows to OUT, with the added fields `cluster`, `duplicate_of` and `similarity`
+    /// Write all rows to OUT, with added fields: `cluster`, `duplicate_of` and `similarity`
     #[arg(long, help_heading = "Output")]
     pub(crate) annotate: bool,
 

@@ -79,7 +79,7 @@ pub(crate) struct MatchingArgs {
     #[arg(long, value_name = "FIELD", requires = "window")]
     pub(crate) time: Option<String>,
 
-    /// Print the match plan, the predicted recall and the memory for each document, then stop. Given inputs,
+    /// Print the match plan, then stop. It has the predicted recall and the memory for each document. Given inputs, it
     /// also predicts the number of compared pairs, the number of false candidates among them, and the memory
     /// and time of the run, from a sample of the rows (of at most a gigabyte)
     #[arg(long)]
