@@ -92,8 +92,8 @@ test("a text is checked, and why it repeats another is shown", { skip }, async (
   assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
   await page.fill("textarea", "這艘舊船在黎明時分離開了安靜的港口，誰也不知道它要到哪裡去");
   await page.fill("input", "zh-new");
-  await page.click("text=Insert");
-  await page.waitForSelector("[role=status] h2");
+  await page.click('button:text-is("Insert")');
+  await page.waitForSelector("text=It repeats nothing and is kept");
   const stored = await fetch(`${open.url}/v1/collections/news/documents/zh-new`);
   assert.equal(stored.status, 200);
   assert.deepEqual(page.faults, []);
