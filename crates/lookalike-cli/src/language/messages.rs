@@ -354,7 +354,7 @@ mod tests {
                 "--dry-run",
                 "FILE",
             ];
-            let names = ["lookalike", "explain", "subByDistance"];
+            let names = ["lookalike", "explain", "index", "remove", "subByDistance"];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));
             for word in words.filter(|word| word.chars().any(|c| c.is_ascii_alphabetic())) {

@@ -74,7 +74,15 @@ fn parquet_on_standard_input_and_compressed() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     place.write("packed", gzip(&place.bytes("in.parquet")));
     place.ok("dedup packed --format parquet -o packed.parquet --removed packed.tsv");
-    for name in ["out", "packed"] {
+    // A pipe with a name can be opened only once.
+    let pipe = place.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let bytes = place.bytes("in.parquet");
+    let writing = std::thread::spawn(move || std::fs::write(pipe, bytes));
+    place.ok("dedup pipe --format parquet -o pipe.parquet --removed pipe.tsv");
+    writing.join().unwrap().unwrap();
+    for name in ["out", "packed", "pipe"] {
         let kept = read_parquet(&place.path(&format!("{name}.parquet")), "id");
         assert_eq!(kept, ["a", "c"], "{name}");
         // The source is named as on the command line.

@@ -145,9 +145,15 @@ impl RowSource {
         matches!(self, Self::Paths(paths) if paths.is_empty())
     }
 
-    /// Returns `true` if standard input is among the inputs, which can be read only once.
-    pub fn reads_standard_input(&self) -> bool {
-        matches!(self, Self::Paths(paths) if paths.iter().any(|path| path.as_os_str() == "-"))
+    /// Returns `true` if standard input or a pipe is among the inputs, which can be opened only once.
+    pub fn is_read_once(&self) -> bool {
+        let is_pipe = |path: &PathBuf| {
+            path.as_os_str() == "-"
+                || path
+                    .metadata()
+                    .is_ok_and(|it| !it.is_file() && !it.is_dir())
+        };
+        matches!(self, Self::Paths(paths) if paths.iter().any(is_pipe))
     }
 
     /// Returns `true` if the format of every input is known from its extension, or because it is a

@@ -51,7 +51,11 @@ impl ComponentGroups {
         .assign_groups(documents, nodes.len(), taken)?;
         let sketcher = reading.setup.document_sketcher().clone();
         let groups = Self {
-            sketches: PartFile::create_file(reading.directory.as_deref(), sizes.len() as u32)?,
+            sketches: PartFile::create_file(
+                reading.directory.as_deref(),
+                sizes.len() as u32,
+                reading.sizes.buffered_bytes,
+            )?,
             feature_budget: reading.sizes.held_features,
             group_of,
             sizes,

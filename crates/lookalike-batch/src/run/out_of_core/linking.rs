@@ -124,7 +124,12 @@ struct DenseBuckets {
 
 impl Linking<'_> {
     fn create_file(&self) -> Result<PartFile> {
-        PartFile::create_file(self.reading.directory.as_deref(), self.parts)
+        let reading = self.reading;
+        PartFile::create_file(
+            reading.directory.as_deref(),
+            self.parts,
+            reading.sizes.buffered_bytes,
+        )
     }
 
     /// Links documents of equal texts. If these are merged, returns the node of the earliest document of each text.

@@ -82,6 +82,8 @@ pub(in crate::run) struct SpillSizes {
     pub(super) keys: usize,
     /// Bytes of the filter of keys that several documents have.
     pub(super) filter_bytes: usize,
+    /// Bytes of buffers of a temporary file.
+    pub(super) buffered_bytes: u64,
     /// Bytes of keys of a part.
     pub(super) part_bytes: u64,
     /// Bytes of memory of a group of components.
@@ -150,7 +152,7 @@ impl MemoryPlan {
     pub fn plan_run(paths: &RunInputs, settings: &RunSettings, limit: MemoryLimit) -> Result<Self> {
         let of_unknown_size =
             || Self::from_measures(None, DocumentBytes::default(), settings.threads, limit);
-        if paths.documents.reads_standard_input() || paths.against.reads_standard_input() {
+        if paths.documents.is_read_once() || paths.against.is_read_once() {
             return of_unknown_size();
         }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
@@ -225,6 +227,7 @@ impl MemoryPlan {
                 documents: documents.map_or(1 << 24, |count| count as usize),
                 keys: documents.map_or(usize::MAX, |_| keys as usize),
                 filter_bytes: (working / 4) as usize,
+                buffered_bytes: working / 8,
                 part_bytes: (working / 2 / GATHERING / threads as u64).max(1),
                 group_bytes: working / 2,
                 largest_group_bytes: working.max(left),

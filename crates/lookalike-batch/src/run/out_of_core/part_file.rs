@@ -10,10 +10,10 @@ use lookalike_io::spool::SpoolFile;
 
 use super::lock;
 
-/// Bytes of a part that are written at once.
-const WRITTEN_AT_ONCE: usize = 128 << 10;
+/// Fewest and most bytes of a part that are written at once.
+const WRITTEN_AT_ONCE: (u64, u64) = (4 << 10, 128 << 10);
 
-/// Blocks by parts. Memory: up to 128 KiB and one block for each part, and 12 bytes for each write.
+/// Blocks by parts. Memory: what is given for all parts, one block for each part, and 12 bytes for each write.
 pub(super) struct PartFile {
     file: SpoolFile,
     parts: Vec<Mutex<PartBlocks>>,
@@ -29,15 +29,18 @@ struct PartBlocks {
 }
 
 impl PartFile {
-    /// Creates an empty file in `directory`, or in the system's directory for temporary files.
+    /// Creates an empty file in `directory`, or in the system's directory for temporary files. All parts together
+    /// keep about `buffered` bytes in memory, but at least 4 KiB and at most 128 KiB each.
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub(super) fn create_file(directory: Option<&Path>, parts: u32) -> Result<Self> {
+    pub(super) fn create_file(directory: Option<&Path>, parts: u32, buffered: u64) -> Result<Self> {
+        let (fewest, most) = WRITTEN_AT_ONCE;
+        let written_at_once = (buffered / u64::from(parts.max(1))).clamp(fewest, most);
         Ok(Self {
             file: SpoolFile::create_file(directory)?,
             parts: (0..parts).map(|_| Mutex::default()).collect(),
-            written_at_once: WRITTEN_AT_ONCE,
+            written_at_once: written_at_once as usize,
         })
     }
 
@@ -48,7 +51,7 @@ impl PartFile {
     pub(super) fn with_single_blocks(directory: Option<&Path>, parts: u32) -> Result<Self> {
         Ok(Self {
             written_at_once: 0,
-            ..Self::create_file(directory, parts)?
+            ..Self::create_file(directory, parts, 0)?
         })
     }
 
@@ -169,7 +172,7 @@ mod tests {
         for single in [false, true] {
             let file = match single {
                 true => PartFile::with_single_blocks(None, 3).unwrap(),
-                false => PartFile::create_file(None, 3).unwrap(),
+                false => PartFile::create_file(None, 3, 1 << 20).unwrap(),
             };
             // 2,000 blocks of up to 999 bytes are several writes of each part.
             let block = |at: usize| vec![at as u8; at * 7 % 1000];

@@ -142,6 +142,9 @@ impl GroupDecisions<'_> {
 /// Bytes of a pair in a temporary file: the ranks of both documents, their similarity and the route.
 const PAIR_BYTES: usize = 17;
 
+/// Bytes of pairs of all groups that wait to be written.
+const BUFFERED_PAIRS: u64 = 4 << 20;
+
 /// Number of pairs that are written or read at once.
 const PAIRS_AT_ONCE: usize = 4096;
 
@@ -163,7 +166,11 @@ pub(in crate::run) fn find_pairs_of_groups(
         Some(ranks) => ranks[document.index()],
         None => document.0,
     };
-    let file = PartFile::create_file(corpus.temporary_directory(), groups.group_count() as u32)?;
+    let file = PartFile::create_file(
+        corpus.temporary_directory(),
+        groups.group_count() as u32,
+        BUFFERED_PAIRS,
+    )?;
     let mut equal = 0;
     let mut decided = corpus.len() - groups.member_count() as usize;
     told(0);

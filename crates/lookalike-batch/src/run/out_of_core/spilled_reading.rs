@@ -68,7 +68,7 @@ impl SpilledReading {
         Ok(Self {
             keys,
             blocks: PartFile::with_single_blocks(directory.as_deref(), 2)?,
-            texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS)?,
+            texts: PartFile::create_file(directory.as_deref(), TEXT_PARTS, sizes.buffered_bytes)?,
             sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
             states: Mutex::default(),
             released: 0,
