@@ -352,9 +352,17 @@ mod tests {
                 "--threshold",
                 "--removed",
                 "--dry-run",
-                "FILE",
+                "--min-length",
+                "--max-documents",
             ];
-            let names = ["lookalike", "explain", "index", "remove", "subByDistance"];
+            let names = [
+                "lookalike",
+                "explain",
+                "index",
+                "remove",
+                "none",
+                "subByDistance",
+            ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));
             for word in words.filter(|word| word.chars().any(|c| c.is_ascii_alphabetic())) {
