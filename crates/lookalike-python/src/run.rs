@@ -27,10 +27,12 @@ use crate::table::{PyTableStream, give_table, take_table};
 const PULSE: Duration = Duration::from_millis(50);
 
 /// Names of the stages, in the order of [`RunStage`].
-const STAGES: [&str; 7] = [
+const STAGES: [&str; 9] = [
     "read",
+    "library",
     "candidates",
     "decide",
+    "passages",
     "measure",
     "open",
     "index",

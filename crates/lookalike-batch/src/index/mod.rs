@@ -20,7 +20,7 @@
 //! the segments before it that are at most twice as large. So there are few segments, and each row is
 //! written only a few times. Removing rows writes tombstones; the rows themselves disappear when their
 //! segment is rewritten, at the latest by compaction. A run that removes near-duplicates can add what it keeps; see
-//! [`run_index`].
+//! `run_index`.
 //!
 //! Guarantees:
 //! * All files are complete and on disk before the [manifest](IndexManifest) names them. After a crash of

@@ -156,6 +156,11 @@ impl RowSource {
         matches!(self, Self::Paths(paths) if paths.iter().any(is_pipe))
     }
 
+    /// Returns `true` if an input is an object of a store or a file of a server.
+    pub fn has_objects(&self) -> bool {
+        matches!(self, Self::Paths(paths) if paths.iter().any(|path| ObjectUrl::from_path(path).is_some()))
+    }
+
     /// Returns `true` if the format of every input is known from its extension, or because it is a
     /// table.
     pub fn says_its_format(&self) -> bool {

@@ -17,7 +17,7 @@ pub enum ShuffleBlockKind {
     /// Keys, texts or ids, to be spread over parts. Each part is received by one
     /// [`BlockGatherer`](super::BlockGatherer).
     Part,
-    /// Features that become keys once their frequencies are known, for [`FeatureOrder`].
+    /// Features that become keys once their frequencies are known, for [`FeatureOrder`](super::FeatureOrder).
     Features,
 }
 

@@ -152,7 +152,11 @@ impl MemoryPlan {
     pub fn plan_run(paths: &RunInputs, settings: &RunSettings, limit: MemoryLimit) -> Result<Self> {
         let of_unknown_size =
             || Self::from_measures(None, DocumentBytes::default(), settings.threads, limit);
-        if paths.documents.is_read_once() || paths.against.is_read_once() {
+        let sources = [&paths.documents, &paths.against];
+        let are_read_once = sources.iter().any(|source| source.is_read_once());
+        // Measuring reads the first block of an object once more.
+        let are_remote = sources.iter().any(|source| source.has_objects());
+        if are_read_once || are_remote && !limit.is_set {
             return of_unknown_size();
         }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Totals, histograms and sizes of clusters count every document. Rows and texts have budgets in bytes
-//! ([`budgets`]), because a browser must open the file in seconds whatever the corpus is. What is left out is chosen
+//! (`budgets`), because a browser must open the file in seconds whatever the corpus is. What is left out is chosen
 //! by hashes of document numbers, so the same run gives the same report. The format is described in
 //! `docs/report.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
 //!

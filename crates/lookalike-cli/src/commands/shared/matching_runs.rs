@@ -38,8 +38,8 @@ pub(crate) struct MatchingRunArgs {
     ///
     /// Temporary files are in the directory of --work, else in that of the variable TMPDIR, else in /tmp. A limit
     /// in which the rows do not fit is refused with the smallest one that would do; --explain-plan shows both.
-    /// Default: four fifths of the available memory of the machine or of its control group, for inputs of known
-    /// size.
+    /// Default: four fifths of the available memory of the machine or of its control group, for files; objects of
+    /// stores and standard input go to temporary files only under a limit that is given.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]
     pub(crate) memory: Option<u64>,
 
