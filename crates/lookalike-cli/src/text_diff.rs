@@ -5,7 +5,7 @@
 
 use lookalike_batch::text_diff::{DiffPassage, PassageSide};
 
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
 
 /// Number of words above which a common passage is shortened to its ends.
@@ -50,7 +50,7 @@ pub(crate) fn mark_briefly(passages: &[DiffPassage<'_>], printer: &OutputPrinter
     let rest = passages.iter().skip(SHOWN_PASSAGES);
     let rest = rest.filter(|it| it.side != PassageSide::Both).count();
     if rest > 0 {
-        let rest = Counted(rest as u64, CountedNoun::FurtherDifference);
+        let rest = NounCount(rest as u64, CountedNoun::FurtherDifference);
         text.push_str(&format!(" {}", messages::further_differences(rest)));
     }
     text

@@ -44,19 +44,13 @@ pub fn compact_index(
     progress: &dyn ProgressListener,
 ) -> Result<CompactSummary> {
     let started = Instant::now();
-    directory::read_manifest(index_path)?;
-    let _lock = directory::lock_index(index_path)?;
-    let manifest = directory::read_manifest(index_path)?;
-    directory::remove_unnamed_files(index_path, Some(&manifest));
-    let bits = manifest.bits;
-    progress.begin_stage(RunStage::Index, None);
-    let compacted = run_in_pool(threads, || {
-        by_width!(bits, compact_segments(index_path, manifest))
-    });
-    if compacted.is_err() {
-        directory::clean_after_failure(index_path);
-    }
-    let mut summary = compacted?;
+    let mut summary = directory::change_index(index_path, |manifest| {
+        let bits = manifest.bits;
+        progress.begin_stage(RunStage::Index, None);
+        run_in_pool(threads, || {
+            by_width!(bits, compact_segments(index_path, manifest))
+        })
+    })?;
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
 }

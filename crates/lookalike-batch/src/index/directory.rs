@@ -198,6 +198,26 @@ pub(super) fn remove_unnamed_files(path: &Path, manifest: Option<&IndexManifest>
     }
 }
 
+/// Changes an existing index under its lock. `change` receives the manifest. After a failure, files that no manifest
+/// names are removed.
+///
+/// # Errors
+/// If the path is not an index, is damaged, or is locked by another writer; and the errors of `change`.
+pub(super) fn change_index<T>(
+    path: &Path,
+    change: impl FnOnce(IndexManifest) -> Result<T>,
+) -> Result<T> {
+    read_manifest(path)?;
+    let _lock = lock_index(path)?;
+    let manifest = read_manifest(path)?;
+    remove_unnamed_files(path, Some(&manifest));
+    let changed = change(manifest);
+    if changed.is_err() {
+        clean_after_failure(path);
+    }
+    changed
+}
+
 /// Removes the files of a failed change. The index must be locked.
 pub(super) fn clean_after_failure(path: &Path) {
     match (directory_kind(path), read_manifest(path)) {

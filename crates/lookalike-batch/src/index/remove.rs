@@ -42,19 +42,13 @@ pub fn remove_from_index(
     progress: &dyn ProgressListener,
 ) -> Result<RemoveSummary> {
     let started = Instant::now();
-    directory::read_manifest(index_path)?;
-    let _lock = directory::lock_index(index_path)?;
-    let manifest = directory::read_manifest(index_path)?;
-    directory::remove_unnamed_files(index_path, Some(&manifest));
-    let bits = manifest.bits;
-    progress.begin_stage(RunStage::Open, None);
-    let removed = run_in_pool(threads, || {
-        by_width!(bits, remove_rows(index_path, manifest, ids))
-    });
-    if removed.is_err() {
-        directory::clean_after_failure(index_path);
-    }
-    let mut summary = removed?;
+    let mut summary = directory::change_index(index_path, |manifest| {
+        let bits = manifest.bits;
+        progress.begin_stage(RunStage::Open, None);
+        run_in_pool(threads, || {
+            by_width!(bits, remove_rows(index_path, manifest, ids))
+        })
+    })?;
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
 }

@@ -478,6 +478,9 @@ struct DocumentVerdicts<'a> {
 
 const KEPT: u32 = u32::MAX;
 
+/// The cluster of documents for which nothing was removed.
+const NO_CLUSTER: u32 = u32::MAX;
+
 /// The fields of `--annotate`.
 const ANNOTATIONS: [AddedField; 3] = [
     AddedField {
@@ -542,22 +545,24 @@ impl<'a> DocumentVerdicts<'a> {
 
     /// Returns the clusters by size, largest first, then in reading order.
     fn list_clusters(&self) -> Vec<VerdictCluster> {
-        let mut removed = vec![(0u64, 1.0f64); self.corpus.len()];
+        let mut at_kept = vec![NO_CLUSTER; self.corpus.len()];
+        let mut clusters: Vec<VerdictCluster> = Vec::new();
         for removal in &self.outcome.removals {
-            let (count, least) = &mut removed[removal.kept.with.index()];
-            *count += 1;
-            *least = least.min(removal.kept.similarity.get());
+            let kept = removal.kept.with;
+            let at = &mut at_kept[kept.index()];
+            if *at == NO_CLUSTER {
+                *at = clusters.len() as u32;
+                clusters.push(VerdictCluster {
+                    kept,
+                    removed: 0,
+                    least: 1.0,
+                });
+            }
+            let cluster = &mut clusters[*at as usize];
+            cluster.removed += 1;
+            cluster.least = cluster.least.min(removal.kept.similarity.get());
         }
-        let mut clusters: Vec<_> = (0u32..)
-            .zip(removed)
-            .filter(|(_, (count, _))| *count > 0)
-            .map(|(at, (removed, least))| VerdictCluster {
-                kept: DocId(at),
-                removed,
-                least,
-            })
-            .collect();
-        clusters.sort_by_key(|cluster| std::cmp::Reverse(cluster.removed));
+        clusters.sort_unstable_by_key(|cluster| (std::cmp::Reverse(cluster.removed), cluster.kept));
         clusters
     }
 

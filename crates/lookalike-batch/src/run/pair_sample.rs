@@ -55,6 +55,15 @@ pub struct SampledDocument {
     pub text: String,
 }
 
+/// Returns a hash of the two documents of a pair. The pairs with the smallest hashes are a sample that depends on
+/// the inputs alone.
+pub(super) fn hash_pair(pair: &MatchingPair) -> u64 {
+    let mut numbers = [0; 8];
+    numbers[..4].copy_from_slice(&pair.a.0.to_le_bytes());
+    numbers[4..].copy_from_slice(&pair.b.0.to_le_bytes());
+    value_hash(&numbers)
+}
+
 /// Draws the sample while pairs are found.
 pub(super) struct PairSampler {
     /// Pairs that a band's sample has at most.
@@ -75,8 +84,7 @@ impl PairSampler {
     /// Offers a pair of the run, each once.
     pub(super) fn offer_pair(&mut self, pair: MatchingPair) {
         let drawn = &mut self.drawn[SimilarityHistogram::bin_of(pair.similarity)];
-        let numbers = [pair.a.0.to_le_bytes(), pair.b.0.to_le_bytes()].concat();
-        drawn.insert((value_hash(&numbers), pair.a, pair.b), pair);
+        drawn.insert((hash_pair(&pair), pair.a, pair.b), pair);
         if drawn.len() > self.size {
             drawn.pop_last();
         }

@@ -57,7 +57,7 @@ pub(super) struct ReadCorpus<'a> {
     analyzer: TextAnalyzer,
     /// Empty in a run out of core.
     pub(super) sketches: DocumentSketches,
-    /// What was read out of core, until its documents are linked.
+    /// The temporary files of a run out of core, until its documents are linked.
     spilled: Option<SpilledReading>,
     /// The documents that may match, in a run out of core.
     grouping: Option<DocumentGrouping>,

@@ -13,7 +13,7 @@ use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, parse_limit, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::format_count;
 
 /// Learn a table of term weights (document frequencies) from documents
@@ -118,7 +118,7 @@ fn idf_settings(args: &IdfArgs) -> Result<IdfSettings> {
 fn describe_frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
     text.add_rejected(done.rejected, done.documents, TEXT_OPTIONS);
-    let documents = Counted(done.counted, CountedNoun::Document);
+    let documents = NounCount(done.counted, CountedNoun::Document);
     let terms = messages::terms_of(&format_count(done.terms), documents);
     text.add_line(&messages::terms(), terms);
     let terms = format!("{} {}", messages::terms(), done.terms_id);

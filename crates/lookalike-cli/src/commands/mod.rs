@@ -35,7 +35,7 @@ use anyhow::Result;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::CommandOutcome;
-use crate::language::Language;
+use crate::language::MessageLanguage;
 use crate::output::ColorMode;
 use compare::CompareArgs;
 use dedup::DedupArgs;
@@ -123,7 +123,7 @@ pub(crate) struct TerminalArgs {
         global = true,
         help_heading = "Terminal"
     )]
-    pub(crate) lang: Option<Language>,
+    pub(crate) lang: Option<MessageLanguage>,
 }
 
 impl CommandLine {
@@ -148,7 +148,7 @@ impl CommandLine {
         line.terminal.color.apply();
         let stated = line.terminal.lang;
         let language =
-            stated.unwrap_or_else(|| Language::from_environment(|it| std::env::var_os(it)));
+            stated.unwrap_or_else(|| MessageLanguage::from_environment(|it| std::env::var_os(it)));
         language.apply();
         Ok(line)
     }

@@ -31,7 +31,7 @@ use super::shared::running::{RowsRun, RunningArgs, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
 use crate::text_diff::{join_lines, mark_passages, show_both};
 
@@ -409,7 +409,7 @@ fn push_passage(
         number,
         &messages::line_of(&document, passage.line),
         &messages::line_of(&source, passage.source_line),
-        Counted(passage.length as u64, CountedNoun::Word),
+        NounCount(passage.length as u64, CountedNoun::Word),
         &translate_phrase(passage.kind),
         passage.similarity,
     );
@@ -447,13 +447,13 @@ fn describe_passages(
     };
     let mut text = SummaryText::from_speed(read, done.bytes, done.seconds);
     if done.passages == 0 {
-        let least = Counted(done.min_words.into(), CountedNoun::Word);
+        let least = NounCount(done.min_words.into(), CountedNoun::Word);
         text.add_line(&messages::passages(), messages::no_passages(least));
     } else {
         let found = messages::passages_found(
             &format_count(done.passages),
-            Counted(done.copying, CountedNoun::Document),
-            Counted(done.pairs, CountedNoun::SourcePair),
+            NounCount(done.copying, CountedNoun::Document),
+            NounCount(done.pairs, CountedNoun::SourcePair),
         );
         text.add_line(&messages::passages(), found);
         let share = 100.0 * done.copied_tokens as f64 / done.tokens.max(1) as f64;
@@ -470,8 +470,8 @@ fn describe_passages(
             text.add_text(messages::copied_from(
                 &document,
                 &source,
-                Counted(pair.copied as u64, CountedNoun::Word),
-                Counted(pair.passages, CountedNoun::Passage),
+                NounCount(pair.copied as u64, CountedNoun::Word),
+                NounCount(pair.passages, CountedNoun::Passage),
                 &share,
                 &source_share,
             ));
@@ -504,8 +504,8 @@ fn add_boilerplate(text: &mut SummaryText, done: &PassagesSummary) {
     else {
         return;
     };
-    let runs = Counted(done.boilerplate.grams, CountedNoun::WordRun);
-    let most = Counted(most.into(), CountedNoun::Document);
+    let runs = NounCount(done.boilerplate.grams, CountedNoun::WordRun);
+    let most = NounCount(most.into(), CountedNoun::Document);
     text.add_line(&messages::boilerplate(), messages::common_runs(runs, most));
     for example in &done.boilerplate.examples {
         let shown: String = example

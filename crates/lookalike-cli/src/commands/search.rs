@@ -21,7 +21,7 @@ use super::shared::running::{RowsRun, RunningArgs, parse_limit};
 use super::shared::summary::{SummaryText, format_optional_recipe};
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{format_count, format_duration};
 
 /// Number of queries from which the time per query is meaningful.
@@ -222,12 +222,12 @@ fn text_check(args: &SearchMatchArgs, reading: &ReadingArgs) -> Result<Option<Te
 fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntries) -> String {
     let mut text = SummaryText::default();
     text.add_text(describe_speed(done));
-    let queries = Counted(done.queries, CountedNoun::Query);
+    let queries = NounCount(done.queries, CountedNoun::Query);
     let (matches, matched) = (format_count(done.matches), format_count(done.matched));
     let found = messages::matches_of(&matches, &matched, queries);
     text.add_line(&messages::matches(), found);
     if done.truncated > 0 {
-        let queries = Counted(done.truncated, CountedNoun::Query);
+        let queries = NounCount(done.truncated, CountedNoun::Query);
         let listed = args.matching.limit.unwrap_or_default();
         text.add_line(
             &messages::truncated(),
@@ -252,9 +252,9 @@ fn describe_search(done: &SearchSummary, args: &SearchArgs, entries: &IndexEntri
 
 fn describe_speed(done: &SearchSummary) -> String {
     let mut text = messages::queried_in(
-        Counted(done.queries, CountedNoun::Query),
+        NounCount(done.queries, CountedNoun::Query),
         &format_duration(done.seconds),
-        Counted(done.fingerprints, CountedNoun::Row),
+        NounCount(done.fingerprints, CountedNoun::Row),
     );
     if done.queries >= MANY_QUERIES {
         let each = (done.seconds - done.opening_seconds) * 1e6 / done.queries as f64;

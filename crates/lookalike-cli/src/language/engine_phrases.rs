@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::Language;
+use super::MessageLanguage;
 
 /// A phrase in English, and in Chinese with the parts of `{}` in the same order.
 type Phrase = (&'static str, &'static str);
@@ -183,9 +183,9 @@ const PHRASES: [Phrase; 79] = [
 
 /// Returns a phrase of the engine in the language of this process.
 pub(crate) fn translate_phrase(phrase: &str) -> Cow<'_, str> {
-    match Language::current() {
-        Language::English => Cow::Borrowed(phrase),
-        Language::Chinese => to_chinese(phrase).map_or(Cow::Borrowed(phrase), Cow::Owned),
+    match MessageLanguage::current() {
+        MessageLanguage::English => Cow::Borrowed(phrase),
+        MessageLanguage::Chinese => to_chinese(phrase).map_or(Cow::Borrowed(phrase), Cow::Owned),
     }
 }
 

@@ -5,16 +5,16 @@
 
 use std::fmt::Display;
 
-use super::{Counted, Language};
+use super::{MessageLanguage, NounCount};
 
 /// Makes a function of each message: its arguments, its text in English, and its text in Chinese.
 macro_rules! messages {
     ($($name:ident($($argument:ident: $kind:ty),*) $english:literal $chinese:literal;)*) => {
         $(
             pub(crate) fn $name($($argument: $kind),*) -> String {
-                match Language::current() {
-                    Language::English => format!($english),
-                    Language::Chinese => format!($chinese),
+                match MessageLanguage::current() {
+                    MessageLanguage::English => format!($english),
+                    MessageLanguage::Chinese => format!($chinese),
                 }
             }
         )*
@@ -33,7 +33,7 @@ messages! {
     band(from: impl Display, below: impl Display) "{from} to {below}" "{from} 至 {below}";
     words_in_common(number: String) "… {number} words in common …" "…（相同的 {number} 个词）…";
     words_left_out(number: String) "… {number} words …" "…（{number} 个词）…";
-    further_differences(count: Counted) "… {count}" "… 另有 {count}";
+    further_differences(count: NounCount) "… {count}" "… 另有 {count}";
 
     replaced(place: impl Display) "replaced {place}, which existed before" "已替换原有的 {place}";
 
@@ -58,7 +58,7 @@ messages! {
         "{stage}: {done} ({share} %){rate}, {left} left" "{stage}：{done}（{share} %）{rate}，还需 {left}";
 
     // Summaries of all runs.
-    read_in(documents: Counted, size: &str, time: &str) "{documents} ({size}) in {time}" "{documents}（{size}），用时 {time}";
+    read_in(documents: NounCount, size: &str, time: &str) "{documents} ({size}) in {time}" "{documents}（{size}），用时 {time}";
     at_speed(rate: impl Display) ": {rate} MB/s" "，{rate} MB/s";
     bad_rows() "bad rows" "坏行";
     left_out(rows: &str) "{rows} left out" "略过 {rows} 行";
@@ -66,7 +66,7 @@ messages! {
         "{rows} left out, and no row is usable: check {option}" "略过 {rows} 行，没有一行可用：请检查 {option}";
     written_to() "written to" "写入";
     out_of_core() "out of core" "使用磁盘";
-    spilled_to_disk(size: &str, documents: Counted, groups: Counted)
+    spilled_to_disk(size: &str, documents: NounCount, groups: NounCount)
         "{size} written to temporary files; {documents} with possible matches decided in {groups}"
         "{size} 写入临时文件；可能有匹配的 {documents}，分 {groups}判定";
     matched_by() "matched by" "匹配方式";
@@ -84,8 +84,8 @@ messages! {
     // `dedup`.
     reference() "reference" "参照";
     library() "library" "文档库";
-    compared_of_library(documents: Counted, place: impl Display) "{documents} of {place}" "{place} 中的 {documents}";
-    added_to_library(added: Counted, place: impl Display, all: Counted, size: &str)
+    compared_of_library(documents: NounCount, place: impl Display) "{documents} of {place}" "{place} 中的 {documents}";
+    added_to_library(added: NounCount, place: impl Display, all: NounCount, size: &str)
         "{added} to {place}, which holds {all}, {size}" "{added}加入 {place}，其中共有 {all}，{size}";
     added_again(number: &str)
         "{number} of them have an id that the library had: `lookalike index remove` removes all documents of an id"
@@ -114,14 +114,14 @@ messages! {
     decisions_of_other_recipes() "of another recipe: not applied" "属于其他配方：未采用";
     report() "report" "报告";
     passages() "passages" "段落";
-    passages_marked(number: &str, documents: Counted, tokens: &str)
+    passages_marked(number: &str, documents: NounCount, tokens: &str)
         "{number} marked in {documents}, with {tokens} words or characters in all"
         "在 {documents}中标出 {number} 处，共 {tokens} 个词或字";
-    passages_removed(number: &str, documents: Counted, tokens: &str)
+    passages_removed(number: &str, documents: NounCount, tokens: &str)
         "{number} removed in {documents}, with {tokens} words or characters in all"
         "从 {documents}中删去 {number} 处，共 {tokens} 个词或字";
-    nothing_else_in(documents: Counted) "nothing else is in {documents}" "{documents}全部由此构成";
-    nothing_left_of(documents: Counted) "nothing is left of {documents}" "{documents}已无剩余内容";
+    nothing_else_in(documents: NounCount) "nothing else is in {documents}" "{documents}全部由此构成";
+    nothing_left_of(documents: NounCount) "nothing is left of {documents}" "{documents}已无剩余内容";
     clusters() "clusters" "簇";
     components() "components" "连通分量";
     largest_clusters()
@@ -147,17 +147,17 @@ messages! {
     // `pairs`.
     pairs() "pairs" "文档对";
     equal_texts() "equal texts" "相同的文本";
-    equal_texts_left_out(documents: Counted)
+    equal_texts_left_out(documents: NounCount)
         "{documents} with the text of an earlier one, left out" "{documents}与更早的文档文本相同，未列出";
-    equal_texts_paired(documents: Counted)
+    equal_texts_paired(documents: NounCount)
         "{documents} with the text of an earlier one, each paired with it; --all lists every combination"
         "{documents}与更早的文档文本相同，各与其配对；--all 列出所有组合";
     similarity_of_pairs() "Similarity of the pairs" "文档对的相似度";
     sample_legend()
         "Differences: [-only in the first text-] {{+only in the second text+}}" "差异：[-只在前一篇-] {{+只在后一篇+}}";
     no_pairs(band: &str) "Similarity {band}: no pairs" "相似度 {band}：没有文档对";
-    all_pairs(band: &str, pairs: Counted) "Similarity {band}: {pairs}" "相似度 {band}：{pairs}";
-    some_pairs(band: &str, shown: &str, pairs: Counted)
+    all_pairs(band: &str, pairs: NounCount) "Similarity {band}: {pairs}" "相似度 {band}：{pairs}";
+    some_pairs(band: &str, shown: &str, pairs: NounCount)
         "Similarity {band}: {shown} of {pairs}" "相似度 {band}：{pairs}中的 {shown} 对";
     lower_threshold(threshold: impl Display)
         "Pairs below {threshold} are not searched for: a lower --threshold shows them."
@@ -165,12 +165,12 @@ messages! {
     document_at(id: &str, source: &str, row: u64) "{id} ({source}, row {row})" "{id}（{source}，第 {row} 行）";
 
     // Audits.
-    audit(documents: Counted, requested: &str, seed: u64)
+    audit(documents: NounCount, requested: &str, seed: u64)
         "Audit: {documents}{requested} sampled (seed {seed}) and compared exactly with all documents read after them"
         "抽样检查：抽取 {documents}{requested}（种子 {seed}），与其后读到的所有文档精确比较";
     of_requested(number: &str) " of the {number} requested" "（要求 {number} 篇）";
     recall() "recall" "召回率";
-    recall_of(share: &str, documents: Counted, least: &str)
+    recall_of(share: &str, documents: NounCount, least: &str)
         "{share} of the matches of {documents}{least} are found" "{share}：{documents}的匹配{least}中被找到的部分";
     with_least_index(index: impl Display) " with a Jaccard index of {index} or more" "（Jaccard 系数不低于 {index}）";
     left_together() "left together" "未分开";
@@ -184,7 +184,7 @@ messages! {
     by_length(share: &str, cases: &str, length: &str)
         "  {share} of {cases} of {length} tokens" "  {share}：{length} 个词的 {cases}";
     planted_edits() "planted edits" "植入的改动";
-    planted_found(share: &str, cases: Counted, copies: &str)
+    planted_found(share: &str, cases: NounCount, copies: &str)
         "{share} of {cases} that reach the threshold, of {copies} planted, are found"
         "{share}：植入 {copies} 份，其中达到阈值的 {cases}被找到的部分";
     missed_edit(share: &str, edit: &str) "  {share} of {edit}" "  {share}：{edit}";
@@ -199,7 +199,7 @@ messages! {
     standard_input() "standard input" "标准输入";
     shared_passages()
         "Passages that B shares with A: [-only in A-] {{+only in B+}}" "B 与 A 相同的段落：[-只在 A-] {{+只在 B+}}";
-    shared_passage(number: usize, b: impl Display, a: impl Display, words: Counted, kind: &str, similarity: impl Display)
+    shared_passage(number: usize, b: impl Display, a: impl Display, words: NounCount, kind: &str, similarity: impl Display)
         "  {number}. line {b} of B, line {a} of A: {words}, {kind}, similarity {similarity}"
         "  {number}. B 第 {b} 行，A 第 {a} 行：{words}，{kind}，相似度 {similarity}";
     shares_of_both(a: impl Display, b: impl Display)
@@ -207,7 +207,7 @@ messages! {
     both_texts() "Texts: [-only in A-] {{+only in B+}}" "文本：[-只在 A-] {{+只在 B+}}";
     normalised() "Normalised" "归一化";
     tokens() "Tokens" "分词";
-    and_others(others: Counted) " … and {others}" " …（另有 {others}）";
+    and_others(others: NounCount) " … and {others}" " …（另有 {others}）";
     heaviest_features(letter: &str, shown: usize, all: usize)
         "Heaviest features of {letter} ({shown} of {all}): weight, hash, votes from the highest bit"
         "{letter} 权重最高的特征（{shown} / {all}）：权重、哈希、自最高位起的投票";
@@ -217,7 +217,7 @@ messages! {
     sums_of_votes(rule: &str)
         "Sums of the votes, from the highest bit; {rule}" "投票之和，自最高位起；{rule}";
     ties_fall(hash: &str, feature: &str) "     ties fall as in {hash}, {feature}" "     平局时取 {hash}（{feature}）的位";
-    fingerprints_in(blocks: Counted, distance: u32)
+    fingerprints_in(blocks: NounCount, distance: u32)
         "Fingerprints in {blocks}: distance {distance}" "指纹，分 {blocks}：海明距离 {distance}";
     minhash_slots(shown: usize, all: usize, equal: usize)
         "MinHash: the first {shown} of {all} slots; equal: {equal} of {all}"
@@ -228,7 +228,7 @@ messages! {
     longest_sentences(letter: &str)
         "Longest sentences of {letter}: characters, hash; = marks sentences that are in both"
         "{letter} 最长的句子：字数、哈希；= 表示两篇都有";
-    java_blocks(distance: u32, blocks: Counted)
+    java_blocks(distance: u32, blocks: NounCount)
         "Values of subByDistance({distance}): {blocks} from the lowest bits on, each with its bits in reverse; = marks equal ones"
         "subByDistance({distance}) 的值：{blocks}，自最低位起，块内位序相反；= 表示相等";
     java_stops(reachable: usize, all: usize, letter: &str)
@@ -246,7 +246,7 @@ messages! {
     by_recipe(what: &str, recipe: &str) "{what}, recipe {recipe}" "{what}，配方 {recipe}";
     unknown() "unknown" "未知";
     terms() "terms" "词条";
-    terms_of(terms: &str, documents: Counted) "{terms} of {documents}" "{documents}中的 {terms} 个";
+    terms_of(terms: &str, documents: NounCount) "{terms} of {documents}" "{documents}中的 {terms} 个";
     without_fingerprint(number: &str) "{number} too short for a fingerprint" "{number} 篇过短，没有指纹";
     match_only_equal(number: &str)
         "{number} too short for a fingerprint: they match only equal texts" "{number} 篇过短，没有指纹：只与相同的文本匹配";
@@ -259,34 +259,34 @@ messages! {
     empty_match_nothing(rows: &str) "{rows} without text or fingerprint: match nothing" "{rows} 行没有文本或指纹：不与任何行匹配";
     empty_left_out(rows: &str) "{rows} without text or fingerprint: left out" "{rows} 行没有文本或指纹：略过";
     matches() "matches" "匹配";
-    matches_of(matches: &str, matched: &str, queries: Counted)
+    matches_of(matches: &str, matched: &str, queries: NounCount)
         "{matches} for {matched} of {queries}" "{matches} 个，属于 {queries}中的 {matched} 个";
     truncated() "truncated" "未列全";
-    more_than_listed(queries: Counted, listed: usize)
+    more_than_listed(queries: NounCount, listed: usize)
         "{queries} with more matches than the {listed} listed" "{queries}的匹配多于列出的 {listed} 个";
     measured_candidates(measure: &str, threshold: impl Display, candidates: &str)
         "{measure} at least {threshold}, candidates by {candidates}" "{measure} 不低于 {threshold}，候选由 {candidates} 产生";
-    queried_in(queries: Counted, time: &str, rows: Counted)
+    queried_in(queries: NounCount, time: &str, rows: NounCount)
         "{queries} in {time} against {rows}" "{queries}，用时 {time}，对照 {rows}";
     time_of_queries(opening: &str, each: impl Display)
         " ({opening} to open, then {each} µs per query)" "（打开用 {opening}，每个查询 {each} 微秒）";
     added() "added" "加入";
-    removed_in(rows: Counted, time: &str) "{rows} removed in {time}" "删去 {rows}，用时 {time}";
+    removed_in(rows: NounCount, time: &str) "{rows} removed in {time}" "删去 {rows}，用时 {time}";
     not_found() "not found" "未找到";
     index() "index" "索引";
-    index_holds(path: &str, rows: Counted, size: &str) "{path} holds {rows}, {size}" "{path} 有 {rows}，{size}";
+    index_holds(path: &str, rows: NounCount, size: &str) "{path} holds {rows}, {size}" "{path} 有 {rows}，{size}";
     line_of(document: &str, line: impl Display) "{document}, line {line}" "{document} 第 {line} 行";
-    shown_passage(number: usize, document: &str, source: &str, words: Counted, kind: &str, similarity: impl Display)
+    shown_passage(number: usize, document: &str, source: &str, words: NounCount, kind: &str, similarity: impl Display)
         "{number}. {document}, from {source}: {words}, {kind}, similarity {similarity}"
         "{number}. {document}，来自 {source}：{words}，{kind}，相似度 {similarity}";
-    no_passages(least: Counted)
+    no_passages(least: NounCount)
         "none of at least {least}; --min-length finds shorter ones" "没有不少于 {least}的段落；--min-length 可找更短的";
-    passages_found(number: &str, documents: Counted, pairs: Counted)
+    passages_found(number: &str, documents: NounCount, pairs: NounCount)
         "{number} in {documents}, from {pairs}" "{documents}中的 {number} 处，属于 {pairs}";
     copied_text() "copied text" "抄用的文本";
     copied_share(share: impl Display) "{share} % of the words of all documents" "占全部文档词数的 {share} %";
     most_copied() "Most copied text" "抄用最多的文本";
-    copied_from(document: &str, source: &str, words: Counted, passages: Counted, share: &str, source_share: &str)
+    copied_from(document: &str, source: &str, words: NounCount, passages: NounCount, share: &str, source_share: &str)
         "  {document} from {source}: {words} in {passages}, {share} % of the document and {source_share} % of the source"
         "  {document} 来自 {source}：{passages}，共 {words}，占该文档的 {share} %、来源的 {source_share} %";
     unreadable_files() "unreadable files" "无法读取的文件";
@@ -294,21 +294,21 @@ messages! {
     extracted_texts() "extracted texts" "提取的文本";
     new_in(number: &str, directory: impl Display) "{number} new in {directory}" "{directory} 中新增 {number} 篇";
     boilerplate() "boilerplate" "套话";
-    common_runs(runs: Counted, documents: Counted)
+    common_runs(runs: NounCount, documents: NounCount)
         "{runs} in more than {documents} led to no passage; --max-documents none lifts the limit"
         "{runs}出现在超过 {documents}中，不算段落；--max-documents none 取消此限制";
     boilerplate_example(documents: &str, text: &str)
         "                   in {documents}: {text}" "                   {documents} 篇：{text}";
     planted() "planted" "植入";
-    planted_copies(copies: Counted, documents: Counted, mark: &str)
+    planted_copies(copies: NounCount, documents: NounCount, mark: &str)
         "{copies} of {documents}, with ids that end in {mark} and a number" "{documents}的 {copies}，id 以 {mark} 和数字结尾";
     natural() "natural" "原有";
-    natural_pairs(pairs: Counted)
+    natural_pairs(pairs: NounCount)
         "{pairs} of documents that were similar before planting" "植入前已相似的文档：{pairs}";
     near_misses() "near misses" "接近阈值";
-    near_pairs(pairs: Counted) "{pairs} a little below the threshold" "略低于阈值：{pairs}";
+    near_pairs(pairs: NounCount) "{pairs} a little below the threshold" "略低于阈值：{pairs}";
     others() "others" "其他";
-    other_pairs(siblings: Counted, unrelated: Counted)
+    other_pairs(siblings: NounCount, unrelated: NounCount)
         "{siblings} of one topic or template, {unrelated} that have hardly anything in common"
         "同一主题或模板：{siblings}；几乎没有共同之处：{unrelated}";
     measured_by() "measured by" "度量方式";

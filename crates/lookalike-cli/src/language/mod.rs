@@ -16,7 +16,7 @@ use crate::output::format_count;
 /// A language of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 #[repr(u8)]
-pub(crate) enum Language {
+pub(crate) enum MessageLanguage {
     /// English
     #[default]
     #[value(name = "en")]
@@ -27,9 +27,9 @@ pub(crate) enum Language {
 }
 
 /// The language of this process.
-static LANGUAGE: AtomicU8 = AtomicU8::new(Language::English as u8);
+static LANGUAGE: AtomicU8 = AtomicU8::new(MessageLanguage::English as u8);
 
-impl Language {
+impl MessageLanguage {
     /// Makes this the language of all messages from now on.
     pub(crate) fn apply(self) {
         LANGUAGE.store(self as u8, Ordering::Relaxed);
@@ -83,7 +83,7 @@ pub(crate) enum CountedNoun {
 
 /// A number of things: `1 document`, `2 documents`, `2 篇文档`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted(pub(crate) u64, pub(crate) CountedNoun);
+pub(crate) struct NounCount(pub(crate) u64, pub(crate) CountedNoun);
 
 impl CountedNoun {
     /// Returns one and many of it in English, and the classifier with the noun in Chinese.
@@ -112,14 +112,14 @@ impl CountedNoun {
     }
 }
 
-impl Display for Counted {
+impl Display for NounCount {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let Self(number, noun) = *self;
         let [one, many, chinese] = noun.forms();
-        let noun = match Language::current() {
-            Language::Chinese => chinese,
-            Language::English if number == 1 => one,
-            Language::English => many,
+        let noun = match MessageLanguage::current() {
+            MessageLanguage::Chinese => chinese,
+            MessageLanguage::English if number == 1 => one,
+            MessageLanguage::English => many,
         };
         write!(formatter, "{} {noun}", format_count(number))
     }
@@ -132,25 +132,28 @@ mod tests {
     #[test]
     fn environment_names_the_language() {
         let language = |stated: &[(&str, &str)]| {
-            Language::from_environment(|name| {
+            MessageLanguage::from_environment(|name| {
                 let of_name = stated.iter().find(|(stated, _)| *stated == name);
                 of_name.map(|(_, value)| OsString::from(value))
             })
         };
         for (stated, expected) in [
-            (&[][..], Language::English),
-            (&[("LANG", "zh_CN.UTF-8")], Language::Chinese),
-            (&[("LANG", "zh")], Language::Chinese),
-            (&[("LANG", "zha_CN")], Language::English),
+            (&[][..], MessageLanguage::English),
+            (&[("LANG", "zh_CN.UTF-8")], MessageLanguage::Chinese),
+            (&[("LANG", "zh")], MessageLanguage::Chinese),
+            (&[("LANG", "zha_CN")], MessageLanguage::English),
             (
                 &[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")],
-                Language::English,
+                MessageLanguage::English,
             ),
             (
                 &[("LANG", "en_GB"), ("LC_MESSAGES", "zh_TW")],
-                Language::Chinese,
+                MessageLanguage::Chinese,
             ),
-            (&[("LANG", "zh_CN"), ("LC_ALL", "")], Language::Chinese),
+            (
+                &[("LANG", "zh_CN"), ("LC_ALL", "")],
+                MessageLanguage::Chinese,
+            ),
         ] {
             assert_eq!(language(stated), expected, "{stated:?}");
         }

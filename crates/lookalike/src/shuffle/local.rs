@@ -119,18 +119,39 @@ impl LocalScatterer {
     }
 }
 
-/// The names of texts, each with the number of its document.
+/// The names of texts, each with the number of its document. Memory: 20 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct EqualTexts {
-    records: Vec<(TextName, u32)>,
+    records: Vec<NamedText>,
 }
+
+/// A name (16 bytes, the highest first) and a number (4 bytes).
+type NamedText = [u8; TEXT_BYTES];
 
 /// Bytes of a name with its number.
 const TEXT_BYTES: usize = 20;
 
+fn name_of(record: &NamedText) -> u128 {
+    u128::from_be_bytes(std::array::from_fn(|at| record[at]))
+}
+
+fn number_of(record: &NamedText) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|at| record[16 + at]))
+}
+
 impl EqualTexts {
+    /// Returns an empty list with room for names of `bytes` bytes, as they are [divided](Self::divide_names).
+    pub fn with_bytes(bytes: u64) -> Self {
+        Self {
+            records: Vec::with_capacity(bytes as usize / TEXT_BYTES),
+        }
+    }
+
     fn push_name(&mut self, name: TextName, number: u32) {
-        self.records.push((name, number));
+        let mut record = [0; TEXT_BYTES];
+        record[..16].copy_from_slice(&name.0.to_be_bytes());
+        record[16..].copy_from_slice(&number.to_le_bytes());
+        self.records.push(record);
     }
 
     /// Appends names that were [divided](Self::divide_names).
@@ -142,36 +163,35 @@ impl EqualTexts {
         if !rest.is_empty() {
             return Err(blocks::damaged_block());
         }
-        self.records.extend(records.iter().map(|record| {
-            let name = u128::from_le_bytes(std::array::from_fn(|at| record[at]));
-            let number = u32::from_le_bytes(std::array::from_fn(|at| record[16 + at]));
-            (TextName(name), number)
-        }));
+        self.records.extend_from_slice(records);
         Ok(())
     }
 
     /// Divides the names among `parts` parts, so that equal ones come together. Parts without names are empty.
     pub fn divide_names(&self, parts: u32) -> Vec<Vec<u8>> {
         let mut to = vec![Vec::new(); parts as usize];
-        for (name, number) in &self.records {
-            let part = part_of_hash(mix_bits(name.text_node().0), parts);
-            let bytes = &mut to[part as usize];
-            bytes.extend(name.0.to_le_bytes());
-            bytes.extend(number.to_le_bytes());
+        for record in &self.records {
+            let node = TextName(name_of(record)).text_node();
+            let part = part_of_hash(mix_bits(node.0), parts);
+            to[part as usize].extend_from_slice(record);
         }
         to
     }
 
-    /// Calls `visit` with the number of every document whose text an earlier one has, and with that of the
-    /// earliest one. Documents are ordered by `rank`.
-    pub fn visit_repeats(mut self, rank: impl Fn(u32) -> u32, mut visit: impl FnMut(u32, u32)) {
+    /// Sorts documents by their texts and, within a text, by `rank`.
+    pub fn sort_names(&mut self, rank: impl Fn(u32) -> u32) {
         self.records
-            .sort_unstable_by_key(|&(name, number)| (name, rank(number)));
-        for equal in self.records.chunk_by(|a, b| a.0 == b.0) {
-            let first = equal[0].1;
+            .sort_unstable_by_key(|record| (name_of(record), rank(number_of(record))));
+    }
+
+    /// Calls `visit` with the number of every document whose text an earlier one has, and with that of the
+    /// earliest one, once the names are [sorted](Self::sort_names).
+    pub fn visit_repeats(&self, mut visit: impl FnMut(u32, u32)) {
+        for equal in self.records.chunk_by(|a, b| name_of(a) == name_of(b)) {
+            let first = number_of(&equal[0]);
             equal[1..]
                 .iter()
-                .for_each(|&(_, number)| visit(number, first));
+                .for_each(|record| visit(number_of(record), first));
         }
     }
 }

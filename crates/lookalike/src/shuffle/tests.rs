@@ -836,13 +836,11 @@ fn local_components(
                 .append_names(&texts.divide_names(cut.parts)[part as usize])
                 .unwrap();
         }
-        equal.visit_repeats(
-            |number| number,
-            |repeat, first| {
-                assert!(first < repeat);
-                links.add_link(repeat, first);
-            },
-        );
+        equal.sort_names(|number| number);
+        equal.visit_repeats(|repeat, first| {
+            assert!(first < repeat);
+            links.add_link(repeat, first);
+        });
     }
     for found in &gathered {
         links.add_links(&found.links).unwrap();

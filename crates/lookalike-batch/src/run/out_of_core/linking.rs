@@ -14,9 +14,9 @@ use lookalike_io::error::{Error, Result};
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 
-use super::lock;
 use super::part_file::PartFile;
 use super::spilled_reading::{FEATURES, KEYS, SpilledReading};
+use super::{into_inner, lock};
 use crate::run::read_corpus::ReadCorpus;
 
 /// Number of parts with which the size of all keys is estimated.
@@ -96,11 +96,8 @@ pub(super) fn link_documents(
         linking.gather_parts(&dense.squares)?;
     }
     let Linking { links, written, .. } = linking;
-    let links = links
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let nodes = LinkedNodes {
-        components: links.into_components(),
+        components: into_inner(links).into_components(),
         earliest,
     };
     Ok((nodes, written.into_inner()))
@@ -114,7 +111,7 @@ struct Linking<'a> {
     written: AtomicU64,
 }
 
-/// What remains to be compared after the links of all parts are found.
+/// Documents that are still to be compared after the links of all parts are found.
 struct DenseBuckets {
     /// Nodes that need keys of their rarest features.
     dense: BTreeSet<u32>,
@@ -145,23 +142,20 @@ impl Linking<'_> {
         let texts = &self.reading.texts;
         let parts = (0..texts.part_count()).into_par_iter();
         parts.try_for_each(|part| {
-            let mut equal = EqualTexts::default();
+            let mut equal = EqualTexts::with_bytes(texts.part_bytes(part));
             texts.visit_part(part, |names| Ok(equal.append_names(names)?))?;
-            let mut repeats = Vec::new();
-            equal.visit_repeats(rank, |repeat, first| repeats.push((repeat, first)));
+            equal.sort_names(rank);
             let mut links = lock(&self.links);
             let mut earliest = lock(&earliest);
-            for (repeat, first) in repeats {
+            equal.visit_repeats(|repeat, first| {
                 links.add_link(repeat, first);
                 if merges {
                     earliest[repeat as usize] = first;
                 }
-            }
+            });
             Ok::<_, Error>(())
         })?;
-        Ok(earliest
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner))
+        Ok(into_inner(earliest))
     }
 
     /// Returns the number of parts in which keys fit into the memory.
@@ -232,9 +226,7 @@ impl Linking<'_> {
         })?;
         self.finish_file(&squares)?;
         Ok(DenseBuckets {
-            dense: dense
-                .into_inner()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
+            dense: into_inner(dense),
             squares,
         })
     }

@@ -15,7 +15,7 @@
 //! Documents that match are always in the same component, and every group is resolved as a run in memory resolves
 //! its documents. So the results are those of a run in memory, byte for byte, whatever the limit is.
 //!
-//! What stays in memory for every document are the place, the number and the id of its row, and some 20 bytes.
+//! The place, the number and the id of its row, and 32 bytes, stay in memory for every document.
 //! [`MemoryPlan`] says before the run how much that is, and refuses a limit in which it does not fit.
 
 mod component_groups;
@@ -36,4 +36,9 @@ pub(super) use self::spilled_reading::{ScatteredBlock, SpilledReading, count_sta
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the value of a mutex that no thread uses any more.
+fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -70,7 +70,10 @@ impl GroupDecisions<'_> {
             let group = groups.load_group(number, self.corpus, self.ranks.as_deref())?;
             let local = group.match_corpus();
             let before = self.decided;
-            let outcome = dedup::follow_verdicts(&local, &|done, _| (self.told)(before + done))?;
+            // Documents of the second round count twice.
+            let most = self.corpus.len();
+            let told = |done: usize, _: &[DocumentRemoval]| (self.told)((before + done).min(most));
+            let outcome = dedup::follow_verdicts(&local, &told)?;
             self.decided += group.len();
             if let Some(components) = &mut self.components {
                 let of_group = dedup::find_components(&local, &outcome)?;

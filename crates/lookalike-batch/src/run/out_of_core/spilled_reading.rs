@@ -1,4 +1,4 @@
-//! The first reading of a run out of core: what all threads write to temporary files instead of keeping it.
+//! The first reading of a run out of core: all threads write sketches, keys and features to temporary files.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ pub(super) const FEATURES: u32 = 1;
 /// Number of parts among which the names of texts are divided while they are read.
 const TEXT_PARTS: u32 = 64;
 
-/// What a thread has collected from a block of the inputs.
+/// Keys, features and names of texts that a thread has made of a block of the inputs.
 #[derive(Default)]
 pub(in crate::run) struct ScatteredBlock {
     /// Keys and features.
@@ -31,7 +31,7 @@ pub(in crate::run) struct ScatteredBlock {
     pub(in crate::run) texts: Vec<u8>,
 }
 
-/// What was read so far: sketches, keys and features.
+/// Temporary files of the sketches, keys, features and names of texts that were read so far.
 pub(in crate::run) struct SpilledReading {
     pub(super) setup: Arc<ShuffleSetup>,
     pub(super) sizes: SpillSizes,
@@ -83,7 +83,7 @@ impl SpilledReading {
         LocalScatterer::new(self.setup.clone())
     }
 
-    /// Takes what a thread has collected from a block of the inputs, and counts it.
+    /// Takes the keys, features and names of a thread from a block of the inputs, and counts them.
     pub(in crate::run) fn take_scattered(&self, scatterer: &mut LocalScatterer) -> ScatteredBlock {
         ScatteredBlock {
             blocks: scatterer.take_blocks(&self.keys),
@@ -91,7 +91,7 @@ impl SpilledReading {
         }
     }
 
-    /// Counts what an earlier run has collected.
+    /// Counts the keys and features of a block that an earlier run has made.
     ///
     /// # Errors
     /// If a block is damaged.

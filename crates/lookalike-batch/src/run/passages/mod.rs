@@ -171,7 +171,7 @@ struct PassageWriter<'a> {
     table: Option<TableWriter>,
     /// Rows that wait for the end of the search, if they are ranked.
     ranked: Vec<PassageRow>,
-    /// What a report shows, if one is wanted.
+    /// The data of the report, if one is wanted.
     report: Option<PassageReport>,
     found: FoundPassages,
 }

@@ -35,7 +35,7 @@ use crate::run::read_corpus::ReadCorpus;
 use crate::run::settings::RunSettings;
 use crate::run::summary::SimilarityHistogram;
 
-/// What a report is made of.
+/// The sources of a report.
 pub(in crate::run) struct MatchReportInputs<'a> {
     /// `dedup` or `pairs`.
     pub(in crate::run) kind: &'static str,

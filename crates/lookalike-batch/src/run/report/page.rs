@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The page, with [`PLACEHOLDER`] where the data belongs.
 const PAGE: &str = include_str!("../../../../../console/dist/report.html");
 
-/// What stands in the page for the data.
+/// The mark in the page in whose place the data is written.
 const PLACEHOLDER: &str = "__LOOKALIKE_DATA__";
 
 /// Returns the page with data in it.

@@ -8,6 +8,7 @@ use lookalike::dedup::{DocumentRemoval, MatchingPair};
 use lookalike::similarity::{DocumentMatch, Route};
 
 use super::budgets::NEAREST;
+use crate::run::pair_sample::hash_pair;
 
 /// Pairs that are drawn. More rows than these fit into no report.
 const DRAWN: usize = 150_000;
@@ -18,37 +19,37 @@ pub(in crate::run) struct PairSample {
     total: usize,
     /// Pairs by hundredths of similarity, and those of exactly 1 last.
     similarities: Vec<u64>,
-    nearest: BinaryHeap<SampledPair>,
-    drawn: BinaryHeap<SampledPair>,
+    nearest: BinaryHeap<RankedPair>,
+    drawn: BinaryHeap<RankedPair>,
 }
 
 /// A pair, ordered by a number and then by its documents.
-struct SampledPair {
+struct RankedPair {
     number: u64,
     pair: MatchingPair,
 }
 
-impl SampledPair {
+impl RankedPair {
     fn sort_key(&self) -> (u64, DocId, DocId) {
         (self.number, self.pair.b, self.pair.a)
     }
 }
 
-impl PartialEq for SampledPair {
+impl PartialEq for RankedPair {
     fn eq(&self, other: &Self) -> bool {
         self.sort_key() == other.sort_key()
     }
 }
 
-impl Eq for SampledPair {}
+impl Eq for RankedPair {}
 
-impl PartialOrd for SampledPair {
+impl PartialOrd for RankedPair {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for SampledPair {
+impl Ord for RankedPair {
     fn cmp(&self, other: &Self) -> Ordering {
         self.sort_key().cmp(&other.sort_key())
     }
@@ -60,10 +61,7 @@ impl PairSample {
         self.total += 1;
         self.similarities.resize(101, 0);
         self.similarities[super::hundredth_of(similarity)] += 1;
-        let mut name = [0; 8];
-        name[..4].copy_from_slice(&pair.a.0.to_le_bytes());
-        name[4..].copy_from_slice(&pair.b.0.to_le_bytes());
-        let sampled = |number| SampledPair {
+        let sampled = |number| RankedPair {
             number,
             pair: *pair,
         };
@@ -74,7 +72,7 @@ impl PairSample {
                 self.nearest.pop();
             }
         }
-        self.drawn.push(sampled(lookalike::value_hash(&name)));
+        self.drawn.push(sampled(hash_pair(pair)));
         if self.drawn.len() > DRAWN {
             self.drawn.pop();
         }

@@ -17,7 +17,7 @@ use crate::commands::recipe::describe_feature;
 use crate::commands::shared::summary::format_recipe;
 use crate::commands::shared::weighted_hashes::{format_votes, push_sums};
 use crate::language::engine_phrases::translate_phrase;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, pad_to_width};
 use crate::text_diff::{mark_passages, show_both};
 
@@ -79,7 +79,7 @@ impl TextReport<'_> {
         self.push_heading(&messages::shared_passages());
         let ComparisonCase { a, b, shared, .. } = self.case;
         for (number, it) in (1..).zip(&shared.passages) {
-            let words = Counted(it.length as u64, CountedNoun::Word);
+            let words = NounCount(it.length as u64, CountedNoun::Word);
             let (in_b, in_a) = (it.b.line, it.a.line);
             let kind = translate_phrase(it.kind.kind_name());
             let line = messages::shared_passage(number, in_b, in_a, words, &kind, it.similarity);
@@ -119,7 +119,7 @@ impl TextReport<'_> {
             let shown = &steps.tokens[..steps.tokens.len().min(TOKENS)];
             let more = steps.tokens.len() - shown.len();
             let more = if more > 0 {
-                messages::and_others(Counted(more as u64, CountedNoun::Other))
+                messages::and_others(NounCount(more as u64, CountedNoun::Other))
             } else {
                 String::new()
             };
@@ -186,7 +186,7 @@ impl TextReport<'_> {
         let Some([a, b]) = self.case.java_blocks() else {
             return;
         };
-        let blocks = Counted(a.values.len() as u64, CountedNoun::Block);
+        let blocks = NounCount(a.values.len() as u64, CountedNoun::Block);
         self.push_heading(&messages::java_blocks(self.case.distance, blocks));
         let numbers = [&a, &b].map(|it| it.values.iter().map(u128::to_string));
         let [in_a, in_b] = numbers.map(Iterator::collect::<Vec<_>>);
@@ -328,7 +328,7 @@ fn describe_place(place: &str) -> String {
 /// Returns two fingerprints block by block, and a heading.
 pub(super) fn fingerprints(shape: FingerprintShape, (a, b): (u128, u128)) -> (String, String) {
     let blocks = shape.bit_blocks();
-    let count = Counted(blocks.len() as u64, CountedNoun::Block);
+    let count = NounCount(blocks.len() as u64, CountedNoun::Block);
     let heading = messages::fingerprints_in(count, (a ^ b).count_ones());
     let (in_a, in_b) = (shape.bit_digits(a), shape.bit_digits(b));
     let parted = |digits: &str| {

@@ -6,7 +6,7 @@ use super::args::{DedupArgs, NamedOutput, explain_command};
 use crate::commands::shared::outputs::is_standard;
 use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
 use crate::language::engine_phrases::translate_phrase;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_bytes, format_count};
 
 /// Number of clusters that are named.
@@ -57,11 +57,11 @@ pub(super) fn describe_dedup(
 
 fn add_references(text: &mut SummaryText, done: &DedupSummary) {
     if done.against > 0 {
-        let documents = Counted(done.against, CountedNoun::Document);
+        let documents = NounCount(done.against, CountedNoun::Document);
         text.add_line(&messages::reference(), documents);
     }
     if let Some(library) = &done.library {
-        let rows = Counted(library.compared, CountedNoun::Document);
+        let rows = NounCount(library.compared, CountedNoun::Document);
         let compared = messages::compared_of_library(rows, escape_control(&library.path));
         text.add_line(&messages::library(), compared);
     }
@@ -82,9 +82,9 @@ fn add_growth(text: &mut SummaryText, done: &DedupSummary) {
         return;
     };
     let added = messages::added_to_library(
-        Counted(library.added, CountedNoun::Document),
+        NounCount(library.added, CountedNoun::Document),
         escape_control(&library.path),
-        Counted(library.rows, CountedNoun::Document),
+        NounCount(library.rows, CountedNoun::Document),
         &format_bytes(library.bytes),
     );
     text.add_line(&messages::added(), added);
@@ -138,8 +138,8 @@ fn add_passages(text: &mut SummaryText, done: &DedupSummary) {
     let Some(found) = &done.passages else {
         return;
     };
-    let documents = Counted(found.documents, CountedNoun::KeptDocument);
-    let emptied = Counted(found.emptied, CountedNoun::KeptDocument);
+    let documents = NounCount(found.documents, CountedNoun::KeptDocument);
+    let emptied = NounCount(found.emptied, CountedNoun::KeptDocument);
     let (number, tokens) = (format_count(found.passages), format_count(found.tokens));
     let (treated, emptied) = match found.action {
         RepeatedTextAction::Mark => (

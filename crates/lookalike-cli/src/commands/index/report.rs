@@ -6,7 +6,7 @@ use lookalike_batch::index::{
 
 use crate::commands::shared::fingerprints::field_option;
 use crate::commands::shared::summary::{SummaryText, format_optional_recipe};
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{escape_control, format_bytes, format_count, format_duration, format_plural};
 
 /// Returns the summary of building an index or adding to one.
@@ -24,7 +24,7 @@ pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> Strin
 /// Returns the summary of removing rows.
 pub(super) fn describe_removal(done: &RemoveSummary) -> String {
     let mut text = SummaryText::default();
-    let rows = Counted(done.removed, CountedNoun::Row);
+    let rows = NounCount(done.removed, CountedNoun::Row);
     text.add_text(messages::removed_in(rows, &format_duration(done.seconds)));
     if !done.missing.is_empty() {
         let missing = format_count(done.missing.len() as u64);
@@ -51,7 +51,7 @@ pub(super) fn describe_compaction(done: &CompactSummary) -> String {
 
 fn add_index(text: &mut SummaryText, info: &IndexInfo) {
     let path = escape_control(&info.path);
-    let rows = Counted(info.fingerprints, CountedNoun::Row);
+    let rows = NounCount(info.fingerprints, CountedNoun::Row);
     let held = messages::index_holds(&path, rows, &format_bytes(info.bytes));
     text.add_line(&messages::index(), held);
 }

@@ -19,7 +19,7 @@ use crate::commands::shared::outputs::{
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::{RowsRun, parse_limit};
 use crate::commands::shared::summary::{MatchDescription, SummaryText, TEXT_OPTIONS};
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, format_count};
 
 /// List every pair of near-duplicates with its similarity
@@ -179,7 +179,7 @@ fn describe_pairs(done: &PairsSummary, args: &PairsArgs, printer: &OutputPrinter
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
     text.add_line(&messages::pairs(), format_count(done.pairs));
     if done.equal_texts > 0 {
-        let documents = Counted(done.equal_texts, CountedNoun::Document);
+        let documents = NounCount(done.equal_texts, CountedNoun::Document);
         let treatment = match args.distinct {
             true => messages::equal_texts_left_out(documents),
             false => messages::equal_texts_paired(documents),

@@ -6,7 +6,7 @@ use lookalike_batch::run::{SampledDocument, SampledPair, SimilarityBand};
 use lookalike_batch::text_diff::diff_passages;
 
 use crate::commands::shared::summary::format_band;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
 use crate::text_diff::mark_briefly;
 
@@ -38,7 +38,7 @@ pub(super) fn render_sample(
 fn describe_band(band: &SimilarityBand) -> String {
     let name = format_band((band.from, band.below));
     let shown = band.sampled.len() as u64;
-    let pairs = Counted(band.pairs, CountedNoun::Pair);
+    let pairs = NounCount(band.pairs, CountedNoun::Pair);
     match band.pairs {
         0 => messages::no_pairs(&name),
         all if all == shown => messages::all_pairs(&name, pairs),

@@ -7,15 +7,15 @@ use lookalike_batch::run::{PlantSummary, RemainingSimilarity};
 use super::args::PlantArgs;
 use crate::commands::shared::audit_report::format_edit;
 use crate::commands::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone};
 
 /// Returns the summary.
 pub(super) fn describe_planted(done: &PlantSummary, args: &PlantArgs) -> String {
-    let pairs = |number| Counted(number, CountedNoun::Pair);
+    let pairs = |number| NounCount(number, CountedNoun::Pair);
     let mut text = SummaryText::from_speed(done.documents, done.bytes, done.seconds);
-    let copies = Counted(done.copies, CountedNoun::EditedCopy);
-    let sampled = Counted(done.sampled, CountedNoun::Document);
+    let copies = NounCount(done.copies, CountedNoun::EditedCopy);
+    let sampled = NounCount(done.sampled, CountedNoun::Document);
     text.add_line(
         &messages::planted(),
         messages::planted_copies(copies, sampled, &done.mark),

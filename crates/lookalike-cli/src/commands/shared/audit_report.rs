@@ -3,7 +3,7 @@
 use lookalike_batch::run::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
 
 use super::summary::{SummaryText, round_to_four_digits};
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, TextTone, format_count};
 
 /// Number of kinds of edits that are named because copies were missed.
@@ -30,7 +30,7 @@ impl SummaryText {
         let least = audit.least_jaccard.map_or_else(String::new, |least| {
             messages::with_least_index(round_to_four_digits(least))
         });
-        let sampled = Counted(audit.recall.cases, CountedNoun::SampledDocument);
+        let sampled = NounCount(audit.recall.cases, CountedNoun::SampledDocument);
         let found = messages::recall_of(&format_share(&audit.recall), sampled, &least);
         self.add_line(&messages::recall(), found);
         self.add_by_length(audit, |one| &one.recall, format_sampled);
@@ -71,7 +71,7 @@ impl SummaryText {
     }
 
     fn add_planted_edits(&mut self, planted: &PlantedReport) {
-        let cases = Counted(planted.recall.cases, CountedNoun::EditedCopy);
+        let cases = NounCount(planted.recall.cases, CountedNoun::EditedCopy);
         let (share, copies) = (format_share(&planted.recall), format_count(planted.copies));
         let found = messages::planted_found(&share, cases, &copies);
         self.add_line(&messages::planted_edits(), found);
@@ -91,12 +91,12 @@ fn describe_sample(audit: &AuditReport) -> String {
         true => messages::of_requested(&format_count(audit.requested)),
         false => String::new(),
     };
-    let sampled = Counted(audit.sampled, CountedNoun::Document);
+    let sampled = NounCount(audit.sampled, CountedNoun::Document);
     messages::audit(sampled, &requested, audit.seed)
 }
 
 fn format_sampled(cases: u64) -> String {
-    Counted(cases, CountedNoun::SampledDocument).to_string()
+    NounCount(cases, CountedNoun::SampledDocument).to_string()
 }
 
 /// Formats a kind of edit and its strength in per cent.

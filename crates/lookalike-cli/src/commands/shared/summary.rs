@@ -6,7 +6,7 @@ use std::path::Path;
 use lookalike_batch::run::{SimilarityHistogram, SpilledSummary};
 
 use super::outputs::is_standard;
-use crate::language::{Counted, CountedNoun, messages};
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{
     OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count,
     format_duration, pad_to_width,
@@ -25,7 +25,7 @@ pub(crate) struct SummaryText(String);
 impl SummaryText {
     /// Begins with the documents that were read, their bytes and the seconds of the run.
     pub(crate) fn from_speed(documents: u64, bytes: u64, seconds: f64) -> Self {
-        let documents = Counted(documents, CountedNoun::Document);
+        let documents = NounCount(documents, CountedNoun::Document);
         let (size, time) = (format_bytes(bytes), format_duration(seconds));
         let mut text = messages::read_in(documents, &size, &time);
         if seconds > 0.05 {
@@ -66,8 +66,8 @@ impl SummaryText {
         if let Some(spilled) = spilled {
             let written = messages::spilled_to_disk(
                 &format_bytes(spilled.bytes),
-                Counted(spilled.grouped, CountedNoun::Document),
-                Counted(spilled.groups, CountedNoun::Group),
+                NounCount(spilled.grouped, CountedNoun::Document),
+                NounCount(spilled.groups, CountedNoun::Group),
             );
             self.add_line(&messages::out_of_core(), written);
         }
