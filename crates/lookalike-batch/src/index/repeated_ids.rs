@@ -89,7 +89,11 @@ impl NewIds<'_> {
     /// Marks the rows with the id of an earlier new row.
     fn mark_repeats(&self, tally: &mut RepeatTally) -> Result<Vec<bool>> {
         let mut is_repeat = vec![false; self.hashes.len()];
-        for group in equal_hash_groups(self.hashes) {
+        let visit_hashes = |visit: &mut dyn FnMut(usize, u64)| {
+            let hashes = self.hashes.iter().enumerate();
+            hashes.for_each(|(row, &hash)| visit(row, hash));
+        };
+        for group in equal_hash_groups(self.hashes.len(), visit_hashes) {
             // Different ids may have the same hash.
             let mut distinct: Vec<(_, usize)> = Vec::new();
             for row in group {

@@ -14,96 +14,164 @@ use super::settings::RunSettings;
 /// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
 const HELD: usize = 64;
 
-/// The ids of documents in reading order; empty if row numbers are the ids.
+/// The ids of documents in reading order; empty if row numbers are the ids. Each takes its bytes and 1.1 more.
 #[derive(Debug, Default)]
 pub(super) struct DocumentIds {
+    /// The ids that are kept, one after another.
     bytes: Vec<u8>,
-    /// The end of each id in `bytes`; for an id that is not kept, the previous end with the flag
-    /// [`TOO_LONG`].
-    ends: Vec<u64>,
-    hashes: Vec<u64>,
+    /// The length of each id, or [`TOO_LONG`] if it is not kept.
+    lengths: Vec<u8>,
+    /// The start in `bytes` of every [`PORTION`]th id.
+    starts: Vec<u64>,
+    /// The index and the hash of every id that is not kept.
+    long: Vec<(u32, u64)>,
 }
 
-const TOO_LONG: u64 = 1 << 63;
+const TOO_LONG: u8 = u8::MAX;
+
+/// Number of ids with one start.
+const PORTION: usize = 64;
 
 impl DocumentIds {
     pub(super) fn push_id(&mut self, id: &str) {
-        let too_long = if id.len() > HELD { TOO_LONG } else { 0 };
-        if too_long == 0 {
+        if id.len() > HELD {
+            let hash = lookalike::value_hash(id.as_bytes());
+            self.long.push((self.lengths.len() as u32, hash));
+            self.push_length(TOO_LONG, self.bytes.len());
+        } else {
+            self.push_length(id.len() as u8, self.bytes.len());
             self.bytes.extend_from_slice(id.as_bytes());
         }
-        self.ends.push(self.bytes.len() as u64 | too_long);
-        self.hashes.push(lookalike::value_hash(id.as_bytes()));
+    }
+
+    /// Adds the length of an id that starts at `start`.
+    fn push_length(&mut self, length: u8, start: usize) {
+        if self.lengths.len().is_multiple_of(PORTION) {
+            self.starts.push(start as u64);
+        }
+        self.lengths.push(length);
+    }
+
+    /// Number of ids.
+    fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
     }
 
     /// Returns the bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.bytes.len() + 8 * (self.ends.len() + self.hashes.len())
+        self.bytes.len() + self.lengths.len() + 8 * self.starts.len() + 16 * self.long.len()
     }
 
     pub(super) fn reserve_ids(&mut self, reserve: ColumnReservation) {
         reserve.extend_column(&mut self.bytes);
-        reserve.extend_column(&mut self.ends);
-        reserve.extend_column(&mut self.hashes);
+        reserve.extend_column(&mut self.lengths);
     }
 
     pub(super) fn append_ids(&mut self, other: &Self) {
-        let base = self.bytes.len() as u64;
+        let base = self.lengths.len() as u32;
+        self.long
+            .extend(other.long.iter().map(|&(index, hash)| (base + index, hash)));
+        let mut start = self.bytes.len();
+        for &length in &other.lengths {
+            self.push_length(length, start);
+            start += held_length(length);
+        }
         self.bytes.extend_from_slice(&other.bytes);
-        self.ends.extend(other.ends.iter().map(|end| end + base));
-        self.hashes.extend_from_slice(&other.hashes);
     }
 
-    /// Appends the ids: the number of documents that have one, the end of each, and all bytes.
+    /// Appends the ids: their number (8), the length of each (1), the number of all bytes (8), the bytes, the number of
+    /// ids that are not kept (8), and of each the index (4) and the hash (8).
     pub(super) fn encode_ids(&self, into: &mut Vec<u8>) {
-        put_count(self.ends.len(), into);
-        let numbers = self.ends.iter().chain(&self.hashes);
-        numbers.for_each(|number| into.extend(number.to_le_bytes()));
+        put_count(self.lengths.len(), into);
+        into.extend_from_slice(&self.lengths);
         put_count(self.bytes.len(), into);
         into.extend_from_slice(&self.bytes);
+        put_count(self.long.len(), into);
+        for (index, hash) in &self.long {
+            into.extend(index.to_le_bytes());
+            into.extend(hash.to_le_bytes());
+        }
     }
 
     /// Reads what [`encode_ids`](Self::encode_ids) has written. Returns `None` if the bytes are no ids.
     pub(super) fn decode_ids(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let mut ids = Self::default();
         let count = read_count(reader)?;
-        let ends = reader.read_list(count, u64::from_le_bytes)?;
-        let hashes = reader.read_list(count, u64::from_le_bytes)?;
+        let lengths = reader.read_bytes(count)?;
         let length = read_count(reader)?;
-        let bytes = reader.read_bytes(length)?.to_vec();
-        let text = std::str::from_utf8(&bytes).ok()?;
-        let places = ends.iter().map(|end| (end & !TOO_LONG) as usize);
-        let is_valid = places.clone().is_sorted()
-            && places.clone().all(|end| text.is_char_boundary(end))
-            && places.clone().next_back().unwrap_or(0) == length;
-        is_valid.then_some(Self {
-            bytes,
-            ends,
-            hashes,
-        })
+        let bytes = reader.read_bytes(length)?;
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (mut start, mut long) = (0, Vec::new());
+        for (index, &length) in (0u32..).zip(lengths) {
+            match length {
+                TOO_LONG => long.push(index),
+                _ if length as usize > HELD => return None,
+                _ => {}
+            }
+            if !text.is_char_boundary(start) {
+                return None;
+            }
+            ids.push_length(length, start);
+            start += held_length(length);
+        }
+        let count = read_count(reader)?;
+        for _ in 0..count {
+            ids.long.push((reader.read_u32()?, reader.read_u64()?));
+        }
+        let are_named = ids.long.iter().map(|(index, _)| *index).eq(long);
+        ids.bytes = bytes.to_vec();
+        (are_named && start == bytes.len()).then_some(ids)
     }
 
     /// Returns `true` if there are ids for all of these documents, or for none.
     pub(super) fn fits_documents(&self, documents: usize) -> bool {
-        self.ends.is_empty() || self.ends.len() == documents
+        self.is_empty() || self.len() == documents
     }
 
     /// Returns the id of a document if it is in memory.
     fn held_id(&self, index: usize) -> Option<&str> {
-        let end = *self.ends.get(index)?;
-        if end & TOO_LONG != 0 {
+        let length = *self.lengths.get(index)?;
+        if length == TOO_LONG {
             return None;
         }
-        let start = index
-            .checked_sub(1)
-            .map_or(0, |before| self.ends[before] & !TOO_LONG);
-        let bytes = &self.bytes[start as usize..end as usize];
+        let first = index / PORTION * PORTION;
+        let before = self.lengths[first..index].iter();
+        let before: usize = before.map(|&length| held_length(length)).sum();
+        let start = self.starts[index / PORTION] as usize + before;
+        let bytes = &self.bytes[start..start + length as usize];
         Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
+    }
+
+    /// Calls `visit` with the index and the hash of every id, in order.
+    fn visit_hashes(&self, mut visit: impl FnMut(usize, u64)) {
+        let (mut start, mut long) = (0, self.long.iter());
+        for (index, &length) in self.lengths.iter().enumerate() {
+            let end = start + held_length(length);
+            let hash = match length {
+                TOO_LONG => long.next().map_or(0, |&(_, hash)| hash),
+                _ => lookalike::value_hash(&self.bytes[start..end]),
+            };
+            visit(index, hash);
+            start = end;
+        }
+    }
+}
+
+/// Returns the number of bytes of an id that are kept.
+fn held_length(length: u8) -> usize {
+    match length {
+        TOO_LONG => 0,
+        length => length.into(),
     }
 }
 
 /// Returns how many documents have the id of a known document; if neither have ids, the same number.
 pub(super) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDocuments) -> u64 {
-    let (ids, others) = (&known.ids.hashes, &documents.ids.hashes);
+    let (ids, others) = (&known.ids, &documents.ids);
     let shared = match (ids.is_empty(), others.is_empty()) {
         (true, true) => {
             let numbers = 0..documents.len();
@@ -111,29 +179,42 @@ pub(super) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDocuments)
             numbers.filter(has).count()
         }
         (false, false) => {
-            let mut ids = ids.clone();
-            ids.sort_unstable();
-            let has = |hash: &&u64| ids.binary_search(hash).is_ok();
-            others.iter().filter(has).count()
+            let mut hashes = Vec::with_capacity(ids.len());
+            ids.visit_hashes(|_, hash| hashes.push(hash));
+            hashes.sort_unstable();
+            let mut shared = 0;
+            others.visit_hashes(|_, hash| {
+                shared += usize::from(hashes.binary_search(&hash).is_ok());
+            });
+            shared
         }
         _ => 0,
     };
     shared as u64
 }
 
-/// Returns the indices of equal hashes, grouped by hash.
+/// Returns the indices of equal hashes, grouped by hash. `visit` calls what it is given with the index and the hash of
+/// each of `count` values, and is called twice.
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
-pub(crate) fn equal_hash_groups(hashes: &[u64]) -> Vec<Vec<usize>> {
-    let mut seen = BitTable::new(hashes.len());
-    let mut repeated = BitTable::new(hashes.len());
-    for &hash in hashes {
+pub(crate) fn equal_hash_groups(
+    count: usize,
+    visit: impl Fn(&mut dyn FnMut(usize, u64)),
+) -> Vec<Vec<usize>> {
+    let mut seen = BitTable::new(count);
+    let mut repeated = BitTable::new(count);
+    visit(&mut |_, hash| {
         if seen.insert_hash(hash) {
             repeated.insert_hash(hash);
         }
-    }
-    let may_repeat = |(index, &hash)| repeated.contains_hash(hash).then_some((hash, index));
-    let mut found: Vec<(u64, usize)> = hashes.iter().enumerate().filter_map(may_repeat).collect();
+    });
+    drop(seen);
+    let mut found: Vec<(u64, usize)> = Vec::new();
+    visit(&mut |index, hash| {
+        if repeated.contains_hash(hash) {
+            found.push((hash, index));
+        }
+    });
     found.sort_unstable();
     let same_hash = found
         .chunk_by(|a, b| a.0 == b.0)
@@ -182,7 +263,7 @@ pub(super) fn read_id<'a>(
     documents: &'a ReadDocuments,
     index: usize,
 ) -> Result<Cow<'a, str>> {
-    if documents.ids.ends.is_empty() {
+    if documents.ids.is_empty() {
         return Ok(Cow::Owned(documents.row_number(index).to_string()));
     }
     if let Some(id) = documents.ids.held_id(index) {
@@ -243,7 +324,8 @@ pub(super) fn find_repeats(
     let mut repeats = 0;
     // The first document that repeats an id, and the earlier document with that id.
     let mut first: Option<(usize, usize)> = None;
-    for group in equal_hash_groups(&documents.ids.hashes) {
+    let ids = &documents.ids;
+    for group in equal_hash_groups(ids.len(), |visit| ids.visit_hashes(visit)) {
         // Different ids may have the same hash.
         let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for later in group {
@@ -271,4 +353,54 @@ pub(super) fn find_repeats(
         id: read_id(inputs, documents, later)?.into_owned(),
         places: [earlier, later].map(place),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids of all lengths around the limits, some not of ASCII.
+    fn made_ids() -> Vec<String> {
+        (0..1000)
+            .map(|at| match at % 7 {
+                0 => "x".repeat(HELD + at % 3 - 1),
+                1 => String::new(),
+                2 => "é".repeat(at % 33),
+                _ => format!("id-{at}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn ids_are_read_as_they_were_pushed() {
+        let made = made_ids();
+        let (mut ids, mut part) = (DocumentIds::default(), DocumentIds::default());
+        for (at, id) in made.iter().enumerate() {
+            part.push_id(id);
+            if at % 37 == 0 {
+                ids.append_ids(&std::mem::take(&mut part));
+            }
+        }
+        ids.append_ids(&part);
+        let mut bytes = Vec::new();
+        ids.encode_ids(&mut bytes);
+        let mut reader = ByteReader::new(&bytes);
+        let decoded = DocumentIds::decode_ids(&mut reader).unwrap();
+        assert!(reader.is_at_end());
+        for ids in [&ids, &decoded] {
+            assert_eq!(ids.len(), made.len());
+            for (at, id) in made.iter().enumerate() {
+                let held = Some(id.as_str()).filter(|id| id.len() <= HELD);
+                assert_eq!(ids.held_id(at), held, "{at}");
+            }
+            let mut hashes = Vec::new();
+            ids.visit_hashes(|at, hash| hashes.push((at, hash)));
+            let expected = made.iter().enumerate();
+            let expected = expected.map(|(at, id)| (at, lookalike::value_hash(id.as_bytes())));
+            assert!(expected.eq(hashes));
+        }
+        for length in 0..bytes.len() {
+            assert!(DocumentIds::decode_ids(&mut ByteReader::new(&bytes[..length])).is_none());
+        }
+    }
 }

@@ -44,7 +44,7 @@ mod work_directory;
 use lookalike_io::error::{Error, Result};
 
 pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
-pub use dedup::{run_dedup, run_dedup_beside_index, run_resumable_dedup};
+pub use dedup::{ShardOutcome, run_dedup, run_dedup_beside_index, run_resumable_dedup, run_shard};
 pub use documents::{parse_time, part_value};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, LabelSummary, SettingSummary,
@@ -91,7 +91,10 @@ pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
     parse_goal, run_tuning,
 };
-pub use work_directory::{StageProgress, WorkSettings, WorkStage, WorkStatus, read_work_status};
+pub use work_directory::{
+    ShardNumber, ShardStage, ShardsStatus, StageProgress, WorkSettings, WorkStage, WorkStatus,
+    read_shards_status, read_work_status,
+};
 
 /// Runs `work` in a new thread pool of the given size.
 ///

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use lookalike::dedup::{self, MatchCorpus, PairDecisions, TextReanalysis};
+use lookalike::dedup::{self, DocumentRemoval, MatchCorpus, PairDecisions, TextReanalysis};
 use lookalike::plan::MatchPlan;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
@@ -17,13 +17,13 @@ use super::documents::ReadDocuments;
 use super::forecast::RowSampling;
 use super::ids::{RepeatedIds, count_shared_ids, find_repeats};
 use super::out_of_core::{
-    DocumentGrouping, SpillSizes, SpilledReading, count_state, shuffle_setup,
+    self, DocumentGrouping, ShareLinks, SpillSizes, SpilledReading, count_state, shuffle_setup,
 };
 use super::progress::ProgressListener;
 use super::row_reader::{CorpusReader, FEATURES_HELD, RejectRows, SpillTarget, analyze_row};
 use super::settings::RunSettings;
 use super::summary::{SpilledSummary, TextStateCounts};
-use super::work_directory::{ReadingSteps, StepKind, WorkDirectory};
+use super::work_directory::{ReadingSteps, ShardNumber, ShardSteps, StepKind, WorkDirectory};
 use crate::index::IndexedDocument;
 
 /// The parties to a reading, apart from its inputs.
@@ -33,10 +33,33 @@ struct ReadObservers<'a> {
     audit: Option<RunAudit>,
     /// The selection of rows if not all are read.
     sampling: Option<&'a RowSampling>,
-    /// The directory of the run if it can be interrupted.
-    work: Option<&'a WorkDirectory>,
+    /// What earlier processes have read, and where it is stored.
+    stored: StoredReading<'a>,
     /// How the work is divided if sketches and keys go to temporary files.
     spill: Option<SpillSizes>,
+    /// `true` if only a shard's share of the inputs is read, to store it.
+    is_share: bool,
+}
+
+/// What earlier processes of a run have read.
+#[derive(Clone, Copy)]
+pub(super) enum StoredReading<'a> {
+    /// The run cannot be interrupted.
+    None,
+    /// The directory of the run, which also takes what is read now.
+    Directory(&'a WorkDirectory),
+    /// The steps of all shards of the run. They have everything.
+    Shards(&'a [ShardSteps]),
+}
+
+impl<'a> StoredReading<'a> {
+    fn steps_of(self, kind: StepKind) -> Option<ReadingSteps<'a>> {
+        match self {
+            Self::None => None,
+            Self::Directory(work) => Some(ReadingSteps::new(work, kind)),
+            Self::Shards(shards) => Some(ReadingSteps::of_shards(shards, kind)),
+        }
+    }
 }
 
 /// The parties to the reading of all rows.
@@ -44,8 +67,8 @@ struct ReadObservers<'a> {
 pub(super) struct RunObservers<'a> {
     /// Receiver of all bad rows in order.
     pub(super) reject: &'a RejectRows<'a>,
-    /// The directory of the run if it can be interrupted.
-    pub(super) work: Option<&'a WorkDirectory>,
+    /// What earlier processes have read, and where it is stored.
+    pub(super) stored: StoredReading<'a>,
     /// How the work is divided if sketches and keys go to temporary files.
     pub(super) spill: Option<SpillSizes>,
 }
@@ -99,7 +122,7 @@ impl<'a> ReadCorpus<'a> {
     ) -> Result<Self> {
         let observers = RunObservers {
             reject,
-            work: None,
+            stored: StoredReading::None,
             spill: None,
         };
         Self::read_for_run(opened, settings, plan, observers, progress)
@@ -116,7 +139,7 @@ impl<'a> ReadCorpus<'a> {
     ) -> Result<Self> {
         let RunObservers {
             reject,
-            work,
+            stored,
             spill,
         } = observers;
         let audit = RunAudit::from_settings(settings, plan)?;
@@ -129,14 +152,37 @@ impl<'a> ReadCorpus<'a> {
             reject,
             audit,
             sampling: None,
-            work,
+            stored,
             spill,
+            is_share: false,
         };
         let corpus = Self::read_observed(opened, settings, plan, observers, progress)?;
-        if let Some(work) = work {
+        if let StoredReading::Directory(work) = stored {
             work.finish_reading(corpus.len() as u64)?;
         }
         Ok(corpus)
+    }
+
+    /// Reads a shard's share of the inputs and stores it in the shard's directory. Returns the number of documents.
+    pub(super) fn read_share(
+        opened: &'a OpenInputs,
+        settings: &RunSettings,
+        plan: &'a MatchPlan,
+        (work, spill): (&WorkDirectory, SpillSizes),
+        progress: &dyn ProgressListener,
+    ) -> Result<u64> {
+        let observers = ReadObservers {
+            reject: &|_, _| Ok(()),
+            audit: None,
+            sampling: None,
+            stored: StoredReading::Directory(work),
+            spill: Some(spill),
+            is_share: true,
+        };
+        let share = Self::read_observed(opened, settings, plan, observers, progress)?;
+        let documents = share.len() as u64;
+        work.finish_reading(documents)?;
+        Ok(documents)
     }
 
     /// Returns the hash of each document's value of `--within`; empty if documents are not divided.
@@ -157,8 +203,9 @@ impl<'a> ReadCorpus<'a> {
             reject: &reject,
             audit: None,
             sampling: Some(sampling),
-            work: None,
+            stored: StoredReading::None,
             spill: None,
+            is_share: false,
         };
         Self::read_observed(opened, settings, plan, observers, progress)
     }
@@ -174,9 +221,12 @@ impl<'a> ReadCorpus<'a> {
             reject,
             audit,
             sampling,
-            work,
+            stored,
             spill,
+            is_share,
         } = observers;
+        // A share may have no usable rows, and no row with a field that others have.
+        let is_whole = sampling.is_none() && !is_share;
         let bytes = opened.size_on_disk();
         let sketcher = DocumentSketcher::new(&settings.recipe, plan, Cpu::detect_best());
         let analyzer = TextAnalyzer::new(&settings.recipe).with_extras(sketcher.required_extras());
@@ -184,7 +234,7 @@ impl<'a> ReadCorpus<'a> {
             Some(sizes) => Some(SpilledReading::begin_reading(
                 shuffle_setup(settings)?,
                 sizes,
-                settings.temporary.clone(),
+                (settings.temporary.clone(), !is_share),
             )?),
             None => None,
         };
@@ -196,6 +246,7 @@ impl<'a> ReadCorpus<'a> {
             reject,
             audit: audit.as_ref().map(|audit| (audit, bytes)),
             sampling,
+            is_whole,
             steps: None,
             spill: spilled.as_ref().map(|reading| SpillTarget {
                 reading,
@@ -203,13 +254,12 @@ impl<'a> ReadCorpus<'a> {
                 is_judged: false,
             }),
         };
-        let steps_of = |kind| work.map(|work| ReadingSteps::new(work, kind));
         let mut against = ReadDocuments::with_sketches(reader.new_sketches());
         let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
-            reader.steps = steps_of(StepKind::Against);
+            reader.steps = stored.steps_of(StepKind::Against);
             against = reader.read_inputs(inputs, against, progress)?;
-            if sampling.is_none() {
+            if is_whole {
                 repeated_ids = find_repeats(inputs, &against)?;
             }
         }
@@ -221,10 +271,10 @@ impl<'a> ReadCorpus<'a> {
             spill.is_judged = true;
         }
         reader.extra = opened.extra.clone();
-        reader.steps = steps_of(StepKind::Documents);
+        reader.steps = stored.steps_of(StepKind::Documents);
         let base = ReadDocuments::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read_inputs(&opened.inputs, base, progress)?;
-        if sampling.is_none() {
+        if is_whole {
             let repeated = find_repeats(&opened.inputs, &documents)?;
             repeated_ids = RepeatedIds::add_counts(repeated, repeated_ids);
             documents.check_fields(&opened.inputs, &opened.extra, settings)?;
@@ -240,6 +290,13 @@ impl<'a> ReadCorpus<'a> {
             Some(spilled) => spilled.text_states(),
             None => count_text_states(&sketches, known),
         };
+        let mut spilled = spilled;
+        if let Some(spilled) = &mut spilled {
+            let of_rows = |rows: &ReadDocuments| rows.memory_bytes() + rows.value_bytes();
+            let columns = 8 * (times.len() + parts.len()) as u64;
+            let bytes = of_rows(&against) + of_rows(&documents) + columns;
+            spilled.note_rows(against.len() + documents.len(), bytes);
+        }
         Ok(Self {
             spilled,
             grouping: None,
@@ -275,9 +332,40 @@ impl<'a> ReadCorpus<'a> {
         let Some(reading) = self.spilled.take() else {
             return Ok(());
         };
-        let merges =
-            merges_equal_texts && self.width.is_none() && self.plan.sentence_count().is_none();
+        let merges = merges_equal_texts && self.can_merge_equal_texts();
         self.grouping = Some(DocumentGrouping::group_documents(reading, self, merges)?);
+        Ok(())
+    }
+
+    fn can_merge_equal_texts(&self) -> bool {
+        self.width.is_none() && self.plan.sentence_count().is_none()
+    }
+
+    /// Finds the links of a shard's share of the keys, in a run out of core.
+    ///
+    /// # Errors
+    /// As [`group_documents`](Self::group_documents).
+    pub(super) fn link_share(&mut self, shard: ShardNumber) -> Result<ShareLinks> {
+        let Some(mut reading) = self.spilled.take() else {
+            return Ok(ShareLinks::default());
+        };
+        let links = out_of_core::link_share(&mut reading, self, shard);
+        self.spilled = Some(reading);
+        links
+    }
+
+    /// Groups a shard's share of the components of a dedup run out of core, by the links of all shards.
+    ///
+    /// # Errors
+    /// As [`group_documents`](Self::group_documents).
+    pub(super) fn group_share(&mut self, shares: (&[ShareLinks], ShardNumber)) -> Result<()> {
+        let Some(reading) = self.spilled.take() else {
+            return Ok(());
+        };
+        let merges = self.can_merge_equal_texts();
+        self.grouping = Some(DocumentGrouping::group_share(
+            reading, self, merges, shares,
+        )?);
         Ok(())
     }
 
@@ -304,6 +392,15 @@ impl<'a> ReadCorpus<'a> {
             ranks[document.index()] = rank;
         }
         Some(ranks)
+    }
+
+    /// Sorts removals by the total order of their documents.
+    pub(super) fn sort_removals(&self, removals: &mut [DocumentRemoval]) {
+        let ranks = self.document_ranks();
+        removals.sort_unstable_by_key(|removal| match &ranks {
+            Some(ranks) => ranks[removal.document.index()],
+            None => removal.document.0,
+        });
     }
 
     /// Returns the directory of temporary files; `None` for that of the system.

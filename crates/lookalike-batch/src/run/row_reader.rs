@@ -33,6 +33,8 @@ pub(super) struct CorpusReader<'a> {
     pub(super) audit: Option<(&'a RunAudit, Option<u64>)>,
     /// The selection of rows if not all are read. Bad rows are then only counted.
     pub(super) sampling: Option<&'a RowSampling>,
+    /// `true` if these are all rows of a run, some of which must be usable.
+    pub(super) is_whole: bool,
     /// The steps of these inputs, if the run can be interrupted.
     pub(super) steps: Option<ReadingSteps<'a>>,
     /// The temporary files of sketches and keys, if the run is out of core.
@@ -57,6 +59,44 @@ struct BlockPart {
     /// The bytes to store, if the run can be interrupted and the block is not stored yet.
     encoded: Option<Vec<u8>>,
     bytes_on_disk: u64,
+}
+
+/// A block that was stored.
+struct StoredRows {
+    /// Size on disk of what it was made from.
+    size: u64,
+    start: BlockStart,
+    /// For each wanted field: whether a row has had it so far.
+    seen: Vec<bool>,
+    documents: ReadDocuments,
+    scattered: ScatteredBlock,
+}
+
+/// Where a block begins among its inputs. That differs between all inputs of a run and those of a shard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct BlockStart {
+    /// The number of the first row.
+    number: u64,
+    /// The place of the first row; 0 if that is not known before the rows are parsed.
+    place: u64,
+    /// The node of the first row; 0 if the run has no nodes.
+    node: u64,
+}
+
+impl BlockStart {
+    fn encode_start(self, into: &mut Vec<u8>) {
+        for number in [self.number, self.place, self.node] {
+            into.extend(number.to_le_bytes());
+        }
+    }
+
+    fn decode_start(reader: &mut ByteReader<'_>) -> Option<Self> {
+        Some(Self {
+            number: reader.read_u64()?,
+            place: reader.read_u64()?,
+            node: reader.read_u64()?,
+        })
+    }
 }
 
 /// Receives the bad rows of a block.
@@ -129,7 +169,7 @@ impl CorpusReader<'_> {
         if let Some(steps) = &self.steps {
             steps.finish_steps()?;
         }
-        if self.sampling.is_none() {
+        if self.is_whole {
             tally.refuse_useless(inputs)?;
         }
         Ok(documents)
@@ -159,7 +199,7 @@ impl CorpusReader<'_> {
                 spill.reading.count_scattered(&scattered)?;
             }
             return Ok(BlockPart {
-                spilled: self.spill_block(&documents, &scattered)?,
+                spilled: self.spill_block(block, &documents, &scattered)?,
                 documents,
                 encoded: None,
                 bytes_on_disk,
@@ -174,7 +214,7 @@ impl CorpusReader<'_> {
         let encoded =
             steps.map(|steps| self.encode_block((inputs, block), (&documents, &scattered), steps));
         Ok(BlockPart {
-            spilled: self.spill_block(&documents, &scattered)?,
+            spilled: self.spill_block(block, &documents, &scattered)?,
             documents,
             encoded,
             bytes_on_disk,
@@ -184,19 +224,24 @@ impl CorpusReader<'_> {
     /// Writes the keys of a block to their file, and returns the sketches as bytes, if they do not stay in memory.
     fn spill_block(
         &self,
+        block: &InputBlock,
         documents: &ReadDocuments,
         scattered: &ScatteredBlock,
     ) -> Result<Option<Vec<u8>>> {
         let Some(spill) = self.spill else {
             return Ok(None);
         };
-        spill.reading.push_scattered(scattered)?;
+        let at = (spill.is_judged, block.ordinal());
+        spill.reading.push_scattered(at, scattered)?;
         if spill.is_judged {
             spill.reading.count_states(&documents.sketches);
         }
         Ok(Some(spill.reading.encode_sketches(&documents.sketches)))
     }
 
+    /// Returns the bytes of a block: the size on disk of what it was made from (8), where it begins (24), the number of
+    /// wanted fields (8), a byte for each of them that says whether a row has had it so far, the documents, and their
+    /// keys.
     fn encode_block(
         &self,
         (inputs, block): (&InputSet, &InputBlock),
@@ -204,6 +249,7 @@ impl CorpusReader<'_> {
         steps: &ReadingSteps<'_>,
     ) -> Vec<u8> {
         let mut bytes = block.bytes_on_disk().to_le_bytes().to_vec();
+        self.start_of_block(inputs, block).encode_start(&mut bytes);
         let seen = inputs.seen_fields();
         put_count(seen.len(), &mut bytes);
         bytes.extend(seen.into_iter().map(u8::from));
@@ -221,7 +267,13 @@ impl CorpusReader<'_> {
         worker: &mut ReadWorker,
     ) -> Result<(ReadDocuments, ScatteredBlock)> {
         let refuse = |what: &str| steps.refuse_block(stored, what);
-        let (size, seen, mut documents, keys) = self
+        let StoredRows {
+            size,
+            start,
+            seen,
+            mut documents,
+            mut scattered,
+        } = self
             .decode_block(stored.as_bytes())
             .ok_or_else(|| refuse("its documents cannot be read"))?;
         if size != block.bytes_on_disk() {
@@ -229,6 +281,17 @@ impl CorpusReader<'_> {
         }
         let rows = block.row_numbers();
         inputs.observe_seen(rows.end - rows.start, &seen);
+        let here = self.start_of_block(inputs, block);
+        if here != start {
+            documents.shift_rows(
+                here.number.wrapping_sub(start.number),
+                here.place.wrapping_sub(start.place),
+            );
+            if let Some(spill) = self.spill {
+                let by = here.node.wrapping_sub(start.node) as u32;
+                spill.reading.shift_documents(&mut scattered, by)?;
+            }
+        }
         if !block.has_fixed_places() {
             let mut places = Vec::new();
             inputs.parse_block(block, &mut worker.parse, &mut |row| {
@@ -242,22 +305,35 @@ impl CorpusReader<'_> {
                 return Err(refuse("it was made from other rows"));
             }
         }
-        Ok((documents, keys))
+        Ok((documents, scattered))
     }
 
-    /// Returns the size on disk, the fields that rows have had, the documents of a stored block, and their keys.
-    fn decode_block(
-        &self,
-        bytes: &[u8],
-    ) -> Option<(u64, Vec<bool>, ReadDocuments, ScatteredBlock)> {
+    fn start_of_block(&self, inputs: &InputSet, block: &InputBlock) -> BlockStart {
+        let number = block.row_numbers().start;
+        BlockStart {
+            number,
+            place: inputs.first_place(block).unwrap_or(0),
+            node: self.spill.map_or(0, |spill| spill.first_node + number - 1),
+        }
+    }
+
+    /// Decodes what [`encode_block`](Self::encode_block) has written.
+    fn decode_block(&self, bytes: &[u8]) -> Option<StoredRows> {
         let mut reader = ByteReader::new(bytes);
         let size = reader.read_u64()?;
+        let start = BlockStart::decode_start(&mut reader)?;
         let fields = read_count(&mut reader)?;
         let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
         let seen = seen.collect();
         let documents = ReadDocuments::decode_block(&mut reader, &self.sketcher, FEATURES_HELD)?;
-        let keys = read_scattered(&mut reader)?;
-        reader.is_at_end().then_some((size, seen, documents, keys))
+        let scattered = read_scattered(&mut reader)?;
+        reader.is_at_end().then_some(StoredRows {
+            size,
+            start,
+            seen,
+            documents,
+            scattered,
+        })
     }
 
     fn sketch_block(

@@ -6,3 +6,4 @@ mod blocks;
 mod fuzzed;
 mod memory;
 mod out_of_core;
+mod shards;

@@ -30,7 +30,7 @@ impl Random {
 
 /// Documents of families that drift, short and long, with equal texts, texts of one template, bad rows and empty
 /// texts.
-fn write_corpus(path: &Path, seed: u64, documents: usize) {
+pub(crate) fn write_corpus(path: &Path, seed: u64, documents: usize) {
     let mut random = Random(seed);
     let families: Vec<Vec<String>> = (0..40)
         .map(|family| random.words(if family % 2 == 0 { 14 } else { 160 }))
@@ -76,7 +76,7 @@ fn at(method: MatchMethod, measure: SimilarityMeasure, threshold: f64) -> MatchS
 }
 
 /// Settings of every method, and of every rule for which documents may match or come first.
-fn all_settings() -> Vec<RunSettings> {
+pub(crate) fn all_settings() -> Vec<RunSettings> {
     let matching = [
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.75),
         at(MatchMethod::Auto, SimilarityMeasure::Jaccard, 0.5),

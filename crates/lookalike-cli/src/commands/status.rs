@@ -4,8 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use lookalike_batch::run::{StageProgress, WorkStage, WorkStatus, read_work_status};
+use lookalike_batch::run::{
+    ShardStage, ShardsStatus, StageProgress, WorkStage, WorkStatus, read_shards_status,
+    read_work_status,
+};
 
+use super::dedup::list_shards;
 use crate::CommandOutcome;
 use crate::output::{OutputPrinter, format_bytes, format_count, format_plural};
 
@@ -34,21 +38,69 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn run_status(args: &StatusArgs) -> Result<CommandOutcome> {
     let printer = OutputPrinter::new(false);
+    if let Some(status) = read_shards_status(&args.directory, args.verify)? {
+        let text = match args.json {
+            true => format!("{}\n", serde_json::to_string(&status)?),
+            false => describe_shards(&status, &args.directory),
+        };
+        printer.write_data(&text)?;
+        return outcome_of(&status.damaged);
+    }
     let status = read_work_status(&args.directory, args.verify)?;
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string(&status)?),
         false => describe_status(&status, &args.directory),
     };
     printer.write_data(&text)?;
-    match status.damaged.len() {
+    outcome_of(&status.damaged)
+}
+
+fn outcome_of(damaged: &[String]) -> Result<CommandOutcome> {
+    match damaged.len() {
         0 => Ok(CommandOutcome::Done),
         count => bail!(
             "{} of the run {} missing or damaged; the first: {}",
             format_plural(count as u64, "file", "files"),
             if count == 1 { "is" } else { "are" },
-            status.damaged[0]
+            damaged[0]
         ),
     }
+}
+
+/// Returns the state of a run that several processes share, in lines of a name and a value.
+fn describe_shards(status: &ShardsStatus, directory: &Path) -> String {
+    let stage = match (status.stage, status.finished) {
+        (_, true) => format!("finished; {} may be deleted", directory.display()),
+        (None, false) => "writing: run any shard to write the outputs".to_owned(),
+        (Some(ShardStage::Read), false) => "reading".to_owned(),
+        (Some(ShardStage::Link), false) => "linking".to_owned(),
+        (Some(ShardStage::Decide), false) => "deciding".to_owned(),
+    };
+    let mut lines = vec![("stage", stage)];
+    let done = u64::from(status.shards) - status.missing.len() as u64;
+    let shards = format_plural(u64::from(status.shards), "shard", "shards");
+    lines.push(("done", format!("by {} of {shards}", format_count(done))));
+    if !status.missing.is_empty() {
+        lines.push(("to come", list_shards(&status.missing)));
+    }
+    lines.push(("documents", format_count(status.documents)));
+    lines.push(("complete", format_bytes(status.step_bytes)));
+    let changed = describe_seconds(status.idle_seconds);
+    lines.push(("last step", format!("{changed} ago")));
+    lines.extend(
+        status
+            .damaged
+            .iter()
+            .map(|damaged| ("damaged", damaged.clone())),
+    );
+    format_lines(lines)
+}
+
+fn format_lines(lines: Vec<(&str, String)>) -> String {
+    let lines = lines.into_iter();
+    lines
+        .map(|(name, value)| format!("{name:<10} {value}\n"))
+        .collect()
 }
 
 /// Returns the state for people, in lines of a name and a value.
@@ -70,10 +122,7 @@ fn describe_status(status: &WorkStatus, directory: &Path) -> String {
     lines.push(("last step", format!("{changed} ago")));
     let damaged = status.damaged.iter();
     lines.extend(damaged.map(|damaged| ("damaged", damaged.clone())));
-    let lines = lines.into_iter();
-    lines
-        .map(|(name, value)| format!("{name:<10} {value}\n"))
-        .collect()
+    format_lines(lines)
 }
 
 fn describe_stage(status: &WorkStatus, directory: &Path) -> String {

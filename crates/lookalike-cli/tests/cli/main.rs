@@ -45,6 +45,7 @@ mod sampling;
 mod scale;
 mod service;
 mod serving;
+mod sharing;
 mod storing;
 mod summaries;
 mod support;

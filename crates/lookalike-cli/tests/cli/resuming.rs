@@ -218,7 +218,7 @@ fn change_manifest(place: &Place, change: impl FnOnce(&mut Value)) {
     let checksum = lookalike::value_hash(body.as_bytes());
     place.write(
         "work/manifest",
-        format!("lookalike-work 2 {checksum:016x}\n{body}"),
+        format!("lookalike-work 3 {checksum:016x}\n{body}"),
     );
 }
 

@@ -196,6 +196,11 @@ impl InputFile {
         &self.name
     }
 
+    /// Returns the path or URL.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the format.
     pub fn input_format(&self) -> InputFormat {
         self.format

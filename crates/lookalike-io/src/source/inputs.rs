@@ -223,6 +223,26 @@ impl InputSet {
             .saturating_sub(1)
     }
 
+    /// Returns the offset of the first row of a block in the address space of all inputs, if it
+    /// [is known](InputBlock::has_fixed_places) before the block is parsed.
+    pub fn first_place(&self, block: &InputBlock) -> Option<u64> {
+        match &block.body {
+            BlockBody::Lines(lines) => Some(self.bases[lines.file] + lines.offset),
+            BlockBody::Documents(_) | BlockBody::Packed(_) | BlockBody::Memory(_) => None,
+        }
+    }
+
+    /// Returns the field of the ids, once the first rows have shown whether there is one.
+    pub fn id_field(&self) -> IdField {
+        match &self.options.fields.id {
+            IdField::Default => match self.layout.get().and_then(|layout| layout.plan.id_name()) {
+                Some(name) => IdField::Named(name.to_owned()),
+                None => IdField::RowNumber,
+            },
+            given => given.clone(),
+        }
+    }
+
     /// Returns the start of an input in the address space.
     pub(crate) fn base_offset(&self, file: usize) -> u64 {
         self.bases[file]

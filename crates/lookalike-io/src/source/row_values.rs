@@ -18,6 +18,11 @@ pub(super) struct FieldPlan {
 }
 
 impl FieldPlan {
+    /// Returns the field of the ids, if there is one.
+    pub(super) fn id_name(&self) -> Option<&str> {
+        self.id.map(|at| &*self.names[at])
+    }
+
     /// Assigns a slot to each wanted field; `id` is the field of the ids, if there is one.
     pub(super) fn new(fields: &WantedFields, id: Option<&str>) -> Self {
         let mut names = Vec::new();

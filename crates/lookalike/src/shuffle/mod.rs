@@ -63,7 +63,9 @@ pub use collect::{DocumentCollector, DocumentRole};
 pub use document::{MatchBounds, ShuffleDocument, pack_features};
 pub use feature_order::FeatureOrder;
 pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};
-pub use local::{EqualTexts, FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer};
+pub use local::{
+    EqualTexts, FeatureBlocks, LocalKeys, LocalLinks, LocalScatterer, shift_documents,
+};
 pub use members::ComponentMembers;
 pub use partitioning::partition_block;
 pub use position::{DocumentOrder, OrderValue};

@@ -36,7 +36,6 @@ impl ComponentGroups {
         nodes: &LinkedNodes,
         takes: &dyn Fn(DocId) -> bool,
     ) -> Result<Self> {
-        reading.sketches.finish_writing()?;
         let documents = corpus.len();
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)

@@ -28,6 +28,15 @@ pub struct MemoryLimit {
     pub working_set: Option<u64>,
 }
 
+/// When a run goes out of core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SpillRule {
+    /// If it does not fit into the memory.
+    WhenNeeded,
+    /// Always.
+    Always,
+}
+
 /// Bytes that every run takes: the program, dictionaries, buffers of files.
 const BASE: u64 = 64 << 20;
 
@@ -93,11 +102,34 @@ pub(in crate::run) struct SpillSizes {
     /// Number of features that a group keeps in memory.
     pub(super) held_features: usize,
     limit_bytes: u64,
+    /// Bytes of the limit that are for rows, keys and groups.
+    free_bytes: u64,
+    /// Bytes for keys and groups, if they do not follow from the limit.
+    working_set: Option<u64>,
+    threads: u64,
     /// Most bytes that rows may take.
     most_row_bytes: u64,
 }
 
 impl SpillSizes {
+    /// Returns the sizes for what rows of so many bytes leave, once they are read.
+    pub(in crate::run) fn beside_rows(self, documents: usize, bytes: u64) -> Self {
+        let resident = bytes + (BESIDE_ROW * documents as f64) as u64;
+        self.for_left(self.free_bytes.saturating_sub(resident))
+    }
+
+    fn for_left(mut self, left: u64) -> Self {
+        let left = left.max(LEAST_WORKING);
+        let working = self.working_set.unwrap_or(left);
+        self.filter_bytes = (working / 4) as usize;
+        self.buffered_bytes = working / 8;
+        self.part_bytes = (working / 2 / GATHERING / self.threads).max(1);
+        self.group_bytes = working / 2;
+        self.largest_group_bytes = working.max(left);
+        self.held_features = (working / 8 / 8).min(12 << 20) as usize;
+        self
+    }
+
     /// Refuses rows that take more memory than the limit leaves for them, because inputs were larger than expected.
     ///
     /// # Errors
@@ -150,13 +182,21 @@ impl MemoryPlan {
     /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
     /// would do.
     pub fn plan_run(paths: &RunInputs, settings: &RunSettings, limit: MemoryLimit) -> Result<Self> {
+        Self::plan_by_rule(paths, settings, (limit, SpillRule::WhenNeeded))
+    }
+
+    fn plan_by_rule(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        limit: (MemoryLimit, SpillRule),
+    ) -> Result<Self> {
         let of_unknown_size =
             || Self::from_measures(None, DocumentBytes::default(), settings.threads, limit);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
         // Measuring reads the first block of an object once more.
         let are_remote = sources.iter().any(|source| source.has_objects());
-        if are_read_once || are_remote && !limit.is_set {
+        if are_read_once || are_remote && !limit.0.is_set {
             return of_unknown_size();
         }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
@@ -176,7 +216,7 @@ impl MemoryPlan {
         documents: Option<f64>,
         of_document: DocumentBytes,
         threads: usize,
-        limit: MemoryLimit,
+        (limit, rule): (MemoryLimit, SpillRule),
     ) -> Result<Self> {
         let fixed = BASE + threads as u64 * OF_THREAD;
         let count = documents.unwrap_or(0.0);
@@ -185,7 +225,8 @@ impl MemoryPlan {
         let out_of_core = match in_memory {
             Some(bytes) => bytes > limit.bytes,
             None => limit.is_set,
-        } || limit.working_set.is_some();
+        } || limit.working_set.is_some()
+            || rule == SpillRule::Always;
         let resident = match out_of_core {
             true => fixed + scaled(of_document.row + BESIDE_ROW),
             false => in_memory.unwrap_or(fixed),
@@ -214,9 +255,6 @@ impl MemoryPlan {
             true => count * (2.0 * of_document.sketches + 2.5 * of_document.keys),
             false => 0.0,
         };
-        let left = limit.bytes.saturating_sub(resident).max(LEAST_WORKING);
-        let working = limit.working_set.unwrap_or(left);
-        let held_features = (working / 8 / 8).min(12 << 20) as usize;
         let keys = count * of_document.keys / 12.0;
         Ok(Self {
             documents: documents.map(|count| count.round() as u64),
@@ -230,15 +268,14 @@ impl MemoryPlan {
                 // Without a known size, tables are as large as those of 16 million documents.
                 documents: documents.map_or(1 << 24, |count| count as usize),
                 keys: documents.map_or(usize::MAX, |_| keys as usize),
-                filter_bytes: (working / 4) as usize,
-                buffered_bytes: working / 8,
-                part_bytes: (working / 2 / GATHERING / threads as u64).max(1),
-                group_bytes: working / 2,
-                largest_group_bytes: working.max(left),
-                held_features,
                 limit_bytes: limit.bytes,
+                free_bytes: limit.bytes.saturating_sub(fixed),
+                working_set: limit.working_set,
+                threads: threads as u64,
                 most_row_bytes: limit.bytes.saturating_sub(fixed + LEAST_WORKING),
-            },
+                ..SpillSizes::default()
+            }
+            .for_left(limit.bytes.saturating_sub(resident)),
         })
     }
 
@@ -277,6 +314,25 @@ pub(in crate::run) fn plan_spilling(
         }
         _ => Ok(sizes),
     }
+}
+
+/// Returns how a run that several processes share divides its work. Without a limit, it takes as much memory as it
+/// needs.
+///
+/// # Errors
+/// As [`MemoryPlan::plan_run`], and if the size of the inputs is not known.
+pub(in crate::run) fn plan_shared_run(
+    paths: &RunInputs,
+    settings: &RunSettings,
+) -> Result<SpillSizes> {
+    let everything = MemoryLimit {
+        bytes: u64::MAX / 4,
+        is_set: false,
+        working_set: None,
+    };
+    let limit = settings.memory.unwrap_or(everything);
+    let plan = MemoryPlan::plan_by_rule(paths, settings, (limit, SpillRule::Always))?;
+    Ok(plan.sizes)
 }
 
 /// Returns the setup of the engine's shuffle for a run.
@@ -360,7 +416,7 @@ mod tests {
             is_set,
             working_set: None,
         };
-        MemoryPlan::from_measures(documents, ARTICLE, 2, limit)
+        MemoryPlan::from_measures(documents, ARTICLE, 2, (limit, SpillRule::WhenNeeded))
     }
 
     #[test]

@@ -25,7 +25,23 @@ struct PartBlocks {
     pending: Vec<u8>,
     /// Start and length of what was written.
     extents: Vec<(u64, u32)>,
+    /// The order of each extent, if blocks have one.
+    orders: Vec<u64>,
     bytes: u64,
+}
+
+impl PartBlocks {
+    fn sort_extents(&mut self) {
+        if self.orders.is_empty() {
+            return;
+        }
+        let orders = std::mem::take(&mut self.orders);
+        let mut ordered: Vec<_> = orders.into_iter().zip(self.extents.drain(..)).collect();
+        // Stable, because blocks of the same order stay as they are.
+        ordered.sort_by_key(|&(order, _)| order);
+        self.extents
+            .extend(ordered.into_iter().map(|(_, extent)| extent));
+    }
 }
 
 impl PartFile {
@@ -75,22 +91,38 @@ impl PartFile {
     /// # Errors
     /// If the file cannot be written or the block has 4 GiB or more.
     pub(super) fn push_block(&self, part: u32, block: &[u8]) -> Result<()> {
+        self.add_block(&mut lock(&self.parts[part as usize]), block)
+    }
+
+    /// Adds a block to a part of a file of [single blocks](Self::with_single_blocks). Once writing is finished, blocks
+    /// are read in ascending `order`, and those of the same order as they were added.
+    ///
+    /// # Errors
+    /// As [`push_block`](Self::push_block).
+    pub(super) fn push_ordered_block(&self, part: u32, order: u64, block: &[u8]) -> Result<()> {
+        debug_assert_eq!(self.written_at_once, 0);
+        let mut blocks = lock(&self.parts[part as usize]);
+        self.add_block(&mut blocks, block)?;
+        blocks.orders.push(order);
+        Ok(())
+    }
+
+    fn add_block(&self, blocks: &mut PartBlocks, block: &[u8]) -> Result<()> {
         let length = u32::try_from(block.len() + size_of::<u32>()).map_err(|_| {
             Error::limit_error(format!(
                 "a block of {} bytes is too large for a temporary file",
                 block.len()
             ))
         })?;
-        let mut blocks = lock(&self.parts[part as usize]);
         if blocks.pending.len() + length as usize >= u32::MAX as usize {
-            self.write_pending(&mut blocks)?;
+            self.write_pending(blocks)?;
         }
         blocks.bytes += block.len() as u64;
         blocks.pending.extend((block.len() as u32).to_le_bytes());
         blocks.pending.extend_from_slice(block);
         match blocks.pending.len() < self.written_at_once {
             true => Ok(()),
-            false => self.write_pending(&mut blocks),
+            false => self.write_pending(blocks),
         }
     }
 
@@ -109,8 +141,12 @@ impl PartFile {
     /// # Errors
     /// If the file cannot be written.
     pub(super) fn finish_writing(&self) -> Result<()> {
-        let mut parts = self.parts.iter();
-        parts.try_for_each(|blocks| self.write_pending(&mut lock(blocks)))
+        for blocks in &self.parts {
+            let mut blocks = lock(blocks);
+            self.write_pending(&mut blocks)?;
+            blocks.sort_extents();
+        }
+        Ok(())
     }
 
     /// Number of writes of a part, which is the number of its blocks if they are single.
@@ -166,6 +202,22 @@ fn visit_blocks(mut bytes: &[u8], mut visit: impl FnMut(&[u8]) -> Result<()>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ordered_blocks_are_read_in_their_order() {
+        let file = PartFile::with_single_blocks(None, 1).unwrap();
+        for (order, block) in [(5, "c"), (2, "a"), (9, "e"), (2, "b"), (5, "d")] {
+            file.push_ordered_block(0, order, block.as_bytes()).unwrap();
+        }
+        file.finish_writing().unwrap();
+        let mut read = String::new();
+        let visited = file.visit_part(0, |block| {
+            read += std::str::from_utf8(block).unwrap();
+            Ok(())
+        });
+        visited.unwrap();
+        assert_eq!(read, "abcde");
+    }
 
     #[test]
     fn parts_hold_their_blocks_in_order() {

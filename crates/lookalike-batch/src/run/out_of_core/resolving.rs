@@ -39,13 +39,9 @@ pub(in crate::run) fn decide_groups(
     let GroupDecisions {
         mut removals,
         components,
-        ranks,
         ..
     } = deciding;
-    removals.sort_unstable_by_key(|removal| match &ranks {
-        Some(ranks) => ranks[removal.document.index()],
-        None => removal.document.0,
-    });
+    corpus.sort_removals(&mut removals);
     Ok((DedupOutcome { removals }, components))
 }
 
@@ -109,8 +105,12 @@ impl GroupDecisions<'_> {
             let Some(earliest) = nodes.earlier_equal(corpus, document) else {
                 continue;
             };
+            let component = nodes.component_of(corpus, document);
+            if !grouping.takes_component(component) {
+                continue;
+            }
             if is_removed[earliest.index()] {
-                is_open[nodes.component_of(corpus, document) as usize] = true;
+                is_open[component as usize] = true;
                 opened = true;
             } else {
                 let kept = DocumentMatch {

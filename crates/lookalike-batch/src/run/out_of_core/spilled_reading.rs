@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use lookalike::shuffle::{
-    EqualTexts, LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind, ShuffleSetup,
+    EqualTexts, FeatureBlocks, LocalKeys, LocalScatterer, ShuffleBlock, ShuffleBlockKind,
+    ShuffleSetup, shift_documents,
 };
 use lookalike::text::TextState;
 use lookalike::{DocId, DocumentSketches};
@@ -36,6 +37,8 @@ pub(in crate::run) struct SpilledReading {
     pub(super) setup: Arc<ShuffleSetup>,
     pub(super) sizes: SpillSizes,
     pub(super) directory: Option<PathBuf>,
+    /// `false` if nothing is written, because what is read is only stored elsewhere.
+    keeps_blocks: bool,
     pub(super) keys: LocalKeys,
     /// Keys and features, as the scatterers made them.
     pub(super) blocks: PartFile,
@@ -50,14 +53,15 @@ pub(in crate::run) struct SpilledReading {
 }
 
 impl SpilledReading {
-    /// Begins a reading.
+    /// Begins a reading, with the directory of its temporary files. `keeps_blocks` is `false` if nothing is to be
+    /// written there, because what is read is only stored elsewhere.
     ///
     /// # Errors
     /// If temporary files cannot be created.
     pub(in crate::run) fn begin_reading(
         setup: Arc<ShuffleSetup>,
         sizes: SpillSizes,
-        directory: Option<PathBuf>,
+        (directory, keeps_blocks): (Option<PathBuf>, bool),
     ) -> Result<Self> {
         let keys = LocalKeys::new(
             setup.clone(),
@@ -72,6 +76,7 @@ impl SpilledReading {
             sketches: PartFile::with_single_blocks(directory.as_deref(), 1)?,
             states: Mutex::default(),
             released: 0,
+            keeps_blocks,
             setup,
             sizes,
             directory,
@@ -100,17 +105,43 @@ impl SpilledReading {
         blocks.try_for_each(|block| Ok(self.keys.count_block(&block.block)?))
     }
 
-    /// Writes keys, features and names of texts, in any order.
+    /// Adds `by`, which wraps, to the number of every document.
+    ///
+    /// # Errors
+    /// If a block is damaged.
+    pub(in crate::run) fn shift_documents(
+        &self,
+        scattered: &mut ScatteredBlock,
+        by: u32,
+    ) -> Result<()> {
+        for block in &mut scattered.blocks {
+            block.block = shift_documents(&self.setup, &block.block, by)?;
+        }
+        Ok(EqualTexts::shift_numbers(&mut scattered.texts, by)?)
+    }
+
+    /// Writes keys, features and names of texts of a block of the inputs, in any order. `of_block` says whether the run
+    /// decides about its documents, and its number. Blocks are read in the order of these, so that keys are chosen alike
+    /// in every run over the same inputs.
     ///
     /// # Errors
     /// If they cannot be written, or if names are truncated.
-    pub(in crate::run) fn push_scattered(&self, scattered: &ScatteredBlock) -> Result<()> {
+    pub(in crate::run) fn push_scattered(
+        &self,
+        of_block: (bool, u64),
+        scattered: &ScatteredBlock,
+    ) -> Result<()> {
+        if !self.keeps_blocks {
+            return Ok(());
+        }
+        let (is_judged, ordinal) = of_block;
+        let order = u64::from(is_judged) << 63 | ordinal;
         for block in &scattered.blocks {
             let part = match block.kind {
                 ShuffleBlockKind::Part => KEYS,
                 ShuffleBlockKind::Features => FEATURES,
             };
-            self.blocks.push_block(part, &block.block)?;
+            self.blocks.push_ordered_block(part, order, &block.block)?;
         }
         let mut texts = EqualTexts::default();
         texts.append_names(&scattered.texts)?;
@@ -127,12 +158,33 @@ impl SpilledReading {
         bytes
     }
 
+    /// Writes what is pending, so that everything can be read.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be written.
+    pub(super) fn finish_writing(&self) -> Result<()> {
+        self.blocks.finish_writing()?;
+        self.texts.finish_writing()?;
+        self.sketches.finish_writing()
+    }
+
+    /// Chooses the keys of rare features, once everything is written.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be read.
+    pub(super) fn choose_keys(&mut self) -> Result<()> {
+        Ok(self.keys.choose_keys(&FeatureFile(&self.blocks))?)
+    }
+
     /// Writes the sketches of the next documents.
     ///
     /// # Errors
     /// If they cannot be written.
     pub(in crate::run) fn push_sketches(&self, encoded: &[u8]) -> Result<()> {
-        self.sketches.push_block(0, encoded)
+        match self.keeps_blocks {
+            true => self.sketches.push_block(0, encoded),
+            false => Ok(()),
+        }
     }
 
     /// Refuses rows that take more memory than the limit leaves for them.
@@ -141,6 +193,11 @@ impl SpilledReading {
     /// As [`SpillSizes::check_rows`].
     pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
         self.sizes.check_rows(documents, bytes)
+    }
+
+    /// Takes the room that rows of so many bytes leave, once all are read.
+    pub(in crate::run) fn note_rows(&mut self, documents: usize, bytes: u64) {
+        self.sizes = self.sizes.beside_rows(documents, bytes);
     }
 
     /// Counts the text states of documents to decide about.
@@ -180,5 +237,24 @@ pub(in crate::run) fn count_state(states: &mut TextStateCounts, state: TextState
         TextState::TooShort => states.too_short += 1,
         TextState::SymbolsOnly => states.symbols_only += 1,
         TextState::Empty => states.empty += 1,
+    }
+}
+
+/// The features in a file of blocks.
+struct FeatureFile<'a>(&'a PartFile);
+
+impl FeatureBlocks for FeatureFile<'_> {
+    fn block_count(&self) -> usize {
+        self.0.extent_count(FEATURES)
+    }
+
+    fn read_block(&self, at: usize) -> lookalike::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        let visited = self.0.visit_extent((FEATURES, at), |block| {
+            read.extend_from_slice(block);
+            Ok(())
+        });
+        visited.map_err(lookalike::Error::text_error)?;
+        Ok(read)
     }
 }

@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "manifest";
 const MAGIC: &str = "lookalike-work";
 
 /// The version of the manifest and of the steps.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The stages of an interruptible run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,10 +57,20 @@ pub(in crate::run) enum StepKind {
     Documents,
     /// Verdicts.
     Verdicts,
+    /// Links of a shard's share of the keys.
+    Links,
+    /// Removals of a shard's share of the components.
+    Removals,
 }
 
 impl StepKind {
-    pub(super) const ALL: [Self; 3] = [Self::Against, Self::Documents, Self::Verdicts];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Against,
+        Self::Documents,
+        Self::Verdicts,
+        Self::Links,
+        Self::Removals,
+    ];
 
     /// Returns the first part of the names of its files.
     pub(super) fn name(self) -> &'static str {
@@ -68,6 +78,8 @@ impl StepKind {
             Self::Against => "against",
             Self::Documents => "documents",
             Self::Verdicts => "verdicts",
+            Self::Links => "links",
+            Self::Removals => "removals",
         }
     }
 }

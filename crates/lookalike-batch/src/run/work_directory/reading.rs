@@ -1,24 +1,26 @@
 //! Steps of reading: the documents of blocks, as the threads have made them.
 //!
-//! The content of a step is, for each block in input order, the number of its bytes (8), and its bytes: the size on
-//! disk of the input that it was made from (8), the number of wanted fields (8), a byte for each of them that says
-//! whether a row has had it so far, and the documents.
+//! The content of a step is, for each block in input order, the number of its bytes (8), and its bytes, which
+//! `row_reader` describes.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result};
 
-use super::manifest::{StepEntry, StepKind, damaged_file};
+use super::manifest::{StepEntry, StepKind, WorkManifest, damaged_file};
+use super::shards::ShardSteps;
 use super::step_file::{NewStep, StepContent, read_step};
 use super::{WorkDirectory, lock};
+use crate::index::FileChecksum;
 
 /// The steps of one set of inputs: those that are stored, and the one that is being made.
 pub(in crate::run) struct ReadingSteps<'a> {
-    directory: &'a WorkDirectory,
-    kind: StepKind,
+    /// The directory for further steps; `None` if all blocks are stored.
+    directory: Option<(&'a WorkDirectory, StepKind)>,
     stored: Vec<StoredStep>,
     /// Number of blocks that are stored.
     stored_blocks: u64,
@@ -27,8 +29,11 @@ pub(in crate::run) struct ReadingSteps<'a> {
 }
 
 struct StoredStep {
-    file: String,
+    path: PathBuf,
+    run: FileChecksum,
     entry: StepEntry,
+    /// The first block among those of all inputs.
+    first: u64,
     blocks: Mutex<StoredBlocks>,
 }
 
@@ -51,7 +56,7 @@ struct PendingStep {
 pub(in crate::run) struct StoredBlock {
     content: Arc<StepContent>,
     range: Range<usize>,
-    file: String,
+    path: PathBuf,
 }
 
 impl StoredBlock {
@@ -64,21 +69,31 @@ impl StoredBlock {
 impl<'a> ReadingSteps<'a> {
     /// Returns the steps of a set of inputs.
     pub(in crate::run) fn new(directory: &'a WorkDirectory, kind: StepKind) -> Self {
-        let steps = directory.before.steps_of(kind);
-        let stored: Vec<StoredStep> = steps
-            .map(|(file, entry)| StoredStep {
-                file,
-                entry: entry.clone(),
-                blocks: Mutex::new(StoredBlocks {
-                    content: None,
-                    left: entry.end - entry.first,
-                }),
-            })
-            .collect();
-        let stored_blocks = stored.last().map_or(0, |step| step.entry.end);
+        let mut stored = Vec::new();
+        append_stored(
+            (&directory.state.path, &directory.before),
+            kind,
+            &mut stored,
+        );
+        Self::with_stored(stored, Some((directory, kind)))
+    }
+
+    /// Returns the steps of the shards of a set of inputs, which hold all of its blocks.
+    pub(in crate::run) fn of_shards(shards: &[ShardSteps], kind: StepKind) -> Self {
+        let mut stored = Vec::new();
+        for shard in shards {
+            append_stored((&shard.path, &shard.manifest), kind, &mut stored);
+        }
+        Self::with_stored(stored, None)
+    }
+
+    fn with_stored(
+        stored: Vec<StoredStep>,
+        directory: Option<(&'a WorkDirectory, StepKind)>,
+    ) -> Self {
+        let stored_blocks = stored.last().map_or(0, StoredStep::end);
         Self {
             directory,
-            kind,
             stored,
             stored_blocks,
             pending: Mutex::new(PendingStep {
@@ -97,19 +112,17 @@ impl<'a> ReadingSteps<'a> {
         if ordinal >= self.stored_blocks {
             return Ok(None);
         }
-        let at = self
-            .stored
-            .partition_point(|step| step.entry.end <= ordinal);
+        let at = self.stored.partition_point(|step| step.end() <= ordinal);
         let step = &self.stored[at];
         let mut blocks = lock(&step.blocks);
         let (content, ranges) = match blocks.content.take() {
             Some(loaded) => loaded,
-            None => self.load_step(step)?,
+            None => step.load_blocks()?,
         };
         let block = StoredBlock {
-            range: ranges[(ordinal - step.entry.first) as usize].clone(),
+            range: ranges[(ordinal - step.first) as usize].clone(),
             content: Arc::clone(&content),
-            file: step.file.clone(),
+            path: step.path.clone(),
         };
         blocks.left = blocks.left.saturating_sub(1);
         if blocks.left > 0 {
@@ -118,17 +131,9 @@ impl<'a> ReadingSteps<'a> {
         Ok(Some(block))
     }
 
-    fn load_step(&self, step: &StoredStep) -> Result<(Arc<StepContent>, Vec<Range<usize>>)> {
-        let path = self.directory.state.path.join(&step.file);
-        let content = read_step(&path, self.directory.before.run, &step.entry)?;
-        let ranges = divide_blocks(content.as_bytes(), step.entry.end - step.entry.first)
-            .ok_or_else(|| damaged_file(&path, "it has not as many blocks as it says"))?;
-        Ok((Arc::new(content), ranges))
-    }
-
     /// Returns the error for a block that is not what a step can hold.
     pub(in crate::run) fn refuse_block(&self, block: &StoredBlock, what: &str) -> Error {
-        damaged_file(&self.directory.state.path.join(&block.file), what)
+        damaged_file(&block.path, what)
     }
 
     /// Returns `true` if lists that are kept within a budget are worth storing.
@@ -158,7 +163,9 @@ impl<'a> ReadingSteps<'a> {
         pending.blocks.end += 1;
         pending.documents += documents;
         pending.input_bytes += input_bytes;
-        match self.directory.is_step_due(pending.content.len()) {
+        let is_due =
+            |(directory, _): (&WorkDirectory, _)| directory.is_step_due(pending.content.len());
+        match self.directory.is_some_and(is_due) {
             true => self.end_step(&mut pending),
             false => Ok(()),
         }
@@ -171,14 +178,14 @@ impl<'a> ReadingSteps<'a> {
     pub(in crate::run) fn finish_steps(&self) -> Result<()> {
         let unused = self.stored.iter().find(|step| lock(&step.blocks).left > 0);
         if let Some(step) = unused {
-            let path = self.directory.state.path.join(&step.file);
             return Err(damaged_file(
-                &path,
+                &step.path,
                 "it has blocks that the inputs do not have",
             ));
         }
         self.end_step(&mut lock(&self.pending))?;
-        self.directory.wait_for_writing()
+        let directory = self.directory.map(|(directory, _)| directory);
+        directory.map_or(Ok(()), WorkDirectory::wait_for_writing)
     }
 
     fn end_step(&self, pending: &mut PendingStep) -> Result<()> {
@@ -198,13 +205,53 @@ impl<'a> ReadingSteps<'a> {
         if blocks.is_empty() {
             return Ok(());
         }
-        self.directory.submit_step(NewStep {
-            kind: self.kind,
+        let Some((directory, kind)) = self.directory else {
+            return Err(Error::input_error(format!(
+                "the inputs have more blocks than the {} that were stored of them: they have changed meanwhile",
+                blocks.start
+            )));
+        };
+        directory.submit_step(NewStep {
+            kind,
             range: blocks,
             documents,
             input_bytes,
             content,
         })
+    }
+}
+
+/// Appends the steps that a directory holds. Their blocks follow those of the steps before.
+fn append_stored(
+    (path, manifest): (&Path, &WorkManifest),
+    kind: StepKind,
+    stored: &mut Vec<StoredStep>,
+) {
+    let base = stored.last().map_or(0, StoredStep::end);
+    let steps = manifest.steps_of(kind);
+    stored.extend(steps.map(|(file, entry)| StoredStep {
+        path: path.join(file),
+        run: manifest.run,
+        first: base + entry.first,
+        blocks: Mutex::new(StoredBlocks {
+            content: None,
+            left: entry.end - entry.first,
+        }),
+        entry: entry.clone(),
+    }));
+}
+
+impl StoredStep {
+    /// The block after the last one, among those of all inputs.
+    fn end(&self) -> u64 {
+        self.first + (self.entry.end - self.entry.first)
+    }
+
+    fn load_blocks(&self) -> Result<(Arc<StepContent>, Vec<Range<usize>>)> {
+        let content = read_step(&self.path, self.run, &self.entry)?;
+        let ranges = divide_blocks(content.as_bytes(), self.entry.end - self.entry.first)
+            .ok_or_else(|| damaged_file(&self.path, "it has not as many blocks as it says"))?;
+        Ok((Arc::new(content), ranges))
     }
 }
 

@@ -121,7 +121,7 @@ fn find_process(path: &Path) -> Result<Option<u32>> {
     }
 }
 
-fn find_damage(path: &Path, manifest: &WorkManifest, verifies: bool) -> Vec<String> {
+pub(super) fn find_damage(path: &Path, manifest: &WorkManifest, verifies: bool) -> Vec<String> {
     let kinds = StepKind::ALL.into_iter();
     let steps = kinds.flat_map(|kind| manifest.steps_of(kind));
     steps

@@ -2,6 +2,7 @@
 
 mod args;
 mod report;
+mod shared;
 
 use anyhow::Result;
 use lookalike::dedup::SurveyKind;
@@ -9,9 +10,10 @@ use lookalike_batch::run;
 
 pub(crate) use self::args::DedupArgs;
 use self::args::DedupRun;
-use super::shared::plan_report::{PlannedRun, explain_plan};
-use super::shared::running::RowsRun;
+pub(crate) use self::shared::list_shards;
 use crate::CommandOutcome;
+use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
+use crate::commands::shared::running::RowsRun;
 use crate::output::OutputPrinter;
 
 pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
@@ -33,6 +35,14 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         library,
         written,
     } = DedupRun::new(args)?;
+    if let (Some(shard), Some(work)) = (args.shard, &work) {
+        return shared::run_share(
+            args,
+            (work, shard),
+            (&inputs, &settings, &outputs),
+            &written,
+        );
+    }
     let replaced = written.iter().map(|(_, place)| *place);
     let run = RowsRun::new(running, replaced, outputs.rejected.is_some());
     let done = run.watch_work(|reporter| match (&work, &library) {

@@ -1,5 +1,7 @@
 //! The dedup run: removes near-duplicates.
 
+mod sharded;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -17,20 +19,22 @@ use lookalike_io::sink::{
 };
 use lookalike_io::source::RowPlace;
 
-use super::audit::{AuditReport, ReportedPairs};
-use super::corpus_rows::OpenInputs;
-use super::index_matches::{add_kept_documents, find_index_matches};
-use super::out_of_core;
-use super::person_decisions::apply_decisions;
-use super::progress::{ProgressListener, RunStage};
-use super::read_corpus::{ReadCorpus, RunObservers};
-use super::rejected::RejectedRows;
-use super::repeated_text::{self, RepeatedText, RepeatedTextAction};
-use super::report::{BadRowTally, MatchReportInputs, summary_to_json, write_match_report};
-use super::settings::{DedupOutputs, RunInputs, RunSettings};
-use super::summary::{ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster};
-use super::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
 use crate::index::{RunIndex, RunIndexSettings};
+use crate::run::audit::{AuditReport, ReportedPairs};
+use crate::run::corpus_rows::OpenInputs;
+use crate::run::index_matches::{add_kept_documents, find_index_matches};
+use crate::run::out_of_core;
+use crate::run::person_decisions::apply_decisions;
+use crate::run::progress::{ProgressListener, RunStage};
+use crate::run::read_corpus::{ReadCorpus, RunObservers, StoredReading};
+use crate::run::rejected::RejectedRows;
+use crate::run::repeated_text::{self, RepeatedText, RepeatedTextAction};
+use crate::run::report::{BadRowTally, MatchReportInputs, summary_to_json, write_match_report};
+use crate::run::settings::{DedupOutputs, RunInputs, RunSettings};
+use crate::run::summary::{ByRoute, DedupSummary, LargeCluster, SuspicionKind, SuspiciousCluster};
+use crate::run::work_directory::{self, VerdictSteps, WorkDirectory, WorkSettings};
+
+pub use self::sharded::{ShardOutcome, run_shard};
 
 /// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
@@ -43,7 +47,7 @@ pub fn run_dedup(
     outputs: &DedupOutputs,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    super::run_in_pool(settings.threads, || {
+    crate::run::run_in_pool(settings.threads, || {
         DedupSession::start_run(settings)?.dedup_inputs(inputs, outputs, progress)
     })
 }
@@ -61,7 +65,7 @@ pub fn run_resumable_dedup(
     work: &WorkSettings,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    super::run_in_pool(settings.threads, || {
+    crate::run::run_in_pool(settings.threads, || {
         let mut session = DedupSession::start_run(settings)?;
         session.work = Some(work);
         session.dedup_inputs(inputs, outputs, progress)
@@ -80,7 +84,7 @@ pub fn run_dedup_beside_index(
     index: &RunIndexSettings,
     progress: &dyn ProgressListener,
 ) -> Result<DedupSummary> {
-    super::run_in_pool(settings.threads, || {
+    crate::run::run_in_pool(settings.threads, || {
         let mut session = DedupSession::start_run(settings)?;
         session.index = Some(index);
         session.dedup_inputs(inputs, outputs, progress)
@@ -161,7 +165,7 @@ impl<'a> DedupSession<'a> {
         };
         let observers = RunObservers {
             reject: &reject,
-            work,
+            stored: work.map_or(StoredReading::None, StoredReading::Directory),
             spill,
         };
         let mut corpus =
@@ -237,53 +241,87 @@ impl<'a> DedupSession<'a> {
                 Ok((outcome, components, prepared.transpose()?))
             })?
         };
-        let verdicts = DocumentVerdicts::new(&corpus, &outcome, components);
+        let decided = DecidedRun {
+            corpus: &corpus,
+            opened: &opened,
+            outcome: &outcome,
+            components,
+            prepared,
+            bad_rows: &bad_rows,
+        };
+        let (mut summary, staged) = self.stage_results(decided, rejected, outputs, progress)?;
+        summary.decisions = decisions;
+        if let Some(index) = &mut index {
+            let verdicts = DocumentVerdicts::new(&corpus, &outcome, None);
+            let is_kept = |document| verdicts.removal_of(document).is_none();
+            add_kept_documents(&corpus, index, self.settings, is_kept, progress)?;
+        }
+        commit_all(staged)?;
+        summary.library = index.map(RunIndex::finish_run).transpose()?;
+        if let Some(work) = work {
+            work.finish_run(work_directory::list_outputs(wanted).unwrap_or_default())?;
+        }
+        Ok(self.finish_summary(summary))
+    }
+
+    /// Completes all outputs, which are then still to be put in place.
+    fn stage_results(
+        &mut self,
+        decided: DecidedRun<'_>,
+        rejected: RejectedRows,
+        outputs: &DedupOutputs,
+        progress: &dyn ProgressListener,
+    ) -> Result<(DedupSummary, Vec<StagedOutput>)> {
+        let DecidedRun {
+            corpus,
+            opened,
+            outcome,
+            components,
+            prepared,
+            bad_rows,
+        } = decided;
+        let verdicts = DocumentVerdicts::new(corpus, outcome, components);
         let (repeated, cut_table) =
-            verdicts.find_repeated_text(outputs, &opened, self.settings, progress)?;
+            verdicts.find_repeated_text(outputs, opened, self.settings, progress)?;
         if repeated.is_some() {
             self.stage_done("passages");
         }
         // Kept rows come last, because standard output and pipes cannot take them back.
-        let mut tables = verdicts.write_tables(outputs, &opened)?;
-        tables.extend(cut_table);
+        let mut staged = verdicts.write_tables(outputs, opened)?;
+        staged.extend(cut_table);
         let (rejected, rejected_rows) = rejected.prepare_output()?;
+        staged.extend(rejected_rows);
         let kept = match prepared {
             Some(kept) => Some(kept),
             None => {
-                verdicts.write_kept(&opened, outputs, repeated.as_ref(), self.settings, progress)?
+                verdicts.write_kept(opened, outputs, repeated.as_ref(), self.settings, progress)?
             }
         };
-        let mut summary = self.make_summary(&corpus, &outcome, &verdicts, rejected)?;
+        let mut summary = self.make_summary(corpus, outcome, &verdicts, rejected)?;
         summary.passages = repeated.map(|it| it.summary);
-        summary.decisions = decisions;
         let report = outputs.report.as_ref().map(|wanted| {
             let inputs = MatchReportInputs {
                 kind: "dedup",
-                corpus: &corpus,
+                corpus,
                 removals: &outcome.removals,
                 settings: self.settings,
-                plan: &plan,
-                bad_rows: &bad_rows,
+                plan: &self.plan,
+                bad_rows,
                 summary: summary_to_json(&summary),
                 counted: None,
             };
             write_match_report(&inputs, wanted)
         });
-        let tables = tables.into_iter().chain(rejected_rows);
-        let report = report.transpose()?;
-        if let Some(index) = &mut index {
-            let is_kept = |document| verdicts.removal_of(document).is_none();
-            add_kept_documents(&corpus, index, self.settings, is_kept, progress)?;
-        }
-        commit_all(tables.chain(report).chain(kept))?;
-        summary.library = index.map(RunIndex::finish_run).transpose()?;
-        if let Some(work) = work {
-            work.finish_run(work_directory::list_outputs(wanted).unwrap_or_default())?;
-        }
+        staged.extend(report.transpose()?);
+        staged.extend(kept);
+        Ok((summary, staged))
+    }
+
+    fn finish_summary(mut self, mut summary: DedupSummary) -> DedupSummary {
         self.stage_done("write");
         summary.seconds = self.started.elapsed().as_secs_f64();
         summary.stages = self.stages;
-        Ok(summary)
+        summary
     }
 
     /// Opens the index of the run, if it has one.
@@ -360,6 +398,17 @@ impl<'a> DedupSession<'a> {
             stages: self.stages.clone(),
         })
     }
+}
+
+/// A run whose verdicts are decided.
+struct DecidedRun<'r> {
+    corpus: &'r ReadCorpus<'r>,
+    opened: &'r OpenInputs,
+    outcome: &'r DedupOutcome,
+    components: Option<Vec<DocId>>,
+    /// The kept rows, if they were written meanwhile.
+    prepared: Option<StagedOutput>,
+    bad_rows: &'r BadRowTally,
 }
 
 /// Decides all documents that have no verdict in the directory of the run, and stores the new verdicts there. Calls
