@@ -30,18 +30,18 @@ pub(crate) fn blocks_in_order<S: Default, T: Send>(
         inputs,
         progress,
         <(ParseScratch, S)>::default,
-        || false,
+        &|| inputs.next_block(),
         work,
         hand_on,
     )
 }
 
-/// Reads inputs until `is_enough`. `new_state` makes the state of a thread.
+/// Reads inputs until `next_block` returns none. `new_state` makes the state of a thread.
 pub(super) fn first_blocks_in_order<S, T: Send>(
     inputs: &InputSet,
     progress: &dyn ProgressListener,
     new_state: impl Fn() -> S + Sync,
-    is_enough: impl Fn() -> bool + Sync,
+    next_block: &(dyn Fn() -> Result<Option<InputBlock>> + Sync),
     work: impl Fn(&InputBlock, &mut S, &EmitPart<'_, T>) -> Result<T> + Sync,
     mut hand_on: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
@@ -59,8 +59,8 @@ pub(super) fn first_blocks_in_order<S, T: Send>(
     rayon::broadcast(|_| {
         ordered.run_worker(|| {
             let mut state = new_state();
-            while !ordered.is_stopped() && !is_enough() {
-                let Some(block) = inputs.next_block()? else {
+            while !ordered.is_stopped() {
+                let Some(block) = next_block()? else {
                     break;
                 };
                 let ordinal = block.ordinal();

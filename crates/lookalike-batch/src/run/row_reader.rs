@@ -8,7 +8,9 @@ use lookalike::shuffle::{LocalScatterer, ShuffleBlock, ShuffleBlockKind};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
-use lookalike_io::source::{BadRow, InputBlock, InputRow, InputSet, ParseScratch, RowPlace};
+use lookalike_io::source::{
+    BadRow, InputBlock, InputRow, InputSet, KnownBlock, ParseScratch, RowPlace,
+};
 
 use super::audit::RunAudit;
 use super::documents::block_codec::{put_count, read_count};
@@ -73,7 +75,7 @@ struct StoredRows {
 }
 
 /// Where a block begins among its inputs. That differs between all inputs of a run and those of a shard.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 struct BlockStart {
     /// The number of the first row.
     number: u64,
@@ -81,21 +83,56 @@ struct BlockStart {
     place: u64,
     /// The node of the first row; 0 if the run has no nodes.
     node: u64,
+    /// Where the block is in its input, if it is one of lines.
+    known: Option<KnownBlock>,
 }
 
 impl BlockStart {
+    /// Appends number, place and node, a byte that says whether the block is one of lines, and the six numbers of
+    /// [`KnownBlock`], or zeros.
     fn encode_start(self, into: &mut Vec<u8>) {
         for number in [self.number, self.place, self.node] {
             into.extend(number.to_le_bytes());
         }
+        into.push(u8::from(self.known.is_some()));
+        let known = self.known.map_or([0; 6], |it| {
+            [
+                it.offset,
+                it.length,
+                it.line,
+                it.lines,
+                it.rows,
+                it.bytes_on_disk,
+            ]
+        });
+        known
+            .iter()
+            .for_each(|number| into.extend(number.to_le_bytes()));
     }
 
     fn decode_start(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let [number, place, node] = [reader.read_u64()?, reader.read_u64()?, reader.read_u64()?];
+        let is_known = reader.read_u8()? != 0;
+        let known = KnownBlock {
+            offset: reader.read_u64()?,
+            length: reader.read_u64()?,
+            line: reader.read_u64()?,
+            lines: reader.read_u64()?,
+            rows: reader.read_u64()?,
+            bytes_on_disk: reader.read_u64()?,
+        };
         Some(Self {
-            number: reader.read_u64()?,
-            place: reader.read_u64()?,
-            node: reader.read_u64()?,
+            number,
+            place,
+            node,
+            known: is_known.then_some(known),
         })
+    }
+
+    /// Returns `true` if both begin at the same rows, places and nodes.
+    fn is_at(self, other: Self) -> bool {
+        let at = |it: Self| (it.number, it.place, it.node);
+        at(self) == at(other)
     }
 }
 
@@ -153,7 +190,7 @@ impl CorpusReader<'_> {
             inputs,
             progress,
             || self.new_worker(),
-            || self.sampling.is_some_and(RowSampling::is_enough),
+            &|| self.next_block(inputs),
             |block, worker, _| self.read_block(inputs, block, worker),
             |part| {
                 self.join_part(inputs, part, (&mut documents, &mut tally), progress)?;
@@ -173,6 +210,20 @@ impl CorpusReader<'_> {
             tally.refuse_useless(inputs)?;
         }
         Ok(documents)
+    }
+
+    /// Returns the next block. Blocks of steps are not read again where that is possible.
+    fn next_block(&self, inputs: &InputSet) -> Result<Option<InputBlock>> {
+        if self.sampling.is_some_and(RowSampling::is_enough) {
+            return Ok(None);
+        }
+        let Some(steps) = &self.steps else {
+            return inputs.next_block();
+        };
+        inputs.next_block_unless_known(&|ordinal| {
+            let find = |bytes: &[u8]| BlockStart::decode_start(&mut ByteReader::new(bytes))?.known;
+            Ok(steps.peek_block(ordinal, find)?.flatten())
+        })
     }
 
     fn new_worker(&self) -> ReadWorker {
@@ -239,17 +290,17 @@ impl CorpusReader<'_> {
         Ok(Some(spill.reading.encode_sketches(&documents.sketches)))
     }
 
-    /// Returns the bytes of a block: the size on disk of what it was made from (8), where it begins (24), the number of
-    /// wanted fields (8), a byte for each of them that says whether a row has had it so far, the documents, and their
-    /// keys.
+    /// Returns the bytes of a block: where it begins (73), its size on disk (8), the number of wanted fields (8), a byte
+    /// for each of them that says whether a row has had it so far, the documents, and their keys.
     fn encode_block(
         &self,
         (inputs, block): (&InputSet, &InputBlock),
         (documents, scattered): (&ReadDocuments, &ScatteredBlock),
         steps: &ReadingSteps<'_>,
     ) -> Vec<u8> {
-        let mut bytes = block.bytes_on_disk().to_le_bytes().to_vec();
+        let mut bytes = Vec::new();
         self.start_of_block(inputs, block).encode_start(&mut bytes);
+        bytes.extend(block.bytes_on_disk().to_le_bytes());
         let seen = inputs.seen_fields();
         put_count(seen.len(), &mut bytes);
         bytes.extend(seen.into_iter().map(u8::from));
@@ -282,7 +333,7 @@ impl CorpusReader<'_> {
         let rows = block.row_numbers();
         inputs.observe_seen(rows.end - rows.start, &seen);
         let here = self.start_of_block(inputs, block);
-        if here != start {
+        if !here.is_at(start) {
             documents.shift_rows(
                 here.number.wrapping_sub(start.number),
                 here.place.wrapping_sub(start.place),
@@ -314,14 +365,15 @@ impl CorpusReader<'_> {
             number,
             place: inputs.first_place(block).unwrap_or(0),
             node: self.spill.map_or(0, |spill| spill.first_node + number - 1),
+            known: block.known_block(),
         }
     }
 
     /// Decodes what [`encode_block`](Self::encode_block) has written.
     fn decode_block(&self, bytes: &[u8]) -> Option<StoredRows> {
         let mut reader = ByteReader::new(bytes);
-        let size = reader.read_u64()?;
         let start = BlockStart::decode_start(&mut reader)?;
+        let size = reader.read_u64()?;
         let fields = read_count(&mut reader)?;
         let seen = reader.read_bytes(fields)?.iter().map(|&seen| seen != 0);
         let seen = seen.collect();

@@ -88,6 +88,7 @@ impl SharedRun {
                 match self.run_shard(&format!("{index}/{count}")).unwrap() {
                     ShardOutcome::Finished(summary) => return *summary,
                     ShardOutcome::Waiting { missing, .. } => assert!(!missing.is_empty()),
+                    ShardOutcome::WrittenByAnother => panic!("there is no other process"),
                 }
             }
             assert!(
@@ -151,7 +152,7 @@ fn shards_that_come_twice_change_nothing() {
     run_dedup(&run.inputs, &run.settings, &outputs, &SilentProgress).unwrap();
     let stage = |text: &str| match run.run_shard(text).unwrap() {
         ShardOutcome::Waiting { stage, missing } => (stage, missing),
-        ShardOutcome::Finished(_) => panic!("shard {text} finished the run"),
+        done => panic!("shard {text}: {done:?}"),
     };
     assert_eq!(stage("2/3"), (ShardStage::Read, vec![1, 3]));
     assert_eq!(stage("2/3"), (ShardStage::Read, vec![1, 3]));

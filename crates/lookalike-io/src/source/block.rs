@@ -34,6 +34,28 @@ pub(super) struct LineBlock {
     pub(super) number: u64,
     /// Number of rows.
     pub(super) rows: u64,
+    /// Number of lines.
+    pub(super) lines: u64,
+    /// Bytes of the rows. The buffer has them unless the block is known from before.
+    pub(super) length: u64,
+}
+
+/// Where a block of lines is in its input, for a later run over the same inputs that need not read it again; see
+/// [`InputSet::next_block_unless_known`](super::InputSet::next_block_unless_known).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownBlock {
+    /// Start of the rows in the input, in bytes.
+    pub offset: u64,
+    /// Bytes of the rows.
+    pub length: u64,
+    /// The line on which the first row starts, from 1.
+    pub line: u64,
+    /// Number of lines.
+    pub lines: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Bytes on disk that were read for the block.
+    pub bytes_on_disk: u64,
 }
 
 /// Files that are one document each.
@@ -83,6 +105,21 @@ impl InputBlock {
         first..first + count
     }
 
+    /// Returns where the block is, if it is one of lines.
+    pub fn known_block(&self) -> Option<KnownBlock> {
+        match &self.body {
+            BlockBody::Lines(lines) => Some(KnownBlock {
+                offset: lines.offset,
+                length: lines.length,
+                line: lines.line,
+                lines: lines.lines,
+                rows: lines.rows,
+                bytes_on_disk: self.bytes_on_disk,
+            }),
+            BlockBody::Documents(_) | BlockBody::Packed(_) | BlockBody::Memory(_) => None,
+        }
+    }
+
     /// Returns `true` if the places of its rows are known without parsing it. Otherwise parsing copies the rows
     /// to a temporary file, in the order in which blocks are parsed.
     pub fn has_fixed_places(&self) -> bool {
@@ -98,7 +135,7 @@ impl InputBlock {
     /// Bytes of its rows: expanded ones, of Parquet those on disk, 0 of a table in memory.
     pub fn bytes_of_rows(&self) -> u64 {
         match &self.body {
-            BlockBody::Lines(lines) => (lines.buffer.filled_bytes().len() - lines.start) as u64,
+            BlockBody::Lines(lines) => lines.length,
             BlockBody::Documents(documents) => documents.buffer.filled_bytes().len() as u64,
             BlockBody::Packed(_) => self.bytes_on_disk,
             BlockBody::Memory(_) => 0,

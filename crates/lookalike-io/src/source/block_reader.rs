@@ -1,7 +1,9 @@
 //! The part of reading that needs the input order and runs under one lock: choosing the next input,
 //! finding the ends of rows, counting rows, and interpreting headers.
 
-use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParquetBlock, TableBlock};
+use super::block::{
+    BlockBody, DocumentFiles, InputBlock, KnownBlock, LineBlock, ParquetBlock, TableBlock,
+};
 use super::columnar::{ParquetPortions, has_column, unreadable};
 use super::content::foreign_content;
 use super::decode::{bom_length, is_utf16};
@@ -20,6 +22,9 @@ const PEEKED: usize = 64;
 
 /// Largest number of documents in a block, with one document per file.
 const MAX_DOCUMENTS: usize = 256;
+
+/// Finds a block by its position among all blocks, if an earlier run has read it.
+pub(super) type FindKnown<'a> = dyn Fn(u64) -> Result<Option<KnownBlock>> + 'a;
 
 /// The progress of reading.
 pub(super) struct ReadProgress {
@@ -67,13 +72,61 @@ impl ReadProgress {
 
     /// Returns the next block. After an error it returns `None`, because one caller has received the
     /// error.
-    pub(super) fn next_block(&mut self, inputs: &InputSet) -> Result<Option<InputBlock>> {
+    pub(super) fn next_block(
+        &mut self,
+        inputs: &InputSet,
+        find_known: &FindKnown<'_>,
+    ) -> Result<Option<InputBlock>> {
         if self.failed {
             return Ok(None);
         }
-        let next = self.read_block(inputs);
+        let next = match self.skip_known(inputs, find_known) {
+            Ok(None) => self.read_block(inputs),
+            skipped => skipped,
+        };
         self.failed = next.is_err();
         next
+    }
+
+    /// Returns the next block without reading it, if it is known and its input is read in place. The first block of an
+    /// input, which shows its fields, and the last one are read all the same.
+    fn skip_known(
+        &mut self,
+        inputs: &InputSet,
+        find_known: &FindKnown<'_>,
+    ) -> Result<Option<InputBlock>> {
+        let Some(OpenInput::Lines(open)) = &mut self.open else {
+            return Ok(None);
+        };
+        let file = &inputs.input_files()[self.file];
+        if open.at_start || file.storage() != InputStorage::InPlace {
+            return Ok(None);
+        }
+        let Some(known) = find_known(self.ordinal)? else {
+            return Ok(None);
+        };
+        let end = known.offset.saturating_add(known.length);
+        let is_within = file.size_on_disk().is_some_and(|size| end < size);
+        let is_next = known.line > open.lines;
+        if !is_within || !is_next || !open.reader.skip_known((known.offset, end))? {
+            return Ok(None);
+        }
+        open.lines = known.line - 1 + known.lines;
+        let number = self.rows + 1;
+        self.rows += known.rows;
+        let lines = LineBlock {
+            file: self.file,
+            buffer: ReadBuffer::default(),
+            start: 0,
+            offset: known.offset,
+            line: known.line,
+            number,
+            rows: known.rows,
+            lines: known.lines,
+            length: known.length,
+        };
+        let position = self.charged + known.bytes_on_disk;
+        Ok(Some(self.make_block(BlockBody::Lines(lines), position)))
     }
 
     /// Ends reading because a block could not be filled.
@@ -254,12 +307,14 @@ impl ReadProgress {
             let (file, offset) = (self.file, offset + start as u64);
             let lines = LineBlock {
                 file,
+                length: (buffer.filled_bytes().len() - start) as u64,
                 buffer,
                 start,
                 offset,
                 line,
                 number,
                 rows,
+                lines,
             };
             return Ok(Some((BlockBody::Lines(lines), position)));
         }
@@ -441,5 +496,82 @@ impl InputSet {
             id,
             self.field_census(),
         ))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::ReadOptions;
+    use super::*;
+
+    fn open(paths: &[PathBuf]) -> InputSet {
+        let options = ReadOptions {
+            block_bytes: 200,
+            ..ReadOptions::default()
+        };
+        InputSet::open_paths(paths, &options).unwrap()
+    }
+
+    /// What a block says of itself, and whether its rows were read.
+    fn describe(inputs: &InputSet, block: &InputBlock) -> (String, bool) {
+        let BlockBody::Lines(lines) = &block.body else {
+            panic!("a block of lines")
+        };
+        let shown = format!(
+            "{} {:?} {:?} {:?}",
+            block.ordinal(),
+            block.row_numbers(),
+            inputs.first_place(block),
+            block.known_block()
+        );
+        (shown, !lines.buffer.filled_bytes().is_empty())
+    }
+
+    #[test]
+    fn known_blocks_are_where_they_were_without_being_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let rows = (0..200).map(|at| format!("{{\"id\":{at},\"text\":\"text {at}\"}}\n"));
+        let mut rows: Vec<String> = rows.collect();
+        rows.insert(50, "\n".repeat(700));
+        std::fs::write(path("a.jsonl"), format!("\u{feff}{}", rows.concat())).unwrap();
+        std::fs::write(path("b.jsonl"), rows.concat().trim_end()).unwrap();
+        let cells = (0..100).map(|at| format!("{at},\"a\nquoted text {at}\"\r\n"));
+        let table = format!("id,text\n{}", cells.collect::<String>());
+        std::fs::write(path("c.csv"), table).unwrap();
+        for name in ["a.jsonl", "b.jsonl", "c.csv"] {
+            let paths = [path(name), path(name)];
+            let inputs = open(&paths);
+            let mut expected = Vec::new();
+            while let Some(block) = inputs.next_block().unwrap() {
+                let (shown, is_read) = describe(&inputs, &block);
+                assert!(is_read);
+                expected.push((shown, block.known_block()));
+            }
+            let inputs = open(&paths);
+            // Every seventh block is not known.
+            let find = |ordinal: u64| {
+                let known = expected.get(ordinal as usize).and_then(|it| it.1);
+                Ok(known.filter(|_| !ordinal.is_multiple_of(7)))
+            };
+            let (mut read, mut blocks) = (0, 0);
+            while let Some(block) = inputs.next_block_unless_known(&find).unwrap() {
+                let (shown, is_read) = describe(&inputs, &block);
+                let known = expected[blocks].1.unwrap();
+                // What is read ahead makes the bytes of a block that is read after skipped ones others.
+                let plain = |text: &str| text.split(", bytes_on_disk").next().map(str::to_owned);
+                assert_eq!(plain(&shown), plain(&expected[blocks].0), "{name}");
+                assert!(is_read || block.bytes_on_disk() == known.bytes_on_disk);
+                read += u32::from(is_read);
+                blocks += 1;
+            }
+            assert_eq!(blocks, expected.len(), "{name}");
+            assert!(
+                (blocks as u32 / 7..blocks as u32 / 3).contains(&read),
+                "{name} {read}"
+            );
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The decompressed bytes of one input, from start to end.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,12 +23,16 @@ pub(super) struct ByteStream {
     position: Arc<AtomicU64>,
     compression: CompressionKind,
     is_list: bool,
+    /// The file that is read, if its bytes are those of the stream.
+    plain: Option<File>,
 }
 
 impl ByteStream {
     /// Reads `file` without decompression.
     pub(super) fn from_plain(name: &str, file: File) -> Self {
         let position = Arc::new(AtomicU64::new(0));
+        // Both have one position. Without a second handle nothing can be skipped.
+        let plain = file.try_clone().ok();
         let reader = Box::new(CountedReader {
             inner: file,
             position: Arc::clone(&position),
@@ -39,7 +43,24 @@ impl ByteStream {
             position,
             compression: CompressionKind::None,
             is_list: false,
+            plain,
         }
+    }
+
+    /// Continues at a byte of the input. Returns `false` if only reading leads there.
+    ///
+    /// # Errors
+    /// If the file cannot be read from there.
+    pub(super) fn seek_to(&mut self, byte: u64) -> Result<bool> {
+        let Some(mut file) = self.plain.as_ref() else {
+            return Ok(false);
+        };
+        let sought = file.seek(io::SeekFrom::Start(byte));
+        sought.map_err(|cause| {
+            Error::read_error("read", format!("{} at byte {byte}", self.name), cause)
+        })?;
+        self.position.store(byte, Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Converts a JSON list into one line per element.
@@ -47,6 +68,7 @@ impl ByteStream {
         Self {
             reader: Box::new(ListRows::new(self.reader)),
             is_list: true,
+            plain: None,
             ..self
         }
     }
@@ -95,6 +117,7 @@ impl ByteStream {
             position,
             compression,
             is_list: false,
+            plain: None,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::block::{BlockBody, DocumentFiles, InputBlock, LineBlock, ParseScratch};
+use super::block::{BlockBody, DocumentFiles, InputBlock, KnownBlock, LineBlock, ParseScratch};
 use super::block_reader::ReadProgress;
 use super::decode::{RowDecoding, bom_length, check_encoding};
 use super::expand::{ExpandedInputs, find_inputs};
@@ -367,7 +367,21 @@ impl InputSet {
     ///
     /// If the rest of an input is unreadable: see the [module](super).
     pub fn next_block(&self) -> Result<Option<InputBlock>> {
-        let mut block = self.lock_reading().next_block(self)?;
+        self.next_block_unless_known(&|_| Ok(None))
+    }
+
+    /// Returns the next block as [`next_block`](Self::next_block) does. Where `find_known` finds the block by its
+    /// position among all blocks, as an earlier run over the same inputs has noted it, and the input is an uncompressed
+    /// file, it is not read: it has its place and its number of rows, and must not be parsed.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_block`](Self::next_block), and those of `find_known`.
+    pub fn next_block_unless_known(
+        &self,
+        find_known: &dyn Fn(u64) -> Result<Option<KnownBlock>>,
+    ) -> Result<Option<InputBlock>> {
+        let mut block = self.lock_reading().next_block(self, find_known)?;
         if let Some(InputBlock {
             body: BlockBody::Documents(documents),
             ..

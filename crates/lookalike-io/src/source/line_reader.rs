@@ -256,6 +256,18 @@ impl LineReader {
         self.offset += length as u64;
     }
 
+    /// Continues behind rows that are known, which end at the byte `end` of the input. Returns `false` if they must be
+    /// read all the same.
+    pub(super) fn skip_known(&mut self, (start, end): (u64, u64)) -> Result<bool> {
+        if self.spooled || start < self.offset || !self.stream.seek_to(end)? {
+            return Ok(false);
+        }
+        self.carry.clear();
+        self.ended = false;
+        self.offset = end;
+        Ok(true)
+    }
+
     /// Fills `buffer` with the next rows and returns their offset in the decompressed input, or `None`
     /// at the end.
     pub(super) fn read_next_rows(

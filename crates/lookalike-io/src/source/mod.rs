@@ -81,7 +81,7 @@ use std::path::{Path, PathBuf};
 
 use crate::documents::PdfReader;
 use crate::objects::ObjectUrl;
-pub use block::{InputBlock, ParseScratch};
+pub use block::{InputBlock, KnownBlock, ParseScratch};
 pub(crate) use columnar::PositionedFile;
 pub(crate) use content::{foreign_content, foreign_extension};
 pub use convert::{to_binary, to_large_strings};

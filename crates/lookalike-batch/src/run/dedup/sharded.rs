@@ -30,6 +30,8 @@ pub enum ShardOutcome {
         /// The shards that have not done their share of it, ascending.
         missing: Vec<u32>,
     },
+    /// Everything is decided, and another process writes the outputs at this moment.
+    WrittenByAnother,
 }
 
 /// Does the share of one of several processes in a dedup run, as far as the shares of the others allow it: reads a share
@@ -118,7 +120,9 @@ impl DedupSession<'_> {
         }
         let outcome = join_removals(&corpus, &shards.load_steps(&opened)?)?;
         self.stage_done("match");
-        let directory = shards.open_outputs(&opened)?;
+        let Some(directory) = shards.open_outputs(&opened)? else {
+            return Ok(ShardOutcome::WrittenByAnother);
+        };
         let is_written = directory.has_written(outputs);
         let nothing = DedupOutputs::default();
         let wanted = outputs;

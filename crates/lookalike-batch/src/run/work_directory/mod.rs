@@ -150,7 +150,10 @@ impl WorkDirectory {
     /// `resume`.
     fn open_directory(path: &Path, resume: bool, new: WorkManifest) -> Result<Self> {
         create_directory(path)?;
-        let lock = lock_directory(path)?;
+        Self::open_locked(path, lock_directory(path)?, resume, new)
+    }
+
+    fn open_locked(path: &Path, lock: File, resume: bool, new: WorkManifest) -> Result<Self> {
         let manifest = match read_manifest(path)? {
             Some(there) if resume => {
                 if let Some(difference) = there.find_difference(&new) {
@@ -478,6 +481,16 @@ fn parent_directory(path: &Path) -> &Path {
 
 /// Acquires the exclusive right to work on a run. It ends with the file or the process.
 fn lock_directory(path: &Path) -> Result<File> {
+    try_lock_directory(path)?.ok_or_else(|| {
+        Error::usage_error(format!(
+            "another process works on the run in {}: wait until it ends",
+            display_path(path)
+        ))
+    })
+}
+
+/// Acquires the exclusive right to work on a run; `None` if another process has it.
+fn try_lock_directory(path: &Path) -> Result<Option<File>> {
     let place = path.join(LOCK);
     let failed = |cause| Error::write_error("lock", display_path(&place), cause);
     let mut file = OpenOptions::new()
@@ -494,18 +507,13 @@ fn lock_directory(path: &Path) -> Result<File> {
             Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => {
                 std::thread::sleep(LOCK_PAUSE);
             }
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::usage_error(format!(
-                    "another process works on the run in {}: wait until it ends",
-                    display_path(path)
-                )));
-            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
         }
     }
     file.set_len(0)
         .and_then(|()| write!(file, "{}", std::process::id()))
         .map_err(failed)?;
-    Ok(file)
+    Ok(Some(file))
 }
 
 /// Reads the manifest of a directory, if it has one.

@@ -109,26 +109,41 @@ impl<'a> ReadingSteps<'a> {
     /// # Errors
     /// If its step cannot be read or is damaged.
     pub(in crate::run) fn take_block(&self, ordinal: u64) -> Result<Option<StoredBlock>> {
-        if ordinal >= self.stored_blocks {
+        let Some(step) = self.step_of(ordinal) else {
             return Ok(None);
-        }
-        let at = self.stored.partition_point(|step| step.end() <= ordinal);
-        let step = &self.stored[at];
+        };
         let mut blocks = lock(&step.blocks);
-        let (content, ranges) = match blocks.content.take() {
-            Some(loaded) => loaded,
-            None => step.load_blocks()?,
-        };
-        let block = StoredBlock {
-            range: ranges[(ordinal - step.first) as usize].clone(),
-            content: Arc::clone(&content),
-            path: step.path.clone(),
-        };
+        let (content, range) = step.load_block(&mut blocks, ordinal)?;
         blocks.left = blocks.left.saturating_sub(1);
-        if blocks.left > 0 {
-            blocks.content = Some((content, ranges));
+        if blocks.left == 0 {
+            blocks.content = None;
         }
-        Ok(Some(block))
+        Ok(Some(StoredBlock {
+            range,
+            content,
+            path: step.path.clone(),
+        }))
+    }
+
+    /// Calls `read` with the bytes of a block that is stored and was not taken yet.
+    ///
+    /// # Errors
+    /// If its step cannot be read or is damaged.
+    pub(in crate::run) fn peek_block<T>(
+        &self,
+        ordinal: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        let Some(step) = self.step_of(ordinal) else {
+            return Ok(None);
+        };
+        let (content, range) = step.load_block(&mut lock(&step.blocks), ordinal)?;
+        Ok(Some(read(&content.as_bytes()[range])))
+    }
+
+    fn step_of(&self, ordinal: u64) -> Option<&StoredStep> {
+        let at = self.stored.partition_point(|step| step.end() <= ordinal);
+        (ordinal < self.stored_blocks).then(|| &self.stored[at])
     }
 
     /// Returns the error for a block that is not what a step can hold.
@@ -245,6 +260,20 @@ impl StoredStep {
     /// The block after the last one, among those of all inputs.
     fn end(&self) -> u64 {
         self.first + (self.entry.end - self.entry.first)
+    }
+
+    /// Returns the content of the step and the range of a block in it. `blocks` are those of this step.
+    fn load_block(
+        &self,
+        blocks: &mut StoredBlocks,
+        ordinal: u64,
+    ) -> Result<(Arc<StepContent>, Range<usize>)> {
+        let (content, ranges) = match &mut blocks.content {
+            Some(loaded) => loaded,
+            missing => missing.insert(self.load_blocks()?),
+        };
+        let range = ranges[(ordinal - self.first) as usize].clone();
+        Ok((Arc::clone(content), range))
     }
 
     fn load_blocks(&self) -> Result<(Arc<StepContent>, Vec<Range<usize>>)> {

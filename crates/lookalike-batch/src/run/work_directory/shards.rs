@@ -24,6 +24,7 @@ use super::manifest::{InputEntry, StepKind, WorkManifest, WorkStage, damaged_fil
 use super::step_file::{NewStep, read_step};
 use super::{
     WorkDirectory, WorkSettings, create_directory, new_manifest, read_manifest, seconds_since_1970,
+    try_lock_directory,
 };
 use crate::run::corpus_rows::OpenInputs;
 use crate::run::settings::{RunInputs, RunSettings};
@@ -277,9 +278,14 @@ impl<'a> RunShards<'a> {
     ///
     /// # Errors
     /// The errors of a [`WorkDirectory`].
-    pub(in crate::run) fn open_outputs(&self, opened: &OpenInputs) -> Result<WorkDirectory> {
+    pub(in crate::run) fn open_outputs(
+        &self,
+        opened: &OpenInputs,
+    ) -> Result<Option<WorkDirectory>> {
         let manifest = new_manifest((self.settings, true), opened)?;
-        WorkDirectory::open_directory(self.work, true, manifest)
+        let lock = try_lock_directory(self.work)?;
+        let open = |lock| WorkDirectory::open_locked(self.work, lock, true, manifest);
+        lock.map(open).transpose()
     }
 }
 
@@ -524,6 +530,6 @@ mod tests {
         assert_eq!(divide_sizes(&[30, 10, 10, 10], 2), [0..1, 1..4]);
         assert_eq!(divide_sizes(&[5], 3), [0..0, 0..1, 1..1]);
         assert_eq!(divide_sizes(&[], 2), [0..0, 0..0]);
-        assert_eq!(divide_sizes(&[0, 0], 1), [0..2]);
+        assert_eq!(divide_sizes(&[0, 0], 2), [0..2, 2..2]);
     }
 }

@@ -15,8 +15,8 @@ use crate::commands::shared::running::RowsRun;
 #[derive(Serialize)]
 struct WaitingShard {
     shard: String,
-    /// The stage whose share it has done.
-    stage: ShardStage,
+    /// The stage whose share it has done; `None` if another process writes the outputs.
+    stage: Option<ShardStage>,
     /// The shards that have not done theirs.
     missing: Vec<u32>,
 }
@@ -38,21 +38,36 @@ pub(super) fn run_share(
             report::describe_dedup(&done, args, written, &run.printer)
         }),
         ShardOutcome::Waiting { stage, missing } => {
-            let waiting = WaitingShard {
-                shard: shard.to_string(),
-                stage,
-                missing,
-            };
-            run.finish_run(&waiting, 0, || describe_waiting(&waiting, shard))
+            let text = describe_waiting(stage, &missing, shard);
+            finish_waiting(&run, (shard, Some(stage), missing), text)
+        }
+        ShardOutcome::WrittenByAnother => {
+            let text = format!(
+                "shard {shard}: everything is decided, and another process writes the outputs\n"
+            );
+            finish_waiting(&run, (shard, None, Vec::new()), text)
         }
     }
 }
 
-fn describe_waiting(waiting: &WaitingShard, shard: ShardNumber) -> String {
-    let done = describe_stage(waiting.stage);
-    let missing = list_shards(&waiting.missing);
+fn finish_waiting(
+    run: &RowsRun<'_>,
+    (shard, stage, missing): (ShardNumber, Option<ShardStage>, Vec<u32>),
+    text: String,
+) -> Result<CommandOutcome> {
+    let waiting = WaitingShard {
+        shard: shard.to_string(),
+        stage,
+        missing,
+    };
+    run.finish_run(&waiting, 0, || text)
+}
+
+fn describe_waiting(stage: ShardStage, missing: &[u32], shard: ShardNumber) -> String {
     format!(
-        "shard {shard} has {done} its share; still to come: {missing} of {}. Run these, then all shards once more\n",
+        "shard {shard} has {} its share; still to come: {} of {}. Run these, then all shards once more\n",
+        describe_stage(stage),
+        list_shards(missing),
         shard.count
     )
 }
