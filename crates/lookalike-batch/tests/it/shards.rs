@@ -1,5 +1,6 @@
 //! Runs that several processes share give the results of one process, byte for byte.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::run::{
@@ -17,6 +18,8 @@ struct SharedRun {
     inputs: RunInputs,
     settings: RunSettings,
     annotates: bool,
+    /// `true` if each input has its own output.
+    mirrors: bool,
 }
 
 impl SharedRun {
@@ -45,6 +48,7 @@ impl SharedRun {
             inputs,
             settings,
             annotates: number % 5 == 4,
+            mirrors: number % 2 == 1,
             directory,
         }
     }
@@ -56,7 +60,10 @@ impl SharedRun {
     fn outputs(&self, name: &str) -> DedupOutputs {
         let output = |what: &str| Some(OutputTarget::Path(self.path(&format!("{name}-{what}"))));
         DedupOutputs {
-            kept: output("kept.jsonl"),
+            kept: match self.mirrors {
+                true => output("kept/"),
+                false => output("kept.jsonl"),
+            },
             annotate: self.annotates,
             removed: output("removed.tsv"),
             clusters: output("clusters.tsv"),
@@ -83,7 +90,8 @@ impl SharedRun {
 
     /// Runs all shards in the given order, again and again until one of them finishes the run.
     fn run_all(&self, order: &[u32], count: u32) -> DedupSummary {
-        for round in 0..4 {
+        let rounds = 3 + u32::from(self.mirrors);
+        for _ in 0..rounds {
             for index in order {
                 match self.run_shard(&format!("{index}/{count}")).unwrap() {
                     ShardOutcome::Finished(summary) => return *summary,
@@ -91,18 +99,30 @@ impl SharedRun {
                     ShardOutcome::WrittenByAnother => panic!("there is no other process"),
                 }
             }
-            assert!(
-                round < 3,
-                "three rounds of all shards did not finish the run"
-            );
         }
-        unreachable!()
+        panic!("{rounds} rounds of all shards did not finish the run")
     }
 
     fn assert_outputs_are_equal(&self, what: &str) {
-        for output in ["kept.jsonl", "removed.tsv", "clusters.tsv", "rejected"] {
+        let kept: &[&str] = match self.mirrors {
+            true => &["kept/a.jsonl", "kept/b.jsonl"],
+            false => &["kept.jsonl"],
+        };
+        for output in ["removed.tsv", "clusters.tsv", "rejected"]
+            .iter()
+            .chain(kept)
+        {
             let bytes = |name: &str| read(&self.path(&format!("{name}-{output}")));
             assert!(bytes("alone") == bytes("shared"), "{output}: {what}");
+        }
+        if self.mirrors {
+            let names = |name: &str| {
+                let entries = std::fs::read_dir(self.path(name)).unwrap();
+                entries
+                    .map(|it| it.unwrap().file_name())
+                    .collect::<BTreeSet<_>>()
+            };
+            assert_eq!(names("alone-kept"), names("shared-kept"), "{what}");
         }
     }
 }

@@ -75,6 +75,7 @@ fn describe_shards(status: &ShardsStatus, directory: &Path) -> String {
         (Some(ShardStage::Read), false) => "reading".to_owned(),
         (Some(ShardStage::Link), false) => "linking".to_owned(),
         (Some(ShardStage::Decide), false) => "deciding".to_owned(),
+        (Some(ShardStage::Write), false) => "writing".to_owned(),
     };
     let mut lines = vec![("stage", stage)];
     let done = u64::from(status.shards) - status.missing.len() as u64;

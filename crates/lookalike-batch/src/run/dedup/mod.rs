@@ -206,6 +206,7 @@ impl<'a> DedupSession<'a> {
             let options = WriteOptions {
                 change: RowChange::Unchanged,
                 threads: self.settings.threads,
+                only_files: None,
             };
             prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
         };
@@ -294,7 +295,8 @@ impl<'a> DedupSession<'a> {
         let kept = match prepared {
             Some(kept) => Some(kept),
             None => {
-                verdicts.write_kept(opened, outputs, repeated.as_ref(), self.settings, progress)?
+                let changes = (repeated.as_ref(), None);
+                verdicts.write_kept(opened, outputs, changes, self.settings, progress)?
             }
         };
         let mut summary = self.make_summary(corpus, outcome, &verdicts, rejected)?;
@@ -674,11 +676,12 @@ impl<'a> DocumentVerdicts<'a> {
         Ok((Some(repeated), table))
     }
 
+    /// Writes kept rows; if each input has its own output, only those of `only_files`.
     fn write_kept(
         &self,
         opened: &OpenInputs,
         outputs: &DedupOutputs,
-        repeated: Option<&RepeatedText>,
+        (repeated, only_files): (Option<&RepeatedText>, Option<(usize, usize)>),
         settings: &RunSettings,
         progress: &dyn ProgressListener,
     ) -> Result<Option<StagedOutput>> {
@@ -711,6 +714,7 @@ impl<'a> DocumentVerdicts<'a> {
                 None => RowChange::Unchanged,
             },
             threads: settings.threads,
+            only_files,
         };
         let rows = VerdictRows {
             verdicts: self,

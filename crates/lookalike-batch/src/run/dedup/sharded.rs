@@ -5,7 +5,7 @@ use lookalike::dedup::{DedupOutcome, DocumentRemoval};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::sink::commit_all;
 
-use super::{DecidedRun, DedupSession, check_outputs};
+use super::{DecidedRun, DedupSession, DocumentVerdicts, check_outputs};
 use crate::run::corpus_rows::OpenInputs;
 use crate::run::out_of_core::{self, ShareLinks, plan_shared_run};
 use crate::run::progress::{ProgressListener, RunStage};
@@ -35,9 +35,9 @@ pub enum ShardOutcome {
 }
 
 /// Does the share of one of several processes in a dedup run, as far as the shares of the others allow it: reads a share
-/// of the inputs; once all are read, links a share of the keys; once all are linked, decides a share of the components.
-/// The process that finds everything decided writes the outputs, which are those of
-/// [`run_dedup`](super::run_dedup). The shards may come in any order, at the same time, more than once, and from any
+/// of the inputs; once all are read, links a share of the keys; once all are linked, decides a share of the components;
+/// once all is decided, and if each input has its own output, writes the outputs of its share of the inputs. The process
+/// that finds everything done writes all other outputs. They are those of [`run_dedup`](super::run_dedup). The shards may come in any order, at the same time, more than once, and from any
 /// machines that see the directory and the inputs under the same names. A process that was killed is continued by the
 /// same call.
 ///
@@ -120,13 +120,39 @@ impl DedupSession<'_> {
         }
         let outcome = join_removals(&corpus, &shards.load_steps(&opened)?)?;
         self.stage_done("match");
+        let mut outputs = outputs.clone();
+        if let Some(kept) = outputs.kept.take_if(|kept| kept.mirrors_inputs()) {
+            let written = DedupOutputs {
+                kept: Some(kept.clone()),
+                annotate: outputs.annotate,
+                ..DedupOutputs::default()
+            };
+            let is_open = |missing: &[u32]| missing.contains(&shard.index);
+            if is_open(&shards.find_unwritten(&kept, &opened)?) {
+                let verdicts = DocumentVerdicts::new(&corpus, &outcome, None);
+                let files = (None, Some(shards.own_files()));
+                commit_all(verdicts.write_kept(
+                    &again,
+                    &written,
+                    files,
+                    self.settings,
+                    progress,
+                )?)?;
+                shards.store_written(&kept)?;
+            }
+            let missing = shards.find_unwritten(&kept, &opened)?;
+            if !missing.is_empty() {
+                let stage = ShardStage::Write;
+                return Ok(ShardOutcome::Waiting { stage, missing });
+            }
+        }
         let Some(directory) = shards.open_outputs(&opened)? else {
             return Ok(ShardOutcome::WrittenByAnother);
         };
-        let is_written = directory.has_written(outputs);
+        let is_written = directory.has_written(&outputs);
         let nothing = DedupOutputs::default();
-        let wanted = outputs;
-        let outputs = if is_written { &nothing } else { outputs };
+        let wanted = &outputs;
+        let outputs = if is_written { &nothing } else { &outputs };
         let decided = DecidedRun {
             corpus: &corpus,
             opened: &again,

@@ -61,15 +61,18 @@ pub(in crate::run) enum StepKind {
     Links,
     /// Removals of a shard's share of the components.
     Removals,
+    /// The directory in which a shard has written the outputs of its share of the inputs.
+    Written,
 }
 
 impl StepKind {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Against,
         Self::Documents,
         Self::Verdicts,
         Self::Links,
         Self::Removals,
+        Self::Written,
     ];
 
     /// Returns the first part of the names of its files.
@@ -80,6 +83,7 @@ impl StepKind {
             Self::Verdicts => "verdicts",
             Self::Links => "links",
             Self::Removals => "removals",
+            Self::Written => "written",
         }
     }
 }

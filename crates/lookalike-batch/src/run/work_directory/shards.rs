@@ -5,6 +5,7 @@
 //!     documents-*.step       sketches and keys of its share of the input files (with those of --against)
 //!     links-000001.step      links of its share of the keys
 //!     removals-000001.step   removals of its share of the components
+//!     written-000001.step    the directory with the outputs of its input files, if each has its own
 //! DIR/manifest               the outputs, once they are in place
 //! ```
 //!
@@ -17,6 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use lookalike_io::error::{Error, Result, display_path};
+use lookalike_io::sink::OutputTarget;
 use lookalike_io::source::{InputFormat, InputSet, RowSource};
 use serde::Serialize;
 
@@ -102,17 +104,29 @@ pub enum ShardStage {
     Link,
     /// Deciding verdicts.
     Decide,
+    /// Writing the outputs of a share of the inputs, if each input has its own.
+    Write,
 }
 
 impl ShardStage {
+    /// The stages of every run.
     const ALL: [Self; 3] = [Self::Read, Self::Link, Self::Decide];
 
+    fn step_kind(self) -> StepKind {
+        match self {
+            Self::Read => StepKind::Documents,
+            Self::Link => StepKind::Links,
+            Self::Decide => StepKind::Removals,
+            Self::Write => StepKind::Written,
+        }
+    }
+
     fn is_done(self, manifest: &WorkManifest) -> bool {
-        let has = |kind| manifest.steps_of(kind).next().is_some();
         match self {
             Self::Read => manifest.stage > WorkStage::Read,
-            Self::Link => has(StepKind::Links),
-            Self::Decide => has(StepKind::Removals),
+            Self::Link | Self::Decide | Self::Write => {
+                manifest.steps_of(self.step_kind()).next().is_some()
+            }
         }
     }
 }
@@ -224,6 +238,41 @@ impl<'a> RunShards<'a> {
         Ok(missing)
     }
 
+    /// Returns the input files of this shard, from and to.
+    pub(in crate::run) fn own_files(&self) -> (usize, usize) {
+        let own = &self.inputs[self.shard.index as usize - 1].documents;
+        (own.start, own.end)
+    }
+
+    /// Records that this shard has written the outputs of its inputs to a directory.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(in crate::run) fn store_written(&self, directory: &OutputTarget) -> Result<()> {
+        self.store_share(ShardStage::Write, directory.to_string().into_bytes())
+    }
+
+    /// Returns the shards that have not written the outputs of their inputs to a directory.
+    ///
+    /// # Errors
+    /// If a manifest or a step is damaged.
+    pub(in crate::run) fn find_unwritten(
+        &self,
+        directory: &OutputTarget,
+        opened: &OpenInputs,
+    ) -> Result<Vec<u32>> {
+        let mut missing = Vec::new();
+        for (index, shard) in (1..).zip(self.load_steps(opened)?) {
+            let is_this = |bytes: &[u8]| Some(bytes == directory.to_string().as_bytes());
+            let has_written = ShardStage::Write.is_done(&shard.manifest)
+                && shard.read_share(ShardStage::Write, is_this)?;
+            if !has_written {
+                missing.push(index);
+            }
+        }
+        Ok(missing)
+    }
+
     fn path_of(&self, shard: ShardNumber) -> PathBuf {
         self.work.join(SHARDS).join(shard.directory_name())
     }
@@ -259,14 +308,11 @@ impl<'a> RunShards<'a> {
     /// # Errors
     /// If it cannot be written.
     pub(in crate::run) fn store_share(&self, stage: ShardStage, content: Vec<u8>) -> Result<()> {
-        let kind = match stage {
-            ShardStage::Read => StepKind::Documents,
-            ShardStage::Link => StepKind::Links,
-            ShardStage::Decide => StepKind::Removals,
-        };
+        let kind = stage.step_kind();
+        let before = super::lock(&self.own.state.manifest).steps_of(kind).count() as u64;
         self.own.submit_step(NewStep {
             kind,
-            range: 0..1,
+            range: before..before + 1,
             documents: 0,
             input_bytes: 0,
             content,
@@ -290,7 +336,7 @@ impl<'a> RunShards<'a> {
 }
 
 impl ShardSteps {
-    /// Reads what the shard has computed of the stages of links and removals, and decodes it.
+    /// Reads what the shard has stored last of a stage after that of reading, and decodes it.
     ///
     /// # Errors
     /// If it cannot be read or decoded.
@@ -299,11 +345,8 @@ impl ShardSteps {
         stage: ShardStage,
         decode: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T> {
-        let kind = match stage {
-            ShardStage::Read | ShardStage::Link => StepKind::Links,
-            ShardStage::Decide => StepKind::Removals,
-        };
-        let (name, entry) = self.manifest.steps_of(kind).next().ok_or_else(|| {
+        let kind = stage.step_kind();
+        let (name, entry) = self.manifest.steps_of(kind).last().ok_or_else(|| {
             Error::input_error(format!(
                 "{} has no step of {} any more",
                 display_path(&self.path),

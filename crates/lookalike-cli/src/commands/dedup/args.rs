@@ -173,7 +173,8 @@ pub(crate) struct DedupArgs {
     ///
     /// Run the same command with 1/N to N/N, in any order, at the same time or not, three times: the first time reads
     /// a share of the input files, the second time links a share of what may match, the third time decides a share of
-    /// the verdicts. A process that finds others behind ends at once and says which; the last one writes the outputs.
+    /// the verdicts. With -o DIR/ a fourth time writes the outputs of a share of the files. A process that finds others
+    /// behind ends at once and says which; the last one writes all other outputs.
     /// A process that was killed is continued by the same command, and one that comes twice changes nothing.
     /// Files are not divided, so give at least N of them.
     #[arg(

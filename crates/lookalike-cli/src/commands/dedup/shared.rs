@@ -77,6 +77,7 @@ fn describe_stage(stage: ShardStage) -> &'static str {
         ShardStage::Read => "read",
         ShardStage::Link => "linked",
         ShardStage::Decide => "decided",
+        ShardStage::Write => "written",
     }
 }
 
