@@ -16,6 +16,9 @@ use super::segments::{SegmentIds, open_segment_part};
 use crate::run::RepeatedIds;
 use crate::run::ids::{BitTable, equal_hash_groups};
 
+/// Number of rows whose ids a thread compares at once.
+const PORTION: usize = 64;
+
 /// The ids of the rows of an addition.
 pub(super) struct NewIds<'a> {
     pub(super) ids: &'a StoredIds,
@@ -89,11 +92,14 @@ impl NewIds<'_> {
     /// Marks the rows with the id of an earlier new row.
     fn mark_repeats(&self, tally: &mut RepeatTally) -> Result<Vec<bool>> {
         let mut is_repeat = vec![false; self.hashes.len()];
-        let visit_hashes = |visit: &mut dyn FnMut(usize, u64)| {
-            let hashes = self.hashes.iter().enumerate();
-            hashes.for_each(|(row, &hash)| visit(row, hash));
+        let portions: Vec<&[u64]> = self.hashes.chunks(PORTION).collect();
+        let visit_portion = |portion: usize, visit: &mut dyn FnMut(usize, u64)| {
+            let rows = portion * PORTION..;
+            rows.zip(portions[portion])
+                .for_each(|(row, &hash)| visit(row, hash));
         };
-        for group in equal_hash_groups(self.hashes.len(), visit_hashes) {
+        let counts = (self.hashes.len(), portions.len());
+        for group in equal_hash_groups(counts, visit_portion) {
             // Different ids may have the same hash.
             let mut distinct: Vec<(_, usize)> = Vec::new();
             for row in group {
@@ -120,7 +126,7 @@ impl NewIds<'_> {
         is_repeat: &[bool],
         tally: &mut RepeatTally,
     ) -> Result<()> {
-        let mut table = BitTable::new(self.hashes.len());
+        let table = BitTable::new(self.hashes.len());
         let mut distinct: Vec<(u64, usize)> = Vec::new();
         for (row, &hash) in self.hashes.iter().enumerate() {
             if !is_repeat[row] {

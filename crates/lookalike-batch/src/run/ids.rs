@@ -1,11 +1,13 @@
 //! The ids of a run's documents.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::ColumnReservation;
 use lookalike::byte_reader::ByteReader;
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{IdField, InputSet};
+use rayon::prelude::*;
 
 use super::documents::ReadDocuments;
 use super::documents::block_codec::{put_count, read_count};
@@ -146,10 +148,16 @@ impl DocumentIds {
         Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
     }
 
-    /// Calls `visit` with the index and the hash of every id, in order.
-    fn visit_hashes(&self, mut visit: impl FnMut(usize, u64)) {
-        let (mut start, mut long) = (0, self.long.iter());
-        for (index, &length) in self.lengths.iter().enumerate() {
+    /// Calls `visit` with the index and the hash of the ids of a portion, in order.
+    fn visit_portion(&self, portion: usize, visit: &mut dyn FnMut(usize, u64)) {
+        let first = portion * PORTION;
+        let end = (first + PORTION).min(self.len());
+        let mut start = self.starts[portion] as usize;
+        let long = self
+            .long
+            .partition_point(|(index, _)| (*index as usize) < first);
+        let mut long = self.long[long..].iter();
+        for (index, &length) in (first..end).zip(&self.lengths[first..end]) {
             let end = start + held_length(length);
             let hash = match length {
                 TOO_LONG => long.next().map_or(0, |&(_, hash)| hash),
@@ -158,6 +166,11 @@ impl DocumentIds {
             visit(index, hash);
             start = end;
         }
+    }
+
+    /// Calls `visit` with the index and the hash of every id, in order.
+    fn visit_hashes(&self, mut visit: impl FnMut(usize, u64)) {
+        (0..self.starts.len()).for_each(|portion| self.visit_portion(portion, &mut visit));
     }
 }
 
@@ -193,29 +206,39 @@ pub(super) fn count_shared_ids(known: &ReadDocuments, documents: &ReadDocuments)
     shared as u64
 }
 
-/// Returns the indices of equal hashes, grouped by hash. `visit` calls what it is given with the index and the hash of
-/// each of `count` values, and is called twice.
+/// Returns the indices of equal hashes, grouped by hash. There are `count` hashes in `portions` portions.
+/// `visit_portion` calls what it is given with the index and the hash of each in a portion; all threads call it, twice
+/// for every portion.
 ///
 /// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
 pub(crate) fn equal_hash_groups(
-    count: usize,
-    visit: impl Fn(&mut dyn FnMut(usize, u64)),
+    (count, portions): (usize, usize),
+    visit_portion: impl Fn(usize, &mut dyn FnMut(usize, u64)) + Sync,
 ) -> Vec<Vec<usize>> {
-    let mut seen = BitTable::new(count);
-    let mut repeated = BitTable::new(count);
-    visit(&mut |_, hash| {
-        if seen.insert_hash(hash) {
-            repeated.insert_hash(hash);
-        }
+    let seen = BitTable::new(count);
+    let repeated = BitTable::new(count);
+    let portions = (0..portions).into_par_iter().with_min_len(PORTIONS_AT_ONCE);
+    portions.clone().for_each(|portion| {
+        visit_portion(portion, &mut |_, hash| {
+            if seen.insert_hash(hash) {
+                repeated.insert_hash(hash);
+            }
+        });
     });
     drop(seen);
-    let mut found: Vec<(u64, usize)> = Vec::new();
-    visit(&mut |index, hash| {
-        if repeated.contains_hash(hash) {
-            found.push((hash, index));
-        }
+    let found = portions.fold(Vec::new, |mut found: Vec<(u64, usize)>, portion| {
+        visit_portion(portion, &mut |index, hash| {
+            if repeated.contains_hash(hash) {
+                found.push((hash, index));
+            }
+        });
+        found
     });
-    found.sort_unstable();
+    let mut found = found.reduce(Vec::new, |mut all, mut more| {
+        all.append(&mut more);
+        all
+    });
+    found.par_sort_unstable();
     let same_hash = found
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|group| group.len() > 1);
@@ -224,15 +247,20 @@ pub(crate) fn equal_hash_groups(
         .collect()
 }
 
-/// A set of hashes in 16 to 32 bits per hash. It may falsely contain hashes that were never inserted.
+/// Fewest portions that a thread visits at once.
+const PORTIONS_AT_ONCE: usize = 256;
+
+/// A set of hashes in 16 to 32 bits per hash. It may falsely contain hashes that were never inserted. All threads may
+/// insert at once.
 pub(crate) struct BitTable {
-    words: Vec<u64>,
+    words: Vec<AtomicU64>,
 }
 
 impl BitTable {
     pub(crate) fn new(hashes: usize) -> Self {
+        let words = (hashes / 4).next_power_of_two();
         Self {
-            words: vec![0; (hashes / 4).next_power_of_two()],
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -245,15 +273,13 @@ impl BitTable {
 
     pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         let (word, bit) = self.bit_position(hash);
-        self.words[word] & bit != 0
+        self.words[word].load(Ordering::Relaxed) & bit != 0
     }
 
     /// Inserts a hash. Returns `true` if the set already contained it.
-    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
+    pub(crate) fn insert_hash(&self, hash: u64) -> bool {
         let (word, bit) = self.bit_position(hash);
-        let before = self.words[word] & bit != 0;
-        self.words[word] |= bit;
-        before
+        self.words[word].fetch_or(bit, Ordering::Relaxed) & bit != 0
     }
 }
 
@@ -325,7 +351,9 @@ pub(super) fn find_repeats(
     // The first document that repeats an id, and the earlier document with that id.
     let mut first: Option<(usize, usize)> = None;
     let ids = &documents.ids;
-    for group in equal_hash_groups(ids.len(), |visit| ids.visit_hashes(visit)) {
+    let visit_portion =
+        |portion: usize, visit: &mut dyn FnMut(usize, u64)| ids.visit_portion(portion, visit);
+    for group in equal_hash_groups((ids.len(), ids.starts.len()), visit_portion) {
         // Different ids may have the same hash.
         let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for later in group {
