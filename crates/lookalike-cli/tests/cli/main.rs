@@ -33,6 +33,7 @@ mod monitoring;
 mod operating;
 mod oracle;
 mod outputs;
+mod pages;
 mod passage_index;
 mod passages;
 mod plain;

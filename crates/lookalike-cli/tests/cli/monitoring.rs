@@ -162,11 +162,11 @@ impl Selector<'_> {
     }
 }
 
-/// The alerts are those of the page about the service. Every metric and label of an alert or of the dashboard exists.
+/// The alerts are those of the page about monitoring. Every metric and label of an alert or of the dashboard exists.
 #[test]
 fn alerts_and_dashboard_name_existing_series() {
     let rules = read_deployed("alerts.yml");
-    let page = read_deployed("../docs/service.md");
+    let page = read_deployed("../docs/service/monitoring.md");
     let alerts = values_after(&rules, "expr: ");
     assert!(alerts.len() > 10, "{alerts:?}");
     for expression in &alerts {
