@@ -10,7 +10,11 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 3] = ["docs/evaluation.md", "docs/python.md", "docs/spark-steps.md"];
+const DOCUMENTS: [&str; 3] = [
+    "docs/evaluation.md",
+    "docs/python.md",
+    "docs/spark-steps.md",
+];
 
 /// Writes the results into the documents, or reports the stale documents.
 pub fn run(check: bool) -> Result<()> {
