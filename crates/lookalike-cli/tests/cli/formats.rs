@@ -1,6 +1,8 @@
 //! Every input format and compression, and every way to name inputs and fields.
 
-use crate::support::{Place, gunzip, gzip, jsonl, read_parquet, row, unzstd, write_parquet, zstd};
+use crate::support::{
+    Place, bzip2, gunzip, gzip, jsonl, read_parquet, row, unzstd, write_parquet, xz, zstd,
+};
 
 /// b is a duplicate of a except for case and punctuation; c is different.
 const DOCUMENTS: [(&str, &str); 4] = [
@@ -57,6 +59,79 @@ fn formats_and_compressions_keep_row_bytes() {
             }
         }
     }
+}
+
+/// Sets the size of the dictionary in the first block of an xz stream to the largest one.
+fn with_largest_dictionary(mut stream: Vec<u8>) -> Vec<u8> {
+    // The header of the stream has 12 bytes. That of the block begins with its size in units of 4 bytes, less one, and
+    // flags; the filter LZMA2 (21) has one byte of properties; a checksum ends it.
+    let end = 12 + 4 * (usize::from(stream[12]) + 1);
+    let filter = 12
+        + stream[12..end]
+            .iter()
+            .position(|&byte| byte == 0x21)
+            .unwrap();
+    assert_eq!(stream[filter + 1], 1);
+    stream[filter + 2] = 40;
+    let checksum = crc32fast::hash(&stream[12..end - 4]);
+    stream[end - 4..end].copy_from_slice(&checksum.to_le_bytes());
+    stream
+}
+
+#[test]
+fn xz_and_bzip2_are_read() {
+    let place = Place::new();
+    let rows = jsonl(DOCUMENTS);
+    place.write("plain.jsonl", &rows);
+    place.ok("dedup plain.jsonl -o kept.jsonl");
+    let expected = place.bytes("kept.jsonl");
+    let half = rows.len() / 2;
+    for (name, compress) in [
+        ("in.jsonl.xz", xz as fn(&[u8]) -> Vec<u8>),
+        ("in.jsonl.bz2", bzip2),
+        // By its content.
+        ("renamed.jsonl", xz),
+        ("named.jsonl", bzip2),
+    ] {
+        // Several streams, of which one is empty, are one input.
+        let bytes = rows.as_bytes();
+        let streams = [
+            compress(&bytes[..half]),
+            compress(b""),
+            compress(&bytes[half..]),
+        ];
+        place.write(name, streams.concat());
+        place.ok(&format!("dedup {name} -o kept.jsonl"));
+        assert!(place.bytes("kept.jsonl") == expected, "{name}");
+        let mut torn = compress(bytes);
+        torn.truncate(torn.len() - 9);
+        place.write(name, torn);
+        place.refused(
+            &format!("dedup {name} -o kept.jsonl"),
+            &[name, "decompress"],
+        );
+    }
+    place.write("empty.jsonl.bz2", bzip2(b""));
+    place.ok("dedup empty.jsonl.bz2 plain.jsonl -o kept.jsonl");
+    place.write("other.jsonl.xz", gzip(rows.as_bytes()));
+    place.refused(
+        "dedup other.jsonl.xz -o kept.jsonl",
+        &["other.jsonl.xz is not compressed as its extension says"],
+    );
+    // A dictionary of 4 GiB, whatever the data need.
+    place.write(
+        "bomb.jsonl.xz",
+        with_largest_dictionary(xz(rows.as_bytes())),
+    );
+    place.refused(
+        "dedup bomb.jsonl.xz -o kept.jsonl",
+        &["bomb.jsonl.xz", "emory"],
+    );
+    // Text that begins like a stream of bzip2 is text.
+    place.write("text.txt", "BZh9 is how such a file begins\n");
+    place.ok("dedup text.txt -o kept.txt");
+    place.write("2.txt", "h\n");
+    place.ok("dedup 2.txt -o kept.txt");
 }
 
 /// Parquet is read from its end, so input from a pipe is copied first.

@@ -188,6 +188,8 @@ impl OutputStream {
                 GzipLevel::new(GZIP_LEVEL),
             ))),
             CompressionKind::Zstd => zstd_encoder(buffered, threads).map(StreamEncoder::Zstd),
+            // Their extensions were refused; see [`refuse_extension`].
+            CompressionKind::Xz | CompressionKind::Bzip2 => Err(io::ErrorKind::Unsupported.into()),
         };
         let name = output.to_string();
         let encoder = encoder.map_err(|cause| Error::write_error("write", &name, cause))?;

@@ -5,10 +5,12 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
-use super::expand::{CompressionKind, compression_by_content};
+use super::expand::{CompressionKind, LONGEST_MAGIC, compression_by_content};
 use super::json_list::ListRows;
 use crate::error::{Error, Result};
 use crate::objects::ObjectFailure;
@@ -86,7 +88,7 @@ impl ByteStream {
             position: Arc::clone(&position),
         };
         let mut buffered = BufReader::with_capacity(COMPRESSED_BUFFER, counted);
-        let mut start = [0; 4];
+        let mut start = [0; LONGEST_MAGIC];
         let length =
             peek_magic(&mut buffered, &mut start).map_err(|cause| match ObjectFailure::from_io(
                 &cause,
@@ -110,6 +112,8 @@ impl ByteStream {
                 ZstdDecoder::with_buffer(whole)
                     .map_err(|cause| Error::read_error("decompress", name, cause))?,
             ),
+            CompressionKind::Xz => Box::new(XzDecoder::new_stream(whole, xz_stream(name)?)),
+            CompressionKind::Bzip2 => Box::new(MultiBzDecoder::new(whole)),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -164,8 +168,16 @@ impl ByteStream {
     }
 }
 
-/// Reads up to four bytes from the front and returns their number.
-fn peek_magic(reader: &mut impl BufRead, start: &mut [u8; 4]) -> io::Result<usize> {
+/// Largest memory of decompressing xz: as much as its highest preset needs, with room for twice its dictionary.
+const XZ_MEMORY: u64 = 256 << 20;
+
+fn xz_stream(name: &str) -> Result<liblzma::stream::Stream> {
+    liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)
+        .map_err(|cause| Error::read_error("decompress", name, cause.into()))
+}
+
+/// Reads the first bytes and returns their number.
+fn peek_magic(reader: &mut impl BufRead, start: &mut [u8; LONGEST_MAGIC]) -> io::Result<usize> {
     let mut length = 0;
     while length < start.len() {
         match reader.read(&mut start[length..]) {

@@ -2,14 +2,14 @@
 //! messages.
 //!
 //! Ordinary text is never refused for the way it begins, because each signature contains control
-//! characters or, for bzip2, a sequence of 10 characters with which no ordinary text begins.
+//! characters.
 
 use std::path::Path;
 
 use encoding_rs::Encoding;
 
 /// Extensions of unsupported files, with a phrase that says what such a file is and what to do with it.
-const FOREIGN: [(&[&str], &str); 12] = [
+const FOREIGN: [(&[&str], &str); 10] = [
     (
         &["docx", "doc", "odt", "rtf"],
         "a word processor document, which cannot be read: save its text as .txt first",
@@ -24,17 +24,7 @@ const FOREIGN: [(&[&str], &str); 12] = [
         "a spreadsheet, which cannot be read: save it as .csv first",
     ),
     (
-        &["xz", "lzma"],
-        "compressed with xz, which cannot be read: unpack it first, for example with `xz -dc FILE \
-         | lookalike … -`, or compress it as .gz or .zst",
-    ),
-    (
-        &["bz2"],
-        "compressed with bzip2, which cannot be read: unpack it first, for example with `bzip2 -dc \
-         FILE | lookalike … -`, or compress it as .gz or .zst",
-    ),
-    (
-        &["lz4", "br", "snappy", "sz"],
+        &["lz4", "lzma", "br", "snappy", "sz"],
         "compressed in a way that cannot be read: unpack it first, or compress it as .gz or .zst",
     ),
     (
@@ -64,10 +54,8 @@ const FOREIGN: [(&[&str], &str); 12] = [
 ];
 
 /// First bytes of unsupported files, with the matching extension in [`FOREIGN`].
-const SIGNATURES: [(&[u8], &str); 7] = [
+const SIGNATURES: [(&[u8], &str); 5] = [
     (b"PK\x03\x04", "zip"),
-    (b"\xFD7zXZ\0", "xz"),
-    (b"BZh91AY&SY", "bz2"),
     (b"7z\xBC\xAF\x27\x1C", "7z"),
     (b"ARROW1\0\0", "arrow"),
     (b"\x04\x22\x4D\x18", "lz4"),
@@ -76,7 +64,7 @@ const SIGNATURES: [(&[u8], &str); 7] = [
 
 /// Returns the extensions of supported files, for messages.
 pub(super) fn known_extensions() -> &'static str {
-    ".jsonl, .ndjson, .json, .csv, .tsv, .parquet and .txt, also with .gz or .zst after them"
+    ".jsonl, .ndjson, .json, .csv, .tsv, .parquet and .txt, also with .gz, .zst, .xz or .bz2 after them"
 }
 
 /// Describes a file of an unsupported format by its extension.

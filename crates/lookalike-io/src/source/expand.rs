@@ -17,7 +17,7 @@ use crate::objects::{ObjectSearch, ObjectUrl, StoredObject, find_objects};
 const MAX_DEPTH: usize = 128;
 
 /// Extensions of compressed files; the format is that of the extension before them.
-const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
+const COMPRESSED: [&str; 6] = ["gz", "gzip", "zst", "zstd", "xz", "bz2"];
 
 /// An input that was found.
 pub(super) struct FoundInput {
@@ -389,23 +389,59 @@ pub enum CompressionKind {
     Gzip,
     /// Zstandard; any number of frames.
     Zstd,
+    /// xz; any number of streams. Only read.
+    Xz,
+    /// bzip2; any number of streams. Only read.
+    Bzip2,
 }
+
+/// Bytes from which a compression is recognised.
+pub(super) const LONGEST_MAGIC: usize = 10;
 
 /// Returns the compression by a file's extension.
 pub fn compression_by_extension(path: &Path) -> CompressionKind {
     match lower_extension(path).as_deref() {
         Some("gz" | "gzip") => CompressionKind::Gzip,
         Some("zst" | "zstd") => CompressionKind::Zstd,
+        Some("xz") => CompressionKind::Xz,
+        Some("bz2") => CompressionKind::Bzip2,
         _ => CompressionKind::None,
     }
 }
 
-/// Returns the compression by a file's first bytes.
+/// Returns the compression by a file's first bytes, at most [`LONGEST_MAGIC`].
 pub(super) fn compression_by_content(start: &[u8]) -> CompressionKind {
     match start {
         [0x1F, 0x8B, ..] => CompressionKind::Gzip,
         // A zstd frame, or a skippable frame before one.
         [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => CompressionKind::Zstd,
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => CompressionKind::Xz,
+        // The first block begins with the digits of pi; without one, those of its square root follow. Plain text does
+        // not begin so.
+        [
+            b'B',
+            b'Z',
+            b'h',
+            b'1'..=b'9',
+            b'1',
+            b'A',
+            b'Y',
+            b'&',
+            b'S',
+            b'Y',
+        ] => CompressionKind::Bzip2,
+        [
+            b'B',
+            b'Z',
+            b'h',
+            b'1'..=b'9',
+            0x17,
+            0x72,
+            0x45,
+            0x38,
+            0x50,
+            0x90,
+        ] => CompressionKind::Bzip2,
         _ => CompressionKind::None,
     }
 }

@@ -1,7 +1,7 @@
 //! One input: its properties, and its bytes at any offset once they have been read.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -11,8 +11,8 @@ use super::byte_stream::ByteStream;
 use super::columnar::PositionedFile;
 use super::delimited::DelimitedColumns;
 use super::expand::{
-    CompressionKind, FoundInput, InputOrigin, compression_by_content, compression_by_extension,
-    is_stdin,
+    CompressionKind, FoundInput, InputOrigin, LONGEST_MAGIC, compression_by_content,
+    compression_by_extension, is_stdin,
 };
 use super::line_reader::RowEnds;
 use crate::documents::DocumentKind;
@@ -484,19 +484,18 @@ fn plain_copy(
 const COPIED: usize = 1 << 20;
 
 fn starts_compressed(name: &str, file: &File) -> Result<bool> {
-    let mut start = Vec::with_capacity(4);
-    let reader = PositionedStart(file).take(4).read_to_end(&mut start);
-    reader.map_err(|cause| Error::read_error("read", name, cause))?;
-    Ok(compression_by_content(&start) != CompressionKind::None)
-}
-
-/// Reads the start of a file without moving its position.
-struct PositionedStart<'a>(&'a File);
-
-impl Read for PositionedStart<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(room, 0)
+    let mut start = [0; LONGEST_MAGIC];
+    // A position of its own, so that of the file does not move.
+    let mut length = 0;
+    while length < start.len() {
+        match file.read_at(&mut start[length..], length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(Error::read_error("read", name, cause)),
+        }
     }
+    Ok(compression_by_content(&start[..length]) != CompressionKind::None)
 }
 
 /// Returns standard input without the buffer of the standard library.

@@ -22,7 +22,7 @@ pub(crate) struct MatchingRunArgs {
     /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     ///
     /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and .text, all but
-    /// Parquet also with .gz or .zst. In directories, files with other extensions are skipped and reported;
+    /// Parquet also with .gz, .zst, .xz or .bz2. In directories, files with other extensions are skipped and reported;
     /// hidden files and those that begin with an underscore are skipped.
     #[arg(value_name = "IN", required_unless_present = "explain_plan")]
     pub(crate) inputs: Vec<PathBuf>,
