@@ -16,6 +16,7 @@ mod documents;
 mod evaluate;
 pub(crate) mod fingerprint;
 mod forecast;
+mod head;
 mod idf;
 pub(crate) mod ids;
 mod index_matches;
@@ -56,6 +57,7 @@ pub use fingerprint::{
     fingerprint,
 };
 pub use forecast::{ForecastPairs, RunForecast, forecast_run};
+pub use head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
 pub use idf::{IdfSettings, IdfSummary, write_frequencies};
 pub use ids::RepeatedIds;
 pub use labelled::{

@@ -11,6 +11,7 @@ mod eval;
 mod explain;
 pub(crate) mod fingerprint;
 mod generate;
+mod head;
 mod idf;
 mod index;
 mod pairs;
@@ -42,6 +43,7 @@ use dedup::DedupArgs;
 use eval::EvalArgs;
 use explain::ExplainArgs;
 use fingerprint::FingerprintArgs;
+use head::HeadArgs;
 use idf::IdfArgs;
 use index::IndexArgs;
 use pairs::PairsArgs;
@@ -173,6 +175,7 @@ pub(crate) enum Command {
     Passages(Box<PassagesArgs>),
     Explain(Box<ExplainArgs>),
     Compare(Box<CompareArgs>),
+    Head(Box<HeadArgs>),
     Fingerprint(Box<FingerprintArgs>),
     Segment(Box<SegmentArgs>),
     Idf(Box<IdfArgs>),
@@ -226,6 +229,7 @@ impl Command {
             Self::Compare(args) => compare::run_compare(args),
             Self::Explain(args) => explain::run_explain(args),
             Self::Fingerprint(args) => fingerprint::run_fingerprint(args),
+            Self::Head(args) => head::run_head(args),
             Self::Segment(args) => segment::run_segment(args),
             Self::Idf(args) => idf::run_idf(args),
             Self::Plant(args) => plant::run_plant(args),

@@ -21,6 +21,7 @@ mod garbled;
 mod growing;
 mod guarded;
 mod guide;
+mod heads;
 mod hostile;
 mod interface;
 mod killed;
