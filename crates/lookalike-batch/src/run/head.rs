@@ -244,8 +244,15 @@ fn find_fields(inputs: &InputSet, seen: &[(BadRow, Option<String>)]) -> Result<V
                 }
             }
             InputFormat::Csv { .. } => {
-                for name in file.column_names().unwrap_or_default() {
-                    fields.add_value(name, &Value::String(String::new()), rows.len());
+                let names = file.column_names().unwrap_or_default();
+                let mut bytes = Vec::new();
+                for (row, _) in rows {
+                    inputs.read_raw_row(row.place, &mut bytes)?;
+                    let cells = file.split_cells(&String::from_utf8_lossy(&bytes));
+                    for (name, cell) in names.iter().zip(cells) {
+                        let has = usize::from(!cell.is_empty());
+                        fields.add_value(name, &Value::String(cell), has);
+                    }
                 }
             }
             InputFormat::Text | InputFormat::TextFile | InputFormat::Memory => {}

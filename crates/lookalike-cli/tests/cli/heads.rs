@@ -70,7 +70,7 @@ fn every_format_has_a_head() {
         ],
     );
     for (line, shown) in [
-        ("head in.csv", "more"),
+        ("head in.csv", "one, two"),
         ("head in.parquet", "more"),
         ("head in.txt --rows 2", "in.txt:2, id 2"),
         ("head a.jsonl in.csv", "the first of 2 inputs"),

@@ -44,6 +44,11 @@ impl DelimitedColumns {
         }
     }
 
+    /// Returns the cells of a row.
+    pub(super) fn split_row(&self, row: &str) -> Vec<String> {
+        split_cells(row, self.delimiter, self.quoting)
+    }
+
     /// Finds the wanted columns. The error says which column is missing or occurs more than once.
     pub(super) fn choose_columns(&mut self, plan: &FieldPlan) -> Result<(), String> {
         self.slots = vec![None; self.names.len()];

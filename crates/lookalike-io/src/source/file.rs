@@ -243,6 +243,12 @@ impl InputFile {
         self.columns.get().map(|columns| &columns.names[..])
     }
 
+    /// Returns the cells of a row of CSV; none before the first row was read.
+    pub fn split_cells(&self, row: &str) -> Vec<String> {
+        let columns = self.columns.get();
+        columns.map_or_else(Vec::new, |columns| columns.split_row(trimmed(row)))
+    }
+
     /// Returns the path below the given directory, or the file name if no directory was given.
     pub(crate) fn path_below(&self) -> &Path {
         &self.below
@@ -482,6 +488,11 @@ fn plain_copy(
 
 /// Bytes copied at a time.
 const COPIED: usize = 1 << 20;
+
+fn trimmed(row: &str) -> &str {
+    let row = row.strip_suffix('\n').unwrap_or(row);
+    row.strip_suffix('\r').unwrap_or(row)
+}
 
 fn starts_compressed(name: &str, file: &File) -> Result<bool> {
     let mut start = [0; LONGEST_MAGIC];
