@@ -361,7 +361,7 @@ messages! {
     threshold() "threshold" "阈值";
     cluster() "cluster" "簇";
     now() "now" "当前";
-    both_texts()
+    both_texts_marked()
         "Both texts: [-only in the kept text-] {{+only in the removed text+}}" "两篇文本：[-只在保留的文本中-] {{+只在删除的文本中+}}";
     record_fits(measure: &str)
         "the recorded similarity is that of the present texts ({measure})" "记录的相似度与当前文本相符（{measure}）";

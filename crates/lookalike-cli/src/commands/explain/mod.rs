@@ -375,7 +375,7 @@ impl<'a> ExplainedRemoval<'a> {
         line(&messages::now(), &now.describe_in_words());
         line("", &self.describe_record());
         let (kept, removed) = (kept.display_text(), removed.display_text());
-        let heading = messages::both_texts();
+        let heading = messages::both_texts_marked();
         let _ = writeln!(
             text,
             "\n{}",
