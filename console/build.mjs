@@ -40,6 +40,8 @@ async function bundle(entry) {
       build: {
         write: false,
         target: "es2022",
+        // Browsers from which on light-dark() is known.
+        cssTarget: ["chrome123", "firefox120", "safari17.5"],
         cssCodeSplit: false,
         modulePreload: false,
         rollupOptions: { input: entry, output: { format: "iife", entryFileNames: "page.js" } },

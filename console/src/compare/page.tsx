@@ -1,6 +1,6 @@
 /** Two texts through every step: verdict, differences, shared passages, similarities, sketches, features. */
 import { useState } from "preact/hooks";
-import { Card, Facts, Name, useWording, Visible } from "../components/basics";
+import { Card, Facts, Name, Phrase, useWording, Visible } from "../components/basics";
 import { Shell, useFooter } from "../components/shell";
 import { DiffLegend, SideBySide } from "../components/side-by-side";
 
@@ -22,6 +22,9 @@ interface Feature {
 interface Side {
   place: string;
   text: string;
+  /** How decisions name the text: its hash, and its key after normalisation. */
+  content: string;
+  key: string;
   state: string;
   normalized: string;
   tokens: string[];
@@ -38,6 +41,17 @@ export interface Passage {
   kind: string;
 }
 
+/** Characters of a passage in one text. */
+interface Spot {
+  start: number;
+  end: number;
+}
+
+export interface SharedPassage extends Passage {
+  a: Spot;
+  b: Spot;
+}
+
 /** A comparison as `lookalike compare --json` prints it. */
 export interface Comparison {
   recipe: string;
@@ -49,9 +63,10 @@ export interface Comparison {
   figures: Record<string, Figure>;
   match: boolean;
   method: string | null;
-  similarity: number;
+  /** Null where the texts cannot be compared by the measure. */
+  similarity: number | null;
   why: string;
-  shared: { passages: Passage[]; share_of_a: number; share_of_b: number };
+  shared: { passages: SharedPassage[]; share_of_a: number; share_of_b: number };
 }
 
 export interface CompareData {
@@ -90,11 +105,11 @@ export function ComparisonView({ data }: { data: CompareData }) {
   return (
     <>
       <Card title={say.text(comparison.match ? "compare.match" : "compare.noMatch")}>
-        <p><span lang="en"><Visible text={comparison.why} /></span></p>
+        <p><Phrase text={comparison.why} /></p>
         <Facts
           rows={[
-            [say.text("similarity.axis"), <span class="number">{say.similarity(comparison.similarity)}</span>],
-            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>{data.feature && <>: <span lang="en">{data.feature}</span></>}</>],
+            [say.text("similarity.axis"), <span class="number">{comparison.similarity === null ? "–" : say.similarity(comparison.similarity)}</span>],
+            [say.text("run.recipe"), <><Name text={comparison.recipe} /> <code>{comparison.recipe_id}</code>{data.feature && <>: <Phrase text={data.feature} /></>}</>],
           ]}
         />
       </Card>
@@ -109,13 +124,16 @@ export function ComparisonView({ data }: { data: CompareData }) {
   );
 }
 
+/** Place of a text that is no file, as the command names it. */
+const literalPlace = "as given";
+
 function Texts({ data }: { data: CompareData }) {
   const say = useWording();
   const { a, b, shared } = data.comparison;
   const [showsPassages, setShowsPassages] = useState(data.prefers_passages);
   const titles = [a, b].map((side, at) => (
     <>
-      <b>{"AB"[at]}</b> <Name text={side.place} />
+      <b>{"AB"[at]}</b> {side.place === literalPlace ? <Phrase text={side.place} /> : <Name text={side.place} />}
     </>
   ));
   return (
@@ -138,11 +156,11 @@ function Texts({ data }: { data: CompareData }) {
           <p class="muted">
             {say.text("compare.shares", { a: say.share(shared.share_of_a), b: say.share(shared.share_of_b) })}
           </p>
-          <div class="sides">
+          <div class="sides texts">
             <div class="left title common">{titles[0]}</div>
             <div class="right title">{titles[1]}</div>
-            <div class="left first last common"><Marked text={a.text} passages={data.passages} shared={shared.passages} side={0} /></div>
-            <div class="right first last"><Marked text={b.text} passages={data.passages} shared={shared.passages} side={1} /></div>
+            <div class="left text first last common"><Marked text={a.text} passages={data.passages} shared={shared.passages} side={0} /></div>
+            <div class="right text first last"><Marked text={b.text} passages={data.passages} shared={shared.passages} side={1} /></div>
           </div>
         </>
       ) : (
@@ -206,7 +224,7 @@ function Figures({ figures }: { figures: Record<string, Figure> }) {
                 {figure.kind !== "distance" && (
                   <span class="meter" aria-hidden="true"><i style={{ width: `${100 * Math.min(1, Math.max(0, figure.value ?? 0))}%` }} /></span>
                 )}
-                <span class="muted" lang="en">{figure.detail}</span>
+                <span class="muted"><Phrase text={figure.detail} /></span>
               </td>
             </tr>
           ))}
@@ -251,7 +269,7 @@ function Sketches({ data }: { data: CompareData }) {
           <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("compare.smallestTitle")}>
             <table>
               <thead>
-                <tr><th>A</th><th>B</th><th>{say.text("compare.hash")}</th><th>{say.text("compare.feature")}</th></tr>
+                <tr><th>A</th><th>B</th><th class="number">{say.text("compare.hash")}</th><th>{say.text("compare.feature")}</th></tr>
               </thead>
               <tbody>
                 {smallest.map(([hash, inA, inB, feature]) => (
@@ -316,7 +334,7 @@ function Steps({ data, letter, side, sentences }: { data: CompareData; letter: s
         </div>
         {side.bits && (
           <p>
-            {say.text("compare.sums")} (<span lang="en">{data.rule_of_sums}</span>): <code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
+            {say.text("compare.sums")}{data.rule_of_sums && <> (<Phrase text={data.rule_of_sums} />)</>}: <code>{side.sums.map((sum) => Number(sum.toFixed(4))).join(" ")}</code>
           </p>
         )}
         {sentences && (

@@ -2,6 +2,7 @@
 import { createContext, type ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
 import { Wording } from "../language/catalog";
+import { toChinese } from "../language/phrases";
 
 /** The language of the page. */
 export const WordingContext = createContext(new Wording("en"));
@@ -26,6 +27,14 @@ export function Visible({ text }: { text: string }) {
     );
   });
   return <>{parts}</>;
+}
+
+/** A phrase of the engine in the language of the page. One that is not listed stays English, and says so to readers. */
+export function Phrase({ text }: { text: string }) {
+  const { language } = useWording();
+  const chinese = language === "zh" ? toChinese(text) : null;
+  if (chinese !== null) return <Visible text={chinese} />;
+  return <span lang="en"><Visible text={text} /></span>;
 }
 
 /** An id or a name. Its direction does not leak into the text around it. */

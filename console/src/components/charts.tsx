@@ -9,7 +9,7 @@ const top = 40;
 const bottom = 40;
 
 /** Returns the width of an element in pixels, so that letters in a chart are as large as elsewhere. */
-function useWidth() {
+export function useWidth() {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(640);
   useLayoutEffect(() => {
@@ -157,7 +157,7 @@ function niceRules(most: number, isRoot: boolean): number[] {
     const value = most * part;
     const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
     const digit = value / power;
-    return Math.max(1, power * (digit >= 5 ? 5 : digit >= 2 ? 2 : 1));
+    return Math.max(1, power * Math.floor(digit));
   });
   return [...new Set(rules)];
 }

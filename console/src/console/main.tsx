@@ -7,9 +7,13 @@ import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
 import { ConsoleOverview } from "./overview";
 import { Service, ServiceProblem } from "./service";
-import { Check, CompareTool, ConsoleClusters } from "./tools";
+import { ConsoleClusters } from "./clusters";
+import { Collections } from "./collections";
+import { Label } from "./label";
+import { PassagesTool } from "./passages";
+import { Check, CompareTool } from "./tools";
 
-const sections = ["overview", "check", "clusters", "compare"] as const;
+const sections = ["overview", "collections", "check", "clusters", "label", "passages", "compare"] as const;
 type Section = (typeof sections)[number];
 
 function App() {
@@ -63,8 +67,11 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
       ) : (
         <>
           {section === "overview" && <ConsoleOverview {...tool} />}
+          {section === "collections" && <Collections {...tool} />}
           {section === "check" && <Check {...tool} />}
           {section === "clusters" && <ConsoleClusters {...tool} />}
+          {section === "label" && <Label {...tool} />}
+          {section === "passages" && <PassagesTool {...tool} />}
           {section === "compare" && <CompareTool {...tool} />}
         </>
       )}

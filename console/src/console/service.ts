@@ -14,15 +14,48 @@ export interface Stats {
   stopped: string | null;
 }
 
+/** Settings of a collection. A collection can be created with what is answered of another one. */
 export interface Settings {
   recipe: string;
   method: string;
   measure: string;
   threshold?: number;
   distance?: number;
+  candidates?: string;
+  sentences?: number;
+  unit?: string;
   window?: string | null;
+  skew?: string;
+  refresh?: boolean;
+  expire?: string;
   holds: string;
+  on_conflict?: string;
 }
+
+export interface Snapshot {
+  collection: string;
+  name: string;
+  bytes: number;
+  time: string;
+}
+
+export interface NamedText {
+  id: string;
+  text: string;
+}
+
+/** A source of a text. */
+export interface Source {
+  id: string;
+  seq: number;
+  copied: number;
+}
+
+/** Passages of two texts. */
+export type SharedPassages = Comparison["shared"];
+
+/** A comparison with the parts that differ. */
+export type ServiceComparison = Comparison & { differences: Difference[] };
 
 export interface Verdict {
   id: string | null;
@@ -39,7 +72,7 @@ export interface QueryVerdict extends Verdict {
 
 export interface StoredDocument extends Verdict {
   text?: string;
-  time?: string;
+  time?: string | number;
 }
 
 export interface Cluster {
@@ -60,6 +93,7 @@ export interface Readiness {
 export class ServiceProblem extends Error {
   constructor(
     readonly status: number,
+    readonly code: string,
     message: string,
   ) {
     super(message);
@@ -88,10 +122,10 @@ export class Service {
   private async ask<T>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await this.call(method, path, body);
     if (!response.ok) {
-      const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
-      throw new ServiceProblem(response.status, problem.detail ?? problem.title ?? `${response.status}`);
+      const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string; code?: string };
+      throw new ServiceProblem(response.status, problem.code ?? "", problem.detail ?? problem.title ?? `${response.status}`);
     }
-    return (await response.json()) as T;
+    return (response.status === 204 ? undefined : await response.json()) as T;
   }
 
   listCollections = async (): Promise<CollectionState[]> =>
@@ -120,19 +154,61 @@ export class Service {
     this.ask("GET", `/v1/collections/${encode(name)}/documents/${encode(id)}`);
   listClusters = (name: string, after: string | null): Promise<{ clusters: Cluster[]; next: string | null }> =>
     this.ask("GET", `/v1/collections/${encode(name)}/clusters?limit=100&members=100${after ? `&after=${encode(after)}` : ""}`);
+  /** Returns a cluster with its newest members, at most this many. */
+  getCluster = (name: string, id: string, members: number): Promise<Cluster> =>
+    this.ask("GET", `/v1/collections/${encode(name)}/clusters/${encode(id)}?members=${members}`);
+  getDocuments = async (name: string, ids: readonly string[]): Promise<(StoredDocument | null)[]> =>
+    (await this.ask<{ documents: (StoredDocument | null)[] }>("POST", `/v1/collections/${encode(name)}/documents/get`, { ids })).documents;
+  /** Lists kept documents with their texts. */
+  listKept = (name: string, limit: number): Promise<{ documents: StoredDocument[] }> =>
+    this.ask("GET", `/v1/collections/${encode(name)}/documents?verdict=kept&text=true&limit=${limit}`);
+  /** Returns kept documents that a text has passages from. */
+  findSources = async (name: string, text: string, limit: number): Promise<Source[]> =>
+    (await this.ask<{ sources: Source[] }>("POST", `/v1/collections/${encode(name)}/passages`, { text, limit })).sources;
 
-  /** Compares two texts by the settings of a collection, or by the defaults. */
-  async compare(a: string, b: string, settings?: Settings): Promise<Comparison & { differences: Difference[] }> {
-    const body: Record<string, unknown> = { pairs: [{ a, b }] };
+  listRecipes = async (): Promise<string[]> => (await this.ask<{ recipes: { name: string }[] }>("GET", "/v1/recipes")).recipes.map((it) => it.name);
+  createCollection = (name: string, settings: Partial<Settings>): Promise<{ name: string; settings: Settings }> =>
+    this.ask("PUT", `/v1/collections/${encode(name)}`, settings);
+  changeCollection = (name: string, change: Partial<Settings>): Promise<{ settings: Settings }> =>
+    this.ask("PATCH", `/v1/collections/${encode(name)}`, change);
+  deleteCollection = (name: string): Promise<void> => this.ask("DELETE", `/v1/collections/${encode(name)}`);
+  listSnapshots = async (name: string): Promise<Snapshot[]> =>
+    (await this.ask<{ snapshots: Snapshot[] }>("GET", `/v1/snapshots?collection=${encode(name)}`)).snapshots;
+  makeSnapshot = (collection: string, name: string): Promise<{ name: string }> =>
+    this.ask("POST", `/v1/collections/${encode(collection)}/snapshot`, { name });
+
+  /** Returns the passages that two texts share. */
+  findShared = async (a: string, b: string): Promise<SharedPassages> =>
+    (await this.ask<{ results: SharedPassages[] }>("POST", "/v1/passages", { pairs: [{ a, b }] })).results[0]!;
+  /** Returns the report of passages, as one HTML page. */
+  reportPassages = async (body: PassagesRequest): Promise<string> =>
+    (await this.ask<{ report: string }>("POST", "/v1/passages/documents", { ...body, report: true })).report;
+
+  /** Compares pairs of texts by the settings of a collection, or by the defaults. */
+  async comparePairs(pairs: readonly { a: string; b: string }[], settings?: Settings): Promise<ServiceComparison[]> {
+    const body: Record<string, unknown> = { pairs };
     if (settings) {
-      body["recipe"] = settings.recipe;
-      body["method"] = settings.method;
-      body["measure"] = settings.measure;
-      if (settings.threshold !== undefined) body["threshold"] = settings.threshold;
+      for (const name of ["recipe", "method", "measure", "threshold", "distance", "candidates", "sentences", "unit"] as const) {
+        if (settings[name] !== undefined) body[name] = settings[name];
+      }
     }
-    const { results } = await this.ask<{ results: (Comparison & { differences: Difference[] })[] }>("POST", "/v1/compare", body);
-    return results[0]!;
+    return (await this.ask<{ results: ServiceComparison[] }>("POST", "/v1/compare", body)).results;
   }
+
+  compare = async (a: string, b: string, settings?: Settings): Promise<ServiceComparison> => (await this.comparePairs([{ a, b }], settings))[0]!;
+}
+
+/** Largest total size of the texts of a request to compare, in bytes. */
+export const maxComparedBytes = 64 * 1024;
+
+export const countBytes = (text: string): number => new TextEncoder().encode(text).length;
+
+export interface PassagesRequest {
+  documents: NamedText[];
+  against?: NamedText[];
+  min_length?: number;
+  reworded?: boolean;
+  language?: "en" | "zh";
 }
 
 export interface Difference {

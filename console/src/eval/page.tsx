@@ -1,6 +1,6 @@
 /** Precision and recall over every threshold, for each measured setting. */
 import { useState } from "preact/hooks";
-import { Card, Facts, Name, Stat, useWording } from "../components/basics";
+import { Card, Facts, Name, Phrase, Stat, useWording } from "../components/basics";
 import { Lines, type Line } from "../components/charts";
 import { Shell, useFooter } from "../components/shell";
 
@@ -99,7 +99,7 @@ function Ranking({ data }: { data: EvalData }) {
     .sort((a, b) => (b.point.method.f1?.value ?? 0) - (a.point.method.f1?.value ?? 0));
   return (
     <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("eval.best")}>
-      <table>
+      <table class="labelled">
         <thead>
           <tr>
             <th>{say.text("eval.setting")}</th><th class="number">{say.text("eval.cut")}</th>
@@ -110,8 +110,8 @@ function Ranking({ data }: { data: EvalData }) {
           {rows.map(({ setting, point, name }) => (
             <tr key={name}>
               <td><Name text={name} /></td>
-              <td class="number">{cutOf(setting, point)}</td>
-              {figures.map((figure) => <td class="number" key={figure}>{write(point.method[figure])}</td>)}
+              <td class="number" data-label={say.text("eval.cut")}>{cutOf(setting, point)}</td>
+              {figures.map((figure) => <td class="number" key={figure} data-label={say.text(`eval.${figure}`)}>{write(point.method[figure])}</td>)}
             </tr>
           ))}
         </tbody>
@@ -173,14 +173,20 @@ function SettingCard({ setting, name }: { setting: Setting; name: string }) {
         <details>
           <summary>{say.text("eval.breakdown")}</summary>
           <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("eval.breakdown")}>
-            <table>
+            <table class="labelled">
+              <thead>
+                <tr>
+                  <th>{say.text("eval.by")}</th><th>{say.text("eval.class")}</th>
+                  {figures.map((figure) => <th class="number" key={figure}>{say.text(`eval.${figure}`)}</th>)}
+                </tr>
+              </thead>
               <tbody>
                 {setting.breakdown.flatMap((part) =>
                   part.classes.map((it) => (
                     <tr key={part.by + it.name}>
                       <td class="muted">{say.known(`eval.by.${part.by}`, part.by)}</td>
-                      <td lang="en"><Name text={it.name} /></td>
-                      {figures.map((figure) => <td class="number" key={figure}>{say.text(`eval.${figure}`)} {write(it.metrics[figure])}</td>)}
+                      <td><Phrase text={it.name} /></td>
+                      {figures.map((figure) => <td class="number" key={figure} data-label={say.text(`eval.${figure}`)}>{write(it.metrics[figure])}</td>)}
                     </tr>
                   )),
                 )}

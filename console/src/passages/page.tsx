@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Name, ShortName, Stat, useWording } from "../components/basics";
 import { Shell, useFooter } from "../components/shell";
+import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import { Marked } from "../compare/page";
 import { fold, isBadTerm, parseQuery, type Query } from "../report/query";
@@ -74,18 +75,39 @@ function findDocuments(data: PassageData, documents: readonly CopyingDocument[],
 
 export function PassagesPage({ data, onLanguage }: { data: PassageData; onLanguage: () => void }) {
   const say = useWording();
-  const { summary, pairs } = data;
   const footer = useFooter(data.created, data.program);
+  return (
+    <Shell title={say.text("passages.title")} onLanguage={onLanguage} footer={footer}>
+      <PassagesView data={data} />
+    </Shell>
+  );
+}
+
+type Order = "most" | "sources" | "name";
+
+/** The parts of a report of passages, for a page of its own or inside another. */
+export function PassagesView({ data }: { data: PassageData }) {
+  const say = useWording();
+  const { summary, pairs } = data;
   const documents = useMemo(() => groupPairs(pairs), [pairs]);
   const [search, setSearch] = useState("");
+  const [order, setOrder] = useState<Order>("most");
   const [selected, setSelected] = useState(0);
   const query = useMemo(() => parseQuery(search), [search]);
-  const rows = useMemo(() => (isBadTerm(query) ? documents : findDocuments(data, documents, query)), [query]);
-  useEffect(() => setSelected(0), [query]);
+  const rows = useMemo(() => {
+    const found = isBadTerm(query) ? [...documents] : findDocuments(data, documents, query);
+    const compare: Record<Order, (a: CopyingDocument, b: CopyingDocument) => number> = {
+      most: () => 0,
+      sources: (a, b) => b.pairs.length - a.pairs.length,
+      name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+    };
+    return found.sort(compare[order]);
+  }, [documents, query, order]);
+  useEffect(() => setSelected(0), [documents, query, order]);
   const at = Math.min(selected, rows.length - 1);
   const document = rows[at];
   return (
-    <Shell title={say.text("passages.title")} onLanguage={onLanguage} footer={footer}>
+    <>
       <div class="stats">
         <Stat value={say.count(summary.documents)} label={say.text("stat.documents")} more={summary.against > 0 ? say.text("stat.reference", { n: summary.against }) : undefined} />
         <Stat value={say.count(summary.copying)} label={say.text("passages.copying")} />
@@ -93,42 +115,37 @@ export function PassagesPage({ data, onLanguage }: { data: PassageData; onLangua
         <Stat value={say.share(summary.tokens > 0 ? summary.copied_tokens / summary.tokens : 0)} label={say.text("passages.share")} />
       </div>
       {pairs.document.length < pairs.total && <p class="note">{say.text("passages.sample", { listed: pairs.document.length, total: pairs.total })}</p>}
-      <div class="split">
-        <div class="side">
-          <input
-            class="search"
-            type="search"
-            value={search}
-            placeholder={say.text("passages.searchHint")}
-            aria-label={say.text("list.search")}
-            title={say.text("passages.searchHelp")}
-            onInput={(event) => setSearch(event.currentTarget.value)}
-          />
-          {isBadTerm(query) && <p class="note" role="alert">{say.text("list.badQuery", { term: query.term, help: say.text(query.help) })}</p>}
-          <span class="muted" role="status">{say.text("list.count", { n: rows.length })}</span>
-          {rows.length === 0 ? (
-            <p class="card muted">{say.text(documents.length === 0 ? "passages.none" : "list.empty")}</p>
-          ) : (
-            <VirtualList
+      {documents.length === 0 ? (
+        <p class="card muted">{say.text("passages.none")}</p>
+      ) : (
+        <div class="split">
+          <div class="side">
+            <SearchedList
               id="documents"
               label={say.text("passages.copying")}
+              search={search}
+              onSearch={setSearch}
+              query={query}
+              hint="passages.searchHint"
+              help="passages.searchHelp"
+              order={{ value: order, values: ["most", "sources", "name"], onChange: setOrder }}
               count={rows.length}
               selected={at}
               onSelect={setSelected}
+              empty={say.text("list.empty")}
               render={(entry) => (
-                <>
-                  <span class="name"><ShortName text={rows[entry]!.name} length={28} /></span>
-                  <span class="value">{say.share(rows[entry]!.share)}</span>
-                  <span class="more">{say.text("passages.sources", { n: rows[entry]!.pairs.length })}</span>
-                  <span />
-                </>
+                <ListEntry
+                  name={<ShortName text={rows[entry]!.name} length={28} />}
+                  value={say.share(rows[entry]!.share)}
+                  more={say.text("passages.sources", { n: rows[entry]!.pairs.length })}
+                />
               )}
             />
-          )}
+          </div>
+          {document ? <DocumentView key={document.name + document.tokens} data={data} document={document} /> : <p class="card muted">{say.text("pair.select")}</p>}
         </div>
-        {document ? <DocumentView key={document.name + document.tokens} data={data} document={document} /> : <p class="card muted">{say.text("pair.select")}</p>}
-      </div>
-    </Shell>
+      )}
+    </>
   );
 }
 
@@ -152,12 +169,11 @@ function DocumentView({ data, document }: { data: PassageData; document: Copying
           render={(at) => {
             const row = document.pairs[at]!;
             return (
-              <>
-                <span class="name"><ShortName text={pairs.source[row]!} length={56} /></span>
-                <span class="value">{say.share(pairs.share[row]!)}</span>
-                <span class="more">{say.text("passages.ofSource", { n: pairs.passages[row]!, longest: pairs.longest[row]!, share: say.share(pairs.source_share[row]!) })}</span>
-                <span />
-              </>
+              <ListEntry
+                name={<ShortName text={pairs.source[row]!} length={56} />}
+                value={say.share(pairs.share[row]!)}
+                more={say.text("passages.ofSource", { n: pairs.passages[row]!, longest: pairs.longest[row]!, share: say.share(pairs.source_share[row]!) })}
+              />
             );
           }}
         />
@@ -187,7 +203,7 @@ function PairTexts({ data, pair }: { data: PassageData; pair: number }) {
   return (
     <section class="card pair">
       <p class="muted">{say.text("passages.numbers")}</p>
-      <div class="sides scrolled">
+      <div class="sides scrolled texts">
         <div class="left title common">{titles[0]}</div>
         <div class="right title">{titles[1]}</div>
         <div class="left text" tabIndex={0} role="group" aria-label={say.text("passages.document")}>

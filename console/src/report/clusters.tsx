@@ -1,12 +1,14 @@
 /** The clusters: kept documents with those that were removed for them. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Name, ShortName, useWording } from "../components/basics";
+import { MarkLabel } from "../components/mark-buttons";
+import type { Mark } from "../components/review-keys";
+import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import type { Report } from "./data";
-import type { Mark, Marks } from "./marks";
+import type { Marks } from "./marks";
 import { PairView } from "./pair-view";
 import { fold, isBadTerm, parseQuery, type Query } from "./query";
-import { MarkLabel } from "./review";
 
 type Order = "largest" | "smallest" | "stretched" | "input";
 
@@ -60,51 +62,30 @@ export function Clusters({ report, marks, onMark }: ClustersProps) {
   return (
     <div class="split">
       <div class="side">
-        <input
-          class="search"
-          type="search"
-          value={search}
-          placeholder={say.text("list.searchHint")}
-          aria-label={say.text("list.search")}
-          title={say.text("list.searchHelp")}
-          onInput={(event) => setSearch(event.currentTarget.value)}
+        <SearchedList
+          id="clusters"
+          label={say.text("section.clusters")}
+          search={search}
+          onSearch={setSearch}
+          query={query}
+          hint="list.searchHint"
+          help="list.searchHelp"
+          order={{ value: order, values: ["largest", "smallest", "stretched", "input"], onChange: setOrder }}
+          count={rows.length}
+          selected={at}
+          onSelect={setSelected}
+          empty={say.text("list.empty")}
+          render={(entry) => {
+            const row = rows[entry]!;
+            return (
+              <ListEntry
+                name={<ShortName text={clusters.id[row]!} length={28} />}
+                value={say.count(clusters.size[row]!)}
+                more={say.text("cluster.least", { similarity: say.similarity(clusters.least[row]!) })}
+              />
+            );
+          }}
         />
-        <div class="filters">
-          <label class="field">
-            {say.text("list.sort")}
-            <select value={order} onChange={(event) => setOrder(event.currentTarget.value as Order)}>
-              {(["largest", "smallest", "stretched", "input"] as const).map((it) => (
-                <option value={it} key={it}>{say.text(`sort.${it}`)}</option>
-              ))}
-            </select>
-          </label>
-        </div>
-        {isBadTerm(query) && (
-          <p class="note" role="alert">{say.text("list.badQuery", { term: query.term, help: say.text(query.help) })}</p>
-        )}
-        <span class="muted" role="status">{say.text("list.count", { n: rows.length })}</span>
-        {rows.length === 0 ? (
-          <p class="card muted">{say.text("list.empty")}</p>
-        ) : (
-          <VirtualList
-            id="clusters"
-            label={say.text("section.clusters")}
-            count={rows.length}
-            selected={at}
-            onSelect={setSelected}
-            render={(entry) => {
-              const row = rows[entry]!;
-              return (
-                <>
-                  <span class="name"><ShortName text={clusters.id[row]!} length={28} /></span>
-                  <span class="value">{say.count(clusters.size[row]!)}</span>
-                  <span class="more">{say.text("cluster.least", { similarity: say.similarity(clusters.least[row]!) })}</span>
-                  <span />
-                </>
-              );
-            }}
-          />
-        )}
       </div>
       {cluster === undefined ? (
         <p class="card muted">{say.text("pair.select")}</p>
@@ -149,14 +130,12 @@ function ClusterView({ report, cluster, marks, onMark }: ClustersProps & { clust
           render={(at) => {
             const row = members[at]!;
             return (
-              <>
-                <span class="name"><ShortName text={removals.id[row]!} length={56} /></span>
-                <span class="value">{say.similarity(removals.similarity[row]!)}</span>
-                <span class="more">
-                  <ShortName text={say.text("pair.row", { source: sources[removals.source[row]!] ?? "", row: removals.row[row]! })} length={56} />
-                </span>
-                <MarkLabel mark={marks.get(row)} />
-              </>
+              <ListEntry
+                name={<ShortName text={removals.id[row]!} length={56} />}
+                value={say.similarity(removals.similarity[row]!)}
+                more={<ShortName text={say.text("pair.row", { source: sources[removals.source[row]!] ?? "", row: removals.row[row]! })} length={56} />}
+                mark={<MarkLabel mark={marks.get(row)} />}
+              />
             );
           }}
         />

@@ -1,8 +1,8 @@
 /** The marks of a reviewer, and the file of decisions that is made of them. */
 import { useState } from "preact/hooks";
+import type { Mark } from "../components/review-keys";
+import { writeDecisionLines, type Decision } from "../components/save-file";
 import type { Report } from "./data";
-
-export type Mark = "same" | "different";
 
 /** Marks by removal. */
 export type Marks = ReadonlyMap<number, Mark>;
@@ -49,31 +49,22 @@ export const canMark = (report: Report, removal: number): boolean =>
 export function writeDecisions(report: Report, marks: Marks): string {
   const { removals, clusters, texts, plan } = report.data;
   const rows = [...marks].sort(([a], [b]) => a - b);
-  const lines = rows.flatMap(([removal, label]) => {
+  const decisions = rows.flatMap(([removal, label]): Decision[] => {
     const pair = report.textsOf(removal);
     if (!pair) return [];
     const cluster = removals.cluster[removal]!;
     const decision = {
-      a: texts.content[pair.kept],
-      b: texts.content[pair.removed],
+      a: texts.content[pair.kept]!,
+      b: texts.content[pair.removed]!,
       label,
       recipe: plan.recipe_id,
-      a_key: texts.key[pair.kept],
-      b_key: texts.key[pair.removed],
-      a_id: clusters.id[cluster],
-      b_id: removals.id[removal],
-      similarity: removals.similarity[removal],
+      a_key: texts.key[pair.kept]!,
+      b_key: texts.key[pair.removed]!,
+      a_id: clusters.id[cluster]!,
+      b_id: removals.id[removal]!,
+      similarity: removals.similarity[removal]!,
     };
-    return [`${JSON.stringify(decision)}\n`];
+    return [decision];
   });
-  return lines.join("");
-}
-
-/** Lets the browser save a text as a file. */
-export function saveFile(name: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/jsonl" }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  return writeDecisionLines(decisions);
 }

@@ -1,9 +1,11 @@
 /** A removal: both documents side by side, and the reviewer's mark. */
 import { DiffLegend, SideBySide } from "../components/side-by-side";
 import { Name, useWording } from "../components/basics";
+import { MarkButtons } from "../components/mark-buttons";
+import type { Mark } from "../components/review-keys";
 import type { MessageKey } from "../language/catalog";
 import type { Report } from "./data";
-import { canMark, type Mark } from "./marks";
+import { canMark } from "./marks";
 
 interface PairViewProps {
   report: Report;
@@ -92,24 +94,4 @@ function CutNote({ report, pair }: { report: Report; pair: { kept: number; remov
     return whole > shown ? [`${say.text(side)}: ${say.text("pair.cut", { shown, n: whole })}`] : [];
   });
   return notes.length > 0 ? <p class="muted">{notes.join(" ")}</p> : null;
-}
-
-function MarkButtons({ mark, onMark }: { mark: Mark | undefined; onMark: (mark: Mark | null) => void }) {
-  const say = useWording();
-  return (
-    <div class="marks" role="group" aria-label={say.text("pair.question")}>
-      <strong>{say.text("pair.question")}</strong>
-      <button type="button" class="button same" aria-pressed={mark === "same"} onClick={() => onMark("same")}>
-        ✓ {say.text("pair.same")}<span class="wide">{say.text("pair.sameMeans")}</span> <kbd>y</kbd>
-      </button>
-      <button type="button" class="button different" aria-pressed={mark === "different"} onClick={() => onMark("different")}>
-        ✗ {say.text("pair.different")}<span class="wide">{say.text("pair.differentMeans")}</span> <kbd>n</kbd>
-      </button>
-      {mark && (
-        <button type="button" class="button" onClick={() => onMark(null)}>
-          {say.text("pair.unmark")} <kbd>u</kbd>
-        </button>
-      )}
-    </div>
-  );
 }

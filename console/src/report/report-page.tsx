@@ -2,10 +2,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { Shell, useFooter } from "../components/shell";
 import { useWording } from "../components/basics";
+import { decisionFile, saveFile } from "../components/save-file";
 import type { MessageKey } from "../language/catalog";
 import { Clusters } from "./clusters";
 import type { Report } from "./data";
-import { saveFile, useMarks, writeDecisions } from "./marks";
+import { useMarks, writeDecisions } from "./marks";
 import { Overview } from "./overview";
 import { Review, type Shown } from "./review";
 import { Run } from "./run";
@@ -18,9 +19,6 @@ export interface View {
   section: Section;
   show?: Shown;
 }
-
-/** Name of the file of decisions. */
-const decisionFile = "decisions.jsonl";
 
 export function ReportPage({ report, onLanguage }: { report: Report; onLanguage: () => void }) {
   const say = useWording();

@@ -1,10 +1,11 @@
 /** The removals one by one, the most doubtful first. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
-import { VirtualList } from "../components/virtual-list";
-import type { MessageKey } from "../language/catalog";
+import { MarkLabel } from "../components/mark-buttons";
+import { useReviewKeys, type Mark } from "../components/review-keys";
+import { ListEntry, SearchedList } from "../components/searched-list";
 import type { Report } from "./data";
-import type { Mark, Marks } from "./marks";
+import type { Marks } from "./marks";
 import { PairView } from "./pair-view";
 import { fold, isBadTerm, parseQuery, type Query } from "./query";
 
@@ -67,96 +68,57 @@ export function Review({ report, shown, onShow, marks, onMark }: ReviewProps) {
   const at = Math.min(selected, rows.length - 1);
   const removal = rows[at];
 
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (target.matches("input, select, textarea")) {
-        if (event.key === "Escape") target.blur();
-        return;
-      }
-      const move = (step: number) => setSelected(Math.max(0, Math.min(rows.length - 1, at + step)));
-      const mark = (value: Mark | null) => {
-        if (removal === undefined) return;
-        onMark(removal, value);
-        if (value) move(1);
-      };
-      const actions: Record<string, () => void> = {
-        j: () => move(1),
-        k: () => move(-1),
-        y: () => mark("same"),
-        n: () => mark("different"),
-        u: () => mark(null),
-        "/": () => box.current?.focus(),
-      };
-      const action = actions[event.key];
-      if (action) {
-        event.preventDefault();
-        action();
-      }
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
+  const move = (step: number) => setSelected(Math.max(0, Math.min(rows.length - 1, at + step)));
+  useReviewKeys({
+    move,
+    mark: (mark) => {
+      if (removal === undefined) return;
+      onMark(removal, mark);
+      if (mark) move(1);
+    },
+    search: () => box.current?.focus(),
   });
 
   return (
     <div class="split">
       <div class="side">
-        <input
-          ref={box}
-          class="search"
-          type="search"
-          value={search}
-          placeholder={say.text("list.searchHint")}
-          aria-label={say.text("list.search")}
-          title={say.text("list.searchHelp")}
-          onInput={(event) => setSearch(event.currentTarget.value)}
+        <SearchedList
+          id="removals"
+          label={say.text("section.review")}
+          search={search}
+          onSearch={setSearch}
+          query={query}
+          hint="list.searchHint"
+          help="list.searchHelp"
+          box={box}
+          filters={
+            <label class="field">
+              {say.text("list.show")}
+              <select value={shown} onChange={(event) => onShow(event.currentTarget.value as Shown)}>
+                {(["nearest", "equal", "all"] as const).map((it) => (
+                  <option value={it} key={it}>{say.text(`show.${it}`)}</option>
+                ))}
+              </select>
+            </label>
+          }
+          order={{ value: order, values: ["nearest", "farthest", "input"], onChange: setOrder }}
+          count={rows.length}
+          selected={at}
+          onSelect={setSelected}
+          empty={say.text("list.empty")}
+          render={(entry) => {
+            const row = rows[entry]!;
+            const cluster = removals.cluster[row]!;
+            return (
+              <ListEntry
+                name={<ShortName text={removals.id[row]!} length={28} />}
+                value={say.similarity(removals.similarity[row]!)}
+                more={<>→ <ShortName text={clusters.id[cluster]!} /></>}
+                mark={<MarkLabel mark={marks.get(row)} />}
+              />
+            );
+          }}
         />
-        <div class="filters">
-          <label class="field">
-            {say.text("list.show")}
-            <select value={shown} onChange={(event) => onShow(event.currentTarget.value as Shown)}>
-              {(["nearest", "equal", "all"] as const).map((it) => (
-                <option value={it} key={it}>{say.text(`show.${it}`)}</option>
-              ))}
-            </select>
-          </label>
-          <label class="field">
-            {say.text("list.sort")}
-            <select value={order} onChange={(event) => setOrder(event.currentTarget.value as Order)}>
-              {(["nearest", "farthest", "input"] as const).map((it) => (
-                <option value={it} key={it}>{say.text(`sort.${it}`)}</option>
-              ))}
-            </select>
-          </label>
-        </div>
-        {isBadTerm(query) && (
-          <p class="note" role="alert">{say.text("list.badQuery", { term: query.term, help: say.text(query.help) })}</p>
-        )}
-        <span class="muted" role="status">{say.text("list.count", { n: rows.length })}</span>
-        {rows.length === 0 ? (
-          <p class="card muted">{say.text("list.empty")}</p>
-        ) : (
-          <VirtualList
-            id="removals"
-            label={say.text("section.review")}
-            count={rows.length}
-            selected={at}
-            onSelect={setSelected}
-            render={(entry) => {
-              const row = rows[entry]!;
-              const cluster = removals.cluster[row]!;
-              return (
-                <>
-                  <span class="name"><ShortName text={removals.id[row]!} length={28} /></span>
-                  <span class="value">{say.similarity(removals.similarity[row]!)}</span>
-                  <span class="more">→ <ShortName text={clusters.id[cluster]!} /></span>
-                  <MarkLabel mark={marks.get(row)} />
-                </>
-              );
-            }}
-          />
-        )}
       </div>
       {removal === undefined ? (
         <p class="card muted">{say.text("pair.select")}</p>
@@ -164,16 +126,5 @@ export function Review({ report, shown, onShow, marks, onMark }: ReviewProps) {
         <PairView report={report} removal={removal} mark={marks.get(removal)} onMark={(mark) => onMark(removal, mark)} />
       )}
     </div>
-  );
-}
-
-export function MarkLabel({ mark }: { mark: Mark | undefined }) {
-  const say = useWording();
-  if (!mark) return <span />;
-  const key: MessageKey = mark === "same" ? "pair.markedSame" : "pair.markedDifferent";
-  return (
-    <span class={`mark ${mark}`}>
-      {mark === "same" ? "✓" : "✗"} <span class="hidden">{say.text(key)}</span>
-    </span>
   );
 }

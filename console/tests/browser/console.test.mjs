@@ -1,41 +1,17 @@
-// The console of a running service.
+// The console of a running service: every section, what it shows, keys and other origins.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { Place, checkPage, checkWidth, hostile, launch, program, sampleRows, skip } from "./support.mjs";
+import { Place, checkPage, checkWidth, hostile, launch, openConsole, openSections, skip, startNews, startService } from "./support.mjs";
 
-const sections = ["overview", "check", "clusters", "compare"];
+const sections = Object.keys(openSections);
 let browser, place, open, locked;
-
-/** Starts a service on a free port, and waits until it answers. */
-async function startService(data, environment = {}) {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => probe.once("listening", resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  const child = spawn(program, ["serve", "--data", place.file(data), "--listen", `127.0.0.1:${port}`], {
-    stdio: "ignore",
-    env: { ...process.env, ...environment },
-  });
-  const url = `http://127.0.0.1:${port}`;
-  for (let attempt = 0; attempt < 200; attempt += 1) {
-    if (await fetch(`${url}/livez`).then((it) => it.ok, () => false)) return { child, url };
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error("the service does not answer");
-}
 
 before(async () => {
   if (skip) return;
   place = new Place();
-  open = await startService("open");
-  locked = await startService("locked", { LOOKALIKE_ADMIN_KEY: "a key of some length" });
-  const put = { method: "PUT", headers: { "content-type": "application/json" }, body: JSON.stringify({ threshold: 0.6 }) };
-  assert.equal((await fetch(`${open.url}/v1/collections/news`, put)).status, 201);
-  const rows = sampleRows().split("\n").filter((row) => row.startsWith('{"id"') && row.includes('"text"')).join("\n");
-  const post = { method: "POST", headers: { "content-type": "application/x-ndjson" }, body: rows };
-  assert.equal((await fetch(`${open.url}/v1/collections/news/documents`, post)).status, 200);
+  open = await startNews(place);
+  locked = await startService(place, "locked", { LOOKALIKE_ADMIN_KEY: "a key of some length" });
   browser = await launch();
 });
 after(async () => {
@@ -45,25 +21,13 @@ after(async () => {
   place?.remove();
 });
 
-async function openConsole(url, options = {}) {
-  const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, ...options });
-  const page = await context.newPage();
-  page.faults = [];
-  page.on("pageerror", (error) => page.faults.push(String(error)));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(url)) page.faults.push(`request to ${request.url()}`);
-  });
-  await page.goto(url);
-  return page;
-}
-
 test("every section is accessible in light and dark, in both languages and on a phone", { skip }, async () => {
   for (const [colorScheme, locale, width] of [["light", "en-GB", 1440], ["dark", "zh-CN", 1440], ["dark", "en-GB", 390], ["light", "zh-CN", 390]]) {
-    const page = await openConsole(open.url, { colorScheme, locale, viewport: { width, height: 844 } });
+    const page = await openConsole(browser, open.url, { colorScheme, locale, viewport: { width, height: 844 } });
     await page.waitForSelector(".stat");
     for (const section of sections) {
       await page.click(`#tab-${section}`);
-      await page.waitForTimeout(300);
+      await openSections[section](page);
       await checkPage(page, `${section}, ${colorScheme}, ${locale}, ${width}`);
       await checkWidth(page, `${section}, ${locale}, ${width}`);
     }
@@ -72,7 +36,7 @@ test("every section is accessible in light and dark, in both languages and on a 
 });
 
 test("the overview counts what is inserted meanwhile", { skip }, async () => {
-  const page = await openConsole(open.url);
+  const page = await openConsole(browser, open.url);
   const kept = async () => Number((await page.textContent(".stat >> nth=0 >> b")).replace(/\D/g, ""));
   await page.waitForSelector(".stat");
   const first = await kept();
@@ -82,7 +46,7 @@ test("the overview counts what is inserted meanwhile", { skip }, async () => {
 });
 
 test("a text is checked, and why it repeats another is shown", { skip }, async () => {
-  const page = await openConsole(open.url);
+  const page = await openConsole(browser, open.url);
   await page.click("#tab-check");
   await page.waitForSelector("textarea");
   await page.fill("textarea", `${hostile[0]} once more`);
@@ -100,7 +64,7 @@ test("a text is checked, and why it repeats another is shown", { skip }, async (
 });
 
 test("clusters and comparisons are shown", { skip }, async () => {
-  const page = await openConsole(open.url);
+  const page = await openConsole(browser, open.url);
   await page.click("#tab-clusters");
   await page.waitForSelector(".entry");
   await page.waitForSelector(".sides");
@@ -113,8 +77,29 @@ test("clusters and comparisons are shown", { skip }, async () => {
   await checkPage(page, "a comparison in the console");
 });
 
+test("texts that are too long for every step are shown with their passages, and those of 10 MB by their beginnings", { skip }, async () => {
+  const put = { method: "PUT", headers: { "content-type": "application/json" }, body: "{}" };
+  await fetch(`${open.url}/v1/collections/long`, put);
+  const write = (bytes) => Array.from({ length: bytes / 9 }, (_, at) => `word${(at * 7919) % 99_991}`).join(" ").slice(0, bytes);
+  for (const [id, text] of [["long-0", write(100_000)], ["long-1", `${write(100_000)} end`], ["huge-0", `huge ${write(10_000_000)}`], ["huge-1", `huge ${write(10_000_000)} end`]]) {
+    const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ id, text }) };
+    assert.equal((await fetch(`${open.url}/v1/collections/long/documents`, post)).status, 200);
+  }
+  const page = await openConsole(browser, open.url);
+  await page.click("#tab-clusters");
+  await page.selectOption("select >> nth=1", "long");
+  await page.click('.entry:has-text("long-0")');
+  await page.waitForSelector("text=more than 64 KiB together");
+  assert.ok((await page.locator(".sides mark").count()) >= 2);
+  await page.click('.entry:has-text("huge-0")');
+  await page.waitForSelector("text=Their beginnings are shown", { timeout: 60_000 });
+  assert.equal((await page.textContent(".sides .left.text")).length, 200_000);
+  assert.deepEqual(page.faults, []);
+  await fetch(`${open.url}/v1/collections/long`, { method: "DELETE" });
+});
+
 test("a key is asked for and kept in memory only", { skip }, async () => {
-  const page = await openConsole(locked.url);
+  const page = await openConsole(browser, locked.url);
   await page.waitForSelector("input[type=password]");
   await checkPage(page, "the form of the key");
   await page.fill("input[type=password]", "a key of some length");

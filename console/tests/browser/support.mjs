@@ -1,7 +1,8 @@
 // A browser, reports to open in it, and checks that all pages share.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -57,10 +58,100 @@ export async function openPage(browser, url, options = {}) {
     if (message.type() === "error") page.faults.push(message.text());
   });
   page.on("request", (request) => {
-    if (!request.url().startsWith("file:") && !request.url().startsWith("blob:")) page.faults.push(`request to ${request.url()}`);
+    const own = url.startsWith("http") ? [url] : ["file:", "blob:"];
+    if (!own.some((it) => request.url().startsWith(it))) page.faults.push(`request to ${request.url()}`);
   });
   await page.goto(url);
   return page;
+}
+
+/** Starts a service on a free port, and waits until it answers. */
+export async function startService(place, data, environment = {}) {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => probe.once("listening", resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  const child = spawn(program, ["serve", "--data", place.file(data), "--listen", `127.0.0.1:${port}`, "--snapshots", place.file(`${data}-snapshots`)], {
+    stdio: "ignore",
+    env: { ...process.env, ...environment },
+  });
+  const url = `http://127.0.0.1:${port}`;
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    if (await fetch(`${url}/livez`).then((it) => it.ok, () => false)) return { child, url };
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error("the service does not answer");
+}
+
+/** Starts a service with the sample rows in the collection `news`. */
+export async function startNews(place) {
+  const service = await startService(place, "open");
+  const put = { method: "PUT", headers: { "content-type": "application/json" }, body: JSON.stringify({ threshold: 0.6 }) };
+  assert.equal((await fetch(`${service.url}/v1/collections/news`, put)).status, 201);
+  const rows = sampleRows().split("\n").filter((row) => row.startsWith('{"id"') && row.includes('"text"')).join("\n");
+  const post = { method: "POST", headers: { "content-type": "application/x-ndjson" }, body: rows };
+  assert.equal((await fetch(`${service.url}/v1/collections/news/documents`, post)).status, 200);
+  return service;
+}
+
+export async function openConsole(browser, url, options = {}) {
+  const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.faults = [];
+  page.on("pageerror", (error) => page.faults.push(String(error)));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(url)) page.faults.push(`request to ${request.url()}`);
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Fills each section of the console, so that it shows what it has. */
+export const openSections = {
+  overview: (page) => page.waitForSelector(".stat"),
+  collections: async (page) => {
+    await page.waitForSelector("#collections-0");
+    await page.click("button:has-text('…')");
+  },
+  check: async (page) => {
+    await page.fill("textarea", `${hostile[0]} once more`);
+    await page.click(".button.strong");
+    await page.waitForSelector(".sides");
+  },
+  clusters: async (page) => {
+    await page.waitForSelector(".graph .member");
+    await page.waitForSelector(".sides");
+  },
+  label: async (page) => {
+    await page.click(".button.strong:enabled");
+    await page.waitForSelector(".marks");
+    for (const key of ["y", "n", "y"]) await page.keyboard.press(key);
+    await page.waitForSelector("path.curve", { state: "attached" });
+  },
+  passages: async (page) => {
+    await page.setInputFiles("input[type=file]", droppedFiles());
+    await page.click(".button.strong:enabled");
+    await page.waitForSelector(".sides");
+  },
+  compare: async (page) => {
+    await page.fill("textarea >> nth=0", "the boat left at dawn with nine men on board");
+    await page.fill("textarea >> nth=1", "the boat left at dawn with ten men on board");
+    await page.click(".button.strong");
+    await page.waitForSelector(".sides");
+  },
+};
+
+/** Files as a user drops them: two texts with a passage in common, one of them hostile, and rows in GB18030 and of another kind. */
+export function droppedFiles() {
+  const shared = "a passage of more than twelve words that two of these files have in common with one another";
+  const file = (name, buffer) => ({ name, mimeType: "application/octet-stream", buffer: Buffer.from(buffer) });
+  return [
+    file("essay.txt", `An essay begins in its own words. ${shared}. ${hostile[0]} ${hostile[2]}`),
+    file("notes.jsonl", `${JSON.stringify({ id: "<b>row</b> 1", text: `Notes say that ${shared}, and then ${hostile[1]}` })}\nno JSON\n`),
+    file("picture.png", "PNG"),
+    // 一篇文章 in GB18030.
+    file("chinese.txt", [0xd2, 0xbb, 0xc6, 0xaa, 0xce, 0xc4, 0xd5, 0xc2]),
+  ];
 }
 
 /** Fails if the page has faults or if axe finds one. */

@@ -31,7 +31,7 @@ test("every message is Chinese where it has words", async () => {
   const { catalogs } = await load("language/catalog.ts");
   const same = Object.keys(catalogs.en).filter((key) => JSON.stringify(catalogs.en[key]) === JSON.stringify(catalogs.zh[key]));
   // Terms of the search language and names of algorithms are the same in both.
-  assert.deepEqual(same.filter((key) => !key.startsWith("figure.")), ["list.searchHint", "passages.searchHint"]);
+  assert.deepEqual(same.filter((key) => !key.startsWith("figure.")), ["list.searchHint", "passages.searchHint", "console.clusterHint", "label.searchHint"]);
 });
 
 test("singular, plural, numbers and units are written", async () => {
@@ -81,4 +81,54 @@ test("lines of two texts stay beside each other", async () => {
     { left: [{ kind: 2, text: "b" }], right: [{ kind: 3, text: "x\ny" }] },
     { left: [{ kind: 0, text: "c" }], right: [{ kind: 0, text: "c" }] },
   ]);
+});
+
+test("phrases of the engine are translated with their parts", async () => {
+  const { toChinese } = await load("language/phrases.ts");
+  assert.equal(toChinese("features: 11 and 12, 9 shared"), "特征 11 个和 12 个，共有 9 个");
+  assert.equal(toChinese("3 insertions and deletions, 25 characters in both"), "3 次插入或删除，两篇共 25 个字符");
+  assert.equal(toChinese("Jaccard 0.6429 is below the threshold 0.75"), "Jaccard 0.6429 低于阈值 0.75");
+  assert.equal(toChinese("something new"), null);
+});
+
+test("thresholds are judged by labelled pairs, at the threshold and beside it", async () => {
+  const { judgeThreshold, findBestThreshold } = await load("console/plan.ts");
+  const pairs = [[0.9, true], [0.8, true], [0.7, false], [0.6, true]].map(([similarity, isSame]) => ({ similarity, isSame }));
+  const at = (threshold) => judgeThreshold(pairs, threshold);
+  assert.deepEqual([at(0.8).found, at(0.8).wrong, at(0.8).missed], [2, 0, 1]);
+  assert.deepEqual([at(0.81).found, at(0.79).found], [1, 2]);
+  assert.deepEqual([at(0.7).precision, at(0.7).recall], [2 / 3, 2 / 3]);
+  assert.equal(at(0.95).precision, null);
+  assert.equal(findBestThreshold(pairs), 0.6);
+  assert.equal(findBestThreshold([]), null);
+});
+
+test("bands are those of the plan", async () => {
+  const { planBands } = await load("console/plan.ts");
+  assert.deepEqual(planBands(0.8), { bands: 21, rows: 6 });
+  assert.deepEqual(planBands(0.9), { bands: 12, rows: 10 });
+  assert.equal(planBands(0.01), null);
+});
+
+test("lines of a large cluster lead to its least similar members", async () => {
+  const { chooseLines, findFloor } = await load("components/cluster-graph.tsx");
+  const members = Array.from({ length: 150 }, (_, at) => ({ id: `${at}`, similarity: 0.5 + at / 300, place: 0 }));
+  assert.equal(chooseLines(members.slice(0, 100)).size, 100);
+  const lines = chooseLines(members);
+  assert.equal(lines.size, 100);
+  assert.ok(lines.has(99) && !lines.has(100));
+  assert.equal(findFloor(members, 0.75), 0.4);
+});
+
+test("files become documents, in any of the encodings", async () => {
+  const { readFile } = await load("console/document-files.ts");
+  const bytes = (text) => new TextEncoder().encode(text);
+  assert.deepEqual(readFile("a.txt", bytes("\ufefftext")).documents, [{ id: "a.txt", text: "text" }]);
+  assert.deepEqual(readFile("a.txt", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2])).documents, [{ id: "a.txt", text: "文章" }]);
+  assert.deepEqual(readFile("a.txt", new Uint8Array([0xff, 0xfe, 0x00, 0x4e])).documents, [{ id: "a.txt", text: "一" }]);
+  assert.deepEqual(readFile("a.txt", new Uint8Array([0x41, 0xff, 0xff])).bad, [{ name: "a.txt", line: 0, reason: "encoding" }]);
+  const rows = readFile("r.jsonl", bytes('{"id":7,"text":"x"}\n\n{"text":"y"}\n{"id":"z"}\n[1]\n'));
+  assert.deepEqual(rows.documents, [{ id: "7", text: "x" }, { id: "r.jsonl:3", text: "y" }]);
+  assert.deepEqual(rows.bad.map((it) => [it.line, it.reason]), [[4, "json"], [5, "json"]]);
+  assert.deepEqual([readFile("x.pdf", bytes("x")).bad[0].reason, readFile("x.txt", bytes(" ")).bad[0].reason], ["kind", "empty"]);
 });

@@ -7,6 +7,7 @@ use lookalike::sketch::{TieBreaker, count_reachable_blocks, java_block_values};
 use lookalike::text::LongSentence;
 use serde_json::{Value, json};
 
+use crate::decisions::ContentHash;
 use crate::shared_passages::SharedPassages;
 use crate::text_diff::diff_passages;
 
@@ -199,6 +200,8 @@ impl ComparisonCase<'_> {
         json!({
             "place": side.place,
             "text": side.text,
+            "content": ContentHash::from_text(&side.text).to_string(),
+            "key": format!("{:032x}", steps.key),
             "state": steps.state.state_name(),
             "normalized": steps.normalized,
             "tokens": steps.tokens,

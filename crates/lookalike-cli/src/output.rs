@@ -296,6 +296,11 @@ pub(crate) fn pad_to_width(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
+/// Returns a text behind spaces up to a width in columns of a terminal.
+pub(crate) fn pad_before(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(text.width())))
+}
+
 /// Returns a bar of up to `width` characters for a share from 0 to 1. It is empty only if the share is 0.
 pub(crate) fn format_bar(share: f64, width: usize) -> String {
     let length = (share * width as f64).round() as usize;

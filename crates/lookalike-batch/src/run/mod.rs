@@ -70,7 +70,8 @@ pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
     OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassageRunSettings,
-    PassagesSummary, evaluate_passages, find_passages, parse_boilerplate_limit,
+    PassageTableRow, PassagesSummary, TextDocument, TextPassages, evaluate_passages, find_passages,
+    find_passages_of_texts, parse_boilerplate_limit,
 };
 pub use plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,

@@ -116,8 +116,8 @@ pub(crate) struct TerminalArgs {
     )]
     pub(crate) color: ColorMode,
 
-    /// Language of progress, of the summaries of runs, and of `compare`. Default: zh if LC_ALL, LC_MESSAGES or LANG
-    /// says so, else en. JSON, tables and help do not depend on it
+    /// Language of progress, of what commands tell people, and in which pages open. Default: zh if LC_ALL, LC_MESSAGES
+    /// or LANG says so, else en; a page without either follows the browser. JSON, tables and help do not depend on it
     #[arg(
         long,
         value_name = "LANGUAGE",
@@ -148,10 +148,10 @@ impl CommandLine {
         let line = Self::from_arg_matches_mut(&mut matches)
             .map_err(|refusal| refusal.format(&mut command))?;
         line.terminal.color.apply();
-        let stated = line.terminal.lang;
-        let language =
-            stated.unwrap_or_else(|| MessageLanguage::from_environment(|it| std::env::var_os(it)));
-        language.apply();
+        match line.terminal.lang {
+            Some(stated) => stated.apply_as_stated(),
+            None => MessageLanguage::from_environment(|it| std::env::var_os(it)).apply(),
+        }
         Ok(line)
     }
 }

@@ -11,7 +11,8 @@ use lookalike_batch::run::{
 
 use super::dedup::list_shards;
 use crate::CommandOutcome;
-use crate::output::{OutputPrinter, format_bytes, format_count, format_plural};
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{OutputPrinter, format_bytes, format_count, format_plural, pad_to_width};
 
 /// Show how far a run with --work DIR is
 ///
@@ -70,97 +71,107 @@ fn outcome_of(damaged: &[String]) -> Result<CommandOutcome> {
 /// Returns the state of a run that several processes share, in lines of a name and a value.
 fn describe_shards(status: &ShardsStatus, directory: &Path) -> String {
     let stage = match (status.stage, status.finished) {
-        (_, true) => format!("finished; {} may be deleted", directory.display()),
-        (None, false) => "writing: run any shard to write the outputs".to_owned(),
-        (Some(ShardStage::Read), false) => "reading".to_owned(),
-        (Some(ShardStage::Link), false) => "linking".to_owned(),
-        (Some(ShardStage::Decide), false) => "deciding".to_owned(),
-        (Some(ShardStage::Write), false) => "writing".to_owned(),
+        (_, true) => messages::run_finished(directory.display()),
+        (None, false) => messages::shards_wait_for_writing(),
+        (Some(ShardStage::Read), false) => messages::reading(),
+        (Some(ShardStage::Link), false) => messages::linking(),
+        (Some(ShardStage::Decide), false) => messages::deciding(),
+        (Some(ShardStage::Write), false) => messages::writing(),
     };
-    let mut lines = vec![("stage", stage)];
     let done = u64::from(status.shards) - status.missing.len() as u64;
-    let shards = format_plural(u64::from(status.shards), "shard", "shards");
-    lines.push(("done", format!("by {} of {shards}", format_count(done))));
+    let shards = NounCount(u64::from(status.shards), CountedNoun::Shard);
+    let mut lines = vec![
+        (messages::stage(), stage),
+        (
+            messages::done(),
+            messages::done_by_shards(&format_count(done), shards),
+        ),
+    ];
     if !status.missing.is_empty() {
-        lines.push(("to come", list_shards(&status.missing)));
+        lines.push((messages::to_come(), list_shards(&status.missing)));
     }
-    lines.push(("documents", format_count(status.documents)));
-    lines.push(("complete", format_bytes(status.step_bytes)));
-    let changed = describe_seconds(status.idle_seconds);
-    lines.push(("last step", format!("{changed} ago")));
-    lines.extend(
-        status
-            .damaged
-            .iter()
-            .map(|damaged| ("damaged", damaged.clone())),
-    );
+    let idle = describe_seconds(status.idle_seconds);
+    lines.extend([
+        (messages::documents(), format_count(status.documents)),
+        (messages::complete(), format_bytes(status.step_bytes)),
+        (messages::last_step(), messages::time_ago(&idle)),
+    ]);
+    let damaged = status.damaged.iter();
+    lines.extend(damaged.map(|damaged| (messages::damaged(), damaged.clone())));
     format_lines(lines)
 }
 
-fn format_lines(lines: Vec<(&str, String)>) -> String {
+fn format_lines(lines: Vec<(String, String)>) -> String {
     let lines = lines.into_iter();
     lines
-        .map(|(name, value)| format!("{name:<10} {value}\n"))
+        .map(|(name, value)| format!("{} {value}\n", pad_to_width(&name, 10)))
         .collect()
 }
 
 /// Returns the state for people, in lines of a name and a value.
 fn describe_status(status: &WorkStatus, directory: &Path) -> String {
-    let mut lines = vec![("stage", describe_stage(status, directory))];
-    lines.push((
-        "read",
-        describe_progress(status.read, "of input", &format_bytes),
-    ));
-    lines.push(("documents", format_count(status.documents)));
-    let decided = describe_progress(status.decided, "documents", &format_count);
-    lines.push(("decided", decided));
-    let steps = format_plural(status.steps, "step", "steps");
-    let size = format_bytes(status.step_bytes);
-    lines.push(("complete", format!("{steps}, {size}")));
-    let begun = describe_seconds(status.age_seconds);
-    lines.push(("begun", format!("{begun} ago")));
-    let changed = describe_seconds(status.idle_seconds);
-    lines.push(("last step", format!("{changed} ago")));
+    let steps = NounCount(status.steps, CountedNoun::Step);
+    let since = |seconds| messages::time_ago(&describe_seconds(seconds));
+    let documents = |number| NounCount(number, CountedNoun::Document).to_string();
+    let mut lines = vec![
+        (messages::stage(), describe_stage(status, directory)),
+        (
+            messages::read(),
+            describe_progress(status.read, &format_bytes, &|size| {
+                messages::size_of_input(&format_bytes(size))
+            }),
+        ),
+        (messages::documents(), format_count(status.documents)),
+        (
+            messages::decided(),
+            describe_progress(status.decided, &format_count, &documents),
+        ),
+        (
+            messages::complete(),
+            messages::steps_of_size(steps, &format_bytes(status.step_bytes)),
+        ),
+        (messages::begun(), since(status.age_seconds)),
+        (messages::last_step(), since(status.idle_seconds)),
+    ];
     let damaged = status.damaged.iter();
-    lines.extend(damaged.map(|damaged| ("damaged", damaged.clone())));
+    lines.extend(damaged.map(|damaged| (messages::damaged(), damaged.clone())));
     format_lines(lines)
 }
 
 fn describe_stage(status: &WorkStatus, directory: &Path) -> String {
     let stage = match status.stage {
-        WorkStage::Read => "reading",
-        WorkStage::Decide => "deciding",
-        WorkStage::Write => "writing",
-        WorkStage::Finished => {
-            return format!("finished; {} may be deleted", directory.display());
-        }
+        WorkStage::Read => messages::reading(),
+        WorkStage::Decide => messages::deciding(),
+        WorkStage::Write => messages::writing(),
+        WorkStage::Finished => return messages::run_finished(directory.display()),
     };
     match status.process {
-        Some(process) => format!("{stage}, by process {process}"),
-        None => format!("{stage}; no process works on it: continue with --resume"),
+        Some(process) => messages::stage_of_process(&stage, process),
+        None => messages::stage_without_process(&stage),
     }
 }
 
-/// Returns what is done, and its share if the total is known. `unit` stands behind the numbers.
+/// Returns what is done, and its share if the total is known. `of_all` writes the total, or what is done without one,
+/// with its unit.
 fn describe_progress(
     progress: StageProgress,
-    unit: &str,
     format: &dyn Fn(u64) -> String,
+    of_all: &dyn Fn(u64) -> String,
 ) -> String {
-    let done = format(progress.done);
     match progress.total.zip(progress.share_done()) {
-        Some((total, share)) => {
-            let total = format(total);
-            format!("{done} of {total} {unit} ({:.1} %)", 100.0 * share)
-        }
-        None => format!("{done} {unit}"),
+        Some((total, share)) => messages::done_of(
+            &format(progress.done),
+            &of_all(total),
+            format_args!("{:.1}", 100.0 * share),
+        ),
+        None => of_all(progress.done),
     }
 }
 
 fn describe_seconds(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
+        (0, 0) => messages::seconds(seconds),
+        (0, minutes) => messages::minutes_and_seconds(minutes, seconds % 60),
+        (hours, minutes) => messages::hours(hours, minutes),
     }
 }

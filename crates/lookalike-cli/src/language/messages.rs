@@ -315,6 +315,151 @@ messages! {
     planting_rule(threshold: impl Display, recipe: &str, seed: u64)
         "threshold {threshold}, recipe {recipe}, seed {seed}" "阈值 {threshold}，配方 {recipe}，种子 {seed}";
     corpus() "corpus" "语料";
+    // `status`.
+    stage() "stage" "阶段";
+    read() "read" "已读";
+    documents() "documents" "文档";
+    decided() "decided" "已判定";
+    complete() "complete" "已完成";
+    begun() "begun" "开始于";
+    last_step() "last step" "上一步";
+    damaged() "damaged" "损坏";
+    deciding() "deciding" "判定";
+    shards_wait_for_writing()
+        "writing: run any shard to write the outputs" "写出：运行任一分片即可写出结果";
+    linking() "linking" "连接";
+    done() "done" "完成";
+    done_by_shards(done: &str, shards: NounCount) "by {done} of {shards}" "{shards}中的 {done} 个";
+    to_come() "to come" "待做";
+    size_of_input(size: &str) "{size} of input" "{size} 输入";
+    steps_of_size(steps: NounCount, size: &str) "{steps}, {size}" "{steps}，{size}";
+    time_ago(time: &str) "{time} ago" "{time}前";
+    minutes_and_seconds(minutes: u64, seconds: u64) "{minutes} min {seconds} s" "{minutes} 分 {seconds} 秒";
+    run_finished(directory: impl Display) "finished; {directory} may be deleted" "已结束；可删除 {directory}";
+    stage_of_process(stage: &str, process: impl Display) "{stage}, by process {process}" "{stage}，进程 {process}";
+    stage_without_process(stage: &str)
+        "{stage}; no process works on it: continue with --resume" "{stage}；没有进程在运行：用 --resume 继续";
+    done_of(done: &str, total: &str, share: impl Display) "{done} of {total} ({share} %)" "{done} / {total}（{share} %）";
+
+    // `store`.
+    rows_in_partitions(documents: NounCount, rows: NounCount, partitions: NounCount)
+        "{documents} with {rows} in {partitions}" "{documents}，{rows}，{partitions}";
+    collection_whole(contents: &str) "{contents}: whole" "{contents}：完整";
+    rows_repaired(contents: &str, rows: NounCount, directory: impl Display)
+        "{contents} have been read, and {rows} written to {directory}" "已读 {contents}，向 {directory} 写入 {rows}";
+    exported(documents: NounCount) "{documents} exported" "已导出 {documents}";
+    imported(documents: NounCount) "{documents} imported" "已导入 {documents}";
+    already_there(number: &str) ", {number} already in the collection" "，集合中已有 {number} 篇";
+    bad_rows_skipped(rows: &str) ", {rows} skipped" "，略过 {rows}";
+
+    // `explain`.
+    removed_because(id: &str, kept: &str)
+        "{id} was removed: it is a near-duplicate of {kept}, which was kept." "{id} 已删除：它与保留的 {kept} 近似重复。";
+    not_recorded() "not recorded" "未记录";
+    found_by(similarity: &str, method: &str) "{similarity}, found by {method}" "{similarity}，由 {method} 找到";
+    similarity() "similarity" "相似度";
+    threshold() "threshold" "阈值";
+    cluster() "cluster" "簇";
+    now() "now" "当前";
+    both_texts_marked()
+        "Both texts: [-only in the kept text-] {{+only in the removed text+}}" "两篇文本：[-只在保留的文本中-] {{+只在删除的文本中+}}";
+    record_fits(measure: &str)
+        "the recorded similarity is that of the present texts ({measure})" "记录的相似度与当前文本相符（{measure}）";
+    record_differs()
+        "the recorded similarity is not that of the present texts: they have changed since, or the run had other options (--recipe, --verify, --text, or those for reading)"
+        "记录的相似度与当前文本不符：文本已改动，或当时用了其他选项（--recipe、--verify、--text 或读取选项）";
+    by_containment() "containment" "包含度";
+    by_cosine() "cosine" "余弦";
+    by_levenshtein() "Levenshtein similarity" "Levenshtein 相似度";
+    by_indel() "Indel similarity" "Indel 相似度";
+    by_substring() "share of the longest common substring" "最长公共子串的比例";
+    by_equal_slots() "share of equal MinHash slots" "相等的 MinHash 槽的比例";
+    by_equal_bits() "share of equal SimHash bits" "相等的 SimHash 位的比例";
+    by_smallest_hashes() "estimate from the smallest hashes" "由最小哈希估计";
+    by_same_sentences() "same longest sentences" "最长的句子相同";
+    by_jaccard() "Jaccard index" "Jaccard 系数";
+    texts_equal() "the texts are equal after normalisation" "两篇文本在归一化后相同";
+    texts_differ_short()
+        "the texts differ, and one of them is too short for a feature" "两篇文本不同，其中一篇不足一个特征";
+    features_shared(shared: NounCount, kept: usize, removed: usize, jaccard: impl Display, containment: impl Display)
+        "{shared} shared, of {kept} in the kept and {removed} in the removed text: Jaccard index {jaccard}, containment {containment}"
+        "共有 {shared}，保留的文本有 {kept} 个，删除的文本有 {removed} 个：Jaccard 系数 {jaccard}，包含度 {containment}";
+    sequence_similarity(value: impl Display) ", sequence similarity {value}" "，序列相似度 {value}";
+    was_not_removed(id: &str, place: &str) "{id} was not removed ({place})." "{id} 未删除（{place}）。";
+    nothing_removed_for_it()
+        "No document was removed as a duplicate of it either. If you expected a match, try a lower --threshold, or list similar pairs with lookalike pairs."
+        "也没有文档因与它重复而删除。如果您认为应当匹配，请降低 --threshold，或用 lookalike pairs 列出相似的文档对。";
+    kept_for_others(documents: &str, named: &str)
+        "It was kept, and {documents} removed because of it: {named}\nTo see what they have in common, give the id of one of these."
+        "它被保留，因它删除了 {documents}：{named}\n要查看共同之处，请给出其中一个 id。";
+
+    // `eval` and `tune`.
+    labelled_pairs(texts: NounCount, similar: NounCount, different: &str)
+        "{texts}: {similar} similar, {different} not" "{texts}：相似 {similar}，不相似 {different} 对";
+    ungraded_pairs(number: &str)
+        "; {number} between the two grades left out" "；略去介于两个等级之间的 {number} 对";
+    repeated_pairs(rows: NounCount) "; {rows} a pair that counts once" "；{rows}，同一对只计一次";
+    contradictory_pairs(pairs: NounCount)
+        "; {pairs} contradictory labels (--contradictory)" "；{pairs}（--contradictory）";
+    no_intervals()
+        "no intervals: all texts are connected by pairs, so there is only one unit to resample"
+        "没有区间：全部文本由文档对连成一体，只有一个可重抽样的单元";
+    intervals_of(share: impl Display, resamples: &str, units: NounCount)
+        "intervals: {share} % of {resamples} resamples of {units} that pairs connect"
+        "区间：对由文档对相连的 {units}重抽样 {resamples} 次的 {share} %";
+    figure_found() "found" "找到";
+    figure_wrong() "wrong" "误认";
+    figure_missed() "missed" "漏掉";
+    figure_lost() "lost" "丢失";
+    figure_precision() "precision" "精确率";
+    figure_recall() "recall" "召回率";
+    figure_distance() "distance" "距离";
+    figure_pairs() "pairs" "对数";
+    figure_removes() "removes" "删除";
+    best_mark() "  <- best" "  <- 最佳";
+    no_plan() "no plan" "无方案";
+    by_class(class: &str) "by {class}" "按{class}";
+    by_class_at(class: &str, axis: &str, cut: &str) "by {class} at {axis} {cut}" "按{class}，{axis} {cut}";
+    class_length() "length" "长度";
+    class_script() "script" "文字";
+    class_kind() "kind" "类别";
+    clusters_compared(documents: NounCount, predicted: NounCount, truth: &str, exact: &str)
+        "{documents}; {predicted} predicted, {truth} true (with two or more documents); {exact} the same in both"
+        "{documents}；预测 {predicted}，真实 {truth} 个（含两篇以上文档）；两者相同 {exact} 个";
+    pairwise() "pairwise" "按对";
+    b_cubed() "B-cubed" "B-cubed";
+    exact_sets() "exact sets" "相同集合";
+    passages_detected(found: NounCount, truth: &str, detected: &str)
+        "{found} found, {truth} true, of which {detected} are detected" "找到 {found}，真实 {truth} 处，其中检出 {detected} 处";
+    granularity() "granularity" "粒度";
+    over_all_characters(value: &str) "  ({value} over all characters)" "  （按全部字符为 {value}）";
+    halves(similar: &str, different: &str, held: &str, held_different: &str)
+        "half for choosing: {similar} similar, {different} not; half held back: {held} similar, {held_different} not"
+        "用于选择的一半：相似 {similar} 对，不相似 {different} 对；留出的一半：相似 {held} 对，不相似 {held_different} 对";
+    settings_tried(number: usize, goal: &str)
+        "{number} settings tried; goal: {goal}" "尝试了 {number} 组设置；目标：{goal}";
+    half_for_choosing() "On the half for choosing" "在用于选择的一半";
+    chosen_mark() "  <- chosen" "  <- 选用";
+    removes_of_all(documents: NounCount)
+        "removes: the share of {documents} that dedup removes with the setting." "删除：dedup 以该设置从 {documents}中删除的比例。";
+    removes_of_sample(sample: &str, documents: NounCount)
+        "removes: the share that dedup removes of a sample of {sample} of {documents}; of all it removes more."
+        "删除：dedup 从 {documents}中抽取的 {sample} 篇里删除的比例；从全部中会删除更多。";
+    best_without_resamples()
+        "The chosen setting is the best; without resamples, settings that are as good are unknown."
+        "选用的设置是最佳的；没有重抽样，无法知道哪些设置与它一样好。";
+    as_good_as_best(settings: NounCount)
+        "{settings} are as good as the best, because it does not beat them in 95 of 100 resamples: the first of them in the order of preference is chosen."
+        "有 {settings}与最佳的一样好，因为 100 次重抽样中它未在 95 次胜出：选用其中按偏好顺序最先的。";
+    best_of_as_good(settings: NounCount)
+        "The chosen setting is the best, and the first of {settings} that are as good." "选用的设置是最佳的，也是同样好的 {settings}中最先的。";
+    best_of_all()
+        "The chosen setting beats every other one in 95 of 100 resamples." "在 100 次重抽样中，选用的设置有 95 次胜过其他每一组。";
+    held_back() "Held back" "留出";
+    chosen() "chosen" "选用";
+    runner_up() "runner-up" "次选";
+    untuned() "untuned" "原设置";
+    runner_up_is(name: &str, cut: &str) "  runner-up: {name} {cut}" "  次选：{name} {cut}";
     labels() "labels" "标注";
 }
 
@@ -343,7 +488,19 @@ mod tests {
             assert!(!english.contains(is_han), "{name}: {english}");
             let words = chinese.split(|c: char| !c.is_ascii_alphabetic() && c != '-');
             let known = [
-                "A", "B", "MB", "s", "id", "MinHash", "SimHash", "Jaccard", "Bottom-k", "bottom-k",
+                "A",
+                "B",
+                "MB",
+                "s",
+                "id",
+                "MinHash",
+                "SimHash",
+                "Jaccard",
+                "Bottom-k",
+                "bottom-k",
+                "Levenshtein",
+                "Indel",
+                "B-cubed",
             ];
             let options = [
                 "--json",
@@ -354,6 +511,11 @@ mod tests {
                 "--dry-run",
                 "--min-length",
                 "--max-documents",
+                "--resume",
+                "--recipe",
+                "--verify",
+                "--text",
+                "--contradictory",
             ];
             let names = [
                 "lookalike",
@@ -362,6 +524,8 @@ mod tests {
                 "remove",
                 "none",
                 "subByDistance",
+                "dedup",
+                "pairs",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

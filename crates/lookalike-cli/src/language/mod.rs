@@ -9,7 +9,7 @@ pub(crate) mod messages;
 
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::output::format_count;
 
@@ -29,10 +29,32 @@ pub(crate) enum MessageLanguage {
 /// The language of this process.
 static LANGUAGE: AtomicU8 = AtomicU8::new(MessageLanguage::English as u8);
 
+/// Whether an option states that language.
+static IS_STATED: AtomicBool = AtomicBool::new(false);
+
 impl MessageLanguage {
     /// Makes this the language of all messages from now on.
     pub(crate) fn apply(self) {
         LANGUAGE.store(self as u8, Ordering::Relaxed);
+    }
+
+    /// Makes this the language of all messages, and of pages, which otherwise may follow the browser.
+    pub(crate) fn apply_as_stated(self) {
+        IS_STATED.store(true, Ordering::Relaxed);
+        self.apply();
+    }
+
+    /// Returns the language that an option states.
+    pub(crate) fn stated() -> Option<Self> {
+        IS_STATED.load(Ordering::Relaxed).then(Self::current)
+    }
+
+    /// Returns the name of the language in tags, such as `zh`.
+    pub(crate) fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Chinese => "zh",
+        }
     }
 
     pub(crate) fn current() -> Self {
@@ -64,6 +86,7 @@ fn is_chinese(locale: &str) -> bool {
 /// A thing that messages count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CountedNoun {
+    BadRow,
     Block,
     Document,
     EditedCopy,
@@ -74,9 +97,23 @@ pub(crate) enum CountedNoun {
     Pair,
     Passage,
     Query,
+    RemovedDocument,
     Row,
     SampledDocument,
+    Setting,
+    Shard,
     SourcePair,
+    Step,
+    TextUnit,
+    Text,
+    LabelledText,
+    CorpusDocument,
+    RepeatingRow,
+    ContradictoryPair,
+    Partition,
+    Cluster,
+    Byte,
+    Feature,
     Word,
     WordRun,
 }
@@ -89,6 +126,7 @@ impl CountedNoun {
     /// Returns one and many of it in English, and the classifier with the noun in Chinese.
     fn forms(self) -> [&'static str; 3] {
         match self {
+            Self::BadRow => ["bad row", "bad rows", "个坏行"],
             Self::Block => ["block", "blocks", "块"],
             Self::Document => ["document", "documents", "篇文档"],
             Self::EditedCopy => ["edited copy", "edited copies", "份改动副本"],
@@ -99,12 +137,30 @@ impl CountedNoun {
             Self::Pair => ["pair", "pairs", "对"],
             Self::Passage => ["passage", "passages", "处"],
             Self::Query => ["query", "queries", "个查询"],
+            Self::RemovedDocument => ["document was", "documents were", "篇文档"],
             Self::Row => ["row", "rows", "行"],
             Self::SourcePair => [
                 "pair of a document and a source",
                 "pairs of a document and a source",
                 "对文档与来源",
             ],
+            Self::Setting => ["setting", "settings", "组设置"],
+            Self::Shard => ["shard", "shards", "个分片"],
+            Self::Step => ["step", "steps", "步"],
+            Self::TextUnit => ["unit of texts", "units of texts", "组文本"],
+            Self::Text => ["text", "texts", "篇文本"],
+            Self::LabelledText => ["labelled text", "labelled texts", "篇标注文本"],
+            Self::CorpusDocument => [
+                "document of the corpus",
+                "documents of the corpus",
+                "篇语料文档",
+            ],
+            Self::RepeatingRow => ["row repeats", "rows repeat", "行重复"],
+            Self::ContradictoryPair => ["pair has", "pairs have", "对的标注互相矛盾"],
+            Self::Partition => ["partition", "partitions", "个分区"],
+            Self::Cluster => ["cluster", "clusters", "个簇"],
+            Self::Byte => ["byte", "bytes", "字节"],
+            Self::Feature => ["feature", "features", "个特征"],
             Self::WordRun => ["run of words", "runs of words", "个词串"],
             Self::SampledDocument => ["sampled document", "sampled documents", "篇抽样文档"],
             Self::Word => ["word", "words", "个词"],

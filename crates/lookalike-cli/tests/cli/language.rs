@@ -193,6 +193,111 @@ fn summaries_are_chinese() {
     }
 }
 
+/// `explain`, `eval`, `tune`, `status` and `store` speak to people in Chinese, too.
+#[test]
+fn other_commands_are_chinese() {
+    let place = Place::new();
+    let texts = [("1", A), ("2", B), ("3", A), ("4", "船")];
+    place.write("in.jsonl", jsonl(texts));
+    place.ok("dedup in.jsonl -o out.jsonl --removed removed.tsv --threshold 0.5 --work run1");
+    let label = |a: &str, b: &str, label: u8| {
+        format!("{{\"a\":\"{a}\",\"b\":\"{b}\",\"label\":{label}}}\n")
+    };
+    let mut pairs = String::new();
+    for at in 0..8 {
+        let (start, other) = (
+            format!("{at}{A}"),
+            format!("{at}完全不同的另一篇文章，没有相同之处。"),
+        );
+        pairs += &label(&start, &format!("{at}{B}"), 1);
+        pairs += &label(&start, &other, 0);
+    }
+    place.write("labelled.jsonl", pairs);
+    place.write("truth.tsv", "id\tcluster\n1\ta\n2\ta\n3\tb\n");
+    place.write("settings.json", "{}");
+    place.write("rows.jsonl", jsonl(texts));
+    for (line, parts) in [
+        (
+            "explain 3 in.jsonl --removed removed.tsv",
+            &["已删除", "归一化后相同", "相似度"][..],
+        ),
+        (
+            "explain 2 in.jsonl --removed removed.tsv",
+            &["Jaccard 系数", "共有"],
+        ),
+        (
+            "explain 1 in.jsonl --removed removed.tsv",
+            &["未删除", "它被保留"],
+        ),
+        ("status run1", &["阶段", "已判定"]),
+        (
+            "eval labelled.jsonl --quiet",
+            &["精确率", "召回率", "最佳", "按长度"],
+        ),
+        (
+            "eval truth.tsv --clusters truth.tsv --quiet",
+            &["预测", "按对"],
+        ),
+        (
+            "tune labelled.jsonl -o mine.toml --quiet",
+            &["选用", "留出", "次选"],
+        ),
+        (
+            "store import coll rows.jsonl --settings settings.json",
+            &["已导入 4 篇文档"],
+        ),
+        ("store verify coll", &["完整"]),
+        ("store repair coll coll2", &["写入"]),
+        ("store export coll -o export.jsonl", &["已导出 4 篇文档"]),
+    ] {
+        let ran = place.run(&format!("{line} --lang zh"));
+        assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
+        let err: Vec<_> = ran
+            .err
+            .lines()
+            .filter(|it| !it.starts_with("warning:"))
+            .collect();
+        let told = format!("{}{}", ran.text(), err.join("\n"));
+        for part in parts {
+            assert!(told.contains(part), "{line}: {part} in {told}");
+        }
+        // Names of settings and the command line that uses them are the same in every language.
+        let is_name = |line: &&str| {
+            line.contains("lookalike dedup") || line.contains(", ") && line.contains('-')
+        };
+        let told: String = told
+            .lines()
+            .filter(|it| !is_name(it))
+            .collect::<Vec<_>>()
+            .join("\n");
+        let words = english_words(&told);
+        let names = [
+            "coll", "coll2", "export", "run1", "F1", "B-cubed", "plagdet", "han", "Han", "to",
+        ];
+        let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
+        assert!(rest.is_empty(), "{line}: {rest:?} in {told}");
+    }
+}
+
+/// `--lang` also chooses the language in which a report opens; without it and without a locale the browser does.
+#[test]
+fn reports_open_in_the_stated_language() {
+    let place = Place::new();
+    place.write("in.jsonl", jsonl([("1", A), ("2", B)]));
+    let language = |options: &str, stated: &[(&str, &str)]| {
+        let all = [("LC_ALL", ""), ("LC_MESSAGES", ""), ("LANG", "")];
+        let stated: Vec<_> = all.iter().chain(stated).copied().collect();
+        let line = format!("dedup in.jsonl --dry-run --report page.html{options}");
+        assert_eq!(with_environment(&place, &line, &stated).code, Some(0));
+        crate::reporting::read_report(&place, "page.html")["language"].clone()
+    };
+    assert_eq!(language("", &[]), serde_json::Value::Null);
+    assert_eq!(language("", &[("LANG", "zh_CN.UTF-8")]), "zh");
+    assert_eq!(language(" --lang zh", &[("LANG", "en_GB.UTF-8")]), "zh");
+    assert_eq!(language(" --lang en", &[("LANG", "zh_CN.UTF-8")]), "en");
+    assert_eq!(language(" --lang zh", &[]), "zh");
+}
+
 #[test]
 fn environment_or_option_chooses_the_language() {
     let place = Place::new();

@@ -404,6 +404,113 @@ fn service_finds_passages_of_pairs() {
     }
 }
 
+/// The service finds in documents what the command finds in files of them: the same rows, totals and report.
+#[test]
+fn service_finds_passages_of_documents() {
+    let mut numbers = Numbers::new(23);
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let taken = filler(&mut numbers, 40);
+    let mut texts: Vec<String> = (0..30)
+        .map(|at| match at % 3 {
+            0 => format!("{} {taken}", filler(&mut numbers, 60)),
+            1 => format!("{taken} 😀 {}", filler(&mut numbers, 60)),
+            _ => filler(&mut numbers, 80),
+        })
+        .collect();
+    texts.push(SOURCE.to_owned());
+    texts.push(SOURCE[27..].to_owned());
+    let rows: Vec<_> = (texts.iter().enumerate())
+        .map(|(at, text)| json!({ "id": format!("d{at}"), "text": text }))
+        .collect();
+    let lines = |rows: &[serde_json::Value]| -> String {
+        rows.iter().map(|row| format!("{row}\n")).collect()
+    };
+    place.write("all.jsonl", lines(&rows));
+    place.write("new.jsonl", lines(&rows[20..]));
+    place.write("old.jsonl", lines(&rows[..20]));
+    let ask = |body: &serde_json::Value| service.post("/v1/passages/documents", body);
+    for (body, line) in [
+        (json!({ "documents": rows }), "all.jsonl"),
+        (
+            json!({ "documents": rows, "reworded": true }),
+            "all.jsonl --reworded",
+        ),
+        (
+            json!({ "documents": rows[20..], "against": rows[..20], "min_length": 5 }),
+            "new.jsonl --against old.jsonl --min-length 5",
+        ),
+    ] {
+        let found = ask(&body).json();
+        place.ok(&format!("passages {line} -o found.jsonl"));
+        let told: Vec<serde_json::Value> = (place.read("found.jsonl").lines())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert!(told.len() > 5, "{line}");
+        assert_eq!(found["passages"], json!(told), "{line}");
+        let summary = place.summary(&format!("passages {line} -o found.tsv"));
+        for field in [
+            "documents",
+            "against",
+            "passages",
+            "pairs",
+            "copying",
+            "copied_tokens",
+            "tokens",
+        ] {
+            assert_eq!(found["summary"][field], summary[field], "{line} {field}");
+        }
+        assert_eq!(found["report"], serde_json::Value::Null);
+        let mut wanted = body.clone();
+        wanted["report"] = true.into();
+        wanted["language"] = "zh".into();
+        let page = ask(&wanted).json()["report"].as_str().unwrap().to_owned();
+        place.write("served.html", page);
+        place.ok(&format!("passages {line} --report run.html --lang zh"));
+        let [served, run] = ["served.html", "run.html"].map(|page| read_report(&place, page));
+        assert_eq!(served["language"], "zh");
+        assert_eq!(
+            (&served["pairs"], &served["texts"]),
+            (&run["pairs"], &run["texts"]),
+            "{line}"
+        );
+    }
+    let none = json!({ "id": "x", "text": "" });
+    for (body, problem) in [
+        (
+            json!({ "documents": vec![&none; 1001] }),
+            (413, "too_large"),
+        ),
+        (
+            json!({ "documents": vec![&none; 600], "against": vec![&none; 401] }),
+            (413, "too_large"),
+        ),
+        (
+            json!({ "documents": rows, "min_length": 1 }),
+            (422, "bad_settings"),
+        ),
+        (
+            json!({ "documents": rows, "language": "zh" }),
+            (422, "bad_settings"),
+        ),
+        (
+            json!({ "documents": rows, "report": true, "language": "fr" }),
+            (422, "bad_settings"),
+        ),
+        (json!({ "documents": [{ "id": "x" }] }), (400, "bad_json")),
+        (
+            json!({ "documents": rows, "window": "2d" }),
+            (400, "bad_json"),
+        ),
+        (json!({}), (400, "bad_json")),
+    ] {
+        let refused = ask(&body);
+        assert_eq!((refused.status, &*refused.problem().1), problem);
+    }
+    let most = ask(&json!({ "documents": vec![&none; 1000] }));
+    assert_eq!(most.json()["passages"], json!([]));
+}
+
 /// Returns a text with every third word replaced, and each four in reverse order.
 fn reword(numbers: &mut Numbers, text: &str) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();

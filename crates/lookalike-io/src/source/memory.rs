@@ -5,9 +5,10 @@
 //! the table.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_array::{Array, LargeStringArray, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::InvalidText;
 use super::columnar::{WantedColumns, check_columns};
@@ -52,6 +53,25 @@ impl MemoryTable {
                 batch.schema_ref().fields(),
                 schema.fields()
             ))),
+        }
+    }
+
+    /// Creates a table with the columns `id` and `text`. Messages call it `name`.
+    pub fn from_texts<'a>(
+        name: impl Into<String>,
+        documents: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let (ids, texts): (Vec<_>, Vec<_>) = documents.unzip();
+        let fields = ["id", "text"].map(|name| Field::new(name, DataType::LargeUtf8, false));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let columns = [ids, texts].map(|values| -> Arc<dyn Array> {
+            Arc::new(LargeStringArray::from_iter_values(values))
+        });
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.to_vec());
+        Self {
+            name: name.into(),
+            schema,
+            batches: vec![batch.expect("both columns have a value for each document")],
         }
     }
 

@@ -17,7 +17,7 @@ use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
 use crate::api::router::{ApiCall, CALLS, NamedPart};
-use crate::api::texts::MAX_SOURCES;
+use crate::api::texts::{MAX_DOCUMENTS, MAX_SOURCES, REPORT_LANGUAGES};
 use crate::collections::MAX_ALIASES;
 use crate::json::settings::CHANGEABLE;
 
@@ -471,6 +471,7 @@ fn document_schemas() -> Value {
     let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
     let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
+    let named_text = strict_object_schema(&["id", "text"], json!({ "id": text, "text": text }));
     let answer = answer_schema(&text);
     let mut asked = answer.clone();
     for (name, about) in [
@@ -626,6 +627,53 @@ fn document_schemas() -> Value {
                 "share_of_a": number,
                 "share_of_b": number,
             }))),
+        })),
+        "DocumentPassagesRequest": strict_object_schema(&["documents"], json!({
+            "documents": list_schema(named_text.clone()),
+            "against": {
+                "type": "array",
+                "items": named_text,
+                "description": format!("Possible sources. Without them, a document has passages from earlier ones. All \
+                    together are at most {MAX_DOCUMENTS}."),
+            },
+            "recipe": text,
+            "min_length": {
+                "type": "integer",
+                "minimum": 2,
+                "maximum": PassageSettings::MAX_WORDS,
+                "description": "Shortest passage in words, 12 by default; a word counts as two characters of a \
+                    script without spaces.",
+            },
+            "reworded": {
+                "type": "boolean",
+                "description": "Also find passages that share many of their rarer words, in whatever order; not by \
+                    default.",
+            },
+            "report": {
+                "type": "boolean",
+                "description": "Also answer with the report, as `lookalike passages --report` writes it; not by default.",
+            },
+            "language": { "enum": REPORT_LANGUAGES, "description": "Language in which the report opens." },
+        })),
+        "DocumentPassages": object_schema(&["recipe", "recipe_id", "summary", "passages"], json!({
+            "recipe": text,
+            "recipe_id": text,
+            "summary": { "type": "object", "description": "Totals, as `lookalike passages --json` prints them." },
+            "passages": list_schema(object_schema(
+                &["document", "source", "start", "end", "source_start", "source_end", "length", "similarity", "kind"],
+                json!({
+                    "document": text,
+                    "source": text,
+                    "start": number,
+                    "end": number,
+                    "source_start": number,
+                    "source_end": number,
+                    "length": number,
+                    "similarity": { "type": "number", "minimum": 0, "maximum": 1 },
+                    "kind": text,
+                }),
+            )),
+            "report": { "type": "string", "description": "The report: one HTML page." },
         })),
         "SourcesRequest": strict_object_schema(&["text"], json!({
             "text": text,

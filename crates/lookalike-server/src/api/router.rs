@@ -81,7 +81,7 @@ impl ApiCall {
 }
 
 /// Names of the calls without a collection that a key for some collections permits.
-const FOR_LIMITED_KEYS: [&str; 9] = [
+const FOR_LIMITED_KEYS: [&str; 10] = [
     "list_snapshots",
     "list_collections",
     "list_aliases",
@@ -89,6 +89,7 @@ const FOR_LIMITED_KEYS: [&str; 9] = [
     "get_recipe",
     "compare",
     "passages",
+    "document_passages",
     "fingerprint",
     "segment",
 ];
@@ -138,7 +139,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 38] = calls! {
+pub(crate) static CALLS: [ApiCall; 39] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -221,6 +222,10 @@ pub(crate) static CALLS: [ApiCall; 38] = calls! {
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare_texts;
     "passages" POST "/v1/passages" Read, "find the passages that pairs of texts share",
         takes Some(("PassagesRequest", ONE)), with [], gives 200 Some("PassagesResults"), texts::find_passages;
+    "document_passages" POST "/v1/passages/documents" Read,
+        "find the passages that documents have from earlier ones, or from given sources",
+        takes Some(("DocumentPassagesRequest", ONE)), with [], gives 200 Some("DocumentPassages"),
+        texts::find_document_passages;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
         takes Some(("FingerprintRequest", ONE)), with [], gives 200 Some("FingerprintResults"),
         texts::fingerprint;

@@ -7,7 +7,10 @@ use lookalike::plan::{MatchMethod, MatchSettings, SENTENCES};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Recipe, compare::Comparison};
 use lookalike_batch::comparison::{ComparedSide, ComparisonCase};
-use lookalike_batch::run::{SketchKind, SketchValue, TextFingerprinter, weight_in_digits};
+use lookalike_batch::run::{
+    PassageRunSettings, PassageTableRow, PassagesSummary, SketchKind, SketchValue, TextDocument,
+    TextFingerprinter, find_passages_of_texts, weight_in_digits,
+};
 use lookalike_batch::shared_passages::SharedPassages;
 use lookalike_batch::{FingerprintNotation, NO_FINGERPRINT};
 use rayon::prelude::*;
@@ -124,15 +127,9 @@ pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
     answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
         let pairs: Vec<JsonObject<TextPairJson>> = fields.need_field("pairs")?;
         let recipe = fields.take_recipe("default", uploaded)?;
-        let min_length: Option<u32> = fields.take_field("min_length")?;
-        let finds_reworded = fields.take_field("reworded")?.unwrap_or(false);
+        let settings = take_passage_settings(&mut fields)?;
         fields.refuse_rest()?;
         check_count("pairs", pairs.len(), MAX_PAIRS)?;
-        let settings =
-            min_length.map_or_else(|| Ok(PassageSettings::default()), PassageSettings::new);
-        let settings = settings
-            .map_err(|error| ApiProblem::new(ProblemCode::BadSettings, error.to_string()))?
-            .with_reworded(finds_reworded);
         let find = |pair: &JsonObject<TextPairJson>| {
             let both = [&*pair.0.a, &*pair.0.b];
             SharedPassages::find_all(&recipe, both, settings)
@@ -150,6 +147,73 @@ pub(crate) async fn find_passages(api_request: ApiRequest) -> ApiResult {
         })))
     })
     .await
+}
+
+/// Largest number of documents in a request, sources included.
+pub(crate) const MAX_DOCUMENTS: usize = 1000;
+
+/// Languages in which a report can open.
+pub(crate) const REPORT_LANGUAGES: [&str; 2] = ["en", "zh"];
+
+/// Finds the passages of documents, as `lookalike passages` finds them in files.
+pub(crate) async fn find_document_passages(api_request: ApiRequest) -> ApiResult {
+    answer_texts(api_request, u64::MAX, |mut fields, uploaded| {
+        let documents: Vec<JsonObject<TextDocument>> = fields.need_field("documents")?;
+        let against: Option<Vec<JsonObject<TextDocument>>> = fields.take_field("against")?;
+        let recipe = fields.take_recipe("default", uploaded)?;
+        let passages = take_passage_settings(&mut fields)?;
+        let wants_report = fields.take_field("report")?.unwrap_or(false);
+        let language = fields.choose_field("language", &REPORT_LANGUAGES, |it| it)?;
+        fields.refuse_rest()?;
+        if language.is_some() && !wants_report {
+            return Err(bad_settings(
+                "`language` is that of the report: add `\"report\": true`, or leave it out",
+            ));
+        }
+        let [documents, against] = [documents, against.unwrap_or_default()]
+            .map(|all| all.into_iter().map(|it| it.0).collect::<Vec<_>>());
+        check_count("documents", documents.len() + against.len(), MAX_DOCUMENTS)?;
+        let settings = PassageRunSettings::for_texts(recipe, passages, search_threads());
+        let page = wants_report.then_some(language);
+        let found = find_passages_of_texts(&documents, &against, &settings, page)
+            .map_err(|error| ApiProblem::new(ProblemCode::TooLarge, error.to_string()))?;
+        Ok(responses::json_text(&DocumentPassagesJson {
+            recipe: &settings.recipe.name,
+            recipe_id: settings.recipe.recipe_id().to_string(),
+            summary: &found.summary,
+            passages: &found.rows,
+            report: found.page.as_deref(),
+        }))
+    })
+    .await
+}
+
+fn take_passage_settings(fields: &mut JsonFields) -> Result<PassageSettings, ApiProblem> {
+    let min_length: Option<u32> = fields.take_field("min_length")?;
+    let finds_reworded = fields.take_field("reworded")?.unwrap_or(false);
+    let settings = min_length.map_or_else(|| Ok(PassageSettings::default()), PassageSettings::new);
+    Ok(settings
+        .map_err(bad_settings)?
+        .with_reworded(finds_reworded))
+}
+
+/// Returns the number of threads of a search in the documents of a request: half of the cores, so that inserts and
+/// queries keep the others.
+fn search_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+}
+
+/// The passages of documents.
+#[derive(Serialize)]
+struct DocumentPassagesJson<'a> {
+    recipe: &'a str,
+    recipe_id: String,
+    summary: &'a PassagesSummary,
+    /// In the order of documents, sources and positions.
+    passages: &'a [PassageTableRow],
+    /// The report as an HTML page, if the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<&'a str>,
 }
 
 /// Sources of a text: default and maximum.

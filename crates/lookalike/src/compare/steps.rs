@@ -16,6 +16,8 @@ use crate::text::{LongSentence, TextAnalysis, TextAnalyzer, TextState, TextToken
 pub struct AnalysisSteps {
     /// Text state: whether the text yields features.
     pub state: TextState,
+    /// Hash of the text, equal for texts that are equal after normalisation. Decisions of a person name a text by it.
+    pub key: u128,
     /// Normalised text, with one space between two words. Under a scheme of another tool, the text of
     /// which that tool makes features.
     pub normalized: String,
@@ -94,6 +96,7 @@ impl AnalysisSteps {
         smallest_features(analysis, minhash.slot_count(), &mut smallest);
         Self {
             state: analysis.state,
+            key: analysis.key,
             normalized: normalized(analysis),
             tokens: tokens.iter().map(|token| token.text()).collect(),
             features,

@@ -21,6 +21,7 @@ mod gram_index;
 mod report_data;
 mod search;
 mod settings;
+mod texts;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -42,11 +43,12 @@ pub use settings::{
     OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
     parse_boilerplate_limit,
 };
+pub use texts::{PassageTableRow, TextDocument, TextPassages, find_passages_of_texts};
 
 use super::corpus_rows::OpenInputs;
 use super::progress::{ProgressListener, RunStage};
 use super::rejected::RejectedRows;
-use super::report::summary_to_json;
+use super::report::{summary_to_json, write_report_file};
 use super::settings::RunInputs;
 use crate::index::IndexedPassages;
 use corpus::PassageCorpus;
@@ -75,16 +77,34 @@ pub fn find_passages(
     progress: &dyn ProgressListener,
 ) -> Result<PassagesSummary> {
     super::run_in_pool(settings.threads, || {
-        run_passages(inputs, settings, outputs, progress)
+        let wanted = WantedInMemory::default();
+        let finished = run_passages(inputs, settings, (outputs, wanted), progress)?;
+        Ok(finished.summary)
     })
+}
+
+/// What a run gives to its caller besides the summary.
+#[derive(Debug, Clone, Copy, Default)]
+struct WantedInMemory {
+    /// `true` for the rows of the table.
+    rows: bool,
+    /// The report as a page, and the language in which it opens.
+    page: Option<Option<&'static str>>,
+}
+
+/// The result of a run.
+struct FinishedRun {
+    summary: PassagesSummary,
+    rows: Vec<PassageTableRow>,
+    page: Option<String>,
 }
 
 fn run_passages(
     paths: &RunInputs,
     settings: &PassageRunSettings,
-    outputs: &PassageOutputs,
+    (outputs, wanted): (&PassageOutputs, WantedInMemory),
     progress: &dyn ProgressListener,
-) -> Result<PassagesSummary> {
+) -> Result<FinishedRun> {
     let started = Instant::now();
     let disk = settings.index.as_deref().map(IndexedPassages::open_index);
     let disk = disk.transpose()?;
@@ -109,10 +129,11 @@ fn run_passages(
         .map(|directory| corpus.write_extracted_texts(directory))
         .transpose()?;
     let extracted_texts = texts.as_ref().map_or(0, ExtractedTextWriter::text_count);
-    let writer = PassageWriter::new(&corpus, outputs, &opened)?;
+    let writer = PassageWriter::new(&corpus, (outputs, wanted), &opened)?;
     let mut writer = writer.search_all(settings, progress)?;
     let found = std::mem::take(&mut writer.found);
     let report = writer.report.take();
+    let rows = std::mem::take(&mut writer.rows);
     let table = writer.table.map(TableWriter::prepare_table).transpose()?;
     let (rejected, bad_rows) = rejected.prepare_output()?;
     let texts = texts.map(ExtractedTextWriter::prepare_texts);
@@ -143,14 +164,22 @@ fn run_passages(
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.recipe_id().to_string(),
     };
-    let report = outputs.report.as_ref().zip(report).map(|(wanted, report)| {
-        let told = (summary_to_json(&summary), summary.pairs);
-        report.prepare_file(&corpus, told, wanted)
-    });
+    let told = (summary_to_json(&summary), summary.pairs);
+    let written = outputs.report.as_ref().map(|it| &*it.written);
+    let data = report.map(|it| it.collect_data(&corpus, told, written.unwrap_or_default()));
+    let data = data.transpose()?;
+    let page = wanted.page.zip(data.as_ref());
+    let page = page.map(|(language, data)| data.render_page(language));
+    let report = outputs.report.as_ref().zip(data);
+    let report = report.map(|(wanted, data)| write_report_file("passages", wanted, data));
     let files = table.into_iter().chain(bad_rows).chain(texts);
     commit_all(files.chain(report.transpose()?))?;
     summary.seconds = started.elapsed().as_secs_f64();
-    Ok(summary)
+    Ok(FinishedRun {
+        summary,
+        rows,
+        page,
+    })
 }
 
 /// Counts of a run, and the first passages and pairs of its rankings, each with its place among all.
@@ -171,6 +200,9 @@ struct PassageWriter<'a> {
     table: Option<TableWriter>,
     /// Rows that wait for the end of the search, if they are ranked.
     ranked: Vec<PassageRow>,
+    /// Rows for the caller, if it wants them.
+    rows: Vec<PassageTableRow>,
+    wants_rows: bool,
     /// The data of the report, if one is wanted.
     report: Option<PassageReport>,
     found: FoundPassages,
@@ -191,7 +223,7 @@ const COLUMNS: [TableColumn<'static>; 9] = [
 impl<'a> PassageWriter<'a> {
     fn new(
         corpus: &'a PassageCorpus<'a>,
-        outputs: &PassageOutputs,
+        (outputs, wanted): (&PassageOutputs, WantedInMemory),
         opened: &OpenInputs,
     ) -> Result<Self> {
         let table = outputs.passages.as_ref();
@@ -200,7 +232,10 @@ impl<'a> PassageWriter<'a> {
             corpus,
             table: table.transpose()?,
             ranked: Vec::new(),
-            report: outputs.report.as_ref().map(|_| PassageReport::default()),
+            rows: Vec::new(),
+            wants_rows: wanted.rows,
+            report: (outputs.report.is_some() || wanted.page.is_some())
+                .then(PassageReport::default),
             found: FoundPassages::default(),
         })
     }
@@ -295,6 +330,9 @@ impl<'a> PassageWriter<'a> {
     }
 
     fn write_row(&mut self, row: &PassageRow) -> Result<()> {
+        if self.wants_rows {
+            self.rows.push(PassageTableRow::new(row));
+        }
         let Some(table) = &mut self.table else {
             return Ok(());
         };

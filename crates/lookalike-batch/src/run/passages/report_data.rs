@@ -11,14 +11,13 @@ use std::sync::Arc;
 use lookalike::DocId;
 use lookalike::text::SpannedTokens;
 use lookalike_io::error::Result;
-use lookalike_io::sink::StagedOutput;
 use lookalike_io::source::ParseScratch;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::corpus::PassageCorpus;
 use super::search::DocumentFindings;
-use crate::run::report::{NameBudget, ReportOutput, write_report_file};
+use crate::run::report::{NameBudget, render_report};
 
 /// Pairs with figures.
 const PAIRS: usize = 50_000;
@@ -63,7 +62,7 @@ pub(super) struct PassageReport {
 
 /// The data of the page.
 #[derive(Debug, Default, Serialize)]
-struct PassageData {
+pub(super) struct PassageData {
     summary: Value,
     written: Vec<(String, String)>,
     /// Pairs as columns, those with the most copied text first.
@@ -137,20 +136,20 @@ impl PassageReport {
         self.pairs.truncate(PAIRS);
     }
 
-    /// Writes the file. It is complete, but not in place yet.
+    /// Returns the data of the page. `written` are the other outputs of the run: role and path.
     ///
     /// # Errors
-    /// If a document cannot be read again, or the file cannot be written.
-    pub(super) fn prepare_file(
+    /// If a document cannot be read again.
+    pub(super) fn collect_data(
         mut self,
         corpus: &PassageCorpus<'_>,
         summary: (Value, u64),
-        wanted: &ReportOutput,
-    ) -> Result<StagedOutput> {
+        written: &[(String, String)],
+    ) -> Result<PassageData> {
         self.keep_most_copied();
         let mut data = PassageData {
             summary: summary.0,
-            written: wanted.written.clone(),
+            written: written.to_vec(),
             ..PassageData::default()
         };
         data.pairs.total = summary.1;
@@ -163,7 +162,14 @@ impl PassageReport {
             let texts = shown.show_pair(pair, &mut data.texts)?;
             data.pairs.push_pair(pair, texts, &data.texts);
         }
-        write_report_file("passages", wanted, data)
+        Ok(data)
+    }
+}
+
+impl PassageData {
+    /// Returns the page. `language` is that in which it opens; `None` leaves it to the browser.
+    pub(super) fn render_page(&self, language: Option<&'static str>) -> String {
+        render_report("passages", language, self)
     }
 }
 

@@ -1,157 +1,308 @@
 //! Evaluation curves as an SVG picture: one panel per setting, readable on light and dark backgrounds.
+//!
+//! ```text
+//! setting                      ── precision  ╌╌ recall  ┈┈ F1
+//! 1.0 ┤·····  curves with dots, intervals as areas
+//!     │    ╎  a dashed line at the best cut
+//! 0.0 ┼──────────────────────────────────────────────────────
+//!     cuts                                          threshold
+//! ```
 
+use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use lookalike::quality::evaluate::{Evaluation, MetricEstimate, MetricEstimates, SweptParameter};
 use lookalike_batch::run::{EvaluateSummary, SettingSummary};
 use lookalike_io::sink::{ByteWriter, OutputTarget};
-use plotters::coord::Shift;
-use plotters::prelude::*;
 
 use super::{axis_name, setting_name};
 
 /// Size of a panel in pixels.
-const PANEL: (u32, u32) = (560, 360);
+const PANEL: (f64, f64) = (560.0, 360.0);
 
-/// Name, colour, and accessor of a figure.
-type ChartFigure = (
-    &'static str,
-    RGBColor,
-    fn(&MetricEstimates) -> MetricEstimate,
-);
+/// Plot within a panel: left, top, right and bottom edges in pixels.
+const PLOT: [f64; 4] = [52.0, 52.0, 544.0, 312.0];
 
-/// The figures with their colours, which differ in brightness too.
+/// Largest number of labels below a plot.
+const MAX_LABELS: usize = 11;
+
+/// A figure that is drawn.
+struct ChartFigure {
+    name: &'static str,
+    /// Colour; the colours differ in brightness too.
+    colour: &'static str,
+    /// Dashes, so that meaning is never by colour alone.
+    dashes: &'static str,
+    of: fn(&MetricEstimates) -> MetricEstimate,
+}
+
 const FIGURES: [ChartFigure; 3] = [
-    ("precision", RGBColor(31, 119, 180), |it| it.precision),
-    ("recall", RGBColor(214, 96, 24), |it| it.recall),
-    ("F1", RGBColor(62, 146, 62), |it| it.f1),
+    ChartFigure {
+        name: "precision",
+        colour: "#1f77b4",
+        dashes: "none",
+        of: |it| it.precision,
+    },
+    ChartFigure {
+        name: "recall",
+        colour: "#d66018",
+        dashes: "8 4",
+        of: |it| it.recall,
+    },
+    ChartFigure {
+        name: "F1",
+        colour: "#3e923e",
+        dashes: "2 3",
+        of: |it| it.f1,
+    },
 ];
 
-/// Swaps light and dark for readers who prefer a dark background.
-const DARK: &str = "<style>@media (prefers-color-scheme: dark) { \
-                    svg > rect[fill=\"#FFFFFF\"] { fill: #15171c; } \
-                    text { fill: #e8e8e8; } \
-                    [stroke=\"#000000\"] { stroke: #9aa0a8; } }</style>\n";
+/// Colours and fonts; dark ones for readers who prefer a dark background.
+const STYLE: &str = "<style>
+.page { fill: #fff; } .ink { stroke: #000; } .rule { stroke: #000; opacity: .12; }
+text { fill: #000; font: 12px sans-serif; } text.title { font-size: 14px; font-weight: bold; }
+@media (prefers-color-scheme: dark) {
+  .page { fill: #15171c; } .ink, .rule { stroke: #e8e8e8; } text { fill: #e8e8e8; }
+}
+</style>";
 
 /// Writes the picture. The file gets its name once it is complete.
 pub(super) fn write_chart(done: &EvaluateSummary, path: &Path) -> Result<()> {
-    let svg =
-        draw_chart(done).map_err(|cause| anyhow!("cannot draw {}: {cause}", path.display()))?;
+    let svg = draw_chart(&done.settings);
     let mut writer = ByteWriter::create_output(&OutputTarget::Path(path.to_path_buf()))?;
     writer.write_bytes(svg.as_bytes())?;
     writer.finish_output()?;
     Ok(())
 }
 
-fn draw_chart(done: &EvaluateSummary) -> Result<String> {
-    let panels = done.settings.len();
-    let columns = if panels > 1 { 2 } else { 1 };
-    let rows = panels.div_ceil(columns);
-    let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        root.fill(&WHITE)?;
-        for (area, setting) in root
-            .split_evenly((rows, columns))
-            .iter()
-            .zip(&done.settings)
-        {
-            draw_panel(area, setting)?;
-        }
-        root.present()?;
+fn draw_chart(settings: &[SettingSummary]) -> String {
+    let columns = if settings.len() > 1 { 2 } else { 1 };
+    let rows = settings.len().div_ceil(columns);
+    let (width, height) = (PANEL.0 * columns as f64, PANEL.1 * rows as f64);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\">\n{STYLE}\n\
+         <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n"
+    );
+    for (at, setting) in settings.iter().enumerate() {
+        let (x, y) = (
+            PANEL.0 * (at % columns) as f64,
+            PANEL.1 * (at / columns) as f64,
+        );
+        let _ = writeln!(svg, "<g transform=\"translate({x} {y})\">");
+        draw_panel(&mut svg, setting);
+        svg.push_str("</g>\n");
     }
-    let inside = svg.find('>').map_or(0, |end| end + 1);
-    svg.insert_str(inside, &format!("\n{DARK}"));
-    Ok(svg)
+    svg.push_str("</svg>\n");
+    svg
 }
 
-type ChartArea<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-fn draw_panel(area: &ChartArea<'_>, setting: &SettingSummary) -> Result<()> {
+fn draw_panel(svg: &mut String, setting: &SettingSummary) {
     let evaluation = &setting.evaluation;
-    let cuts = || evaluation.points.iter().map(|point| point.cut);
-    let (mut low, mut high) = cuts().fold((f64::MAX, f64::MIN), |(low, high), cut| {
-        (low.min(cut), high.max(cut))
-    });
-    if low >= high {
-        (low, high) = (low - 0.5, high + 0.5);
-    }
-    let mut chart = ChartBuilder::on(area)
-        .caption(setting_name(setting), ("sans-serif", 16))
-        .margin(12)
-        .x_label_area_size(38)
-        .y_label_area_size(40)
-        .build_cartesian_2d(low..high, 0.0..1.0)?;
-    let whole = evaluation.sweep == SweptParameter::Distance;
-    chart
-        .configure_mesh()
-        .x_desc(axis_name(evaluation.sweep))
-        .x_labels(if whole { evaluation.points.len() } else { 11 })
-        .y_labels(11)
-        .x_label_formatter(&|value| match whole {
-            true => format!("{value:.0}"),
-            false => format!("{value:.2}"),
-        })
-        .y_label_formatter(&|value| format!("{value:.1}"))
-        .label_style(("sans-serif", 12))
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.12))
-        .draw()?;
-    for (figure, colour, of) in FIGURES {
-        let band = interval_band(evaluation, of);
-        chart.draw_series(std::iter::once(Polygon::new(band, colour.mix(0.15))))?;
-        let line = curve_points(evaluation, of);
-        let dots = line.clone();
-        chart
-            .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
-            .label(figure)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        chart.draw_series(
-            dots.into_iter()
-                .map(|at| Circle::new(at, 3, colour.filled())),
-        )?;
+    let axis = CutAxis::new(evaluation);
+    let [left, _, right, bottom] = PLOT;
+    draw_text(svg, (left, 20.0), "start", "title", &setting_name(setting));
+    draw_rules(svg, evaluation, &axis);
+    let name = axis_name(evaluation.sweep);
+    draw_text(svg, (right, bottom + 36.0), "end", "", name);
+    for (number, figure) in FIGURES.iter().enumerate() {
+        draw_figure(svg, evaluation, &axis, figure);
+        let x = left + 110.0 * number as f64;
+        draw_line(svg, [(x, 36.0), (x + 26.0, 36.0)], figure);
+        draw_text(svg, (x + 32.0, 40.0), "start", "", figure.name);
     }
     if let Some(best) = evaluation.best {
-        let cut = evaluation.points[best].cut;
-        let style = BLACK.mix(0.6).stroke_width(1);
-        chart.draw_series(std::iter::once(PathElement::new(
-            [(cut, 0.0), (cut, 1.0)],
-            style,
-        )))?;
+        let x = axis.place(evaluation.points[best].cut);
+        let [_, top, _, bottom] = PLOT;
+        let _ = writeln!(
+            svg,
+            "<line class=\"ink\" x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke-dasharray=\"5 3\" \
+             opacity=\".6\"/>"
+        );
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerMiddle)
-        .label_font(("sans-serif", 12))
-        .draw()?;
-    Ok(())
 }
 
-/// Returns the curve of a figure, without undefined values.
+/// The horizontal axis: thresholds or distances.
+struct CutAxis {
+    low: f64,
+    high: f64,
+}
+
+impl CutAxis {
+    fn new(evaluation: &Evaluation) -> Self {
+        let cuts = evaluation.points.iter().map(|point| point.cut);
+        let (low, high) = cuts.fold((f64::MAX, f64::MIN), |(low, high), cut| {
+            (low.min(cut), high.max(cut))
+        });
+        match low < high {
+            true => Self { low, high },
+            // One point, or none, stands in the middle.
+            false if low == high => Self {
+                low: low - 0.5,
+                high: high + 0.5,
+            },
+            false => Self {
+                low: 0.0,
+                high: 1.0,
+            },
+        }
+    }
+
+    /// Returns the place of a cut in pixels.
+    fn place(&self, cut: f64) -> f64 {
+        let [left, _, right, _] = PLOT;
+        left + (cut - self.low) / (self.high - self.low) * (right - left)
+    }
+}
+
+/// Returns the place of a figure from 0 to 1 in pixels.
+fn place_value(value: f64) -> f64 {
+    let [_, top, _, bottom] = PLOT;
+    bottom - value * (bottom - top)
+}
+
+/// Draws the rules with their labels.
+fn draw_rules(svg: &mut String, evaluation: &Evaluation, axis: &CutAxis) {
+    let [left, top, right, bottom] = PLOT;
+    let rule = |svg: &mut String, class: &str, [x1, y1, x2, y2]: [f64; 4]| {
+        let _ = writeln!(
+            svg,
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        );
+    };
+    for tenth in (0..=10).step_by(2) {
+        let value = f64::from(tenth) / 10.0;
+        let y = place_value(value);
+        rule(svg, "rule", [left, y, right, y]);
+        draw_text(
+            svg,
+            (left - 8.0, y + 4.0),
+            "end",
+            "",
+            &format!("{value:.1}"),
+        );
+    }
+    let every = evaluation.points.len().div_ceil(MAX_LABELS).max(1);
+    for point in evaluation.points.iter().step_by(every) {
+        let x = axis.place(point.cut);
+        rule(svg, "rule", [x, top, x, bottom]);
+        let label = match evaluation.sweep {
+            SweptParameter::Distance => format!("{:.0}", point.cut),
+            SweptParameter::Threshold => format!("{:.2}", point.cut),
+            SweptParameter::Nothing => String::new(),
+        };
+        draw_text(svg, (x, bottom + 18.0), "middle", "", &label);
+    }
+    rule(svg, "ink", [left, bottom, right, bottom]);
+}
+
+/// Draws a figure: its intervals as an area, its curve and its points.
+fn draw_figure(svg: &mut String, evaluation: &Evaluation, axis: &CutAxis, figure: &ChartFigure) {
+    let colour = figure.colour;
+    let band = interval_band(evaluation, axis, figure.of);
+    if !band.is_empty() {
+        let points = list_points(&band);
+        let _ = writeln!(
+            svg,
+            "<polygon points=\"{points}\" fill=\"{colour}\" opacity=\".15\"/>"
+        );
+    }
+    let curve = curve_points(evaluation, axis, figure.of);
+    draw_line(svg, curve.iter().copied(), figure);
+    for (x, y) in curve {
+        let _ = writeln!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
+        );
+    }
+}
+
+fn draw_line(svg: &mut String, points: impl IntoIterator<Item = (f64, f64)>, figure: &ChartFigure) {
+    let points = list_points(&points.into_iter().collect::<Vec<_>>());
+    let (colour, dashes) = (figure.colour, figure.dashes);
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
+         stroke-dasharray=\"{dashes}\"/>"
+    );
+}
+
+fn draw_text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    let class = match class {
+        "" => String::new(),
+        class => format!(" class=\"{class}\""),
+    };
+    let _ = writeln!(
+        svg,
+        "<text{class} x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+    );
+}
+
+/// Returns points as the attribute of a line has them.
+fn list_points(points: &[(f64, f64)]) -> String {
+    let points = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
+    points.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the curve of a figure in pixels, without undefined values.
 fn curve_points(
     evaluation: &Evaluation,
+    axis: &CutAxis,
     of: fn(&MetricEstimates) -> MetricEstimate,
 ) -> Vec<(f64, f64)> {
     let points = evaluation.points.iter();
     points
-        .filter_map(|point| Some((point.cut, of(point.decisive_metrics()).value?)))
+        .filter_map(|point| {
+            let value = of(point.decisive_metrics()).value?;
+            Some((axis.place(point.cut), place_value(value)))
+        })
         .collect()
 }
 
-/// Returns the outline of the confidence intervals.
+/// Returns the outline of the confidence intervals in pixels.
 fn interval_band(
     evaluation: &Evaluation,
+    axis: &CutAxis,
     of: fn(&MetricEstimates) -> MetricEstimate,
 ) -> Vec<(f64, f64)> {
-    let intervals = || {
-        let points = evaluation.points.iter();
-        points.filter_map(|point| Some((point.cut, of(point.decisive_metrics()).interval?)))
-    };
-    let below = intervals().map(|(cut, interval)| (cut, interval.low));
-    let above: Vec<_> = intervals()
-        .map(|(cut, interval)| (cut, interval.high))
+    let intervals: Vec<_> = (evaluation.points.iter())
+        .filter_map(|point| {
+            let interval = of(point.decisive_metrics()).interval?;
+            Some((axis.place(point.cut), interval))
+        })
         .collect();
-    below.chain(above.into_iter().rev()).collect()
+    let below = intervals.iter().map(|(x, it)| (*x, place_value(it.low)));
+    let above = intervals.iter().map(|(x, it)| (*x, place_value(it.high)));
+    below.chain(above.rev()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_markup() {
+        let mut svg = String::new();
+        draw_text(&mut svg, (1.0, 2.0), "start", "", "<b>&amp;</b>");
+        assert_eq!(
+            svg,
+            "<text x=\"1.0\" y=\"2.0\" text-anchor=\"start\">&lt;b&gt;&amp;amp;&lt;/b&gt;</text>\n"
+        );
+    }
+
+    #[test]
+    fn values_are_placed_within_the_plot() {
+        let [left, top, right, bottom] = PLOT;
+        let axis = CutAxis {
+            low: 0.5,
+            high: 0.9,
+        };
+        assert_eq!([axis.place(0.5), axis.place(0.9)], [left, right]);
+        assert_eq!([place_value(0.0), place_value(1.0)], [bottom, top]);
+    }
 }

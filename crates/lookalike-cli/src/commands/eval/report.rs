@@ -10,8 +10,14 @@ use lookalike_batch::run::{
     ClusterSummary, EvaluateSummary, LabelSummary, PassageEvaluation, SettingSummary,
 };
 
-use super::{axis_name, setting_name};
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count, format_plural};
+use super::setting_name;
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{
+    OutputPrinter, TextTone, escape_control, format_count, pad_before, pad_to_width,
+};
+
+/// Width of a number of pairs.
+const COUNT: usize = 9;
 
 /// Width of a figure with its interval.
 pub(crate) const FIGURE: usize = 20;
@@ -37,26 +43,25 @@ pub(crate) fn evaluation(done: &EvaluateSummary, printer: &OutputPrinter) -> Str
 
 /// Describes the labels.
 pub(crate) fn describe_labels(truth: &LabelSummary) -> String {
-    let mut text = format!(
-        "{}: {} similar, {} not",
-        format_plural(truth.texts, "text", "texts"),
-        format_plural(truth.similar, "pair", "pairs"),
-        format_count(truth.different)
+    let mut text = messages::labelled_pairs(
+        NounCount(truth.texts, CountedNoun::Text),
+        NounCount(truth.similar, CountedNoun::Pair),
+        &format_count(truth.different),
     );
     if truth.ungraded > 0 {
-        let _ = write!(
-            text,
-            "; {} between the two grades left out",
-            format_count(truth.ungraded)
-        );
+        text.push_str(&messages::ungraded_pairs(&format_count(truth.ungraded)));
     }
     if truth.repeated > 0 {
-        let rows = format_plural(truth.repeated, "row repeats", "rows repeat");
-        let _ = write!(text, "; {rows} a pair that counts once");
+        text.push_str(&messages::repeated_pairs(NounCount(
+            truth.repeated,
+            CountedNoun::RepeatingRow,
+        )));
     }
     if truth.contradictory > 0 {
-        let pairs = format_plural(truth.contradictory, "pair has", "pairs have");
-        let _ = write!(text, "; {pairs} contradictory labels (--contradictory)");
+        text.push_str(&messages::contradictory_pairs(NounCount(
+            truth.contradictory,
+            CountedNoun::ContradictoryPair,
+        )));
     }
     text.push('\n');
     text
@@ -64,18 +69,14 @@ pub(crate) fn describe_labels(truth: &LabelSummary) -> String {
 
 fn append_intervals(text: &mut String, confidence: f64, resamples: u32, units: u64) {
     if resamples > 0 && units < 2 {
-        let _ = writeln!(
-            text,
-            "no intervals: all texts are connected by pairs, so there is only one unit to resample"
-        );
+        let _ = writeln!(text, "{}", messages::no_intervals());
     } else if resamples > 0 {
-        let _ = writeln!(
-            text,
-            "intervals: {} % of {} resamples of {} that pairs connect",
+        let intervals = messages::intervals_of(
             confidence * 100.0,
-            format_count(u64::from(resamples)),
-            format_plural(units, "unit of texts", "units of texts")
+            &format_count(u64::from(resamples)),
+            NounCount(units, CountedNoun::TextUnit),
         );
+        let _ = writeln!(text, "{intervals}");
     }
 }
 
@@ -96,19 +97,39 @@ fn append_setting(text: &mut String, setting: &SettingSummary, printer: &OutputP
     }
 }
 
+/// Returns the name of the parameter that is swept, for people.
+pub(crate) fn axis_heading(sweep: SweptParameter) -> String {
+    match sweep {
+        SweptParameter::Threshold => messages::threshold(),
+        SweptParameter::Distance => messages::figure_distance(),
+        SweptParameter::Nothing => String::new(),
+    }
+}
+
 /// Returns the heading of the figures.
 fn column_headings() -> String {
+    let counts = [
+        messages::figure_found(),
+        messages::figure_wrong(),
+        messages::figure_missed(),
+    ];
+    let figures = [messages::figure_precision(), messages::figure_recall()];
+    let [found, wrong, missed] = counts.map(|it| pad_before(&it, COUNT));
+    let [precision, recall] = figures.map(|it| pad_to_width(&it, FIGURE));
     format!(
-        "{:>9} {:>9} {:>9}  {:<FIGURE$} {:<FIGURE$} {:<FIGURE$}",
-        "found", "wrong", "missed", "precision", "recall", "F1"
+        "{found} {wrong} {missed}  {precision} {recall} {:<FIGURE$}",
+        "F1"
     )
 }
 
 fn append_points(text: &mut String, evaluation: &Evaluation) {
     let by_threshold = evaluation.sweep == SweptParameter::Threshold;
-    let axis = axis_name(evaluation.sweep);
-    let lost_column = if by_threshold { " lost" } else { "" };
-    let _ = writeln!(text, "  {axis:>9} {}{lost_column}", column_headings());
+    let axis = pad_before(&axis_heading(evaluation.sweep), COUNT);
+    let lost_column = match by_threshold {
+        true => format!(" {}", messages::figure_lost()),
+        false => String::new(),
+    };
+    let _ = writeln!(text, "  {axis} {}{lost_column}", column_headings());
     for (at, point) in evaluation.points.iter().enumerate() {
         let best = evaluation.best == Some(at);
         let cut = format_cut(point.cut, evaluation.sweep);
@@ -122,7 +143,11 @@ fn append_points(text: &mut String, evaluation: &Evaluation) {
             "{} {cut:>9} {}{lost}{}",
             if best { '*' } else { ' ' },
             format_figures(point.decisive_metrics()),
-            if best { "  <- best" } else { "" },
+            if best {
+                messages::best_mark()
+            } else {
+                String::new()
+            },
         );
     }
 }
@@ -130,7 +155,7 @@ fn append_points(text: &mut String, evaluation: &Evaluation) {
 /// Returns the number of similar pairs that the measure finds but the method does not.
 fn describe_lost(point: &EvaluationPoint) -> String {
     let Some(method) = &point.method else {
-        return "no plan".to_owned();
+        return messages::no_plan();
     };
     let (measure, method) = (point.measure.counts, method.counts);
     format_count(measure.true_positives.saturating_sub(method.true_positives))
@@ -173,12 +198,22 @@ fn append_breakdown(
     point: &EvaluationPoint,
     sweep: SweptParameter,
 ) {
-    let at = match sweep {
-        SweptParameter::Nothing => String::new(),
-        _ => format!(" at {} {}", axis_name(sweep), format_cut(point.cut, sweep)),
+    let class = match breakdown.by {
+        "length" => messages::class_length(),
+        "script" => messages::class_script(),
+        "kind" => messages::class_kind(),
+        other => other.to_owned(),
     };
-    let heading = format!("by {}{at}", breakdown.by);
-    let _ = writeln!(text, "  {heading:<28} {:>9} {}", "pairs", column_headings());
+    let heading = match sweep {
+        SweptParameter::Nothing => messages::by_class(&class),
+        _ => {
+            let cut = format_cut(point.cut, sweep);
+            messages::by_class_at(&class, &axis_heading(sweep), &cut)
+        }
+    };
+    let heading = pad_to_width(&heading, 28);
+    let pairs = pad_before(&messages::figure_pairs(), COUNT);
+    let _ = writeln!(text, "  {heading} {pairs} {}", column_headings());
     for class in &breakdown.classes {
         let ConfusionCounts {
             true_positives,
@@ -200,26 +235,24 @@ fn append_breakdown(
 /// Returns the comparison of predicted clusters with true ones.
 pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) -> String {
     let scores = &done.scores;
-    let mut text = format!(
-        "{}; {} predicted, {} true (with two or more documents); {} the same in both\n",
-        format_plural(scores.documents, "document", "documents"),
-        format_plural(scores.predicted, "cluster", "clusters"),
-        format_count(scores.truth),
-        format_count(scores.exact),
-    );
-    let heading = format!(
-        "{:<10} {:<FIGURE$} {:<FIGURE$} {}",
-        "", "precision", "recall", "F1"
-    );
+    let mut text = messages::clusters_compared(
+        NounCount(scores.documents, CountedNoun::Document),
+        NounCount(scores.predicted, CountedNoun::Cluster),
+        &format_count(scores.truth),
+        &format_count(scores.exact),
+    ) + "\n";
+    let figures = [messages::figure_precision(), messages::figure_recall()];
+    let [precision, recall] = figures.map(|it| pad_to_width(&it, FIGURE));
+    let heading = format!("{:<10} {precision} {recall} F1", "");
     let _ = writeln!(
         text,
         "{}",
         printer.paint_for_output(TextTone::Heading, &heading)
     );
     for (name, averages) in [
-        ("pairwise", scores.pairwise),
-        ("B-cubed", scores.b_cubed),
-        ("exact sets", scores.exact_set),
+        (messages::pairwise(), scores.pairwise),
+        (messages::b_cubed(), scores.b_cubed),
+        (messages::exact_sets(), scores.exact_set),
     ] {
         let AveragedMetrics {
             precision,
@@ -228,7 +261,8 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
         } = averages;
         let _ = writeln!(
             text,
-            "{name:<10} {:<FIGURE$} {:<FIGURE$} {}",
+            "{} {:<FIGURE$} {:<FIGURE$} {}",
+            pad_to_width(&name, 10),
             format_figure(precision),
             format_figure(recall),
             format_figure(f1)
@@ -241,22 +275,27 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
 pub(crate) fn describe_passages(done: &PassageEvaluation) -> String {
     let scores = &done.scores;
     let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));
-    let mut text = format!(
-        "{} found, {} true, of which {} are detected\n",
-        format_plural(done.found, "passage", "passages"),
-        format_count(done.truth),
-        format_count(scores.detected)
-    );
+    let mut text = messages::passages_detected(
+        NounCount(done.found, CountedNoun::Passage),
+        &format_count(done.truth),
+        &format_count(scores.detected),
+    ) + "\n";
     for (name, value, micro) in [
-        ("precision", scores.precision, Some(scores.micro_precision)),
-        ("recall", scores.recall, Some(scores.micro_recall)),
-        ("granularity", scores.granularity, None),
-        ("plagdet", scores.plagdet, None),
+        (
+            messages::figure_precision(),
+            scores.precision,
+            Some(scores.micro_precision),
+        ),
+        (
+            messages::figure_recall(),
+            scores.recall,
+            Some(scores.micro_recall),
+        ),
+        (messages::granularity(), scores.granularity, None),
+        ("plagdet".to_owned(), scores.plagdet, None),
     ] {
-        let micro = micro.map_or_else(String::new, |it| {
-            format!("  ({} over all characters)", figure(it))
-        });
-        let _ = writeln!(text, "{name:<12} {}{micro}", figure(value));
+        let micro = micro.map_or_else(String::new, |it| messages::over_all_characters(&figure(it)));
+        let _ = writeln!(text, "{} {}{micro}", pad_to_width(&name, 12), figure(value));
     }
     text
 }

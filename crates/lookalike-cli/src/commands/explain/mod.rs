@@ -29,7 +29,8 @@ use super::shared::matching;
 use super::shared::recipes::load_recipe;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
-use crate::output::{OutputPrinter, TextTone, escape_control, format_plural};
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{OutputPrinter, TextTone, escape_control, pad_to_width};
 use crate::text_diff::mark_passages;
 
 /// Number of removed duplicates of a kept document that are named.
@@ -342,42 +343,43 @@ impl<'a> ExplainedRemoval<'a> {
             ..
         } = self;
         let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "{} was removed: it is a near-duplicate of {}, which was kept.",
-            escape_control(&removal.id),
-            escape_control(&removal.kept)
-        );
+        let (id, kept_id) = (escape_control(&removal.id), escape_control(&removal.kept));
+        let _ = writeln!(text, "{}", messages::removed_because(&id, &kept_id));
         let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "  {label:<12} {}", escape_control(value));
+            let _ = writeln!(
+                text,
+                "  {} {}",
+                pad_to_width(label, 12),
+                escape_control(value)
+            );
         };
-        line("kept", &kept.display_place());
-        line("removed", &removed.display_place());
+        line(&messages::kept(), &kept.display_place());
+        line(&messages::removed(), &removed.display_place());
         let recorded = |value: Option<f64>, show: fn(f64) -> String| {
-            value.map_or_else(|| "not recorded".to_owned(), show)
+            value.map_or_else(messages::not_recorded, show)
         };
         let similarity = recorded(removal.similarity, |value| format!("{value:.4}"));
         line(
-            "similarity",
-            &format!("{similarity}, found by {}", removal.method),
+            &messages::similarity(),
+            &messages::found_by(&similarity, &removal.method),
         );
         line(
-            "threshold",
+            &messages::threshold(),
             &recorded(removal.threshold, |value| value.to_string()),
         );
-        line("cluster", &removal.cluster);
+        line(&messages::cluster(), &removal.cluster);
         line(
-            "recipe",
+            &messages::recipe(),
             &format!("{} ({})", recipe.name, recipe.recipe_id()),
         );
-        line("now", &now.describe_in_words());
+        line(&messages::now(), &now.describe_in_words());
         line("", &self.describe_record());
         let (kept, removed) = (kept.display_text(), removed.display_text());
-        let heading = "Both texts: [-only in the kept text-] {+only in the removed text+}";
+        let heading = messages::both_texts_marked();
         let _ = writeln!(
             text,
             "\n{}",
-            printer.paint_for_output(TextTone::Heading, heading)
+            printer.paint_for_output(TextTone::Heading, &heading)
         );
         text.push_str(&mark_passages(
             &diff_passages(&kept, &removed),
@@ -391,13 +393,8 @@ impl<'a> ExplainedRemoval<'a> {
     /// Returns a sentence that says whether the record fits the present texts.
     fn describe_record(&self) -> String {
         match self.now.fitting_measure(self.removal) {
-            Some(measure) => {
-                format!("the recorded similarity is that of the present texts ({measure})")
-            }
-            None => "the recorded similarity is not that of the present texts: they have changed \
-                     since, or the run had other options (--recipe, --verify, --text, or those for \
-                     reading)"
-                .to_owned(),
+            Some(measure) => messages::record_fits(&measure),
+            None => messages::record_differs(),
         }
     }
 
@@ -519,33 +516,31 @@ impl CurrentComparison {
     }
 
     /// Returns the measure by which the record is right, if it is.
-    fn fitting_measure(&self, removal: &RemovalRow) -> Option<&'static str> {
+    fn fitting_measure(&self, removal: &RemovalRow) -> Option<String> {
         let (value, name) = if removal.method == "exact" || self.equal {
-            (f64::from(u8::from(self.equal)), "equal after normalisation")
+            (f64::from(u8::from(self.equal)), messages::by_equal_text())
         } else {
             match (self.measure, &removal.method[..]) {
-                (SimilarityMeasure::Containment, _) => (self.containment, "containment"),
-                (SimilarityMeasure::Cosine, _) => (self.cosine, "cosine"),
-                (SimilarityMeasure::Levenshtein, _) => (self.sequences?, "Levenshtein similarity"),
-                (SimilarityMeasure::Indel, _) => (self.sequences?, "Indel similarity"),
-                (SimilarityMeasure::Substring, _) => {
-                    (self.sequences?, "share of the longest common substring")
+                (SimilarityMeasure::Containment, _) => {
+                    (self.containment, messages::by_containment())
                 }
-                (SimilarityMeasure::Sketch, "minhash") => {
-                    (self.slots?, "share of equal MinHash slots")
+                (SimilarityMeasure::Cosine, _) => (self.cosine, messages::by_cosine()),
+                (SimilarityMeasure::Levenshtein, _) => {
+                    (self.sequences?, messages::by_levenshtein())
                 }
-                (SimilarityMeasure::Sketch, "simhash") => {
-                    (self.bits?, "share of equal SimHash bits")
-                }
+                (SimilarityMeasure::Indel, _) => (self.sequences?, messages::by_indel()),
+                (SimilarityMeasure::Substring, _) => (self.sequences?, messages::by_substring()),
+                (SimilarityMeasure::Sketch, "minhash") => (self.slots?, messages::by_equal_slots()),
+                (SimilarityMeasure::Sketch, "simhash") => (self.bits?, messages::by_equal_bits()),
                 (SimilarityMeasure::Sketch, "bottomk") => {
-                    (self.smallest, "estimate from the smallest hashes")
+                    (self.smallest, messages::by_smallest_hashes())
                 }
                 (SimilarityMeasure::Sketch, "sentences") => {
                     let same = f64::from(u8::from(self.same_sentences));
-                    (same, "same longest sentences")
+                    (same, messages::by_same_sentences())
                 }
                 (SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch, _) => {
-                    (self.jaccard, "Jaccard index")
+                    (self.jaccard, messages::by_jaccard())
                 }
             }
         };
@@ -554,21 +549,19 @@ impl CurrentComparison {
 
     fn describe_in_words(&self) -> String {
         if self.equal {
-            return "the texts are equal after normalisation".to_owned();
+            return messages::texts_equal();
         }
         if self.kept == 0 || self.removed == 0 {
-            return "the texts differ, and one of them is too short for a feature".to_owned();
+            return messages::texts_differ_short();
         }
-        format!(
-            "{} shared, of {} in the kept and {} in the removed text: Jaccard index {:.4}, \
-             containment {:.4}",
-            format_plural(self.shared as u64, "feature", "features"),
+        messages::features_shared(
+            NounCount(self.shared as u64, CountedNoun::Feature),
             self.kept,
             self.removed,
-            self.jaccard,
-            self.containment
+            format_args!("{:.4}", self.jaccard),
+            format_args!("{:.4}", self.containment),
         ) + &self.sequences.map_or_else(String::new, |value| {
-            format!(", sequence similarity {value:.4}")
+            messages::sequence_similarity(format_args!("{value:.4}"))
         })
     }
 }
@@ -646,26 +639,17 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &RemovalTable) 
         });
         return Ok(format!("{object}\n"));
     }
-    let mut text = format!(
-        "{} was not removed ({}).\n",
-        escape_control(&args.document),
-        escape_control(&found.display_place())
-    );
+    let (id, place) = (&args.document, found.display_place());
+    let mut text = messages::was_not_removed(&escape_control(id), &escape_control(&place)) + "\n";
     if for_it.is_empty() {
-        text.push_str(
-            "No document was removed as a duplicate of it either. If you expected a match, try a \
-             lower --threshold, or list similar pairs with lookalike pairs.\n",
-        );
+        text.push_str(&messages::nothing_removed_for_it());
     } else {
-        let documents = format_plural(for_it.len() as u64, "document was", "documents were");
         let named = for_it[..for_it.len().min(NAMED)].join(", ");
         let more = if for_it.len() > NAMED { ", …" } else { "" };
-        let _ = writeln!(
-            text,
-            "It was kept, and {documents} removed because of it: {}{more}\nTo see what they \
-             have in common, give the id of one of these.",
-            escape_control(&named)
-        );
+        let documents = NounCount(for_it.len() as u64, CountedNoun::RemovedDocument).to_string();
+        let named = format!("{}{more}", escape_control(&named));
+        text.push_str(&messages::kept_for_others(&documents, &named));
     }
+    text.push('\n');
     Ok(text)
 }

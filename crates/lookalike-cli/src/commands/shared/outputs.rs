@@ -8,6 +8,8 @@ use clap::Args;
 use lookalike_io::is_url;
 use lookalike_io::sink::OutputTarget;
 
+use crate::language::MessageLanguage;
+
 /// Output for rows that cannot be used.
 #[derive(Debug, Args)]
 pub(crate) struct RejectedArgs {
@@ -49,8 +51,12 @@ impl TableOutputs {
     }
 }
 
-/// Returns the language of the environment, if it is one that pages have.
+/// Returns the language in which a page opens: that of `--lang`, or of the environment if it is one that pages have.
+/// `None` leaves it to the browser.
 pub(crate) fn page_language() -> Option<&'static str> {
+    if let Some(stated) = MessageLanguage::stated() {
+        return Some(stated.tag());
+    }
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
         .into_iter()

@@ -26,6 +26,7 @@ use self::args::{
 use super::serve::make_files_private;
 use super::shared::running::{self, SummaryArgs};
 use crate::CommandOutcome;
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{OutputPrinter, escape_control, format_count, format_plural, with_context};
 use crate::progress::ProgressReporter;
 
@@ -75,7 +76,7 @@ fn run_restore(args: &StoreRestoreArgs) -> Result<CommandOutcome> {
 fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &SummaryArgs) -> Result<CommandOutcome> {
     let report = store::verify_collection(disk)?;
     tell_findings(&report);
-    let words = format!("{}: whole\n", describe_report(&report));
+    let words = messages::collection_whole(&summarize_report(&report)) + "\n";
     let is_whole = report.findings.is_empty();
     print_summary(telling, report_as_json(&report), is_whole.then_some(words))?;
     if is_whole {
@@ -121,12 +122,11 @@ fn run_repair(args: &StoreRepairArgs) -> Result<CommandOutcome> {
             .print_warning("documents have returned if their deletion was in the lost part");
     }
     let rows = collection.collect_stats()?.rows;
-    let words = format!(
-        "{} have been read; {} written to {}\n",
-        describe_report(&report),
-        format_plural(rows, "row was", "rows were"),
-        args.new.display()
-    );
+    let words = messages::rows_repaired(
+        &summarize_report(&report),
+        NounCount(rows, CountedNoun::Row),
+        args.new.display(),
+    ) + "\n";
     print_summary(&args.telling, report_as_json(&report), Some(words))?;
     Ok(CommandOutcome::from_rejected(report.findings.len() as u64))
 }
@@ -164,10 +164,7 @@ fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
     let documents = store::export_documents(&collection, &mut lines)?;
     lines.flush()?;
     lines.writer.finish_output()?;
-    let words = format!(
-        "{} exported\n",
-        format_plural(documents, "document", "documents")
-    );
+    let words = messages::exported(NounCount(documents, CountedNoun::Document)) + "\n";
     print_summary(
         &args.telling,
         json!({ "documents": documents }),
@@ -261,19 +258,13 @@ fn import_lines(
 }
 
 fn describe_import(imported: &ImportCounts) -> String {
-    let mut words = format!(
-        "{} imported",
-        format_plural(imported.new, "document", "documents")
-    );
+    let mut words = messages::imported(NounCount(imported.new, CountedNoun::Document));
     if imported.again > 0 {
-        words += &format!(
-            ", {} already in the collection",
-            format_count(imported.again)
-        );
+        words += &messages::already_there(&format_count(imported.again));
     }
     if imported.rejected > 0 {
-        let rows = format_plural(imported.rejected, "bad row", "bad rows");
-        words += &format!(", {rows} skipped");
+        let rows = NounCount(imported.rejected, CountedNoun::BadRow).to_string();
+        words += &messages::bad_rows_skipped(&rows);
     }
     words
 }
@@ -392,6 +383,15 @@ fn describe_report(report: &VerifyReport) -> String {
         format_plural(report.documents, "document", "documents"),
         format_plural(report.rows, "row", "rows"),
         format_plural(report.partitions, "partition", "partitions")
+    )
+}
+
+/// Returns what a collection contains in the language of messages. Errors are English: [`describe_report`].
+fn summarize_report(report: &VerifyReport) -> String {
+    messages::rows_in_partitions(
+        NounCount(report.documents, CountedNoun::Document),
+        NounCount(report.rows, CountedNoun::Row),
+        NounCount(report.partitions, CountedNoun::Partition),
     )
 }
 

@@ -15,12 +15,13 @@ use serde_json::json;
 
 pub(crate) use self::args::TuneArgs;
 use self::args::TuneRun;
-use super::eval::report::{FIGURE, describe_labels, format_cut, format_figure};
-use super::eval::{axis_name, evaluated_method_name, warn_of_ids};
+use super::eval::report::{FIGURE, axis_heading, describe_labels, format_cut, format_figure};
+use super::eval::{evaluated_method_name, warn_of_ids};
 use crate::CommandOutcome;
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{
     OutputPrinter, ReplacedFiles, TextTone, escape_control, format_count, format_duration,
-    format_plural,
+    format_plural, pad_before, pad_to_width,
 };
 use crate::progress::ProgressReporter;
 
@@ -190,20 +191,11 @@ fn render_report(
 ) -> String {
     let mut text = describe_labels(&done.labelled);
     let [[similar, different], [held, held_different]] = done.halves;
-    let _ = writeln!(
-        text,
-        "half for choosing: {} similar, {} not; half held back: {} similar, {} not",
-        format_count(similar),
-        format_count(different),
-        format_count(held),
-        format_count(held_different)
-    );
-    let _ = writeln!(
-        text,
-        "{} settings tried; goal: {}\n",
-        done.settings.len(),
-        done.goal
-    );
+    let [similar, different, held, held_different] =
+        [similar, different, held, held_different].map(format_count);
+    let halves = messages::halves(&similar, &different, &held, &held_different);
+    let tried = messages::settings_tried(done.settings.len(), &done.goal.to_string());
+    let _ = writeln!(text, "{halves}\n{tried}\n");
     append_contenders(&mut text, done, printer);
     tried_on(&mut text, done);
     append_reason(&mut text, done);
@@ -219,9 +211,13 @@ fn render_report(
 
 /// Appends the best settings, by the half used for the choice.
 fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
+    let name = pad_to_width(&messages::half_for_choosing(), NAME);
+    let figures = [messages::figure_precision(), messages::figure_recall()];
+    let [precision, recall] = figures.map(|it| pad_before(&it, 9));
+    let removes = pad_before(&messages::figure_removes(), 9);
     let heading = format!(
-        "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}  {:>9}",
-        "On the half for choosing", "", "precision", "recall", "F1", "removes"
+        "  {name} {:<16} {precision}  {recall}  {:>9}  {removes}",
+        "", "F1"
     );
     let _ = writeln!(
         text,
@@ -238,15 +234,19 @@ fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrin
         let value = |value: Option<f64>| value.map_or("-".to_owned(), |it| format!("{it:.3}"));
         let _ = writeln!(
             text,
-            "{} {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}  {:>9}{}",
+            "{} {:<NAME$} {} {:>9}  {:>9}  {:>9}  {:>9}{}",
             if at == done.chosen { '*' } else { ' ' },
             escape_control(&setting_name(setting)),
-            describe_cut(setting),
+            pad_to_width(&describe_cut(setting), 16),
             value(setting.counts.precision()),
             value(setting.counts.recall()),
             value(setting.counts.f1_score()),
             removed(setting.removed),
-            if at == done.chosen { "  <- chosen" } else { "" }
+            if at == done.chosen {
+                messages::chosen_mark()
+            } else {
+                String::new()
+            }
         );
     }
 }
@@ -259,27 +259,16 @@ fn removed(removed: Option<RemovedShare>) -> String {
 /// The documents of which settings remove a share.
 fn tried_on(text: &mut String, done: &TuneSummary) {
     let tried = &done.tried_on;
-    let documents = match tried.is_corpus {
-        true => format_plural(
-            tried.total,
-            "document of the corpus",
-            "documents of the corpus",
-        ),
-        false => format_plural(tried.total, "labelled text", "labelled texts"),
+    let noun = match tried.is_corpus {
+        true => CountedNoun::CorpusDocument,
+        false => CountedNoun::LabelledText,
     };
-    let _ = if tried.documents == tried.total {
-        writeln!(
-            text,
-            "removes: the share of {documents} that dedup removes with the setting."
-        )
-    } else {
-        writeln!(
-            text,
-            "removes: the share that dedup removes of a sample of {} of {documents}; of all it \
-             removes more.",
-            format_count(tried.documents)
-        )
+    let documents = NounCount(tried.total, noun);
+    let sentence = match tried.documents == tried.total {
+        true => messages::removes_of_all(documents),
+        false => messages::removes_of_sample(&format_count(tried.documents), documents),
     };
+    let _ = writeln!(text, "{sentence}");
 }
 
 fn setting_name(setting: &TunedSummary) -> String {
@@ -290,38 +279,36 @@ fn setting_name(setting: &TunedSummary) -> String {
 fn describe_cut(setting: &TunedSummary) -> String {
     match (setting.sweep, setting.cut) {
         (SweptParameter::Nothing, _) | (_, None) => String::new(),
-        (sweep, Some(value)) => format!("{} {}", axis_name(sweep), format_cut(value, sweep)),
+        (sweep, Some(value)) => format!("{} {}", axis_heading(sweep), format_cut(value, sweep)),
     }
 }
 
 /// Appends the reason for the choice.
 fn append_reason(text: &mut String, done: &TuneSummary) {
     let as_good = done.settings.iter().filter(|it| it.is_as_good).count();
+    let settings = NounCount(as_good as u64, CountedNoun::Setting);
     let reason = if done.resamples == 0 {
-        "The chosen setting is the best; without resamples, settings that are as good are unknown."
-            .to_owned()
+        messages::best_without_resamples()
     } else if done.chosen != done.best {
-        format!(
-            "{} are as good as the best, because it does not beat them in 95 of 100 resamples: the \
-             first of them in the order of preference is chosen.",
-            format_plural(as_good as u64, "setting", "settings")
-        )
+        messages::as_good_as_best(settings)
     } else if as_good > 1 {
-        format!(
-            "The chosen setting is the best, and the first of {} that are as good.",
-            format_plural(as_good as u64, "setting", "settings")
-        )
+        messages::best_of_as_good(settings)
     } else {
-        "The chosen setting beats every other one in 95 of 100 resamples.".to_owned()
+        messages::best_of_all()
     };
     let _ = writeln!(text, "{reason}\n");
 }
 
 /// Appends the result of the chosen setting on the half held back, beside others.
 fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
+    let names = [messages::figure_precision(), messages::figure_recall()];
+    let [precision, recall] = names.map(|it| pad_to_width(&it, FIGURE));
+    let [held, sketch] = [messages::held_back(), messages::sketch()].map(|it| pad_to_width(&it, 9));
     let heading = format!(
-        "  {:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6}  {:<9}  removes",
-        "Held back", "precision", "recall", "F1", "MB/s", "sketch"
+        "  {held} {precision} {recall} {:<FIGURE$} {:>6}  {sketch}  {}",
+        "F1",
+        "MB/s",
+        messages::figure_removes()
     );
     let _ = writeln!(
         text,
@@ -330,24 +317,26 @@ fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrint
     );
     let runner_up = done.runner_up.zip(done.runner_up_held_back);
     let removed_by = |at: usize| done.settings[at].removed;
-    append_price(text, "chosen", &done.held_back, removed_by(done.chosen));
+    append_price(
+        text,
+        &messages::chosen(),
+        &done.held_back,
+        removed_by(done.chosen),
+    );
     if let Some((at, held)) = &runner_up {
-        append_price(text, "runner-up", held, removed_by(*at));
+        append_price(text, &messages::runner_up(), held, removed_by(*at));
     }
     append_price(
         text,
-        "untuned",
+        &messages::untuned(),
         &done.untuned_held_back,
         done.untuned_removed,
     );
     if let Some((at, _)) = runner_up {
         let setting = &done.settings[at];
-        let _ = writeln!(
-            text,
-            "  runner-up: {} {}",
-            escape_control(&setting_name(setting)),
-            describe_cut(setting)
-        );
+        let name = setting_name(setting);
+        let line = messages::runner_up_is(&escape_control(&name), &describe_cut(setting));
+        let _ = writeln!(text, "{line}");
     }
 }
 
@@ -360,12 +349,13 @@ fn append_price(
     let metrics = &price.metrics;
     let _ = writeln!(
         text,
-        "  {name:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {:<9}  {}",
+        "  {} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {:<9}  {}",
+        pad_to_width(name, 9),
         format_figure(metrics.precision),
         format_figure(metrics.recall),
         format_figure(metrics.f1),
         price.megabytes_per_second,
-        format_plural(price.bytes_per_sketch as u64, "byte", "bytes"),
+        NounCount(price.bytes_per_sketch as u64, CountedNoun::Byte).to_string(),
         removed(removes)
     );
 }

@@ -1,0 +1,39 @@
+/** The keys of a reviewer: j and k move, y, n and u mark, / searches. */
+import { useEffect } from "preact/hooks";
+
+export type Mark = "same" | "different";
+
+interface ReviewKeys {
+  /** Moves by a number of entries. */
+  move: (step: number) => void;
+  mark: (mark: Mark | null) => void;
+  search?: () => void;
+}
+
+export function useReviewKeys({ move, mark, search }: ReviewKeys): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (target.matches("input, select, textarea")) {
+        if (event.key === "Escape") target.blur();
+        return;
+      }
+      const actions: Record<string, (() => void) | undefined> = {
+        j: () => move(1),
+        k: () => move(-1),
+        y: () => mark("same"),
+        n: () => mark("different"),
+        u: () => mark(null),
+        "/": search,
+      };
+      const action = actions[event.key];
+      if (action) {
+        event.preventDefault();
+        action();
+      }
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  });
+}

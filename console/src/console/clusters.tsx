@@ -1,0 +1,197 @@
+/** The clusters of a collection: their members, how they hang together, and each member beside the kept document. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Name, ShortName, useWording } from "../components/basics";
+import { ClusterGraph, maxDrawn, type GraphEdge, type GraphMember } from "../components/cluster-graph";
+import { ListEntry, SearchedList } from "../components/searched-list";
+import { VirtualList } from "../components/virtual-list";
+import { fold, isBadTerm, parseQuery, type Query } from "../report/query";
+import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
+import { countBytes, maxComparedBytes, type Cluster, type Settings, type StoredDocument, type Verdict } from "./service";
+
+type Order = "input" | "newest" | "largest" | "stretched";
+
+/** Members that are compared with each other. Of 14 there are 91 pairs, and a request has at most 100. */
+const maxConnected = 14;
+
+const leastOf = (cluster: Cluster): number => Math.min(1, ...cluster.members.map((it) => it.similarity ?? 1));
+
+/** Returns the clusters that a query finds, by the ids of their documents. */
+function findClusters(clusters: readonly Cluster[], query: Query): Cluster[] {
+  return clusters.filter((it) => {
+    const ids = fold([it.cluster, ...it.members.map((member) => member.id ?? "")].join("\n"));
+    return (
+      query.similarity.every((test) => test(leastOf(it))) &&
+      query.cluster.every((test) => test(it.members.length + 1)) &&
+      [...query.words, ...query.id].every((part) => ids.includes(part))
+    );
+  });
+}
+
+const orders: Record<Order, (a: Cluster, b: Cluster) => number> = {
+  input: () => 0,
+  newest: (a, b) => newestOf(b) - newestOf(a),
+  largest: (a, b) => b.members.length - a.members.length || Number(b.more) - Number(a.more),
+  stretched: (a, b) => leastOf(a) - leastOf(b),
+};
+const newestOf = (cluster: Cluster) => Math.max(cluster.kept.seq ?? 0, ...cluster.members.map((it) => it.seq ?? 0));
+
+export function ConsoleClusters(props: ToolProps) {
+  const { service, onProblem } = props;
+  const say = useWording();
+  const { name, settings, choice, isEmpty } = useCollection(props);
+  const [clusters, setClusters] = useState<Cluster[]>([]);
+  const [next, setNext] = useState<string | null>(null);
+  const [search, setSearch] = useState("");
+  const [order, setOrder] = useState<Order>("largest");
+  const [selected, setSelected] = useState(0);
+  const query = useMemo(() => parseQuery(search), [search]);
+  const rows = useMemo(() => {
+    const found = isBadTerm(query) ? [...clusters] : findClusters(clusters, query);
+    return found.sort(orders[order]);
+  }, [clusters, query, order]);
+  useEffect(() => setSelected(0), [name, query, order]);
+  const read = (after: string | null, before: readonly Cluster[]) =>
+    service.listClusters(name, after).then((it) => {
+      setClusters([...before, ...it.clusters]);
+      setNext(it.next);
+    }, onProblem);
+  useEffect(() => {
+    setClusters([]);
+    if (name) void read(null, []);
+  }, [name]);
+  const at = Math.min(selected, rows.length - 1);
+  const cluster = rows[at];
+  if (isEmpty) return <NoCollections />;
+  return (
+    <div class="split">
+      <div class="side">
+        <div class="line">{choice}</div>
+        <SearchedList
+          id="clusters"
+          label={say.text("section.clusters")}
+          search={search}
+          onSearch={setSearch}
+          query={query}
+          hint="console.clusterHint"
+          help="console.clusterHelp"
+          order={{ value: order, values: ["largest", "newest", "stretched", "input"], onChange: setOrder }}
+          count={rows.length}
+          selected={at}
+          onSelect={setSelected}
+          empty={say.text(clusters.length === 0 ? "console.noClusters" : "list.empty")}
+          render={(entry) => (
+            <ListEntry
+              name={<ShortName text={rows[entry]!.cluster} length={28} />}
+              value={`${say.count(rows[entry]!.members.length + 1)}${rows[entry]!.more ? "+" : ""}`}
+              more={say.text("cluster.least", { similarity: say.similarity(leastOf(rows[entry]!)) })}
+            />
+          )}
+        />
+        {next && (
+          <>
+            <p class="muted">{say.text("console.loaded", { n: clusters.length })}</p>
+            <button type="button" class="button" onClick={() => read(next, clusters)}>{say.text("console.more")}</button>
+          </>
+        )}
+      </div>
+      {cluster && <ClusterView key={`${name} ${cluster.cluster}`} {...props} name={name} settings={settings} cluster={cluster} />}
+    </div>
+  );
+}
+
+interface ClusterViewProps extends ToolProps {
+  name: string;
+  settings: Settings | undefined;
+  cluster: Cluster;
+}
+
+function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
+  const { service, onProblem } = props;
+  const say = useWording();
+  const [whole, setWhole] = useState<Cluster>(cluster);
+  const [member, setMember] = useState(0);
+  const [texts, setTexts] = useState<[StoredDocument, StoredDocument] | null>(null);
+  const [edges, setEdges] = useState<GraphEdge[]>([]);
+  useEffect(() => {
+    if (cluster.more) service.getCluster(name, cluster.cluster, maxDrawn).then(setWhole, onProblem);
+  }, [cluster]);
+  /** Members in the order of their arrival. */
+  const members = useMemo(() => [...whole.members].sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0)), [whole]);
+  const shown: Verdict | undefined = members[member];
+  useEffect(() => {
+    setTexts(null);
+    if (!shown?.id || settings?.holds === "fingerprints") return;
+    Promise.all([service.getDocument(name, cluster.cluster), service.getDocument(name, shown.id)]).then(setTexts, onProblem);
+  }, [cluster.cluster, shown?.id, settings?.holds]);
+  const [first, last] = [members[0]?.seq ?? 0, members[members.length - 1]?.seq ?? 0];
+  const drawn: GraphMember[] = members.map((it) => ({
+    id: it.id ?? "",
+    similarity: it.similarity ?? 1,
+    place: last > first ? ((it.seq ?? 0) - first) / (last - first) : 0.5,
+  }));
+  const connect = () => connectMembers(props, name, members.map((it) => it.id ?? ""), settings).then((found) => found && setEdges(found));
+  const canConnect = members.length > 1 && members.length <= maxConnected && settings?.holds === "texts" && edges.length === 0;
+  return (
+    <div class="stack">
+      <section class="card stack">
+        <h2>{say.text("cluster.representative")}: <Name text={cluster.cluster} /></h2>
+        <ClusterGraph
+          kept={cluster.cluster}
+          members={drawn}
+          edges={edges}
+          threshold={settings?.threshold ?? Math.min(1, ...drawn.map((it) => it.similarity))}
+          selected={member}
+          onSelect={setMember}
+        />
+        {canConnect && (
+          <div class="line"><button type="button" class="button" onClick={connect}>{say.text("graph.connect", { n: members.length })}</button></div>
+        )}
+        <h3>
+          {say.text("cluster.members")}
+          {whole.more && <span class="muted"> · {say.text("console.newestMembers", { n: members.length })}</span>}
+        </h3>
+        <VirtualList
+          id="members"
+          label={say.text("cluster.members")}
+          isShort
+          count={members.length}
+          selected={member}
+          onSelect={setMember}
+          render={(at) => (
+            <ListEntry
+              name={<ShortName text={members[at]!.id ?? ""} length={48} />}
+              value={say.similarity(members[at]!.similarity ?? 1)}
+              more={say.text("console.arrival", { seq: members[at]!.seq ?? 0 })}
+            />
+          )}
+        />
+      </section>
+      {texts && <Compared {...props} a={texts[0]} b={texts[1]} settings={settings} />}
+    </div>
+  );
+}
+
+/** Compares the members of a cluster with each other. Returns null if their texts are too long for one request. */
+async function connectMembers({ service, onProblem }: ToolProps, name: string, ids: readonly string[], settings: Settings | undefined): Promise<GraphEdge[] | null> {
+  try {
+    const texts = (await service.getDocuments(name, ids)).map((it) => it?.text ?? "");
+    const places = texts.flatMap((_, a) => texts.slice(a + 1).map((_, after) => [a, a + 1 + after] as const));
+    const bytes = texts.reduce((sum, text) => sum + countBytes(text), 0) * (texts.length - 1);
+    if (bytes > maxComparedBytes) return await connectSingly(service, texts, places, settings);
+    const found = await service.comparePairs(places.map(([a, b]) => ({ a: texts[a]!, b: texts[b]! })), settings);
+    return found.map((it, at): GraphEdge => [...places[at]!, it.similarity ?? 0]);
+  } catch (problem) {
+    onProblem(problem);
+    return null;
+  }
+}
+
+/** Compares long texts pair by pair. */
+async function connectSingly(service: ToolProps["service"], texts: readonly string[], places: readonly (readonly [number, number])[], settings: Settings | undefined): Promise<GraphEdge[]> {
+  const edges: GraphEdge[] = [];
+  for (const [a, b] of places) {
+    const found = await service.compare(texts[a]!, texts[b]!, settings);
+    edges.push([a, b, found.similarity ?? 0]);
+  }
+  return edges;
+}

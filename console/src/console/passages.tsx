@@ -1,0 +1,153 @@
+/** Files of a user, and the passages that they share. The service keeps none of them. */
+import { useState } from "preact/hooks";
+import { Name, useWording } from "../components/basics";
+import { saveFile } from "../components/save-file";
+import { PassagesView, readPassages, type PassageData } from "../passages/page";
+import type { ToolProps } from "./collection-choice";
+import { readFiles, type BadFile } from "./document-files";
+import type { NamedText, PassagesRequest } from "./service";
+
+/** Documents that were dropped, and files that could not be read. */
+interface Dropped {
+  documents: NamedText[];
+  bad: BadFile[];
+}
+
+const none: Dropped = { documents: [], bad: [] };
+
+/** Shortest passage in words, unless another one is chosen. */
+const usualWords = 12;
+
+/** The report as it was answered, and the data in it. */
+interface FoundReport {
+  page: string;
+  data: PassageData;
+}
+
+/** Returns the data that a report has in it. Nothing of the page runs. */
+function readReport(page: string): FoundReport | null {
+  const json = new DOMParser().parseFromString(page, "text/html").getElementById("data")?.textContent;
+  const data = readPassages(JSON.parse(json ?? "{}") as { kind: string });
+  return data && { page, data };
+}
+
+export function PassagesTool({ service, onProblem }: ToolProps) {
+  const say = useWording();
+  const [documents, setDocuments] = useState<Dropped>(none);
+  const [sources, setSources] = useState<Dropped>(none);
+  const [againstSources, setAgainstSources] = useState(false);
+  const [words, setWords] = useState(usualWords);
+  const [findsReworded, setFindsReworded] = useState(false);
+  const [isRunning, setRunning] = useState(false);
+  const [report, setReport] = useState<FoundReport | null>(null);
+  const count = documents.documents.length;
+  const isReady = againstSources ? count > 0 && sources.documents.length > 0 : count > 1;
+  const find = () => {
+    const request: PassagesRequest = { documents: documents.documents, min_length: words, reworded: findsReworded, language: say.language };
+    if (againstSources) request.against = sources.documents;
+    setRunning(true);
+    setReport(null);
+    service
+      .reportPassages(request)
+      .then((page) => setReport(readReport(page)), onProblem)
+      .finally(() => setRunning(false));
+  };
+  return (
+    <>
+      <section class="card stack">
+        <div class="grid">
+          <FileDrop label={say.text("drop.documents")} dropped={documents} onChange={setDocuments} onProblem={onProblem} />
+          {againstSources && <FileDrop label={say.text("drop.sources")} dropped={sources} onChange={setSources} onProblem={onProblem} />}
+        </div>
+        <div class="line" role="radiogroup" aria-label={say.text("drop.compare")}>
+          <span class="muted">{say.text("drop.compare")}</span>
+          {[false, true].map((it) => (
+            <label class="choice" key={String(it)}>
+              <input type="radio" name="against" checked={againstSources === it} onChange={() => setAgainstSources(it)} />
+              {say.text(it ? "drop.againstSources" : "drop.eachOther")}
+            </label>
+          ))}
+        </div>
+        <div class="line">
+          <label class="field">
+            {say.text("drop.words")}
+            <input type="number" min="2" max="1000" value={words} onChange={(event) => setWords(Math.max(2, Math.round(Number(event.currentTarget.value)) || usualWords))} />
+          </label>
+          <label class="choice">
+            <input type="checkbox" checked={findsReworded} onChange={(event) => setFindsReworded(event.currentTarget.checked)} />
+            {say.text("drop.reworded")}
+          </label>
+        </div>
+        <div class="line">
+          <button type="button" class="button strong" disabled={!isReady || isRunning} onClick={find}>{say.text("drop.find")}</button>
+          {report && <button type="button" class="button" onClick={() => saveFile("passages.html", report.page, "text/html")}>{say.text("drop.save")}</button>}
+          <span class="muted" role="status">{say.text(isRunning ? "console.reading" : isReady ? "drop.private" : againstSources ? "drop.wantsBoth" : "drop.wantsTwo")}</span>
+        </div>
+      </section>
+      {report && <PassagesView data={report.data} />}
+    </>
+  );
+}
+
+interface FileDropProps {
+  label: string;
+  dropped: Dropped;
+  onChange: (dropped: Dropped) => void;
+  onProblem: (problem: unknown) => void;
+}
+
+/** A place to drop files on, or to choose them. Files are added to those before. */
+function FileDrop({ label, dropped, onChange, onProblem }: FileDropProps) {
+  const say = useWording();
+  const [isOver, setOver] = useState(false);
+  const add = (files: FileList | null | undefined) => {
+    if (!files?.length) return;
+    readFiles([...files]).then((read) => onChange({ documents: [...dropped.documents, ...read.documents], bad: [...dropped.bad, ...read.bad] }), onProblem);
+  };
+  const shown = dropped.documents.slice(0, 8);
+  return (
+    <div
+      class={isOver ? "drop over" : "drop"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        add(event.dataTransfer?.files);
+      }}
+    >
+      <h2>{label}</h2>
+      <p class="muted">{say.text("drop.hint")}</p>
+      <label class="field">
+        {say.text("drop.choose")}
+        <input
+          type="file"
+          multiple
+          accept=".txt,.text,.jsonl,.ndjson"
+          onChange={(event) => {
+            add(event.currentTarget.files);
+            event.currentTarget.value = "";
+          }}
+        />
+      </label>
+      {dropped.documents.length > 0 && (
+        <>
+          <p role="status">
+            {say.text("cluster.documents", { n: dropped.documents.length })}{" "}
+            <button type="button" class="fold-button" onClick={() => onChange(none)}>{say.text("drop.clear")}</button>
+          </p>
+          <ul class="names">
+            {shown.map((it) => <li key={it.id}><Name text={it.id} /></li>)}
+            {dropped.documents.length > shown.length && <li class="muted">{say.text("suspicious.more", { n: dropped.documents.length - shown.length })}</li>}
+          </ul>
+        </>
+      )}
+      {dropped.bad.map((it) => (
+        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />: {say.text(`drop.bad.${it.reason}`)}</p>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,189 @@
+// What a person does in the console of a running service: collections, the picture of a cluster, labels, dropped files.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { Place, checkPage, droppedFiles, launch, openConsole, sampleRows, skip, startNews } from "./support.mjs";
+
+let browser, place, open;
+
+before(async () => {
+  if (skip) return;
+  place = new Place();
+  open = await startNews(place);
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  open?.child.kill();
+  place?.remove();
+});
+
+const settingsOf = async (name) => (await fetch(`${open.url}/v1/collections/${name}`)).json();
+
+test("a collection is created with the curve of its threshold, copied and deleted", { skip }, async () => {
+  const page = await openConsole(browser, open.url);
+  await page.click("#tab-collections");
+  await page.click("text=New collection");
+  const curve = () => page.getAttribute("#planned-curve path.curve", "d");
+  const before = await curve();
+  await page.locator("#planned-curve").scrollIntoViewIfNeeded();
+  await page.fill("input[type=range]", "0.9");
+  assert.match(await page.textContent("#planned-curve"), /12 bands of 10 rows/);
+  assert.notEqual(await curve(), before);
+  await page.fill(".setting input:not([type]) >> nth=0", "made-here");
+  await page.fill("input[placeholder='2d']", "3d");
+  await checkPage(page, "the form of a collection");
+  await page.click('button:text-is("Create")');
+  await page.waitForSelector('.entry[aria-selected="true"]:has-text("made-here")');
+  const { settings } = await settingsOf("made-here");
+  assert.deepEqual([settings.threshold, settings.window, settings.method], [0.9, "3d", "auto"]);
+
+  await page.fill("section:has-text('Change the window') input", "1d");
+  await page.click('button:text-is("Change")');
+  await page.waitForFunction(() => document.querySelector("dl.facts").textContent.includes("1d"));
+  assert.equal((await settingsOf("made-here")).settings.window, "1d");
+
+  await page.click("text=Make a snapshot");
+  await page.waitForSelector("td:has-text('console-')");
+  const listed = await (await fetch(`${open.url}/v1/snapshots?collection=made-here`)).json();
+  assert.equal(listed.snapshots.length, 1);
+
+  await page.click("text=Delete the collection …");
+  const last = page.locator("text=Delete for ever");
+  assert.ok(await last.isDisabled());
+  await page.fill("section:has-text('Type its name') input", "made-her");
+  assert.ok(await last.isDisabled());
+  await page.fill("section:has-text('Type its name') input", "made-here");
+  await last.click();
+  await page.waitForSelector('.entry:has-text("made-here")', { state: "detached" });
+  assert.equal((await fetch(`${open.url}/v1/collections/made-here`)).status, 404);
+});
+
+test("a setting that the service refuses is told in its words", { skip }, async () => {
+  const page = await openConsole(browser, open.url);
+  await page.click("#tab-collections");
+  await page.click("text=New collection");
+  await page.fill(".setting input:not([type]) >> nth=0", "bad name");
+  await page.click('button:text-is("Create")');
+  assert.match(await page.textContent("[role=alert]"), /bad name/);
+});
+
+test("the planned curve is that of the service", { skip }, async () => {
+  const { createServer: createVite } = await import("vite");
+  const vite = await createVite({ configFile: false, logLevel: "error", server: { middlewareMode: true, ws: false }, appType: "custom" });
+  try {
+    const { planBands } = await vite.ssrLoadModule("/src/console/plan.ts");
+    place.write("two.jsonl", '{"id":1,"text":"a b c d e"}\n{"id":2,"text":"a b c d f"}\n');
+    for (const threshold of [0.5, 0.6, 0.75, 0.8, 0.85, 0.9, 0.95]) {
+      place.run("pairs", "two.jsonl", "--method", "minhash", "--threshold", String(threshold), "-o", "two.tsv", "--report", "two.html");
+      const data = JSON.parse(/id="data">(.*?)<\/script>/s.exec(place.read("two.html"))[1]);
+      assert.deepEqual(planBands(threshold), { bands: data.plan.bands, rows: data.plan.rows }, String(threshold));
+    }
+  } finally {
+    await vite.close();
+  }
+});
+
+test("a cluster is drawn as a ring and by arrival, and its members are compared with each other", { skip }, async () => {
+  const page = await openConsole(browser, open.url);
+  await page.click("#tab-clusters");
+  await page.waitForSelector(".graph .member");
+  const places = () => page.locator(".graph .member").evaluateAll((all) => all.map((it) => it.getAttribute("cx")));
+  const ring = await places();
+  assert.ok(ring.length >= 2);
+  assert.equal(await page.locator(".graph .link").count(), ring.length);
+  await page.click("text=by arrival");
+  assert.notDeepEqual(await places(), ring);
+  await page.click("text=with each other");
+  const pairs = (ring.length * (ring.length - 1)) / 2;
+  await page.waitForFunction((count) => document.querySelectorAll(".graph .link").length === count, ring.length + pairs);
+  await page.locator(".graph .member >> nth=1").click();
+  assert.equal(await page.getAttribute("#members-1", "aria-selected"), "true");
+  await page.fill(".search", "cluster:>2");
+  assert.match(await page.textContent("[role=status]"), /\d+ entr/);
+  await page.selectOption("select >> nth=2", "stretched");
+  await checkPage(page, "the picture of a cluster");
+});
+
+test("a cluster of a thousand members is drawn, with lines to the least similar ones", { skip }, async () => {
+  const words = (at) => `${"a common beginning of twelve words that all of these short texts share with "} ${at}`;
+  const rows = Array.from({ length: 1001 }, (_, at) => JSON.stringify({ id: `many-${at}`, text: words(at) })).join("\n");
+  const put = { method: "PUT", headers: { "content-type": "application/json" }, body: JSON.stringify({ threshold: 0.5 }) };
+  await fetch(`${open.url}/v1/collections/many`, put);
+  await fetch(`${open.url}/v1/collections/many/documents`, { method: "POST", headers: { "content-type": "application/x-ndjson" }, body: rows });
+  const page = await openConsole(browser, open.url);
+  await page.click("#tab-clusters");
+  await page.selectOption("select >> nth=1", "many");
+  await page.waitForFunction(() => document.querySelectorAll(".graph .member").length === 1000);
+  assert.equal(await page.locator(".graph .link").count(), 100);
+  assert.match(await page.textContent("main"), /Of 1,000 members the 100 least similar ones have a line/);
+  const start = performance.now();
+  await page.click("text=by arrival");
+  await page.waitForSelector("button[aria-pressed=true]:has-text('by arrival')");
+  assert.ok(performance.now() - start < 5000);
+  await fetch(`${open.url}/v1/collections/many`, { method: "DELETE" });
+});
+
+test("labels move precision and recall, choose a threshold for a new collection, and are decisions of the next run", { skip }, async () => {
+  const page = await openConsole(browser, open.url, { acceptDownloads: true });
+  await page.click("#tab-label");
+  await page.selectOption("select >> nth=1", "news");
+  await page.click("button:has-text('Collect pairs')");
+  await page.waitForSelector(".marks");
+  const origins = await page.locator(".entry .more").allTextContents();
+  assert.ok(origins.some((it) => it.includes("duplicate")) && origins.some((it) => it.includes("shares a passage")), String(origins));
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  await page.selectOption("select >> nth=2", "farthest");
+  for (const key of ["y", "y"]) await page.keyboard.press(key);
+  const recall = () => page.textContent(".stat >> nth=2 >> b");
+  assert.equal((await recall()).trim().replace("\u00a0", " "), "100 %");
+  await page.selectOption("select >> nth=2", "nearest");
+  for (const key of ["y", "n"]) await page.keyboard.press(key);
+  assert.notEqual((await recall()).trim().replace("\u00a0", " "), "100 %");
+  assert.equal((await page.textContent(".stat >> nth=0 >> b")).trim(), "4");
+  await page.waitForSelector("path.curve.recall", { state: "attached" });
+  await checkPage(page, "labels");
+
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save decisions")]);
+  place.write("labels.jsonl", readFileSync(await download.path(), "utf8"));
+  place.write("in.jsonl", sampleRows());
+  const summary = JSON.parse(place.run("dedup", "in.jsonl", "--threshold", "0.6", "--dry-run", "--decisions", "labels.jsonl", "--json"));
+  assert.deepEqual([summary.decisions.same, summary.decisions.different, summary.decisions.of_other_recipes], [3, 1, 0]);
+  assert.equal(summary.decisions.without_pair, 0);
+  const evaluated = JSON.parse(place.run("eval", "labels.jsonl", "--corpus", "in.jsonl", "--json"));
+  assert.deepEqual([evaluated.labelled.similar, evaluated.labelled.different], [3, 1]);
+
+  await page.fill("input[type=number]", "0.82");
+  await page.keyboard.press("Tab");
+  await page.fill("label:has-text('name') input", "news-labelled");
+  await page.click("button:has-text('Create with threshold 0.82')");
+  await page.waitForSelector("text=The collection news-labelled has the threshold 0.82");
+  assert.equal((await settingsOf("news-labelled")).settings.threshold, 0.82);
+  assert.equal((await settingsOf("news")).settings.threshold, 0.6);
+  await fetch(`${open.url}/v1/collections/news-labelled`, { method: "DELETE" });
+});
+
+test("passages of dropped files are shown and saved as the report of the command", { skip }, async () => {
+  const page = await openConsole(browser, open.url, { acceptDownloads: true });
+  await page.click("#tab-passages");
+  assert.ok(await page.isDisabled("text=Find passages"));
+  await page.setInputFiles("input[type=file]", droppedFiles());
+  await page.waitForSelector("text=3 documents");
+  const refused = await page.locator("[role=alert]").allTextContents();
+  assert.ok(refused.some((it) => it.startsWith("notes.jsonl:2: ")) && refused.some((it) => it.startsWith("picture.png: only .txt")), String(refused));
+  await page.click("text=Find passages");
+  await page.waitForSelector("#a1");
+  assert.match(await page.textContent("#a1"), /a passage of more than twelve words/);
+  assert.match(await page.textContent(".sides"), /U\+202E/);
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  await checkPage(page, "passages of dropped files");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save the report")]);
+  place.write("saved.html", readFileSync(await download.path(), "utf8"));
+  assert.match(place.read("saved.html"), /"kind":"passages"/);
+
+  await page.check("input[type=radio] >> nth=1");
+  assert.ok(await page.isDisabled("text=Find passages"));
+  await page.setInputFiles("input[type=file] >> nth=1", [{ name: "source.txt", mimeType: "text/plain", buffer: Buffer.from(droppedFiles()[0].buffer) }]);
+  await page.click("text=Find passages");
+  await page.waitForSelector(".sides .right.title:has-text('source.txt')");
+});
