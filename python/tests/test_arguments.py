@@ -34,7 +34,7 @@ TABLE = pa.table({"text": TEXTS, "id": ["a", "b", "c"], "at": [1, 2, 3]})
         ({"distance": -1, "method": "simhash"}, "distance is -1: give a whole number from 0"),
         ({"distance": 3.5, "method": "simhash"}, "distance is 3.5: give a whole number"),
         ({"sentences": -1, "method": "sentences"}, "sentences is -1: give a whole number"),
-        ({"recipe": 3}, "the recipe is 3: give a name, a file or TOML"),
+        ({"recipe": 3}, "the recipe is 3: give a name, a file, TOML or a dictionary"),
         ({"recipe": None}, "the recipe is None"),
         ({"keep": 3}, "keep is 3: give a string"),
         ({"within": 3}, "within is 3: give a string"),
