@@ -32,7 +32,7 @@ class bBitMinHash:
     >>> a.update_batch([b"the", b"ferry", b"leaves", b"at", b"seven"])
     >>> b.update_batch([b"the", b"ferry", b"leaves", b"at", b"eight"])
     >>> la.bBitMinHash(a, b=2).jaccard(la.bBitMinHash(b, b=2))
-    0.7291666666666666
+    0.7083333333333334
     """
 
     __slots__ = ("b", "hashvalues", "r", "scheme", "seed")

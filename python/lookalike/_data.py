@@ -224,7 +224,7 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
         import pyarrow as pa
 
         splits = [split.with_format("arrow")[:] for split in data.values()]
-        return pa.concat_tables(splits, promote_options="default")
+        return pa.concat_tables(splits, promote_options="permissive")
     if kind != "Dataset":
         raise InputError(f"{what} is {_kind(data)}: give a Dataset, or a dictionary of them")
     return data.with_format("arrow")[:]

@@ -18,10 +18,11 @@ class IdColumn:
     missing: int = 0
 
 
-def named_ids(stream: Any, id: Union[str, bool, None], what: str) -> tuple[Any, IdColumn]:
+def named_ids(stream: Any, id: Union[str, bool, None], what: str, strict: bool = False) -> tuple[Any, IdColumn]:
     """Returns a stream whose rows all have an id, and its ids.
 
     A row without an id gets the id ``what:row``, with rows from 1. So it is compared and reported like every other.
+    ``strict`` leaves it as it is, for the engine to refuse.
     """
     import pyarrow as pa
 
@@ -32,8 +33,10 @@ def named_ids(stream: Any, id: Union[str, bool, None], what: str) -> tuple[Any, 
     if at < 0:
         return stream, IdColumn()
     column = stream.column(at)
-    typed = None if _is_text(column.type) else column
-    if not column.null_count:
+    if pa.types.is_nested(column.type):
+        return stream, IdColumn()
+    typed = None if _is_text(column.type) or pa.types.is_null(column.type) else column
+    if strict or not column.null_count:
         return stream, IdColumn(typed)
     return stream.set_column(at, name, _filled(column, what)), IdColumn(typed, column.null_count)
 

@@ -196,7 +196,7 @@ def _rows(data: Any, text: Names, id: Any, strict: bool, threads: Any) -> tuple[
         table = pa.table({"id": pa.array(numbers, pa.string()), "fingerprint": pa.array(texts, pa.string())})
         return table, fingerprint_reading(workers)
     reading = arguments.reading(text, id)
-    table, _ = named_ids(stream_of(data, reading["text"]), id, "data")
+    table, _ = named_ids(stream_of(data, reading["text"]), id, "data", strict)
     if isinstance(table, pa.RecordBatchReader):
         table = table.read_all()
     return table, {

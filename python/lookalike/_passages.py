@@ -245,8 +245,8 @@ def passages(
         "strict": arguments.truth("strict", strict),
     }
     names = options["reading"]["text"]
-    others = None if against is None else named_ids(stream_of(against, names, "against"), id, "against")[0]
-    stream, ids = named_ids(stream_of(a, names), id, "data")
+    others = None if against is None else named_ids(stream_of(against, names, "against"), id, "against", strict)[0]
+    stream, ids = named_ids(stream_of(a, names), id, "data", strict)
     with teller(progress) as told:
         found = _engine.passages(stream, others, options, told)
     summary = {**json.loads(found["summary"]), "missing_ids": ids.missing}

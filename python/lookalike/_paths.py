@@ -35,7 +35,7 @@ def read_paths(data: Any, what: str = "data") -> Any:
     named = [data] if isinstance(data, (str, os.PathLike)) else data
     paths = [path for one in named for path in _expand(os.fspath(one), what)]
     tables = [_read(path, what) for path in paths]
-    return pa.concat_tables(tables, promote_options="default") if len(tables) > 1 else tables[0]
+    return pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else tables[0]
 
 
 def _expand(path: str, what: str) -> list[str]:

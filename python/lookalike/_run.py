@@ -212,7 +212,7 @@ def dedup(
     arguments.truth("components", components)
     names = options["reading"]["text"]
     data = held(data)
-    inputs = _Inputs(data, against, names, id, features)
+    inputs = _Inputs(data, against, names, id, features, strict)
     with teller(progress) as told:
         found = _engine.dedup(inputs.data, inputs.against, options, components, told)
     return Deduplicated(
@@ -270,7 +270,7 @@ def pairs(
         None, within, window, time, audit, strict, threads,
     )
     copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
-    inputs = _Inputs(data, against, options["reading"]["text"], id, features)
+    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
     with teller(progress) as told:
         found = _engine.pairs(inputs.data, inputs.against, options, copies, told)
     return Pairs(
@@ -284,15 +284,21 @@ class _Inputs:
     """The streams of a run, whose rows all have an id, and their ids."""
 
     def __init__(
-        self, data: Any, against: Any, names: list[str], id: Union[str, bool, None], features: Features
+        self,
+        data: Any,
+        against: Any,
+        names: list[str],
+        id: Union[str, bool, None],
+        features: Features,
+        strict: bool,
     ) -> None:
         self.against = None
         self.ids: dict[str, IdColumn] = {}
         if against is not None:
             stream = with_features(stream_of(against, names, "against"), names, features)
-            self.against, self.ids["against"] = named_ids(stream, id, "against")
+            self.against, self.ids["against"] = named_ids(stream, id, "against", strict)
         stream = with_features(stream_of(data, names), names, features)
-        self.data, self.ids["data"] = named_ids(stream, id, "data")
+        self.data, self.ids["data"] = named_ids(stream, id, "data", strict)
 
     def counted_summary(self, told: str) -> dict[str, Any]:
         """Returns the summary of the run, with the number of rows of the data that have no id."""

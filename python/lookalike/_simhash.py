@@ -96,6 +96,7 @@ class Simhash:
         hashes: list[bytes] = []
         weights: list[Any] = []
         weight, total = 1, 0
+        hashfunc, width = self.hashfunc, self.f_bytes
         for feature in features.items() if isinstance(features, dict) else features:
             if not isinstance(feature, str):
                 feature, weight = feature
@@ -103,14 +104,14 @@ class Simhash:
             # In simhash, a whole weight up to the cutoff repeats the hash; one below 1 removes it.
             repeats = isinstance(weight, int) and weight <= self.large_weight_cutoff
             weights.append(max(weight, 0) if repeats else weight)
-            hashes.append(self._hash(feature.encode("utf-8")))
-        # Rows are added one after another, because sums of fractions depend on the order.
-        votes = np.sum(self._bits(hashes) * np.asarray(weights, dtype=np.float64)[:, None], axis=0)
+            hashed = hashfunc(feature.encode("utf-8"))
+            is_long_enough = type(hashed) is bytes and len(hashed) >= width
+            hashes.append(hashed[-width:] if is_long_enough else self._last_bits(hashed))  # type: ignore[index]
+        votes = _weighted_sum(self._bits(hashes), weights)
         self.value = int.from_bytes(np.packbits(votes > total / 2).tobytes(), "big")
 
-    def _hash(self, token: bytes) -> bytes:
+    def _last_bits(self, hashed: Union[bytes, int]) -> bytes:
         """Returns the last ``f`` bits of the hash of a token."""
-        hashed = self.hashfunc(token)
         if isinstance(hashed, numbers.Integral):
             return (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
         if len(hashed) < self.f_bytes:  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ class Simhash:
     def _bits(self, hashes: list[bytes]) -> np.ndarray:
         """Returns the bits of each hash as a row of zeros and ones."""
         rows = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), self.f_bytes)
-        return np.unpackbits(rows, axis=1).astype(np.float64)
+        return np.unpackbits(rows, axis=1)
 
     def distance(self, another: "Simhash") -> int:
         """Returns the number of bits in which two fingerprints differ."""
@@ -139,6 +140,16 @@ class Simhash:
 
     def __repr__(self) -> str:
         return f"<Simhash {self.value:0{self.f // 4}x}>"
+
+
+def _weighted_sum(bits: np.ndarray, weights: list[Any]) -> np.ndarray:
+    """Returns the sum of the rows of bits, each times its weight."""
+    if all(type(weight) is int for weight in weights):
+        if all(weight == 1 for weight in weights):
+            return np.asarray(bits.sum(axis=0, dtype=np.int64))
+        return np.asarray(np.array(weights, dtype=np.float64) @ bits.astype(np.float64))
+    # Rows are added one after another, because sums of fractions depend on the order.
+    return np.asarray(np.sum(bits * np.asarray(weights, dtype=np.float64)[:, None], axis=0))
 
 
 _RECIPES: dict[int, Recipe] = {}

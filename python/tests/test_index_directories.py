@@ -98,7 +98,7 @@ def test_index_changes_on_disk(tmp_path, documents):
     before = len(index)
     told = index.add(documents[100:150])
     assert told["added"] == len(index) - before
-    assert index.remove(["d0", "none"]) and index.summary["missing"] == ["none"]
+    assert index.remove(["d1", "none"])["removed"] == 1 and index.summary["missing"] == ["none"]
     with pytest.raises(la.SettingError):
         la.Index.build(tmp_path / "lib", documents)
     assert len(la.Index.build(tmp_path / "lib", ["one text of words", None], replace=True)) == 1
