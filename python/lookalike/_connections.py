@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
+import socket
 import ssl
 import threading
 import time
@@ -169,6 +171,16 @@ class PooledResponse:
         return self._response.read() if amount is None else self._response.read(amount)
 
     def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._lines()
+        except (OSError, http.client.HTTPException):
+            if self._sender is not None:
+                self._sender.raise_failure()
+            raise
+        if self._sender is not None:
+            self._sender.raise_failure()
+
+    def _lines(self) -> Iterator[bytes]:
         begun: list[bytes] = []
         # Reading by lines would take a broken answer for a complete one.
         while piece := self._response.read1(1 << 16):
@@ -181,9 +193,6 @@ class PooledResponse:
             yield b"".join(begun)
         if self._response.length:
             raise http.client.IncompleteRead(b"", self._response.length)
-        if self._sender is not None:
-            self._sender.join()
-            self._sender.raise_failure()
 
     def close(self) -> None:
         """Gives the connection back if the answer was read to its end, and closes it otherwise."""
@@ -233,7 +242,8 @@ class _BodySender(threading.Thread):
         except BaseException as error:
             self._failure = error
             # The body has no end, so that the service does not take it for a complete one.
-            self._connection.close()
+            with contextlib.suppress(OSError):
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
 
     def raise_failure(self) -> None:
         """Raises what the maker of the body raised."""

@@ -121,7 +121,7 @@ def test_a_fork_has_connections_of_its_own(flaky):
 
 def test_documents_are_sent_while_answers_arrive(service):  # noqa: F811
     news = service.create("streamed")
-    count, sent, answered = 20_000, 0, 0
+    count, sent, answered = 8_000, 0, 0
 
     def documents():
         nonlocal sent
@@ -136,8 +136,7 @@ def test_documents_are_sent_while_answers_arrive(service):  # noqa: F811
         assert answer["id"] == str(answered - 1)
     assert first < answered == sent == count and news.stats()["rows"] == count
     with pytest.raises(ZeroDivisionError):
-        list(news.insert_stream({"id": str(1 // (20_000 - at)), "text": "y" * 90} for at in range(30_000)))
-    assert news.stats()["rows"] <= count + 20_000
+        list(news.insert_stream({"id": f"{at}-{1 // (5_000 - at)}", "text": "y" * 90} for at in range(9_000)))
     news.drop()
 
 
