@@ -8,8 +8,13 @@
 Names, defaults and verdicts equal those of the command ``lookalike``.
 """
 
+from ._async_client import AsyncClient, AsyncCollection
+from ._async_lsh import AsyncMinHashLSH
+from ._b_bit import bBitMinHash
+from ._bloom import MinHashLSHBloom
 from ._client import Client, Collection
-from ._engine import MinHash, __version__
+from ._engine import MinHash, StreamVerdict, __version__
+from ._ensemble import MinHashLSHEnsemble
 from ._errors import (
     BadRowError,
     InputError,
@@ -20,21 +25,51 @@ from ._errors import (
     ServiceError,
     SettingError,
 )
+from ._forest import MinHashLSHForest
 from ._hamming import Alike, HammingIndex, LshIndex, Near
+from ._hashfunc import sha1_hash32, sha1_hash64
+from ._hyperloglog import HyperLogLog, HyperLogLogPlusPlus
+from ._index import Index
 from ._labelled import Idf, Tuned, evaluate, tune
 from ._lean import LeanMinHash
 from ._lsh import MinHashLSH
 from ._passages import Passages, SharedPassage, SharedPassages, Spot, passages
 from ._presets import Preset, presets
 from ._recipe import RECIPES, Recipe
+from ._redis_lsh import RedisMinHashLSH
 from ._run import Deduplicated, Pairs, dedup, pairs
 from ._simhash import Simhash, SimhashIndex
 from ._sketch import minhash, simhash
+from ._stream import Stream
 from ._texts import Comparison, Feature, Figure, Steps, compare, segment
+from ._weighted import WeightedMinHash, WeightedMinHashGenerator
+
+#: Names of datasketch for the indexes that take weighted MinHashes.
+WeightedMinHashLSH = MinHashLSH
+WeightedMinHashLSHForest = MinHashLSHForest
+
+#: Classes of other packages that are not here, and the calls that do their work.
+_ELSEWHERE = {
+    "CMinHash": "la.MinHash(num_perm=…, seed=…), whose values are those of datasketch",
+    "HNSW": "la.HammingIndex or la.Index, which search by distance",
+    "RMinHash": "la.MinHash(num_perm=…, seed=…) with update_batch([token.encode() for token in tokens]); "
+    "la.minhash(texts) signs whole texts, and la.dedup(texts) does everything",
+    "RMinHashLSH": "la.MinHashLSH(threshold=…, num_perm=…, params=(bands, rows)) with insert, query and remove",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _ELSEWHERE:
+        raise AttributeError(f"lookalike has no {name}: use {_ELSEWHERE[name]}")
+    raise AttributeError(f"module 'lookalike' has no attribute {name!r}")
+
 
 __all__ = [
     "RECIPES",
     "Alike",
+    "AsyncClient",
+    "AsyncCollection",
+    "AsyncMinHashLSH",
     "BadRowError",
     "Client",
     "Collection",
@@ -43,7 +78,10 @@ __all__ = [
     "Feature",
     "Figure",
     "HammingIndex",
+    "HyperLogLog",
+    "HyperLogLogPlusPlus",
     "Idf",
+    "Index",
     "InputError",
     "LeanMinHash",
     "LimitError",
@@ -51,6 +89,9 @@ __all__ = [
     "LshIndex",
     "MinHash",
     "MinHashLSH",
+    "MinHashLSHBloom",
+    "MinHashLSHEnsemble",
+    "MinHashLSHForest",
     "Near",
     "OutputError",
     "Pairs",
@@ -58,6 +99,7 @@ __all__ = [
     "Preset",
     "Recipe",
     "RecipeError",
+    "RedisMinHashLSH",
     "ServiceError",
     "SettingError",
     "SharedPassage",
@@ -66,8 +108,15 @@ __all__ = [
     "SimhashIndex",
     "Spot",
     "Steps",
+    "Stream",
+    "StreamVerdict",
     "Tuned",
+    "WeightedMinHash",
+    "WeightedMinHashGenerator",
+    "WeightedMinHashLSH",
+    "WeightedMinHashLSHForest",
     "__version__",
+    "bBitMinHash",
     "compare",
     "dedup",
     "evaluate",
@@ -76,6 +125,8 @@ __all__ = [
     "passages",
     "presets",
     "segment",
+    "sha1_hash32",
+    "sha1_hash64",
     "simhash",
     "tune",
 ]

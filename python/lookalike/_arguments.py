@@ -35,16 +35,24 @@ def number(name: str, value: Any) -> Optional[float]:
     """Returns a number that is not a bool."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
         refuse(name, value, "a number")
-    return value
+    return value  # type: ignore[return-value]
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> Optional[int]:
     """Returns a whole number from ``least`` to ``most``."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_whole or not least <= int(value) <= most:
         refuse(name, value, f"a whole number from {least} to {most}")
     return int(value)
+
+
+def given_whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
+    """Returns a whole number that must be given, from ``least`` to ``most``."""
+    number = whole(name, needed(name, value, f"a whole number from {least} to {most}"), least, most)
+    assert number is not None
+    return number
 
 
 def word(name: str, value: Any) -> Optional[str]:
@@ -74,7 +82,7 @@ def bands(params: Any) -> Optional[tuple[int, int]]:
         refuse("params", params, "the numbers of bands and of rows")
     for part in params:
         needed("params", None if part is None else params, "the numbers of bands and of rows")
-    return whole("the number of bands", params[0], 1), whole("the number of rows", params[1], 1)
+    return given_whole("the number of bands", params[0], 1), given_whole("the number of rows", params[1], 1)
 
 
 def array(what: str, values: Any) -> np.ndarray:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
-import urllib.error
 import urllib.parse
-import urllib.request
+import uuid
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
-from ._arguments import refuse
+from ._arguments import given_whole, refuse
+from ._connections import ConnectionPool, PooledResponse, ReplayableBody
+from ._engine import __version__
 from ._errors import ServiceError
 
 Document = Mapping[str, Any]
@@ -21,7 +21,12 @@ class Client:
     """A service at a URL, such as ``http://127.0.0.1:7600``.
 
     ``key`` is sent as a bearer token, ``timeout`` is in seconds. A refusal of the service raises
-    :class:`ServiceError`; a request that does not reach it raises ``OSError``.
+    :class:`ServiceError`; a request that does not reach it raises ``OSError``. Connections stay open for the next
+    request, from any thread.
+
+    A request that is lost, or that the service asks to repeat (429, 503), is sent again up to ``retries`` times, if
+    repeating it changes nothing: reading, queries, and inserts in which every document has an ``id``, because the
+    service answers a document that it knows with its first answer.
 
     >>> import lookalike as la
     >>> client = la.Client("http://127.0.0.1:7600")
@@ -36,12 +41,16 @@ class Client:
     >>> news.drop()
     """
 
-    def __init__(self, url: str, key: Optional[str] = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self, url: str, key: Optional[str] = None, timeout: float = 60.0, retries: int = 3
+    ) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             refuse("url", url, "a URL such as http://127.0.0.1:7600")
         self.url = url.rstrip("/")
         self.timeout = timeout
+        self.retries = given_whole("retries", retries, 0, 100)
         self._key = key
+        self._pool = ConnectionPool(self.url, timeout, self.retries)
 
     def __repr__(self) -> str:
         return f"<Client {self.url}>"
@@ -129,49 +138,73 @@ class Client:
     def is_ready(self) -> bool:
         """Returns True if the service accepts requests."""
         try:
-            self._bytes("GET", "/readyz", None, None).close()
+            with self._bytes("GET", "/readyz", None, None, repeatable=False) as answer:
+                answer.read()
         except (ServiceError, OSError):
             return False
         return True
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Sends a call with a JSON body and returns the JSON answer; None for an empty answer."""
+    def call(self, method: str, path: str, body: Any = None, *, repeatable: Optional[bool] = None) -> Any:
+        """Sends a call with a JSON body and returns the JSON answer; None for an empty answer.
+
+        A ``repeatable`` call is sent again after a lost connection; by default those with GET and PUT are."""
         data = None if body is None else json.dumps(body).encode()
-        with self._bytes(method, path, data, "application/json") as answer:
+        with self._bytes(method, path, data, "application/json", repeatable) as answer:
             content = answer.read()
         return json.loads(content) if content else None
 
-    def lines(self, method: str, path: str, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
-        """Sends a call with one JSON object per line and yields the objects of the answer."""
-        body = b"".join(json.dumps(one).encode() + b"\n" for one in documents)
-        with self._bytes(method, path, body, "application/x-ndjson") as answer:
+    def lines(
+        self, method: str, path: str, documents: Iterable[Document], *, repeatable: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Sends a call with one JSON object per line and yields the objects of the answer.
+
+        Documents are sent as they come, and answers arrive while others are still sent. Only a list or a tuple can be
+        sent again."""
+        if isinstance(documents, (list, tuple)):
+            body: Any = ReplayableBody(lambda: _json_lines(documents))
+        else:
+            body = _json_lines(documents)
+        with self._bytes(method, path, body, "application/x-ndjson", repeatable) as answer:
             for line in answer:
-                yield json.loads(line)
+                if line:
+                    yield json.loads(line)
 
     def stream(self, path: str) -> Iterator[dict[str, Any]]:
         """Yields the objects of an answer with one per line, as they arrive.
 
         An answer that breaks off raises ``http.client.IncompleteRead``."""
         with self._bytes("GET", path, None, None) as answer:
-            begun: list[bytes] = []
-            # Reading by lines would take a broken answer for a complete one.
-            while piece := answer.read(1 << 16):
-                *ends, rest = piece.split(b"\n")
-                for end in ends:
-                    yield json.loads(b"".join([*begun, end]))
-                    begun = []
-                begun.append(rest)
+            for line in answer:
+                if line:
+                    yield json.loads(line)
 
-    def _bytes(self, method: str, path: str, body: Optional[bytes], kind: Optional[str]) -> Any:
-        request = urllib.request.Request(self.url + path, data=body, method=method)
+    def close(self) -> None:
+        """Closes the idle connections. The client can still be used."""
+        self._pool.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.url, self._key, self.timeout, self.retries)
+
+    def _bytes(
+        self, method: str, path: str, body: Any, kind: Optional[str], repeatable: Optional[bool] = None
+    ) -> PooledResponse:
+        headers = {"Accept-Encoding": "identity", "User-Agent": f"lookalike-python/{__version__}"}
         if body is not None and kind:
-            request.add_header("Content-Type", kind)
+            headers["Content-Type"] = kind
         if self._key:
-            request.add_header("Authorization", f"Bearer {self._key}")
-        try:
-            return urllib.request.urlopen(request, timeout=self.timeout)
-        except urllib.error.HTTPError as error:
-            raise _problem(error) from None
+            headers["Authorization"] = f"Bearer {self._key}"
+        known = method in ("GET", "PUT") if repeatable is None else repeatable
+        answer = self._pool.request(method, path, body, headers, known)
+        if answer.status >= 400:
+            with answer:
+                raise _problem(answer)
+        return answer
 
 
 class Collection:
@@ -215,7 +248,15 @@ class Collection:
         "verdict", "of", "cluster", "similarity", "seq"}``. The answers to several documents have the
         order of the documents; the answer to a refused document is its problem.
         """
-        return self._check("documents", documents)
+        answers: Union[dict[str, Any], list[dict[str, Any]]] = self._check("documents", documents)
+        return answers
+
+    def insert_stream(self, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
+        """Inserts documents as :meth:`check_and_insert` does, and yields the answers while documents are still sent.
+
+        Neither documents nor answers are collected, so their number does not matter. It is not repeated after a lost
+        connection; documents with an ``id`` can be sent again by the caller."""
+        return self._client.lines("POST", f"{self._path}/documents", documents)
 
     def query(
         self, documents: Union[Document, Iterable[Document]], *, limit: Optional[int] = None
@@ -224,7 +265,9 @@ class Collection:
 
         With ``limit``, from 1 to 1000, the answer to one document has ``matches``: up to so many kept documents that
         match it, as ``{"id", "similarity", "seq"}``, the most similar first. It is not for several documents."""
-        return self._check(_with_query("query", {"limit": limit}), documents)
+        answers: Union[dict[str, Any], list[dict[str, Any]]]
+        answers = self._check(_with_query("query", {"limit": limit}), documents)
+        return answers
 
     def passages(self, text: str, *, min_length: Optional[int] = None, limit: Optional[int] = None) -> Any:
         """Returns the kept documents that a text has passages from, as ``sources``, the one of which it has most first.
@@ -333,9 +376,17 @@ class Collection:
 
     def _check(self, task: str, documents: Any) -> Any:
         path = f"{self._path}/{task}"
+        queries = task.startswith("query")
         if isinstance(documents, Mapping):
-            return self._client.call("POST", path, dict(documents))
-        return list(self._client.lines("POST", path, documents))
+            return self._client.call("POST", path, dict(documents), repeatable=queries or "id" in documents)
+        listed = documents if isinstance(documents, (list, tuple)) else list(documents)
+        repeatable = queries or all(isinstance(one, Mapping) and "id" in one for one in listed)
+        return list(self._client.lines("POST", path, listed, repeatable=repeatable))
+
+
+def _json_lines(documents: Iterable[Document]) -> Iterator[bytes]:
+    for one in documents:
+        yield json.dumps(one).encode() + b"\n"
 
 
 def _quoted(name: str) -> str:
@@ -377,11 +428,11 @@ def _form_part(boundary: str, name: str, file_name: Optional[str], content: byte
     return f"--{boundary}\r\nContent-Disposition: {stated}\r\n\r\n".encode() + content + b"\r\n"
 
 
-def _problem(error: urllib.error.HTTPError) -> ServiceError:
-    content = error.read()
-    request_id = error.headers.get("X-Request-Id")
+def _problem(answer: PooledResponse) -> ServiceError:
+    content = answer.read()
+    request_id = answer.headers.get("X-Request-Id")
     try:
         problem = json.loads(content)
-        return ServiceError(error.code, problem.get("code", ""), problem.get("detail", ""), request_id)
-    except ValueError:
-        return ServiceError(error.code, "http", content.decode("utf-8", "replace")[:200], request_id)
+        return ServiceError(answer.status, problem.get("code", ""), problem.get("detail", ""), request_id)
+    except (ValueError, AttributeError):
+        return ServiceError(answer.status, "http", content.decode("utf-8", "replace")[:200], request_id)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 from typing import Any, Sequence, Union
 
 from ._errors import InputError
+from ._paths import is_path, read_paths
 
 Names = Union[str, Sequence[str]]
 
@@ -14,8 +15,14 @@ def held(data: Any) -> Any:
     """Returns data that can be read twice; data that yields its rows only once is read into memory."""
     import pyarrow as pa
 
+    if is_path(data):
+        return read_paths(data)
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
+    if _is_arrow_dataset(data):
+        return data.to_table()
+    if type(data).__name__ == "IterableDataset" and type(data).__module__.startswith("datasets"):
+        return list(data)
     if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
         return data.collect()
     if hasattr(data, "__next__"):
@@ -36,6 +43,12 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     module = type(data).__module__.partition(".")[0]
     if module == "datasets":
         return _of_datasets(data, text, what)
+    if is_path(data) and what in _READ_FROM_FILES:
+        return read_paths(data, what)
+    if _is_arrow_dataset(data):
+        return data.to_table()
+    if isinstance(data, Mapping) and data:
+        return _of_columns(data, text, what)
     if isinstance(data, (str, bytes, Mapping, Set)) or data is None:
         raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
@@ -61,6 +74,40 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     if len(values) and isinstance(values[0], Mapping):
         return table_of_rows(values, what, text)
     return _column(_strings(values, what), text)
+
+
+#: Arguments that can be a path. Elsewhere a string is a text, and taking it for a path would hide a mistake.
+_READ_FROM_FILES = ("data", "against", "corpus", "labelled")
+
+
+def _is_arrow_dataset(data: Any) -> bool:
+    return type(data).__module__.startswith("pyarrow._dataset") and hasattr(data, "to_table")
+
+
+def _of_columns(data: Mapping[Any, Any], text: Sequence[str], what: str) -> Any:
+    """Returns a dictionary of columns as a table."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, values in data.items():
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+            raise InputError(
+                f"{what} is a dictionary, and its value {name!r} is {_kind(values)}: give columns of equal length, or "
+                "a list of dictionaries"
+            )
+        columns[str(name)] = values if hasattr(values, "__arrow_c_array__") else list(values)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"{what} has columns of different lengths: {lengths}")
+    arrays = {}
+    for name, values in columns.items():
+        try:
+            arrays[name] = pa.array(values)
+        except _UNFIT as error:
+            if name in text:
+                raise InputError(f"{what}: the values of {name!r} have different types: {error}") from error
+            arrays[name] = _of_no_kind(len(values))
+    return pa.table(arrays)
 
 
 def _kind(data: Any) -> str:
@@ -171,9 +218,15 @@ def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
     kind = type(data).__name__
     if kind == "Column":
         return _column(_strings(list(data), what), text)
+    if kind == "IterableDataset":
+        return table_of_rows(list(data), what, text)
+    if kind == "DatasetDict" and data:
+        import pyarrow as pa
+
+        splits = [split.with_format("arrow")[:] for split in data.values()]
+        return pa.concat_tables(splits, promote_options="permissive")
     if kind != "Dataset":
-        wanted = "one of its splits" if kind.endswith("Dict") else "a Dataset that is not streamed"
-        raise InputError(f"{what} is {_kind(data)}: give {wanted}")
+        raise InputError(f"{what} is {_kind(data)}: give a Dataset, or a dictionary of them")
     return data.with_format("arrow")[:]
 
 
@@ -189,8 +242,13 @@ def select(data: Any, rows: Any) -> Any:
     module = type(data).__module__.partition(".")[0]
     if module == "pandas":
         return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+    if type(data).__name__ == "DatasetDict":
+        return _select_splits(data, rows)
     if module == "datasets" and hasattr(data, "select"):
         return data.select(rows)
+    if isinstance(data, Mapping):
+        taken = rows.tolist()
+        return {name: values[rows] if hasattr(values, "dtype") else [values[at] for at in taken] for name, values in data.items()}
     if module in ("polars", "numpy"):
         return data[rows]
     if isinstance(data, tuple):
@@ -198,6 +256,16 @@ def select(data: Any, rows: Any) -> Any:
     if isinstance(data, Sequence):
         return [data[row] for row in rows.tolist()]
     return select(stream_of(data, ["text"]), rows)
+
+
+def _select_splits(data: Any, rows: Any) -> Any:
+    """Returns a dictionary of data sets with the rows, which are numbered through all of them."""
+    selected, start = {}, 0
+    for name, split in data.items():
+        end = start + len(split)
+        selected[name] = split.select(rows[(rows >= start) & (rows < end)] - start)
+        start = end
+    return type(data)(selected)
 
 
 def _take(column: Any, rows: Any) -> Any:

@@ -1,6 +1,6 @@
 """The exceptions of the package. Messages name the value, the limit and the place."""
 
-from typing import Optional
+from typing import Any, Optional
 
 
 class LookalikeError(Exception):
@@ -100,5 +100,5 @@ class ServiceError(LookalikeError, RuntimeError):
         self.detail = detail
         self.request_id = request_id
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), (self.status, self.code, self.detail, self.request_id)

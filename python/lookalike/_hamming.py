@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+import os
+from typing import Any, NamedTuple, Optional, Union
+from zipfile import BadZipFile
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _engine
-from ._errors import SettingError
-from ._recipe import RecipeLike, recipe_of
+from ._errors import InputError, SettingError
+from ._files import atomic_file, save_fingerprints
+from ._recipe import Recipe, RecipeLike, recipe_of
 from ._words import counted
 
 
@@ -61,11 +64,11 @@ class HammingIndex(_engine.HammingIndexBase):
     Near(query=array([0], dtype=uint64), id=array([7], dtype=uint64), distance=array([1], dtype=uint32))
     """
 
-    def __new__(cls, distance: int = 3, bits: int = 64):
+    def __new__(cls, distance: int = 3, bits: int = 64) -> "HammingIndex":
         arguments.needed("distance", distance, "a whole number")
         arguments.needed("bits", bits, "a whole number")
-        distance = arguments.whole("distance", distance)
-        return super().__new__(cls, arguments.whole("bits", bits, 1, 128), distance)
+        given = arguments.whole("distance", distance), arguments.whole("bits", bits, 1, 128)
+        return super().__new__(cls, given[1], given[0])  # type: ignore[arg-type, return-value]
 
     def add(self, codes: Any, ids: Any = None) -> None:
         """Adds codes under ids (whole numbers from 0). Without ids, codes are numbered from the end of the
@@ -84,6 +87,38 @@ class HammingIndex(_engine.HammingIndexBase):
         rows, kept = _codes(codes, -(-self.bits // 64))
         query, found, far = super().search(rows[kept], arguments.whole("distance", distance))
         return Near(np.flatnonzero(kept).astype(np.uint64)[query], found, far)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the index as a directory, which ``lookalike search`` and :class:`Index` open too.
+
+        The directory must be new or hold an index, which is replaced when the new one is complete."""
+        codes, ids = self.codes()
+        save_fingerprints(path, codes, ids, self.bits, self.distance)
+
+    @classmethod
+    def open(cls, path: Union[str, "os.PathLike[str]"]) -> "HammingIndex":
+        """Reads an index that :meth:`save` or ``lookalike index build`` wrote into memory.
+
+        Its ids must be whole numbers. Documents without a fingerprint are left out. Raises :class:`InputError` if the
+        directory is not an index or is damaged. An :class:`Index` searches the directory itself, without reading it.
+        """
+        codes, named, bits, distance = _engine.index_fingerprints(os.fspath(path))
+        index = cls(distance, bits)
+        index.add(codes, whole_ids(path, named))
+        return index
+
+    def copy(self) -> "HammingIndex":
+        """Returns a copy."""
+        return _restored_hamming(*self.__reduce__()[1])
+
+    __copy__ = copy
+
+    def __deepcopy__(self, _: Any) -> "HammingIndex":
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        codes, ids = self.codes()
+        return _restored_hamming, (type(self), self.distance, self.bits, codes, ids, self.take_ids(0))
 
     def __repr__(self) -> str:
         return f"<HammingIndex of {counted(len(self), 'code')} of {self.bits} bits, distance {self.distance}>"
@@ -104,15 +139,21 @@ class LshIndex(_engine.LshIndexBase):
     array([0], dtype=uint64)
     """
 
+    _recipe: Recipe
+
     def __new__(
         cls,
         threshold: Optional[float] = None,
         *,
         recipe: RecipeLike = "default",
         params: Optional[tuple[int, int]] = None,
-    ):
+    ) -> "LshIndex":
         asked = arguments.rule(method="minhash", threshold=threshold)
-        return super().__new__(cls, recipe_of(recipe), asked, arguments.bands(params))
+        known = recipe_of(recipe)
+        made = super().__new__(cls, known, asked, arguments.bands(params))
+        assert isinstance(made, LshIndex)
+        made._recipe = known
+        return made
 
     def add(self, signatures: Any, ids: Any = None) -> None:
         """Adds signatures, one in each row, under ids as :meth:`HammingIndex.add` does."""
@@ -126,16 +167,91 @@ class LshIndex(_engine.LshIndexBase):
     def search(self, signatures: Any, least: float = 0.0) -> Alike:
         """Returns all signatures that share a band, and at least the share ``least`` of slots, with a query."""
         rows, kept = _signatures(signatures, self.slots)
-        if not arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) >= 0:
+        if not float(arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) or 0) >= 0:
             arguments.refuse("least", least, "a share from 0 to 1")
         query, found, share = super().search(np.ascontiguousarray(rows[kept]), least)
         return Alike(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the index to a file of NumPy (``.npz``), which appears when it is complete."""
+        signatures, ids = self.signatures()
+        with atomic_file(path) as file:
+            np.savez(
+                file,
+                format=np.array("lookalike LshIndex 1"),
+                recipe=np.array(self._recipe.toml),
+                params=np.array([self.bands, self.rows, self.take_ids(0)], dtype=np.uint64),
+                signatures=signatures,
+                ids=ids,
+            )
+
+    @classmethod
+    def open(cls, path: Union[str, "os.PathLike[str]"]) -> "LshIndex":
+        """Reads an index that :meth:`save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as saved:
+                if str(saved["format"]) != "lookalike LshIndex 1":
+                    raise KeyError("format")
+                bands, rows, following = (int(number) for number in saved["params"])
+                recipe = Recipe(str(saved["recipe"]))
+                return _restored_lsh(cls, recipe, (bands, rows), saved["signatures"], saved["ids"], following)
+        except (KeyError, ValueError, EOFError, BadZipFile) as error:
+            raise InputError(f"{os.fspath(path)} is not an LshIndex that was saved: {error}") from error
+
+    def copy(self) -> "LshIndex":
+        """Returns a copy."""
+        return _restored_lsh(*self.__reduce__()[1])
+
+    __copy__ = copy
+
+    def __deepcopy__(self, _: Any) -> "LshIndex":
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        signatures, ids = self.signatures()
+        told = (type(self), self._recipe, (self.bands, self.rows), signatures, ids, self.take_ids(0))
+        return _restored_lsh, told
 
     def __repr__(self) -> str:
         return (
             f"<LshIndex of {counted(len(self), 'signature')}, {counted(self.bands, 'band')} of "
             f"{counted(self.rows, 'row')}>"
         )
+
+
+def _restored_hamming(
+    cls: type[HammingIndex], distance: int, bits: int, codes: np.ndarray, ids: np.ndarray, following: int
+) -> HammingIndex:
+    index = cls(distance, bits)
+    index.add(codes, ids)
+    index.take_ids(following)
+    return index
+
+
+def _restored_lsh(
+    cls: type[LshIndex],
+    recipe: Recipe,
+    params: tuple[int, int],
+    signatures: np.ndarray,
+    ids: np.ndarray,
+    following: int,
+) -> LshIndex:
+    index = cls(recipe=recipe, params=params)
+    index.add(signatures, ids)
+    index.take_ids(following)
+    return index
+
+
+def whole_ids(path: Any, named: list[str]) -> np.ndarray:
+    """Returns the ids of an index directory as whole numbers."""
+    try:
+        return np.array([int(id) for id in named], dtype=np.uint64)
+    except (ValueError, OverflowError):
+        wrong = next(id for id in named if not id.isascii() or not id.isdigit() or int(id) >= 2**64)
+        raise InputError(
+            f"the index {os.fspath(path)} has the id {wrong!r}, and a HammingIndex has whole numbers: open it with "
+            "lookalike.Index"
+        ) from None
 
 
 def _codes(codes: Any, words: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +263,7 @@ def _codes(codes: Any, words: int) -> tuple[np.ndarray, np.ndarray]:
         rows = rows.reshape(0, words)
     if rows.ndim != 2:
         raise SettingError(f"codes has {rows.ndim} dimensions: give a list of numbers, or rows of two words")
-    kept = ~np.ma.getmaskarray(rows).any(axis=1)
+    kept = np.asarray(~np.ma.getmaskarray(rows).any(axis=1))
     return np.ma.getdata(rows).astype(np.uint64, copy=False), kept
 
 
@@ -161,12 +277,12 @@ def _signatures(signatures: Any, slots: int) -> tuple[np.ndarray, np.ndarray]:
         raise SettingError(f"signatures has {rows.ndim} dimensions: give one signature, or one in each row")
     if rows.dtype != np.uint32 and rows.size and rows.max() > 2**32 - 1:
         raise SettingError(f"signatures contains the slot {rows.max()}, which has more than 32 bits")
-    kept = ~np.ma.getmaskarray(rows).any(axis=1)
+    kept = np.asarray(~np.ma.getmaskarray(rows).any(axis=1))
     return np.ma.getdata(rows).astype(np.uint32, copy=False), kept
 
 
 def _numbers(ids: Any) -> np.ndarray:
-    return np.atleast_1d(arguments.array("ids", ids)).astype(np.uint64, copy=False)
+    return np.asarray(np.atleast_1d(arguments.array("ids", ids)).astype(np.uint64, copy=False))
 
 
 def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
@@ -179,6 +295,6 @@ def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
             raise SettingError(
                 f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give one id for each {noun}"
             )
-        return numbers[kept]
+        return np.asarray(numbers[kept])
     start = index.take_ids(len(kept))
-    return np.arange(start, start + len(kept), dtype=np.uint64)[kept]
+    return np.asarray(np.arange(start, start + len(kept), dtype=np.uint64)[kept])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from typing import Any, Iterable, Iterator
 
 import numpy as np
@@ -12,13 +11,23 @@ from ._arguments import array
 
 
 def sha1_hash32(data: bytes) -> int:
-    """Returns the first four bytes of SHA-1, little-endian."""
-    return struct.unpack("<I", hashlib.sha1(data).digest()[:4])[0]
+    """Returns the first four bytes of SHA-1, little-endian.
+
+    >>> import lookalike as la
+    >>> la.sha1_hash32(b"ferry")
+    4147464362
+    """
+    return int.from_bytes(hashlib.sha1(data).digest()[:4], "little")
 
 
 def sha1_hash64(data: bytes) -> int:
-    """Returns the first eight bytes of SHA-1, little-endian."""
-    return struct.unpack("<Q", hashlib.sha1(data).digest()[:8])[0]
+    """Returns the first eight bytes of SHA-1, little-endian.
+
+    >>> import lookalike as la
+    >>> la.sha1_hash64(b"ferry")
+    3274053668377544874
+    """
+    return int.from_bytes(hashlib.sha1(data).digest()[:8], "little")
 
 
 def each(empty: Any, batches: Iterable[Any]) -> Iterator[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Optional, Sequence, Union
 
@@ -105,7 +106,9 @@ class Idf:
         return cls._counted(nothing, paths, recipe, ["text"], min_documents, top, False, 1)
 
     @classmethod
-    def _counted(cls, stream, merge, recipe, names, min_documents, top, strict, threads) -> "Idf":
+    def _counted(
+        cls, stream: Any, merge: Any, recipe: Recipe, names: Any, min_documents: Any, top: Any, strict: Any, threads: Any
+    ) -> "Idf":
         counting = {
             "recipe": recipe,
             "reading": {"text": names, "id": None, "id_row": True, "features": None},
@@ -191,14 +194,13 @@ def evaluate(
         for how in _several("method", method)
         for measure in _several("verify", verify)
     ]
-    told = _engine.evaluate(
-        *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),
-        _ways(lowest, resamples, seed, threads),
-        settings,
-    )
-    return json.loads(told)
+    table, others, labels = _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative)
+    told = _engine.evaluate(table, others, labels, _ways(lowest, resamples, seed, threads), settings)
+    summary: dict[str, Any] = json.loads(told)
+    return summary
 
 
+@dataclass(eq=False, repr=False)
 class Tuned:
     """The result of :func:`tune`: ``recipe`` is the chosen one, ``summary`` the summary of the command.
 
@@ -213,15 +215,13 @@ class Tuned:
     <Pairs: 1 pair of 2 documents>
     """
 
-    def __init__(self, summary: dict[str, Any], recipe: Recipe) -> None:
-        self.summary = summary
-        self.recipe = recipe
-        chosen = summary["settings"][summary["chosen"]]
-        #: Chosen method and measure.
-        self.method: str = chosen["method"]
-        self.verify: str = chosen["measure"]
-        #: Best threshold, or best distance of fingerprints; None if the method has neither.
-        self.cut: Optional[float] = chosen["cut"]
+    summary: dict[str, Any]
+    recipe: Recipe
+    #: Chosen method and measure.
+    method: str
+    verify: str
+    #: Best threshold, or best distance of fingerprints; None if the method has neither.
+    cut: Optional[float]
 
     def __repr__(self) -> str:
         return f"<Tuned {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
@@ -257,13 +257,13 @@ def tune(
     >>> la.tune(edited + others, goal="precision>=0.9", resamples=0)
     <Tuned auto jaccard words-1 at 0.4>
     """
-    told, toml = _engine.tune(
-        *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),
-        _ways(lowest, resamples, seed, threads),
-        recipe_of(recipe),
-        arguments.word("goal", goal),
-    )
-    return Tuned(json.loads(told), Recipe(toml))
+    aim = arguments.needed("goal", arguments.word("goal", goal), 'a goal such as "f1"')
+    table, others, labels = _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative)
+    ways = _ways(lowest, resamples, seed, threads)
+    told, toml = _engine.tune(table, others, labels, ways, recipe_of(recipe), aim)
+    summary = json.loads(told)
+    chosen = summary["settings"][summary["chosen"]]
+    return Tuned(summary, Recipe(toml), chosen["method"], chosen["measure"], chosen["cut"])
 
 
 def _several(name: str, given: Any) -> list[Any]:
@@ -272,7 +272,9 @@ def _several(name: str, given: Any) -> list[Any]:
     return several or arguments.refuse(name, given, "at least one value")
 
 
-def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative):
+def _labelled(
+    labelled: Any, corpus: Any, a: Any, b: Any, label: Any, group: Any, text: Any, id: Any, positive: Any, negative: Any
+) -> tuple[Any, Any, dict[str, Any]]:
     reading = arguments.reading(text, id)
     names = reading["text"]
     labels = {
@@ -295,7 +297,7 @@ def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative
     return stream_of(labelled, names, "labelled"), others, labels
 
 
-def _ways(lowest, resamples, seed, threads) -> dict[str, Any]:
+def _ways(lowest: Any, resamples: Any, seed: Any, threads: Any) -> dict[str, Any]:
     return {
         "lowest": arguments.number("lowest", lowest),
         "resamples": arguments.whole("resamples", resamples),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Iterable, NoReturn, Optional
+from typing import Any, NoReturn, Optional
 
 import numpy as np
 
@@ -36,9 +36,9 @@ class LeanMinHash(_engine.MinHash):
         cls,
         minhash: Any = None,
         seed: Optional[int] = None,
-        hashvalues: Optional[Iterable[int]] = None,
+        hashvalues: Optional[Any] = None,
         scheme: Optional[str] = None,
-    ):
+    ) -> "LeanMinHash":
         if minhash is not None:
             if scheme is not None and scheme != minhash.scheme:
                 raise ValueError(
@@ -111,7 +111,7 @@ class LeanMinHash(_engine.MinHash):
     def __repr__(self) -> str:
         return super().__repr__().replace("MinHash", "LeanMinHash", 1)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), (None, self.seed, self.digest(), self.scheme)
 
 

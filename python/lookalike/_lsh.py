@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Hashable, Iterable, Iterator, Optional
 
 import numpy as np
@@ -19,7 +20,7 @@ _MOST_CHOSEN = 4096
 
 
 @lru_cache(maxsize=256)
-def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
+def best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
     """Returns the bands and rows with the smallest weighted sum of both errors.
 
     The quadrature is exact, because the integrands are polynomials of degree ≤ ``num_perm``.
@@ -37,17 +38,42 @@ def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -
             # As in datasketch: a term too small to change 1 is lost.
             missed = 1 - (1 - (1 - above**rows) ** bands)
             false_negative = (1 - threshold) / 2 * (amounts @ missed)
-            error = false_positive * weights[0] + false_negative * weights[1]
+            error = float(false_positive * weights[0] + false_negative * weights[1])
             if error < least:
                 least, best = error, (bands, rows)
     return best
 
 
+def checked_bands(
+    threshold: float, num_perm: int, weights: tuple[float, float], params: Optional[tuple[int, int]]
+) -> tuple[int, int, int]:
+    """Returns the functions of a MinHash, the bands and the rows of an index with these parameters."""
+    functions = arguments.given_whole("num_perm", num_perm, 2, _MOST_FUNCTIONS)
+    if not 0.0 <= (arguments.number("threshold", threshold) or 0.0) <= 1.0:
+        raise ValueError(f"threshold must be in [0.0, 1.0], got {threshold}")
+    if not isinstance(weights, (tuple, list)) or len(weights) != 2:
+        arguments.refuse("weights", weights, "two weights, for false positives and for false negatives")
+    if any(not 0.0 <= weight <= 1.0 for weight in weights):
+        raise ValueError(f"Weight must be in [0.0, 1.0], got {weights}")
+    if sum(weights) != 1.0:
+        raise ValueError(f"Weights must sum to 1.0, got {weights}")
+    chosen = arguments.bands(params) or best_bands(float(threshold), functions, (weights[0], weights[1]))
+    bands, rows = chosen
+    if bands * rows > functions:
+        raise ValueError(
+            f"The product of b and r in params is {bands} * {rows} = {bands * rows}, "
+            f"it must be less than num_perm {functions}"
+        )
+    if bands < 2:
+        raise ValueError("The number of bands are too small (b < 2)")
+    return functions, bands, rows
+
+
 class MinHashLSH(_engine.LshTables):
     """An index of MinHashes that finds those likely to reach a Jaccard index, as in ``datasketch``.
 
-    The parameters are those of datasketch. Keys are any hashable values. The only storage is memory, so
-    another ``storage_config``, ``prepickle`` and ``hashfunc`` are refused.
+    The parameters are those of datasketch. Keys are any hashable values. ``storage_config`` is memory, or
+    ``{"type": "redis", …}``, which returns a :class:`~lookalike.RedisMinHashLSH`; other storages are refused.
 
     >>> import lookalike as la
     >>> lsh = la.MinHashLSH(threshold=0.9, num_perm=128)
@@ -60,6 +86,14 @@ class MinHashLSH(_engine.LshTables):
     b: int
     r: int
     hashranges: list[tuple[int, int]]
+
+    def __new__(cls, *args: Any, **named: Any) -> Any:
+        storage = named.get("storage_config", args[4] if len(args) > 4 else None)
+        if cls is MinHashLSH and isinstance(storage, dict) and storage.get("type") == "redis":
+            from ._redis_lsh import RedisMinHashLSH
+
+            return RedisMinHashLSH(*args, **named)
+        return super().__new__(cls, *args, **named)
 
     def __bool__(self) -> bool:
         return True
@@ -77,29 +111,14 @@ class MinHashLSH(_engine.LshTables):
         in_memory = not storage_config or (isinstance(storage_config, dict) and storage_config.get("type") == "dict")
         if not in_memory:
             raise ValueError(
-                f"storage_config is {storage_config!r}: the only storage is memory, {{'type': 'dict'}}"
+                f"storage_config is {storage_config!r}: the storages are memory, {{'type': 'dict'}}, and Redis, "
+                "{'type': 'redis', 'redis': {'host': …, 'port': …}}"
             )
         if prepickle or hashfunc is not None:
             raise ValueError(
-                "prepickle and hashfunc have no effect, because the only storage is memory: leave them out"
+                "prepickle and hashfunc have no effect on an index in memory: leave them out"
             )
-        num_perm = arguments.whole("num_perm", num_perm, 2, _MOST_FUNCTIONS)
-        if not 0.0 <= arguments.number("threshold", threshold) <= 1.0:
-            raise ValueError(f"threshold must be in [0.0, 1.0], got {threshold}")
-        if not isinstance(weights, (tuple, list)) or len(weights) != 2:
-            arguments.refuse("weights", weights, "two weights, for false positives and for false negatives")
-        if any(not 0.0 <= weight <= 1.0 for weight in weights):
-            raise ValueError(f"Weight must be in [0.0, 1.0], got {weights}")
-        if sum(weights) != 1.0:
-            raise ValueError(f"Weights must sum to 1.0, got {weights}")
-        bands, rows = arguments.bands(params) or _best_bands(float(threshold), num_perm, tuple(weights))
-        if bands * rows > num_perm:
-            raise ValueError(
-                f"The product of b and r in params is {bands} * {rows} = {bands * rows}, "
-                f"it must be less than num_perm {num_perm}"
-            )
-        if bands < 2:
-            raise ValueError("The number of bands are too small (b < 2)")
+        num_perm, bands, rows = checked_bands(threshold, num_perm, weights, params)
         self._set(num_perm, bands, rows)
 
     def _set(self, num_perm: int, bands: int, rows: int) -> None:
@@ -133,8 +152,14 @@ class MinHashLSH(_engine.LshTables):
         return _Keys(self)
 
     @property
-    def hashtables(self) -> Any:
-        raise AttributeError("a MinHashLSH has no hashtables, because the engine stores them: use get_counts or query")
+    def hashtables(self) -> list[Mapping[bytes, frozenset[Hashable]]]:
+        """For each band the keys of each of its buckets, by the bytes of the band. It is a copy that cannot be changed;
+        making it takes time and memory for all keys."""
+        tables: list[dict[bytes, set[Hashable]]] = [{} for _ in range(self.b)]
+        for key, values in self.entries():
+            for table, (start, end) in zip(tables, self.hashranges):
+                table.setdefault(values[start:end].byteswap().tobytes(), set()).add(key)
+        return [MappingProxyType({band: frozenset(keys) for band, keys in table.items()}) for table in tables]
 
     def get_counts(self) -> list[dict[Hashable, int]]:
         """Returns for each band the number of keys in each of its buckets."""
@@ -159,10 +184,10 @@ class MinHashLSH(_engine.LshTables):
             raise ValueError("b must be less or equal to the number of hash tables")
         return set(self.query(minhash, b))
 
-    def _insert(self, key: Hashable, values: np.ndarray, scheme: str) -> None:
+    def _insert(self, key: Hashable, values: np.ndarray, scheme: Optional[str]) -> None:
         self.insert(key, _engine.MinHash(hashvalues=values, scheme=scheme), check_duplication=False)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         told = (self.h, self.b, self.r)
         return _restored, (type(self), told, self.scheme, self.entries()), dict(self.__dict__)
 
@@ -173,7 +198,7 @@ class MinHashLSH(_engine.LshTables):
         )
 
 
-class _Keys(Mapping):
+class _Keys(Mapping[Hashable, "list[Hashable]"]):
     """A live view of the keys of an index."""
 
     def __init__(self, lsh: MinHashLSH) -> None:
@@ -211,8 +236,8 @@ class _Session:
         """Does nothing, because nothing is buffered."""
 
 
-def _restored(cls, told, scheme, entries) -> MinHashLSH:
-    lsh = cls.__new__(cls)
+def _restored(cls: Any, told: Any, scheme: Any, entries: Any) -> MinHashLSH:
+    lsh: MinHashLSH = cls.__new__(cls)
     lsh._set(*told)
     for key, values in entries:
         lsh._insert(key, values, scheme)

@@ -36,8 +36,7 @@ class PassageJob:
         cls, recipe: RecipeLike, min_length: Any, offsets: Any, max_documents: Any, *, within: bool, against: bool
     ) -> "PassageJob":
         """Returns a job; refuses settings that are not valid."""
-        least = arguments.needed("min_length", min_length, f"a whole number from 2 to {MOST_WORDS}")
-        least = arguments.whole("min_length", least, 2, MOST_WORDS)
+        least = arguments.given_whole("min_length", min_length, 2, MOST_WORDS)
         unit = arguments.needed("offsets", arguments.word("offsets", offsets), "characters or bytes")
         job = cls(recipe_of(recipe).toml, least, unit, document_limit(max_documents), within, against)
         job.open()

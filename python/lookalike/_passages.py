@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Union, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Union, overload
 
 from . import _arguments as arguments
-from . import _engine
+from . import _engine, _notebook
 from ._data import Names, stream_of
 from ._errors import SettingError
+from ._ids import named_ids
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
 from ._run import Window, window_of
 from ._texts import text_of
-from ._words import counted
+from ._words import counted, omissions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Passages that a notebook shows.
+_SHOWN_PASSAGES = 10
 
 #: Largest value of ``min_length``, as on the command line.
 MOST_WORDS = 10_000
@@ -89,29 +97,38 @@ class SharedPassages:
         return f"<SharedPassages: {counted(len(self), 'passage')}, {shares}>"
 
 
+@dataclass(eq=False, repr=False)
 class Passages:
     """The passages of the documents of a table.
 
     >>> import lookalike as la
     >>> found = la.passages(["the ferry leaves at seven", "so the ferry leaves at seven", None], min_length=4)
     >>> found
-    <Passages: 1 passage in 1 of 2 documents>
+    <Passages: 1 passage in 1 of 2 documents, 1 row rejected>
     >>> found.rejected
     [(2, 'the field `text` is null, not a string')]
     """
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        #: A table ``document, source, start, end, source_start, source_end, length, similarity, kind``.
-        self.passages = found["passages"]
-        #: Rows that are not valid: pairs of a row number from 0 and a reason.
-        self.rejected: list[tuple[int, str]] = found["rejected"]
-        #: Summary of the run, as ``lookalike passages --json`` prints it.
-        self.summary: dict[str, Any] = json.loads(found["summary"])
+    #: A table ``document, source, start, end, source_start, source_end, length, similarity, kind``.
+    passages: pa.Table
+    #: Rows that are not valid: pairs of a row number from 0 and a reason.
+    rejected: list[tuple[int, str]]
+    #: Summary of the run, as ``lookalike passages --json`` prints it; ``missing_ids`` counts the rows of the data that
+    #: have no id, whose id is ``data:row``.
+    summary: dict[str, Any]
 
     def __repr__(self) -> str:
         told = self.summary
         found = counted(told["passages"], "passage")
-        return f"<Passages: {found} in {told['copying']} of {counted(told['documents'], 'document')}>"
+        where = f"{told['copying']} of {counted(told['documents'], 'document')}"
+        return f"<Passages: {found} in {where}{omissions(self.rejected, told['missing_ids'])}>"
+
+    def _repr_html_(self) -> str:
+        shown = self.passages.slice(0, _SHOWN_PASSAGES).to_pylist()
+        rows = [[row["document"], row["source"], row["length"], f"{row['similarity']:.2f}", row["kind"]] for row in shown]
+        return _notebook.page(
+            repr(self)[1:-1], _notebook.table(["document", "source", "length", "similarity", "kind"], rows)
+        )
 
 
 @overload
@@ -198,8 +215,7 @@ def passages(
     >>> la.passages([essay], against=[source], min_length=6).passages.select(["start", "end", "kind"]).to_pylist()
     [{'start': 13, 'end': 65, 'kind': 'verbatim'}]
     """
-    least = arguments.needed("min_length", min_length, f"a whole number from 2 to {MOST_WORDS}")
-    least = arguments.whole("min_length", least, 2, MOST_WORDS)
+    least = arguments.given_whole("min_length", min_length, 2, MOST_WORDS)
     finds_reworded = arguments.truth("reworded", reworded)
     if isinstance(a, str) or isinstance(b, (str, bytes)):
         for_tables = {
@@ -229,11 +245,12 @@ def passages(
         "strict": arguments.truth("strict", strict),
     }
     names = options["reading"]["text"]
-    others = None if against is None else stream_of(against, names, "against")
-    stream = stream_of(a, names)
+    others = None if against is None else named_ids(stream_of(against, names, "against"), id, "against", strict)[0]
+    stream, ids = named_ids(stream_of(a, names), id, "data", strict)
     with teller(progress) as told:
         found = _engine.passages(stream, others, options, told)
-    return Passages(found)
+    summary = {**json.loads(found["summary"]), "missing_ids": ids.missing}
+    return Passages(found["passages"], found["rejected"], summary)
 
 
 def _refuse_arguments_of_tables(

@@ -35,7 +35,7 @@ class Preset:
     @property
     def threshold(self) -> float:
         """The similarity at which the pipeline finds half of the pairs, rounded to hundredths."""
-        return round((1 - 0.5 ** (1 / self.bands)) ** (1 / self.rows), 2)
+        return round(float((1 - 0.5 ** (1 / self.bands)) ** (1 / self.rows)), 2)
 
     def probability(self, similarity: float) -> float:
         """Returns the probability that the pipeline finds a pair of this Jaccard index."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import numbers
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any, Union
 
 from . import _engine
@@ -19,7 +20,8 @@ class Recipe(_engine.RecipeBase):
 
     ``Recipe("words-3")`` is a built-in recipe, ``Recipe("mine.toml")`` comes from a file,
     ``Recipe(toml_text)`` from TOML. Keyword arguments change fields, with the names of the TOML; the
-    fields of a TOML table are a dictionary.
+    fields of a TOML table are a dictionary. ``Recipe({"ngram": 3})`` is the recipe ``default`` with these changes, or
+    that which the key ``base`` names.
 
     >>> Recipe("default", ngram=3).ngram
     3
@@ -29,32 +31,46 @@ class Recipe(_engine.RecipeBase):
     Two recipes are equal if all their fingerprints are equal; the names are ignored.
     """
 
-    def __new__(cls, recipe: Union[str, "os.PathLike[str]"] = "default", /, **changes: Any):
+    def __new__(
+        cls, recipe: Union[str, "os.PathLike[str]", Mapping[str, Any]] = "default", /, **changes: Any
+    ) -> "Recipe":
+        if isinstance(recipe, Mapping):
+            fields = {**recipe, **changes}
+            recipe, changes = fields.pop("base", "default"), fields
         if not isinstance(recipe, (str, os.PathLike)):
-            raise RecipeError(f"the recipe is {recipe!r}: give a name, a file or TOML")
+            raise RecipeError(f"the recipe is {recipe!r}: give a name, a file, TOML or a dictionary")
         text = os.fspath(recipe)
         listed = [f"{key}={value}" for key, value in _flat("", changes)]
-        return super().__new__(cls, text, listed, "\n" in text)
+        return super().__new__(cls, text, listed, "\n" in text)  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"<Recipe {self.name} {self.hash}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return Recipe, (self.toml,)
 
 
-RecipeLike = Union[str, "os.PathLike[str]", Recipe]
+RecipeLike = Union[str, "os.PathLike[str]", Recipe, Mapping[str, Any]]
+
+#: Built-in recipes by their names. Loading one takes milliseconds, and it never changes; a file can change.
+_LOADED: dict[str, Recipe] = {}
 
 
 def recipe_of(recipe: RecipeLike) -> Recipe:
-    """Returns a recipe from a `Recipe`, a name, a file or TOML."""
-    return recipe if isinstance(recipe, Recipe) else Recipe(recipe)
+    """Returns a recipe from a `Recipe`, a name, a file, TOML or a dictionary."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    if not isinstance(recipe, str) or (recipe != "default" and recipe not in RECIPES):
+        return Recipe(recipe)
+    if recipe not in _LOADED:
+        _LOADED[recipe] = Recipe(recipe)
+    return _LOADED[recipe]
 
 
-def _flat(prefix: str, changes: dict[str, Any]):
+def _flat(prefix: str, changes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields settings as dotted keys and TOML values."""
     for key, value in changes.items():
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             yield from _flat(f"{prefix}{key}.", value)
         else:
             yield prefix + key, _toml(value)

@@ -5,20 +5,35 @@ from __future__ import annotations
 import datetime
 import json
 import numbers
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Union
+
+import numpy as np
 
 from . import _arguments as arguments
-from . import _engine
+from . import _engine, _notebook
 from ._data import Names, held, select, stream_of
 from ._errors import SettingError
+from ._ids import IdColumn, located, named_ids
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
-from ._words import counted
+from ._words import counted, omissions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Window = Union[str, float, datetime.timedelta]
+Features = Union[str, Callable[[str], Iterable[str]], None]
+
+#: Name of the column that a function for features fills.
+_FEATURES = "features of a function"
+
+#: Rejected rows that a notebook shows.
+_SHOWN_ROWS = 10
 
 
+@dataclass(eq=False, repr=False)
 class Deduplicated:
     """The result of :func:`dedup`.
 
@@ -26,25 +41,25 @@ class Deduplicated:
     >>> result = la.dedup(["one and the same text", "something else", "One and the same text!"])
     >>> result.kept
     ['one and the same text', 'something else']
-    >>> result.removed.to_pylist()[0]["kept"]
-    '1'
+    >>> result.removed.select(["kept", "position", "kept_position"]).to_pylist()
+    [{'kept': '1', 'position': 2, 'kept_position': 0}]
     """
 
-    def __init__(self, data: Any, found: Mapping[str, Any]) -> None:
-        self._data = data
-        #: Numbers of the kept rows from 0, ascending, as a NumPy array of int64.
-        self.kept_rows = found["kept"].column("row").to_numpy().astype("int64")
-        #: A table ``id, kept, similarity, method, threshold, cluster, source, row, kept_source,
-        #: kept_row``: every removed row with its most similar kept row. Rows are numbered from 1 in ``data``
-        #: or ``against``.
-        self.removed = found["removed"]
-        #: A table ``id, cluster, representative, similarity, kept, source, row`` of all rows in clusters of
-        #: two or more.
-        self.clusters = found["clusters"]
-        #: Rows that are not valid: pairs of a row number from 0 and a reason.
-        self.rejected: list[tuple[int, str]] = found["rejected"]
-        #: Summary of the run, as ``lookalike dedup --json`` prints it.
-        self.summary: dict[str, Any] = json.loads(found["summary"])
+    #: Numbers of the kept rows from 0, ascending, as int64.
+    kept_rows: np.ndarray
+    #: A table ``id, kept, similarity, method, threshold, cluster, source, row, kept_source, kept_row, position,
+    #: kept_position``: every removed row with its most similar kept row. Rows count from 1 within ``data`` or
+    #: ``against``, positions from 0. Ids have the type of their column.
+    removed: pa.Table
+    #: A table ``id, cluster, representative, similarity, kept, source, row, position`` of all rows in clusters of
+    #: two or more.
+    clusters: pa.Table
+    #: Rows that are not valid: pairs of a row number from 0 and a reason.
+    rejected: list[tuple[int, str]]
+    #: Summary of the run, as ``lookalike dedup --json`` prints it; ``missing_ids`` counts the rows of the data that
+    #: have no id.
+    summary: dict[str, Any]
+    _data: Any = None
 
     @cached_property
     def kept(self) -> Any:
@@ -52,42 +67,74 @@ class Deduplicated:
         return select(self._data, self.kept_rows)
 
     @property
-    def pairs(self) -> Any:
+    def pairs(self) -> pa.Table:
         """A table ``a, b, similarity``: each removed document ``b`` with its kept document ``a``."""
         renamed = self.removed.select(["kept", "id", "similarity"])
         return renamed.rename_columns(["a", "b", "similarity"])
+
+    @property
+    def missing_ids(self) -> int:
+        """Number of rows that have no id. In results they are known by their positions; where ids are strings, their
+        id is ``data:row``."""
+        return int(self.summary["missing_ids"])
 
     def __repr__(self) -> str:
         told = self.summary
         return (
             f"<Deduplicated {counted(told['documents'], 'document')}: {told['kept']} kept, "
-            f"{told['removed']} removed in {counted(told['clusters'], 'cluster')}>"
+            f"{told['removed']} removed in {counted(told['clusters'], 'cluster')}{omissions(self.rejected, self.missing_ids)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return _notebook.page(
+            repr(self)[1:-1],
+            _notebook.histogram(self.removed["similarity"].to_pylist()),
+            _notebook.largest_clusters(self.clusters),
+            _rejected_html(self.rejected),
         )
 
 
+@dataclass(eq=False, repr=False)
 class Pairs:
     """The result of :func:`pairs`.
 
     >>> import lookalike as la
     >>> found = la.pairs(["the ferry leaves at seven", "the ferry leaves at eight", None], threshold=0.5)
     >>> found
-    <Pairs: 1 pair of 2 documents>
+    <Pairs: 1 pair of 2 documents, 1 row rejected>
     >>> found.rejected
     [(2, 'the field `text` is null, not a string')]
     """
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        #: A table ``a, b, similarity, a_source, a_row, b_source, b_row``, sorted by position. Rows are
-        #: numbered from 1 in ``data`` or ``against``.
-        self.pairs = found["pairs"]
-        #: Rows that are not valid: pairs of a row number from 0 and a reason.
-        self.rejected: list[tuple[int, str]] = found["rejected"]
-        #: Summary of the run, as ``lookalike pairs --json`` prints it.
-        self.summary: dict[str, Any] = json.loads(found["summary"])
+    #: A table ``a, b, similarity, a_source, a_row, b_source, b_row, a_position, b_position``, sorted by position.
+    #: Rows count from 1 within ``data`` or ``against``, positions from 0.
+    pairs: pa.Table
+    #: Rows that are not valid: pairs of a row number from 0 and a reason.
+    rejected: list[tuple[int, str]]
+    #: Summary of the run, as ``lookalike pairs --json`` prints it; ``missing_ids`` counts the rows of the data that
+    #: have no id.
+    summary: dict[str, Any]
+
+    @property
+    def missing_ids(self) -> int:
+        """Number of rows that have no id."""
+        return int(self.summary["missing_ids"])
 
     def __repr__(self) -> str:
         told = self.summary
-        return f"<Pairs: {counted(told['pairs'], 'pair')} of {counted(told['documents'], 'document')}>"
+        pairs = f"{counted(told['pairs'], 'pair')} of {counted(told['documents'], 'document')}"
+        return f"<Pairs: {pairs}{omissions(self.rejected, self.missing_ids)}>"
+
+    def _repr_html_(self) -> str:
+        return _notebook.page(
+            repr(self)[1:-1],
+            _notebook.histogram(self.pairs["similarity"].to_pylist()),
+            _rejected_html(self.rejected),
+        )
+
+
+def _rejected_html(rejected: list[tuple[int, str]]) -> str:
+    return _notebook.table(["rejected row", "reason"], rejected[:_SHOWN_ROWS])
 
 
 def dedup(
@@ -108,7 +155,7 @@ def dedup(
     window: Optional[Window] = None,
     time: Optional[str] = None,
     against: Any = None,
-    features: Optional[str] = None,
+    features: Features = None,
     components: bool = False,
     audit: Union[int, bool, None] = None,
     strict: bool = False,
@@ -118,7 +165,11 @@ def dedup(
     """Keeps one document of each cluster of near-duplicates, as ``lookalike dedup`` does.
 
     ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
-    ``__arrow_c_stream__``, or a list of strings or of dictionaries. Arrow strings are read without a copy.
+    ``__arrow_c_stream__``, a dictionary of columns, or a list of strings or of dictionaries. Arrow strings are read
+    without a copy. A string is the path, pattern or URL of files, and the result then is a table of pyarrow.
+
+    ``features`` names a field with lists of features (tokens, say) that replace the text, or is a function from a text
+    to such a list.
 
     ``text`` names the field with the text, or several fields, which are joined by a line feed. ``id``
     names the field with the ids; by default it is the field ``id`` if present, else the number of the row
@@ -160,12 +211,18 @@ def dedup(
     )
     arguments.truth("components", components)
     names = options["reading"]["text"]
-    others = None if against is None else stream_of(against, names, "against")
     data = held(data)
-    stream = stream_of(data, names)
+    inputs = _Inputs(data, against, names, id, features, strict)
     with teller(progress) as told:
-        found = _engine.dedup(stream, others, options, components, told)
-    return Deduplicated(data, found)
+        found = _engine.dedup(inputs.data, inputs.against, options, components, told)
+    return Deduplicated(
+        kept_rows=found["kept"].column("row").to_numpy().astype("int64"),
+        removed=located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids),
+        clusters=located(found["clusters"], [("id", "")], inputs.ids),
+        rejected=found["rejected"],
+        summary=inputs.counted_summary(found["summary"]),
+        _data=data,
+    )
 
 
 def pairs(
@@ -185,7 +242,7 @@ def pairs(
     window: Optional[Window] = None,
     time: Optional[str] = None,
     against: Any = None,
-    features: Optional[str] = None,
+    features: Features = None,
     all: bool = False,
     distinct: bool = False,
     audit: Union[int, bool, None] = None,
@@ -213,12 +270,55 @@ def pairs(
         None, within, window, time, audit, strict, threads,
     )
     copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
-    names = options["reading"]["text"]
-    others = None if against is None else stream_of(against, names, "against")
-    stream = stream_of(data, names)
+    inputs = _Inputs(data, against, options["reading"]["text"], id, features, strict)
     with teller(progress) as told:
-        found = _engine.pairs(stream, others, options, copies, told)
-    return Pairs(found)
+        found = _engine.pairs(inputs.data, inputs.against, options, copies, told)
+    return Pairs(
+        pairs=located(found["pairs"], [("a", "a_"), ("b", "b_")], inputs.ids),
+        rejected=found["rejected"],
+        summary=inputs.counted_summary(found["summary"]),
+    )
+
+
+class _Inputs:
+    """The streams of a run, whose rows all have an id, and their ids."""
+
+    def __init__(
+        self,
+        data: Any,
+        against: Any,
+        names: list[str],
+        id: Union[str, bool, None],
+        features: Features,
+        strict: bool,
+    ) -> None:
+        self.against = None
+        self.ids: dict[str, IdColumn] = {}
+        if against is not None:
+            stream = with_features(stream_of(against, names, "against"), names, features)
+            self.against, self.ids["against"] = named_ids(stream, id, "against", strict)
+        stream = with_features(stream_of(data, names), names, features)
+        self.data, self.ids["data"] = named_ids(stream, id, "data", strict)
+
+    def counted_summary(self, told: str) -> dict[str, Any]:
+        """Returns the summary of the run, with the number of rows of the data that have no id."""
+        summary: dict[str, Any] = json.loads(told)
+        summary["missing_ids"] = self.ids["data"].missing
+        return summary
+
+
+def with_features(stream: Any, names: list[str], features: Features) -> Any:
+    """Returns a table with the features that a function makes of each text; other streams as they are."""
+    if not callable(features):
+        return stream
+    import pyarrow as pa
+
+    table = stream.read_all() if isinstance(stream, pa.RecordBatchReader) else stream
+    columns = [table[name].to_pylist() for name in names]
+    lists = [
+        None if None in row else list(features("\n".join(row))) for row in zip(*columns)
+    ]
+    return table.append_column(_FEATURES, pa.array(lists, pa.list_(pa.large_string())))
 
 
 def _copies(all: bool, distinct: bool) -> str:
@@ -231,13 +331,14 @@ def _copies(all: bool, distinct: bool) -> str:
 
 
 def _options(
-    text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
-    keep, within, window, time, audit, strict, threads,
-) -> dict[str, Any]:
+    text: Any, id: Any, features: Any, recipe: Any, method: Any, threshold: Any, distance: Any, candidates: Any,
+    sentences: Any, verify: Any, unit: Any, keep: Any, within: Any, window: Any, time: Any, audit: Any, strict: Any,
+    threads: Any,
+) -> dict[str, Any]:  # fmt: skip
     return {
         "recipe": recipe_of(recipe),
         "rule": arguments.rule(method, threshold, distance, candidates, sentences, verify, unit),
-        "reading": arguments.reading(text, id, features),
+        "reading": arguments.reading(text, id, _FEATURES if callable(features) else features),
         "keep": arguments.word("keep", keep),
         "within": arguments.word("within", within),
         "window": window_of(window),
@@ -256,7 +357,7 @@ def window_of(window: Any) -> Union[str, float, None]:
         return window
     if isinstance(window, bool) or not isinstance(window, (numbers.Real, type(None))):
         arguments.refuse("window", window, 'a text such as "2d", seconds or a timedelta')
-    return window
+    return window  # type: ignore[return-value]
 
 
 def _audit(audit: Any) -> Optional[int]:

@@ -71,7 +71,7 @@ class Simhash:
         changed = changed or own.build_by_features is not Simhash.build_by_features
         if not changed and self.hashfunc is _md5 and self.reg == _LETTERS and self.f <= 128:
             words, missing = _engine.simhash(texts_of([content]), _recipe(self.f), 1)
-            if not missing[0]:
+            if not bool(missing[0]):
                 self.value = sum(int(word) << (64 * at) for at, word in enumerate(words[0]))
                 return
         counts: dict[str, int] = defaultdict(int)
@@ -87,26 +87,44 @@ class Simhash:
 
     def build_by_features(self, features: Any) -> None:
         """Sets the value to the fingerprint of tokens, with or without weights."""
+        plain = self.hashfunc is _md5 and self.large_weight_cutoff >= 0 and self.f <= 128
+        if plain and type(self)._bits is Simhash._bits:
+            made = _engine.simhash_of_tokens(features, self.f)
+            if made is not None:
+                self.value = made
+                return
+        hashes: list[bytes] = []
+        weights: list[Any] = []
         weight, total = 1, 0
-        votes = np.zeros(self.f)
+        hashfunc, width = self.hashfunc, self.f_bytes
         for feature in features.items() if isinstance(features, dict) else features:
             if not isinstance(feature, str):
                 feature, weight = feature
             total += weight
             # In simhash, a whole weight up to the cutoff repeats the hash; one below 1 removes it.
             repeats = isinstance(weight, int) and weight <= self.large_weight_cutoff
-            votes += self._bits(feature.encode("utf-8")) * (max(weight, 0) if repeats else weight)
+            weights.append(max(weight, 0) if repeats else weight)
+            hashed = hashfunc(feature.encode("utf-8"))
+            is_long_enough = type(hashed) is bytes and len(hashed) >= width
+            hashes.append(hashed[-width:] if is_long_enough else self._last_bits(hashed))  # type: ignore[index]
+        votes = _weighted_sum(self._bits(hashes), weights)
         self.value = int.from_bytes(np.packbits(votes > total / 2).tobytes(), "big")
 
-    def _bits(self, token: bytes) -> np.ndarray:
-        hashed = self.hashfunc(token)
+    def _last_bits(self, hashed: Union[bytes, int]) -> bytes:
+        """Returns the last ``f`` bits of the hash of a token."""
         if isinstance(hashed, numbers.Integral):
-            hashed = (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
-        if len(hashed) < self.f_bytes:
+            return (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
+        if len(hashed) < self.f_bytes:  # type: ignore[arg-type]
             raise ValueError(
-                f"the hash of a token has {8 * len(hashed)} bits, but f is {self.f}: give a smaller f or a longer hash"
+                f"the hash of a token has {8 * len(hashed)} bits, but f is {self.f}: "  # type: ignore[arg-type]
+                "give a smaller f or a longer hash"
             )
-        return np.unpackbits(np.frombuffer(hashed[-self.f_bytes :], dtype=np.uint8)).astype(np.int64)
+        return bytes(hashed[-self.f_bytes :])  # type: ignore[index]
+
+    def _bits(self, hashes: list[bytes]) -> np.ndarray:
+        """Returns the bits of each hash as a row of zeros and ones."""
+        rows = np.frombuffer(b"".join(hashes), dtype=np.uint8).reshape(len(hashes), self.f_bytes)
+        return np.unpackbits(rows, axis=1)
 
     def distance(self, another: "Simhash") -> int:
         """Returns the number of bits in which two fingerprints differ."""
@@ -122,6 +140,16 @@ class Simhash:
 
     def __repr__(self) -> str:
         return f"<Simhash {self.value:0{self.f // 4}x}>"
+
+
+def _weighted_sum(bits: np.ndarray, weights: list[Any]) -> np.ndarray:
+    """Returns the sum of the rows of bits, each times its weight."""
+    if all(type(weight) is int for weight in weights):
+        if all(weight == 1 for weight in weights):
+            return np.asarray(bits.sum(axis=0, dtype=np.int64))
+        return np.asarray(np.array(weights, dtype=np.float64) @ bits.astype(np.float64))
+    # Rows are added one after another, because sums of fractions depend on the order.
+    return np.asarray(np.sum(bits * np.asarray(weights, dtype=np.float64)[:, None], axis=0))
 
 
 _RECIPES: dict[int, Recipe] = {}

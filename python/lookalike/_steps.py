@@ -42,8 +42,7 @@ class Job:
         against: bool = False, features: bool = False, **given: Any,
     ) -> "Job":
         """Returns a job; refuses settings that contradict each other."""
-        chosen = rule(**{name: given.get(name) for name in RULE})
-        chosen = tuple(chosen.items())
+        chosen = tuple(rule(**{name: given.get(name) for name in RULE}).items())
         job = cls(recipe_of(recipe).toml, chosen, keep or "first", id, within, against, features)
         job.open()
         return job

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _arguments as arguments
-from . import _engine
+from . import _engine, _notebook
 from ._data import Names, stream_of
 from ._errors import InputError
 from ._recipe import RecipeLike, recipe_of
@@ -36,11 +37,12 @@ class Feature(NamedTuple):
     """
 
     text: str
-    count: int
+    count: int  # type: ignore[assignment]
     weight: float
     hash: int
 
 
+@dataclass(eq=False)
 class Steps:
     """The steps of a recipe for one text, from normalisation to sketches.
 
@@ -50,19 +52,19 @@ class Steps:
     ('fingerprintable', 'the ferry leaves', ['the', 'ferry', 'leaves'])
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        #: Text state: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or empty.
-        self.state: str = told["state"]
-        self.normalized: str = told["normalized"]
-        self.tokens: list[str] = told["tokens"]
-        #: Distinct features, the heaviest first.
-        self.features = [Feature(*feature) for feature in told["features"]]
-        #: Sum of the votes for every bit of the fingerprint, the highest bit first.
-        self.sums: list[float] = told["sums"]
-        self.fingerprint: Optional[int] = told["fingerprint"]
-        self.signature: Optional[list[int]] = told["signature"]
+    #: Text state: fingerprintable, too_short (fewer tokens than an n-gram needs), symbols_only (no tokens) or empty.
+    state: str
+    normalized: str
+    tokens: list[str]
+    #: Distinct features, the heaviest first.
+    features: list[Feature]
+    #: Sum of the votes for every bit of the fingerprint, the highest bit first.
+    sums: list[float]
+    fingerprint: Optional[int]
+    signature: Optional[list[int]]
 
 
+@dataclass(eq=False, repr=False)
 class Comparison:
     """The result of :func:`compare`.
 
@@ -79,19 +81,29 @@ class Comparison:
     (0.75, 'eight')
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.match: bool = told["match"]
-        self.method: Optional[str] = told["method"]
-        self.similarity: Optional[float] = told["similarity"]
-        self.why: str = told["why"]
-        self.distance: Optional[int] = told["distance"]
-        self.figures = {name: Figure(*figure) for name, figure in told["figures"].items()}
-        self.a = Steps(told["a"])
-        self.b = Steps(told["b"])
+    match: bool
+    method: Optional[str]
+    similarity: Optional[float]
+    why: str
+    distance: Optional[int]
+    figures: dict[str, Figure]
+    a: Steps
+    b: Steps
 
     def __repr__(self) -> str:
         verdict = "match" if self.match else "no match"
         return f"<Comparison: {verdict}, {self.why}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, "–" if figure.value is None else f"{figure.value:.4f}", figure.kind, figure.detail)
+            for name, figure in self.figures.items()
+        ]
+        return _notebook.page(repr(self)[1:-1], _notebook.table(["figure", "value", "kind", "detail"], rows))
+
+
+def _steps(told: dict[str, Any]) -> Steps:
+    return Steps(**{**told, "features": [Feature(*feature) for feature in told["features"]]})
 
 
 def compare(
@@ -115,7 +127,9 @@ def compare(
     (False, 0.6)
     """
     asked = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
-    return Comparison(_engine.compare(text_of("a", a), text_of("b", b), recipe_of(recipe), asked))
+    told = _engine.compare(text_of("a", a), text_of("b", b), recipe_of(recipe), asked)
+    figures = {name: Figure(*figure) for name, figure in told["figures"].items()}
+    return Comparison(**{**told, "figures": figures, "a": _steps(told["a"]), "b": _steps(told["b"])})
 
 
 def text_of(name: str, text: Any) -> str:

@@ -560,14 +560,16 @@ class _Run(_Tables):
     def by_members(self, found: list[tuple[int, bytes]]) -> "DataFrame":
         """Returns the documents in components, whose members every task receives."""
         of_kind = lambda kind: [block for of, block in found if of == kind]
-        members = _engine.members(of_kind(_steps.LINKS), of_kind(_steps.REPEATS))
+        members = _engine.members(of_kind(_steps.LINKS), of_kind(_steps.REPEATS))  # type: ignore[no-untyped-call]
         return self.source.mapInArrow(_steps.collect(self.job, members), _COLLECTED)
 
     def linked_here(self, sketched: "DataFrame") -> list[tuple[int, bytes]]:
         """Returns links and other findings from blocks that the driver collects."""
 
         def again(crowded: bytes) -> list[Any]:
-            return self.source.mapInArrow(_steps.scatter(self.job, crowded), _BLOCKS).toArrow().to_batches()
+            blocks = self.source.mapInArrow(_steps.scatter(self.job, crowded), _BLOCKS)
+            batches: list[Any] = blocks.toArrow().to_batches()
+            return batches
 
         blocks = sketched.toArrow().to_batches()
         rejected = [block for batch in blocks for kind, block in _steps.rows_of(batch) if kind == _steps.REJECTED]
@@ -623,7 +625,8 @@ class _Run(_Tables):
         size = F.length("block")
         few = (F.col("kind") != _steps.LINKS) | (size <= _FEW_LINKS)
         block = F.when(few & (F.col("kind") != _steps.SPLIT), F.col("block")).alias("block")
-        return found.select("kind", size.alias("bytes"), block).collect()
+        rows: list[Any] = found.select("kind", size.alias("bytes"), block).collect()
+        return rows
 
     def joined(self, links: "DataFrame", repeats: list[bytes]) -> "DataFrame":
         """Returns the rows of `collect` by joins, for more members than one machine holds."""

@@ -34,7 +34,7 @@ TABLE = pa.table({"text": TEXTS, "id": ["a", "b", "c"], "at": [1, 2, 3]})
         ({"distance": -1, "method": "simhash"}, "distance is -1: give a whole number from 0"),
         ({"distance": 3.5, "method": "simhash"}, "distance is 3.5: give a whole number"),
         ({"sentences": -1, "method": "sentences"}, "sentences is -1: give a whole number"),
-        ({"recipe": 3}, "the recipe is 3: give a name, a file or TOML"),
+        ({"recipe": 3}, "the recipe is 3: give a name, a file, TOML or a dictionary"),
         ({"recipe": None}, "the recipe is None"),
         ({"keep": 3}, "keep is 3: give a string"),
         ({"within": 3}, "within is 3: give a string"),
@@ -69,7 +69,7 @@ def test_dedup(arguments, said):
         (lambda: la.segment(TEXTS, id=True), "id is True"),
         (lambda: la.segment([None]), "data:1: the field `text` is null"),
         (lambda: la.simhash(TEXTS, threads=0), "threads is 0"),
-        (lambda: la.minhash({"text": TEXTS}), "texts is of the type dict: give a table, or a list"),
+        (lambda: la.minhash({}), "texts is of the type dict: give a table, or a list"),
         (lambda: la.dedup(set(TEXTS)), "data is of the type set"),
         (lambda: la.dedup([{"text": "a"}, "b"]), "data[1] is of the type str, not a dictionary"),
         (lambda: la.dedup([{"text": "a"}, {"text": 3}]), "the values of 'text' have different types"),
@@ -107,7 +107,7 @@ def test_dedup(arguments, said):
         (lambda: la.MinHashLSH(num_perm=100_000), "bands are chosen only up to 4096: give params=(bands, rows)"),
         (lambda: la.MinHashLSH(num_perm=10**12, params=(10**9, 1)), "num_perm is 1000000000000"),
         (lambda: la.MinHashLSH(weights=0.5), "weights is 0.5"),
-        (lambda: la.MinHashLSH(storage_config="redis"), "the only storage is memory"),
+        (lambda: la.MinHashLSH(storage_config="redis"), "the storages are memory"),
         (lambda: la.LeanMinHash(la.MinHash()).bytesize("x"), "byteorder is 'x'"),
         (lambda: la.MinHash(hashvalues=[1.5], scheme="affine32"), "values contains 1.5"),
         (lambda: la.Simhash("a", f=0), "f must be a multiple of 8, got 0"),
@@ -136,7 +136,9 @@ def test_rows_as_dictionaries():
     found = la.dedup(rows, id=False)
     assert found.kept == [rows[0], rows[2]]
     assert la.dedup(dict(row) for row in rows[::2]).kept == [rows[0], dict(rows[2])]
-    assert la.dedup(rows).rejected[0] == (0, "the field `id` is null, not a string or a number")
+    assert la.dedup(rows).missing_ids == 2 and la.dedup(rows).kept == [rows[0], rows[2]]
+    with pytest.raises(la.BadRowError, match="data:1: the field `id` is null"):
+        la.dedup(rows, strict=True)
 
 
 def test_one_pass_inputs_are_accepted():

@@ -279,10 +279,11 @@ def test_example_of_the_documents(service, tmp_path, monkeypatch):
 
 def test_examples_of_the_client(service):
     """As they stand, but for the address."""
-    module = importlib.import_module("lookalike._client")
     runner = doctest.DocTestRunner()
-    for test in doctest.DocTestFinder(exclude_empty=True).find(module, globs={"la": la}):
-        for example in test.examples:
-            example.source = example.source.replace("http://127.0.0.1:7600", service.url)
-        runner.run(test)
+    for name in ("_client", "_async_client"):
+        module = importlib.import_module(f"lookalike.{name}")
+        for test in doctest.DocTestFinder(exclude_empty=True).find(module, globs={"la": la}):
+            for example in test.examples:
+                example.source = example.source.replace("http://127.0.0.1:7600", service.url)
+            runner.run(test)
     assert runner.failures == 0 and runner.tries > 10

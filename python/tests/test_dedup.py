@@ -42,7 +42,13 @@ def named(table, names):
     """Rows of a table of the command with the names that the package has for the sources."""
     sources = ("source", "kept_source", "a_source", "b_source")
     names = {str(path): name for path, name in names.items()}
-    return [{key: names[value] if key in sources else value for key, value in row.items()} for row in table]
+    renamed = [{key: names[value] if key in sources else value for key, value in row.items()} for row in table]
+    return [{**row, **positions(row)} for row in renamed]
+
+
+def positions(row):
+    """The positions from 0, which the package has beside the rows from 1."""
+    return {f"{key.removesuffix('row')}position": value - 1 for key, value in row.items() if key.endswith("row")}
 
 
 def test_repeated_ids_are_counted():

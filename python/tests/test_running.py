@@ -187,13 +187,13 @@ def test_forked_process_works():
 def test_examples_of_the_docstrings():
     failed = attempted = 0
     for module in pkgutil.iter_modules(la.__path__):
-        # These want a session or a service: beside the tests that have one.
-        if module.name not in ("spark", "ray", "_client", "_engine"):
+        # These want a session or a service: beside the tests that have one. The last one ends the process.
+        if module.name not in ("spark", "ray", "_client", "_async_client", "_engine", "__main__"):
             result = doctest.testmod(importlib.import_module(f"lookalike.{module.name}"))
             failed, attempted = failed + result.failed, attempted + result.attempted
     result = doctest.testmod(la)
-    for own in (la.MinHash,):
-        for test in doctest.DocTestFinder().find(own, "MinHash", globs={"la": la}):
+    for own in (la.MinHash, la.StreamVerdict):
+        for test in doctest.DocTestFinder().find(own, own.__name__, globs={"la": la}):
             ran = doctest.DocTestRunner().run(test)
             failed, attempted = failed + ran.failed, attempted + ran.attempted
     assert failed + result.failed == 0 and attempted > 100

@@ -1,4 +1,7 @@
-//! The global memory allocator.
+//! The global memory allocator of the program.
+//!
+//! The library of this crate does not use it, because the Python package links the library, and an extension shares its
+//! process with other allocators.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
@@ -10,15 +13,15 @@ use mimalloc::MiMalloc;
 
 /// mimalloc, because documents of many sizes are allocated by one thread and freed by another.
 #[global_allocator]
-static ALLOCATOR: TellingAllocator = TellingAllocator(MiMalloc);
+static ALLOCATOR: ReportingAllocator = ReportingAllocator(MiMalloc);
 
 /// An allocator that reports an out-of-memory condition and ends the process, instead of aborting it
 /// silently.
-struct TellingAllocator(MiMalloc);
+struct ReportingAllocator(MiMalloc);
 
 // SAFETY: every call is passed to the inner allocator with the same arguments; only a null result does not
 // return.
-unsafe impl GlobalAlloc for TellingAllocator {
+unsafe impl GlobalAlloc for ReportingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the promises that the inner allocator requires.
         check_not_null(unsafe { self.0.alloc(layout) }, layout.size())

@@ -15,7 +15,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_io::source::BadRow;
 
-use crate::allocator;
+use crate::free_memory;
 use crate::language::messages;
 use crate::output::{
     OutputPrinter, escape_control, format_bytes, format_count, format_duration, format_plural,
@@ -301,7 +301,7 @@ impl ProgressReporter {
 impl ProgressListener for ProgressReporter {
     fn begin_stage(&self, stage: RunStage, total: Option<u64>) {
         if stage == RunStage::Candidates {
-            allocator::release_free_memory();
+            free_memory::release_now();
         }
         self.stage.begin_stage(stage, total);
         let style = bar_template(stage, total.is_some());

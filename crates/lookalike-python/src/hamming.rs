@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use lookalike::Distance;
 use lookalike::hamming::FingerprintCode;
 use lookalike::hamming::live::{LiveIndex, SequenceNumber};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::error::{SettingError, engine_error_to_py};
@@ -35,7 +35,12 @@ enum LiveCodes {
 struct CodeIds {
     by_number: Vec<u64>,
     numbers: HashMap<u64, u64>,
+    /// Words of every fingerprint by sequence number: one word, or two with the lower one first.
+    words: Vec<u64>,
 }
+
+/// The codes and the ids of an index.
+type IndexedCodes<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<u64>>);
 
 /// An index of fingerprints that can be added and removed.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
@@ -251,6 +256,17 @@ impl HammingIndexBase {
         ))
     }
 
+    /// Returns the codes as rows of words, and their ids, in the order of adding.
+    fn codes<'py>(&self, py: Python<'py>) -> PyResult<IndexedCodes<'py>> {
+        let width = match self.codes {
+            LiveCodes::Narrow(_) => 1,
+            LiveCodes::Wide(_) => 2,
+        };
+        let (words, ids) = self.read_ids().list_codes(width);
+        let words = words.into_pyarray(py).reshape([ids.len(), width])?;
+        Ok((words, ids.into_pyarray(py)))
+    }
+
     fn __contains__(&self, id: u64) -> bool {
         self.read_ids().numbers.contains_key(&id)
     }
@@ -297,11 +313,29 @@ impl CodeIds {
     ) -> PyResult<()> {
         self.check_unknown(new)?;
         let added = live.insert_many(codes, 0).map_err(engine_error_to_py)?;
-        for (number, &id) in added.zip(new) {
+        for ((number, &id), code) in added.zip(new).zip(codes) {
             self.by_number.push(id);
             self.numbers.insert(id, number);
+            let wide = code.widen();
+            self.words.push(wide as u64);
+            if C::BITS > u64::BITS {
+                self.words.push((wide >> u64::BITS) as u64);
+            }
         }
         Ok(())
+    }
+
+    /// Returns the words and the ids of all codes, in the order of adding.
+    fn list_codes(&self, width: usize) -> (Vec<u64>, Vec<u64>) {
+        let (mut words, mut ids) = (Vec::new(), Vec::new());
+        let entries = (0u64..).zip(&self.by_number);
+        for ((number, &id), code) in entries.zip(self.words.chunks_exact(width)) {
+            if self.numbers.get(&id) == Some(&number) {
+                words.extend_from_slice(code);
+                ids.push(id);
+            }
+        }
+        (words, ids)
     }
 
     /// Removes ids and returns how many of them existed.

@@ -5,12 +5,14 @@
 //! a copy (`table`), runs release the interpreter and handle Ctrl-C (`run`), and errors become
 //! exceptions (`error`).
 
+mod command;
 mod compare;
 mod distributed;
 mod distributed_passages;
 mod documents;
 mod error;
 mod hamming;
+mod index;
 mod labelled;
 mod lsh;
 mod minhash;
@@ -19,6 +21,7 @@ mod recipe;
 mod run;
 mod settings;
 mod sketch;
+mod stream;
 mod table;
 mod texts;
 
@@ -28,6 +31,8 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_engine")]
 mod engine {
+    #[pymodule_export]
+    use crate::command::run_command;
     #[pymodule_export]
     use crate::compare::{compare, segment};
     #[pymodule_export]
@@ -41,11 +46,16 @@ mod engine {
     #[pymodule_export]
     use crate::hamming::HammingIndexBase;
     #[pymodule_export]
+    use crate::index::{
+        index_add, index_build, index_fingerprints, index_info, index_remove, index_search,
+        index_verify,
+    };
+    #[pymodule_export]
     use crate::labelled::{evaluate, idf, tune};
     #[pymodule_export]
     use crate::lsh::{LshIndexBase, LshTables};
     #[pymodule_export]
-    use crate::minhash::MinHash;
+    use crate::minhash::{MinHash, restore_minhash};
     #[pymodule_export]
     use crate::passages::{passages, shared_passages};
     #[pymodule_export]
@@ -53,7 +63,9 @@ mod engine {
     #[pymodule_export]
     use crate::run::{dedup, pairs};
     #[pymodule_export]
-    use crate::sketch::{minhash, simhash};
+    use crate::sketch::{minhash, simhash, simhash_of_tokens};
+    #[pymodule_export]
+    use crate::stream::{StreamBase, StreamVerdict};
 
     use pyo3::prelude::*;
 

@@ -1,5 +1,6 @@
 //! LSH tables: they find the signatures that share a band with a query.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lookalike::plan::MatchPlan;
 use lookalike::sketch::equal_slots;
 use lookalike::value_hash;
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -49,8 +50,53 @@ impl Hasher for IdentityHash {
     }
 }
 
-/// Map from the hash of a band to the numbers of the signatures that have it.
-type BandTable = HashMap<u64, Vec<u32>, BuildHasherDefault<IdentityHash>>;
+/// The numbers of the signatures that have a band, in the order of insertion. Most buckets have one, so that a bucket of
+/// one takes no memory of its own.
+enum BandBucket {
+    One(u32),
+    #[expect(clippy::box_collection, reason = "a bucket of one stays at 16 bytes")]
+    Several(Box<Vec<u32>>),
+}
+
+impl BandBucket {
+    fn numbers(&self) -> &[u32] {
+        match self {
+            Self::One(number) => std::slice::from_ref(number),
+            Self::Several(numbers) => numbers,
+        }
+    }
+
+    fn numbers_mut(&mut self) -> &mut [u32] {
+        match self {
+            Self::One(number) => std::slice::from_mut(number),
+            Self::Several(numbers) => numbers,
+        }
+    }
+
+    fn push_number(&mut self, number: u32) {
+        match self {
+            Self::One(first) => *self = Self::Several(Box::new(vec![*first, number])),
+            Self::Several(numbers) => numbers.push(number),
+        }
+    }
+
+    /// Removes the latest entry of a number. Returns `true` if nothing is left.
+    fn remove_number(&mut self, number: u32) -> bool {
+        match self {
+            Self::One(only) => *only == number,
+            Self::Several(numbers) => {
+                // Search from the end, because the latest insertions are there.
+                if let Some(at) = numbers.iter().rposition(|&other| other == number) {
+                    numbers.remove(at);
+                }
+                numbers.is_empty()
+            }
+        }
+    }
+}
+
+/// Map from the hash of a band to the signatures that have it.
+type BandTable = HashMap<u64, BandBucket, BuildHasherDefault<IdentityHash>>;
 
 /// One table per band.
 #[derive(Default)]
@@ -93,20 +139,20 @@ impl BandTables {
 
     fn insert_number(&mut self, hashes: &[u64], number: u32) {
         for (table, &hash) in self.tables.iter_mut().zip(hashes) {
-            table.entry(hash).or_default().push(number);
+            match table.entry(hash) {
+                Entry::Occupied(mut bucket) => bucket.get_mut().push_number(number),
+                Entry::Vacant(place) => {
+                    place.insert(BandBucket::One(number));
+                }
+            }
         }
     }
 
     fn remove_number(&mut self, hashes: &[u64], number: u32) {
         for (table, hash) in self.tables.iter_mut().zip(hashes) {
-            if let Some(bucket) = table.get_mut(hash) {
-                // Search from the end, because the latest insertions are there.
-                if let Some(at) = bucket.iter().rposition(|&other| other == number) {
-                    bucket.remove(at);
-                }
-                if bucket.is_empty() {
-                    table.remove(hash);
-                }
+            let bucket = table.get_mut(hash);
+            if bucket.is_some_and(|bucket| bucket.remove_number(number)) {
+                table.remove(hash);
             }
             if table.len() < table.capacity() / 8 {
                 table.shrink_to_fit();
@@ -117,7 +163,7 @@ impl BandTables {
     /// Replaces every number by the element of `renumbered` at its position.
     fn renumber_all(&mut self, renumbered: &[u32]) {
         let numbers = self.tables.iter_mut().flat_map(HashMap::values_mut);
-        for number in numbers.flatten() {
+        for number in numbers.flat_map(BandBucket::numbers_mut) {
             *number = renumbered[*number as usize];
         }
     }
@@ -126,7 +172,7 @@ impl BandTables {
     fn query_bands(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         for (table, hash) in self.tables.iter().zip(hashes).take(bands) {
-            found.extend(table.get(hash).into_iter().flatten());
+            found.extend(table.get(hash).map_or(&[][..], BandBucket::numbers));
         }
         found.sort_unstable();
         found.dedup();
@@ -365,11 +411,9 @@ impl LshTables {
         minhash: &Bound<'_, PyAny>,
         check_duplication: bool,
     ) -> PyResult<()> {
-        let minhash = minhash_of(minhash)?.get();
+        let minhash = minhash_of(minhash)?;
+        let minhash = minhash.get();
         let exists = || PyValueError::new_err("The given key already exists");
-        if self.number_of_key(key)?.is_some() && check_duplication {
-            return Err(exists());
-        }
         let number = self.enter_key(key, minhash)?;
         loop {
             match self.claim_key(key, number) {
@@ -400,7 +444,8 @@ impl LshTables {
         minhash: &Bound<'py, PyAny>,
         bands: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let minhash = minhash_of(minhash)?.get();
+        let minhash = minhash_of(minhash)?;
+        let minhash = minhash.get();
         let inner = self.lock_inner();
         inner.check_comparable(minhash)?;
         let hashes = minhash.with_slots(|slots| inner.tables.hashes_of_slots(slots));
@@ -534,6 +579,9 @@ type FoundSlots<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<f64>>,
 );
+
+/// The signatures and the ids of an index.
+type IndexedSignatures<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>);
 
 /// An index of MinHash signatures by their bands.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
@@ -774,6 +822,22 @@ impl LshIndexBase {
             ids.into_pyarray(py),
             shares.into_pyarray(py),
         ))
+    }
+
+    /// Returns the signatures and their ids, in the order of adding.
+    fn signatures<'py>(&self, py: Python<'py>) -> PyResult<IndexedSignatures<'py>> {
+        let (mut slots, mut ids) = (Vec::new(), Vec::new());
+        {
+            let inner = self.lock_inner();
+            for (place, &id) in (0u32..).zip(&inner.ids) {
+                if inner.places.get(&id) == Some(&place) {
+                    slots.extend_from_slice(inner.signature_row(place));
+                    ids.push(id);
+                }
+            }
+        }
+        let slots = slots.into_pyarray(py).reshape([ids.len(), self.slots])?;
+        Ok((slots, ids.into_pyarray(py)))
     }
 
     fn __len__(&self) -> usize {

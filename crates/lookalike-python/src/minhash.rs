@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use lookalike::sketch::{MessageHasher, PermutedFunctions, PermutedScheme};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyType};
 
@@ -20,6 +21,10 @@ const MOST_FUNCTIONS: usize = 1 << 20;
 
 /// Number of messages from which a list is hashed in batches, each without the interpreter.
 const LONG: usize = 4096;
+
+/// Bytes of messages that are signed together in bulk, and those that are worth a thread.
+const BULK_BYTES: usize = 8 << 20;
+const THREAD_BYTES: usize = 256 << 10;
 
 /// Limits on the messages that wait to be hashed: their number, and their bytes.
 const PENDING: usize = 1024;
@@ -46,6 +51,29 @@ impl SlotValues {
         match self {
             Self::Narrow(slots) => slots.len(),
             Self::Wide(slots) => slots.len(),
+        }
+    }
+
+    fn to_le_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Narrow(slots) => slots.iter().flat_map(|slot| slot.to_le_bytes()).collect(),
+            Self::Wide(slots) => slots.iter().flat_map(|slot| slot.to_le_bytes()).collect(),
+        }
+    }
+
+    /// Returns `None` if the bytes are no whole number of slots.
+    fn from_le_bytes(scheme: PermutedScheme, bytes: &[u8]) -> Option<Self> {
+        match scheme {
+            PermutedScheme::Affine32 => {
+                let (slots, rest) = bytes.as_chunks::<4>();
+                let slots = slots.iter().map(|&slot| u32::from_le_bytes(slot));
+                rest.is_empty().then(|| Self::Narrow(slots.collect()))
+            }
+            PermutedScheme::Affine64 | PermutedScheme::Legacy => {
+                let (slots, rest) = bytes.as_chunks::<8>();
+                let slots = slots.iter().map(|&slot| u64::from_le_bytes(slot));
+                rest.is_empty().then(|| Self::Wide(slots.collect()))
+            }
         }
     }
 
@@ -168,14 +196,17 @@ impl SignatureState {
     /// Hashes messages that follow one another; `ends` has the end of each.
     fn hash_messages(&mut self, functions: &PermutedFunctions, messages: &[u8], ends: &[usize]) {
         HASHER.with_borrow_mut(|hasher| {
-            let hashes = hasher.hash_messages(messages, ends);
-            if functions.scheme() == PermutedScheme::Legacy {
-                let lower = |&hash: &u64| u64::from(hash as u32);
-                self.hashes.extend(hashes.iter().map(lower));
-            } else {
-                add_hashes(functions, hashes, &mut self.slots);
-            }
+            self.add_message_hashes(functions, hasher.hash_messages(messages, ends));
         });
+    }
+
+    fn add_message_hashes(&mut self, functions: &PermutedFunctions, hashes: &[u64]) {
+        if functions.scheme() == PermutedScheme::Legacy {
+            let lower = |&hash: &u64| u64::from(hash as u32);
+            self.hashes.extend(hashes.iter().map(lower));
+        } else {
+            add_hashes(functions, hashes, &mut self.slots);
+        }
     }
 
     /// Puts all pending values into the slots.
@@ -203,6 +234,94 @@ impl SignatureState {
             self.hashes = Vec::new();
         }
         &mut self.slots
+    }
+}
+
+/// Lists of messages, one after another.
+#[derive(Default)]
+struct MessageLists {
+    messages: Vec<u8>,
+    /// End of each message.
+    ends: Vec<usize>,
+    /// Number of messages up to the end of each list.
+    lists: Vec<usize>,
+}
+
+impl MessageLists {
+    fn push_list(&mut self, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut push = |value: &Bound<'_, PyAny>| -> PyResult<()> {
+            match value.cast::<PyBytes>() {
+                Ok(bytes) => self.messages.extend_from_slice(bytes.as_bytes()),
+                Err(_) => self
+                    .messages
+                    .extend_from_slice(buffer_bytes(value)?.as_bytes()),
+            }
+            self.ends.push(self.messages.len());
+            Ok(())
+        };
+        match values.cast::<PyList>() {
+            Ok(list) => list.iter().try_for_each(|value| push(&value))?,
+            Err(_) => values.try_iter()?.try_for_each(|value| push(&value?))?,
+        }
+        self.lists.push(self.ends.len());
+        Ok(())
+    }
+
+    /// Returns the slots of every list. Threads live only for the call, because a process that forks loses the threads
+    /// of a pool.
+    fn sign_all(&self, functions: &PermutedFunctions) -> Vec<SlotValues> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (self.messages.len() / THREAD_BYTES).clamp(1, cores);
+        let share = self.lists.len().div_ceil(threads).max(1);
+        if threads == 1 {
+            return self.sign_range(functions, 0, self.lists.len());
+        }
+        std::thread::scope(|scope| {
+            let starts = (0..self.lists.len()).step_by(share);
+            let workers: Vec<_> = starts
+                .map(|start| {
+                    let end = (start + share).min(self.lists.len());
+                    scope.spawn(move || self.sign_range(functions, start, end))
+                })
+                .collect();
+            let joined = workers.into_iter().map(|worker| worker.join());
+            joined
+                .flat_map(|slots| slots.expect("hashing does not panic"))
+                .collect()
+        })
+    }
+
+    /// Returns the slots of some lists. Their messages are hashed together, because lists are often shorter than the
+    /// number of messages that are hashed side by side.
+    fn sign_range(
+        &self,
+        functions: &PermutedFunctions,
+        start: usize,
+        end: usize,
+    ) -> Vec<SlotValues> {
+        let bound = |at: usize| at.checked_sub(1).map_or(0, |at| self.lists[at]);
+        let first = bound(start);
+        let byte = first.checked_sub(1).map_or(0, |at| self.ends[at]);
+        let ends = self.ends[first..bound(end)].iter().map(|end| end - byte);
+        let ends: Vec<usize> = ends.collect();
+        let until = byte + ends.last().copied().unwrap_or(0);
+        HASHER.with_borrow_mut(|hasher| {
+            let hashes = hasher.hash_messages(&self.messages[byte..until], &ends);
+            let lists = start..end;
+            let sign = |list: usize| {
+                let mut state = SignatureState::new(SlotValues::empty_slots(
+                    functions.scheme(),
+                    functions.slot_count(),
+                ));
+                state.add_message_hashes(
+                    functions,
+                    &hashes[bound(list) - first..bound(list + 1) - first],
+                );
+                state.apply_pending(functions);
+                state.slots
+            };
+            lists.map(sign).collect()
+        })
     }
 }
 
@@ -355,6 +474,35 @@ impl MinHash {
         hash(&mut messages, &mut ends)
     }
 
+    /// Appends one MinHash for each list of messages to `made`. Batches of lists are hashed on all cores, without the
+    /// interpreter.
+    fn sign_lists(&self, lists: &Bound<'_, PyAny>, made: &Bound<'_, PyList>) -> PyResult<()> {
+        let py = lists.py();
+        let mut batch = MessageLists::default();
+        for values in lists.try_iter()? {
+            batch.push_list(&values?)?;
+            if batch.messages.len() >= BULK_BYTES {
+                self.sign_batch(py, &mut batch, made)?;
+            }
+        }
+        self.sign_batch(py, &mut batch, made)
+    }
+
+    fn sign_batch(
+        &self,
+        py: Python<'_>,
+        batch: &mut MessageLists,
+        made: &Bound<'_, PyList>,
+    ) -> PyResult<()> {
+        py.check_signals()?;
+        let slots = py.detach(|| batch.sign_all(&self.functions));
+        for slots in slots {
+            made.append(self.copy_with_slots(py, slots).into_pyobject(py)?)?;
+        }
+        *batch = MessageLists::default();
+        Ok(())
+    }
+
     fn check_hash(&self, hash: &Bound<'_, PyAny>) -> PyResult<u64> {
         let scheme = self.functions.scheme();
         let fits = hash.extract::<u64>().ok().filter(|&hash| match scheme {
@@ -371,12 +519,14 @@ impl MinHash {
     }
 }
 
-/// Returns a MinHash of this package. For one of another package, the error says how to convert it.
-pub(crate) fn minhash_of<'a, 'py>(
-    value: &'a Bound<'py, PyAny>,
-) -> PyResult<&'a Bound<'py, MinHash>> {
+/// Returns a MinHash of this package; a weighted one is converted. For one of another package, the error says how to
+/// convert it.
+pub(crate) fn minhash_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, MinHash>> {
     if let Ok(minhash) = value.cast::<MinHash>() {
-        return Ok(minhash);
+        return Ok(minhash.clone());
+    }
+    if let Some(convert) = value.getattr_opt("_as_minhash")? {
+        return Ok(convert.call0()?.cast_into()?);
     }
     let name = value.get_type().fully_qualified_name()?;
     let others = value.hasattr("hashvalues")? && value.hasattr("scheme")?;
@@ -488,7 +638,8 @@ impl MinHash {
 
     /// Estimates the Jaccard index of the values that were added to both.
     fn jaccard(&self, other: &Bound<'_, PyAny>) -> PyResult<f64> {
-        let other = minhash_of(other)?.get();
+        let other = minhash_of(other)?;
+        let other = other.get();
         self.check_alike(other, "compute Jaccard given")?;
         let slots = other.slot_values();
         let equal = self.with_slots(|own| own.count_equal(&slots));
@@ -509,7 +660,8 @@ impl MinHash {
 
     /// Adds all values that were added to the other.
     fn merge(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        let other = minhash_of(other)?.get();
+        let other = minhash_of(other)?;
+        let other = other.get();
         self.check_alike(other, "merge")?;
         let slots = other.slot_values();
         self.lock_state()
@@ -637,7 +789,7 @@ impl MinHash {
     fn union(class: &Bound<'_, PyType>, mhs: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let all: Vec<_> = mhs
             .iter()
-            .map(|one| minhash_of(&one).cloned())
+            .map(|one| minhash_of(&one))
             .collect::<PyResult<_>>()?;
         let [first, rest @ ..] = &all[..] else {
             return Err(PyValueError::new_err("Cannot union less than 2 MinHash"));
@@ -663,6 +815,12 @@ impl MinHash {
     ) -> PyResult<Bound<'py, PyList>> {
         let empty = class.call((), minhash_kwargs)?;
         let made = PyList::empty(class.py());
+        if let Ok(plain) = empty.cast_exact::<Self>()
+            && plain.get().hashfunc.is_none()
+        {
+            plain.get().sign_lists(b, &made)?;
+            return Ok(made);
+        }
         for values in b.try_iter()? {
             class.py().check_signals()?;
             let one = empty.call_method0("copy")?;
@@ -687,8 +845,15 @@ impl MinHash {
 
     fn __reduce__<'py>(
         this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
         let (py, own) = (this.py(), this.get());
+        if this.as_any().cast_exact::<Self>().is_ok() && !own.given && own.hashfunc.is_none() {
+            let restore = py.import(intern!(py, "lookalike._engine"))?;
+            let restore = restore.getattr(intern!(py, "restore_minhash"))?;
+            let state = own.with_slots(|slots| PyBytes::new(py, &slots.to_le_bytes()));
+            let state = (state, own.seed, own.scheme()).into_pyobject(py)?;
+            return Ok((restore, state, py.None().into_bound(py)));
+        }
         let permutations = own.given.then(|| own.permutations(py)).transpose()?;
         let hashfunc = own
             .hashfunc
@@ -706,8 +871,27 @@ impl MinHash {
         );
         let attributes = this.as_any().getattr_opt("__dict__")?;
         let attributes = attributes.unwrap_or_else(|| py.None().into_bound(py));
-        Ok((this.get_type(), state.into_pyobject(py)?, attributes))
+        let class = this.get_type().into_any();
+        Ok((class, state.into_pyobject(py)?, attributes))
     }
+}
+
+/// Returns the MinHash that a pickle describes: the slots as little-endian bytes, the seed and the scheme.
+#[pyfunction]
+pub(crate) fn restore_minhash(slots: &[u8], seed: i64, scheme: &str) -> PyResult<MinHash> {
+    let scheme = scheme_from_name(scheme)?;
+    let damaged = || PyValueError::new_err("the pickle of a MinHash is damaged");
+    let slots = SlotValues::from_le_bytes(scheme, slots)
+        .filter(|slots| (1..=MOST_FUNCTIONS).contains(&slots.len()))
+        .ok_or_else(damaged)?;
+    let drawn = u32::try_from(seed).map_err(|_| damaged())?;
+    Ok(MinHash {
+        functions: cached_functions(scheme, slots.len(), drawn),
+        given: false,
+        seed,
+        hashfunc: None,
+        state: Mutex::new(SignatureState::new(slots)),
+    })
 }
 
 fn check_modes(
@@ -742,6 +926,11 @@ fn check_modes(
 
 /// Reads an array of whole numbers, none of which exceeds the largest slot of the scheme.
 fn read_slots(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<SlotValues> {
+    if scheme == PermutedScheme::Affine32
+        && let Ok(narrow) = values.extract::<PyReadonlyArray1<'_, u32>>()
+    {
+        return Ok(SlotValues::Narrow(narrow.as_array().to_vec()));
+    }
     let wide = to_wide_array(values, 1)?;
     let wide: PyReadonlyArray1<'_, u64> = wide.extract()?;
     let wide = wide.as_array();

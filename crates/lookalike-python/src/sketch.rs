@@ -1,10 +1,11 @@
 //! Fingerprints and signatures of many texts at once.
 
 use lookalike::Cpu;
-use lookalike::sketch::{MinHasher, SimHasher};
+use lookalike::sketch::{MinHasher, SimHasher, fingerprint_weighted_tokens};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 use rayon::prelude::*;
 
 use crate::recipe::Recipe;
@@ -133,4 +134,88 @@ pub(crate) fn minhash<'py>(
         |analysis: &TextAnalysis<'_>, row: &mut [u32]| hasher.original_signature(analysis, row);
     let made = sketch_rows(py, &texts, recipe.recipe_analyzer(), size, make)?;
     to_py_arrays(py, made, hasher.slot_count())
+}
+
+/// Returns the fingerprint of the package `simhash`, with MD5: of tokens, pairs of tokens and whole weights, or a
+/// dictionary of them. Returns None for other tokens and weights, which Python code handles.
+#[pyfunction]
+pub(crate) fn simhash_of_tokens(tokens: &Bound<'_, PyAny>, bits: u32) -> PyResult<Option<u128>> {
+    let mut list = TokenList::default();
+    let is_plain = if let Ok(weighted) = tokens.cast::<PyDict>() {
+        weighted
+            .iter()
+            .all(|(token, weight)| list.push_weighted(&token, &weight))
+    } else if let Ok(tokens) = tokens.cast::<PyList>() {
+        tokens.iter().all(|token| list.push_token(&token))
+    } else {
+        false
+    };
+    if !is_plain || !(8..=128).contains(&bits) {
+        return Ok(None);
+    }
+    let TokenList {
+        bytes,
+        ends,
+        weights,
+        ..
+    } = list;
+    Ok(Some(fingerprint_weighted_tokens(
+        &bytes, &ends, &weights, bits,
+    )))
+}
+
+/// Tokens one after another, with the end and the weight of each.
+struct TokenList {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    weights: Vec<i64>,
+    /// Weight of a token that comes without one: that of the token before it, as in `simhash`.
+    weight: i64,
+}
+
+impl Default for TokenList {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            weights: Vec::new(),
+            weight: 1,
+        }
+    }
+}
+
+impl TokenList {
+    /// Largest weight. Sums of any number of weights then stay far below 2⁶³.
+    const MOST: i64 = 1 << 31;
+
+    /// Adds a token, or a token with its weight. Returns `false` if it is neither.
+    fn push_token(&mut self, token: &Bound<'_, PyAny>) -> bool {
+        if let Ok(pair) = token.cast::<PyTuple>() {
+            let pair = (pair.get_item(0), pair.get_item(1), pair.len());
+            return matches!(&pair, (Ok(token), Ok(weight), 2) if self.push_weighted(token, weight));
+        }
+        let Ok(text) = token.cast::<PyString>() else {
+            return false;
+        };
+        let Ok(text) = text.to_cow() else {
+            return false;
+        };
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(self.bytes.len());
+        self.weights.push(self.weight);
+        true
+    }
+
+    fn push_weighted(&mut self, token: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>) -> bool {
+        let whole = weight.is_exact_instance_of::<PyInt>();
+        let weight = weight
+            .extract::<i64>()
+            .ok()
+            .filter(|weight| weight.abs() <= Self::MOST);
+        let (true, Some(weight)) = (whole && token.is_instance_of::<PyString>(), weight) else {
+            return false;
+        };
+        self.weight = weight;
+        self.push_token(token)
+    }
 }

@@ -44,6 +44,7 @@ mod build_space;
 mod compact;
 mod containment;
 mod directory;
+mod export;
 mod grams;
 mod ids;
 mod indexed_passages;
@@ -76,6 +77,7 @@ use crate::fingerprint_notation::FingerprintNotation;
 
 pub use build::{add_to_index, build_index};
 pub use compact::{CompactSummary, compact_index};
+pub use export::{ExportedFingerprints, export_fingerprints};
 pub(crate) use indexed_passages::{IndexedPassages, IndexedSource};
 pub use inspect::{
     IndexInfo, SegmentInfo, VerifySummary, index_info, index_recipe, min_passage_words,

@@ -24,13 +24,13 @@ pub(crate) use self::args::ServeArgs;
 use self::args::{ByteSize, LogFormat, LogLevel, PeriodArg};
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
-use crate::allocator;
+use crate::free_memory;
 
 use crate::output::{OutputPrinter, with_context};
 
 /// Serves until a signal asks the process to stop.
 pub(crate) fn run_serve(args: &ServeArgs) -> Result<CommandOutcome> {
-    allocator::give_back_later();
+    free_memory::keep_for_later();
     make_files_private();
     let args = with_configuration(args)?;
     let config = service_config(&args)?;

@@ -17,6 +17,7 @@ use super::{CompatBuffers, md5_number};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::digest::{
     Digest, DigestState, HashCache, LANES, LaneColumns, Md5, ShortMessage, digest_one_block,
+    digest_ranges,
 };
 
 /// Number of code points in a feature.
@@ -30,6 +31,45 @@ pub(super) const EMPTY: u128 = 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e;
 
 pub(super) fn window_hash(state: DigestState) -> u128 {
     md5_number(state)
+}
+
+/// Returns the fingerprint of weighted tokens, for callers that cut texts themselves.
+///
+/// Token i is `bytes[ends[i - 1]..ends[i]]` and has `weights[i]`. A token with a weight below 1 does not vote, but
+/// its weight counts in the total. A bit is set if more than half of the total votes for it.
+///
+/// # Panics
+/// If there are not as many ends as weights, if `ends` do not ascend, or if `bits` exceeds 128.
+pub fn fingerprint_weighted_tokens(
+    bytes: &[u8],
+    ends: &[usize],
+    weights: &[i64],
+    bits: u32,
+) -> u128 {
+    assert_eq!(ends.len(), weights.len(), "every token has a weight");
+    let starts = std::iter::once(&0).chain(ends);
+    let ranges: Vec<_> = starts.zip(ends).map(|(&start, &end)| start..end).collect();
+    let chosen: Vec<usize> = (0..ends.len()).filter(|&at| weights[at] > 0).collect();
+    let mut votes = [0i64; 128];
+    let votes = &mut votes[..bits as usize];
+    digest_ranges::<Md5>(Cpu::detect_best(), bytes, &ranges, &chosen, |at, state| {
+        add_token_votes(window_hash(state), weights[at], votes);
+    });
+    let total: i64 = weights.iter().sum();
+    let is_set = |&(_, &votes): &(usize, &i64)| 2 * votes > total;
+    let set = votes.iter().enumerate().filter(is_set);
+    set.map(|(bit, _)| 1 << bit).sum()
+}
+
+/// Adds the weight to the votes of every bit that is set. Bits go by halves of 64, so that the loop is one of
+/// vector instructions.
+fn add_token_votes(hash: u128, weight: i64, votes: &mut [i64]) {
+    for (half, votes) in votes.chunks_mut(64).enumerate() {
+        let hash = (hash >> (64 * half)) as i64;
+        for (bit, votes) in votes.iter_mut().enumerate() {
+            *votes += weight & -(hash >> bit & 1);
+        }
+    }
 }
 
 pub(super) fn analyze_windows(cpu: Cpu, text: &str, buffers: &mut CompatBuffers) {

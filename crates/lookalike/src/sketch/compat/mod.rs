@@ -32,6 +32,7 @@ pub(super) use datasketch::{
     PermutationFunctions, finalize_hash, finalized_64, hash_messages as datasketch_hashes,
     legacy_value,
 };
+pub use e0ng::fingerprint_weighted_tokens;
 pub use java_classic::{count_reachable_blocks, java_block_values};
 pub(super) use yanyiwu::vote_in_doubles as vote_of_keywords;
 pub(crate) use yanyiwu::{File, Sources, Tables};

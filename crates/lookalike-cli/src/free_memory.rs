@@ -1,0 +1,36 @@
+//! Free memory of the process: when the allocator returns it to the system.
+//!
+//! The program sets the functions of its allocator. Without them, for example in the Python package, the allocator of
+//! the process decides by itself.
+
+use std::sync::OnceLock;
+
+/// Functions of the allocator of a program.
+#[derive(Debug, Clone, Copy)]
+pub struct FreeMemoryHooks {
+    /// Makes the allocator keep free memory for some seconds, because as much is soon allocated again.
+    pub keep_for_later: fn(),
+    /// Returns free memory to the system at once, from all threads of the current pool.
+    pub release_now: fn(),
+}
+
+static HOOKS: OnceLock<FreeMemoryHooks> = OnceLock::new();
+
+/// Sets the functions of the allocator. Only the first call has an effect.
+pub fn set_free_memory_hooks(hooks: FreeMemoryHooks) {
+    HOOKS.get_or_init(|| hooks);
+}
+
+/// Makes the allocator keep free memory for some seconds.
+pub(crate) fn keep_for_later() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.keep_for_later)();
+    }
+}
+
+/// Returns free memory to the system at once, because the next stage of a run allocates other sizes.
+pub(crate) fn release_now() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.release_now)();
+    }
+}

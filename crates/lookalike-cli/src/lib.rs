@@ -1,0 +1,108 @@
+//! The `lookalike` command: near-duplicate text from the command line.
+//!
+//! It is a library so that the Python package runs the same command. The program itself, `main.rs`, adds the memory
+//! allocator.
+//!
+//! [`run_command_line`] parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
+//! refused or failed. A reader that closes standard output early is success.
+
+mod commands;
+mod free_memory;
+mod language;
+mod output;
+mod progress;
+mod signals;
+mod text_diff;
+
+use std::ffi::OsString;
+use std::io;
+
+use lookalike_io::ErrorKind;
+
+use commands::{Command, CommandLine};
+pub use free_memory::{FreeMemoryHooks, set_free_memory_hooks};
+use output::OutputPrinter;
+
+/// Result of a command that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommandOutcome {
+    Done,
+    RowsSkipped,
+}
+
+impl CommandOutcome {
+    /// Returns the outcome of a run that skipped this many rows.
+    fn from_rejected(rejected: u64) -> Self {
+        if rejected > 0 {
+            Self::RowsSkipped
+        } else {
+            Self::Done
+        }
+    }
+}
+
+/// Runs the command with the arguments of a process, the first of which is the program, and returns the exit code.
+///
+/// The process must consist of this call: signals and panics are handled for all threads, and both can end it.
+pub fn run_command_line(arguments: &[OsString]) -> u8 {
+    signals::apologise_for_panics();
+    let cli = match CommandLine::parse_arguments(arguments) {
+        Ok(cli) => cli,
+        Err(refusal) => return explain_usage(&refusal),
+    };
+    // A service handles signals itself and shuts down in order.
+    let prepared = match &cli.command {
+        Command::Serve(_) => Ok(()),
+        _ => signals::clean_up_when_interrupted(),
+    };
+    let result = prepared
+        .map_err(Into::into)
+        .and_then(|()| cli.command.run_command());
+    match result {
+        Ok(CommandOutcome::Done) => 0,
+        Ok(CommandOutcome::RowsSkipped) => 1,
+        Err(error) if is_broken_pipe(&error) => 0,
+        Err(error) => {
+            OutputPrinter::new(false).print_failure(&error, error_hint(&error));
+            2
+        }
+    }
+}
+
+/// Prints help, the version, or the mistake in the arguments.
+fn explain_usage(refusal: &clap::Error) -> u8 {
+    if refusal.use_stderr() {
+        let text = refusal.to_string();
+        match text.strip_prefix("error: ") {
+            // All failures have the same prefix.
+            Some(text) => OutputPrinter::new(false).print_failure(text.trim_end(), None),
+            // A missing command is answered with help.
+            None => drop(refusal.print()),
+        }
+        return 2;
+    }
+    match refusal.print() {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => 2,
+        _ => 0,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let by_kind = error
+        .downcast_ref::<lookalike_io::Error>()
+        .map(lookalike_io::Error::kind);
+    let by_cause = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    by_kind == Some(ErrorKind::BrokenPipe) || by_cause == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// Returns a hint what to do next about an error, if its message does not contain one.
+fn error_hint(error: &anyhow::Error) -> Option<&'static str> {
+    let error = error.downcast_ref::<lookalike_io::Error>()?;
+    match error.kind() {
+        ErrorKind::BadRow => {
+            Some("Correct the row, or leave out --strict: bad rows are then skipped and reported.")
+        }
+        ErrorKind::Output => Some("No incomplete output was written under its name."),
+        _ => None,
+    }
+}

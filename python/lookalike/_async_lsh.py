@@ -1,0 +1,120 @@
+"""The asynchronous MinHash LSH of ``datasketch``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Awaitable, Callable, Generator, Hashable, Optional
+
+from ._lsh import MinHashLSH
+
+
+class AsyncMinHashLSH:
+    """A :class:`MinHashLSH` whose methods are coroutines, for use in an event loop.
+
+    Calls run in threads of the loop's executor, so the loop never waits. ``storage_config`` is that of
+    :class:`MinHashLSH`; the type ``aioredis`` is Redis too, and the default is memory.
+
+    >>> import asyncio, lookalike as la
+    >>> async def main():
+    ...     minhash = la.MinHash()
+    ...     minhash.update(b"ferry")
+    ...     async with la.AsyncMinHashLSH(threshold=0.5) as lsh:
+    ...         await lsh.insert("a", minhash)
+    ...         return await lsh.query(minhash)
+    >>> asyncio.run(main())
+    ['a']
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        weights: tuple[float, float] = (0.5, 0.5),
+        params: Optional[tuple[int, int]] = None,
+        storage_config: Optional[dict[str, Any]] = None,
+        prepickle: Optional[bool] = None,
+    ) -> None:
+        config = storage_config
+        if config and config.get("type") == "aioredis":
+            config = {**config, "type": "redis"}
+        self._lsh = MinHashLSH(threshold, num_perm, weights, params, config, prepickle)
+        self.h, self.b, self.r = self._lsh.h, self._lsh.b, self._lsh.r
+        self.hashranges = self._lsh.hashranges
+
+    async def __aenter__(self) -> "AsyncMinHashLSH":
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, "AsyncMinHashLSH"]:
+        return self.__aenter__().__await__()
+
+    async def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
+        """Adds a MinHash under a new key."""
+        await asyncio.to_thread(self._lsh.insert, key, minhash, check_duplication)
+
+    async def query(self, minhash: Any) -> list[Hashable]:
+        """Returns the keys whose MinHash shares a band with this one."""
+        return await asyncio.to_thread(self._lsh.query, minhash)
+
+    async def remove(self, key: Hashable) -> None:
+        """Removes a key."""
+        await asyncio.to_thread(self._lsh.remove, key)
+
+    async def has_key(self, key: Hashable) -> bool:
+        """Returns True if the index has the key."""
+        return await asyncio.to_thread(lambda: key in self._lsh)
+
+    async def is_empty(self) -> bool:
+        """Returns True if the index is empty."""
+        return await asyncio.to_thread(self._lsh.is_empty)
+
+    async def get_counts(self) -> list[dict[Hashable, int]]:
+        """Returns for each band the number of keys in each of its buckets."""
+        return await asyncio.to_thread(self._lsh.get_counts)
+
+    async def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
+        """Returns the same for some keys."""
+        return await asyncio.to_thread(self._lsh.get_subset_counts, *keys)
+
+    def insertion_session(self, batch_size: int = 10_000) -> "_AsyncSession":
+        """Returns an asynchronous context manager for insertions."""
+        return _AsyncSession(self, self._lsh.insertion_session(batch_size))
+
+    def delete_session(self, batch_size: int = 10_000) -> "_AsyncSession":
+        """Returns an asynchronous context manager for removals."""
+        return _AsyncSession(self, self._lsh.deletion_session(batch_size))
+
+    async def close(self) -> None:
+        """Closes the connections of the storage, if it has any."""
+        client = getattr(self._lsh, "_redis", None)
+        if client is not None:
+            await asyncio.to_thread(client.close)
+
+    def __repr__(self) -> str:
+        return f"<Async{self._lsh!r}>".replace("<Async<", "<Async").replace(">>", ">")
+
+
+class _AsyncSession:
+    def __init__(self, lsh: AsyncMinHashLSH, session: Any) -> None:
+        self.lsh = lsh
+        self._session = session
+
+    async def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
+        await self._run(lambda: self._session.insert(key, minhash, check_duplication))
+
+    async def remove(self, key: Hashable) -> None:
+        await self._run(lambda: self._session.remove(key))
+
+    async def close(self) -> None:
+        await self._run(self._session.close)
+
+    def _run(self, call: Callable[[], None]) -> Awaitable[None]:
+        return asyncio.to_thread(call)
+
+    async def __aenter__(self) -> "_AsyncSession":
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()

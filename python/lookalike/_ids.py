@@ -1,0 +1,103 @@
+"""Ids of rows: their type in results, rows without an id, and positions.
+
+The engine compares ids as strings. Results give them back in the type of the column, so that a result can be joined
+with the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence, Union
+
+
+@dataclass(frozen=True)
+class IdColumn:
+    """The ids of a table: the column if its type is not a string, and the number of rows without an id."""
+
+    typed: Optional[Any] = None
+    missing: int = 0
+
+
+def named_ids(stream: Any, id: Union[str, bool, None], what: str, strict: bool = False) -> tuple[Any, IdColumn]:
+    """Returns a stream whose rows all have an id, and its ids.
+
+    A row without an id gets the id ``what:row``, with rows from 1. So it is compared and reported like every other.
+    ``strict`` leaves it as it is, for the engine to refuse.
+    """
+    import pyarrow as pa
+
+    name = "id" if id is None else id
+    if not isinstance(stream, pa.Table) or not isinstance(name, str):
+        return stream, IdColumn()
+    at = stream.schema.get_field_index(name)
+    if at < 0:
+        return stream, IdColumn()
+    column = stream.column(at)
+    if pa.types.is_nested(column.type):
+        return stream, IdColumn()
+    typed = None if _is_text(column.type) or pa.types.is_null(column.type) else column
+    if strict or not column.null_count:
+        return stream, IdColumn(typed)
+    return stream.set_column(at, name, _filled(column, what)), IdColumn(typed, column.null_count)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    views = getattr(pa.types, "is_string_view", lambda _: False)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind))
+
+
+def _filled(column: Any, what: str) -> Any:
+    """Returns ids as strings, with ``what:row`` in place of nulls."""
+    import pyarrow as pa
+
+    values = [
+        f"{what}:{row}" if value is None else value if isinstance(value, str) else str(value)
+        for row, value in enumerate(column.to_pylist(), 1)
+    ]
+    return pa.array(values, pa.large_string())
+
+
+def located(table: Any, roles: Sequence[tuple[str, str]], ids: dict[str, IdColumn]) -> Any:
+    """Returns a table of results with the position of each row, and with ids in their type.
+
+    ``roles`` has for each id its column and the prefix of its columns ``source`` and ``row``. Positions count from 0
+    within the source.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if table is None:
+        return None
+    for column, prefix in roles:
+        positions = pc.subtract(table[f"{prefix}row"].cast(pa.int64()), 1)
+        typed = _typed(table, prefix, positions, ids)
+        if typed is not None:
+            table = table.set_column(table.schema.get_field_index(column), column, typed)
+        table = table.append_column(f"{prefix}position", positions)
+    return table
+
+
+def _typed(table: Any, prefix: str, positions: Any, ids: dict[str, IdColumn]) -> Optional[Any]:
+    """Returns ids in the type of their column, or None if they stay strings: where two sources have two types."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns: dict[str, Any] = {source: column.typed for source, column in ids.items()}
+    kinds = {None if typed is None else typed.type for typed in columns.values()}
+    if len(kinds) != 1 or None in kinds:
+        return None
+    if len(columns) == 1:
+        return next(iter(columns.values())).take(positions)
+    starts: dict[str, int] = {}
+    parts: list[Any] = []
+    start = 0
+    for source, typed in columns.items():
+        starts[source] = start
+        parts.extend(typed.chunks)
+        start += len(typed)
+    offsets = pa.array([starts[source] for source in table[f"{prefix}source"].to_pylist()], pa.int64())
+    return pa.chunked_array(parts, type=next(iter(kinds))).take(pc.add(positions, offsets))

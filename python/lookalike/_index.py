@@ -1,0 +1,207 @@
+"""Index directories, as ``lookalike index`` and ``lookalike search`` have them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Union
+
+import numpy as np
+
+from . import _arguments as arguments
+from . import _engine
+from ._data import Names, stream_of
+from ._files import FilePath, fingerprint_reading, parquet_input, whole_codes
+from ._ids import named_ids
+from ._recipe import Recipe, RecipeLike, recipe_of
+from ._words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Index:
+    """A directory of documents or fingerprints that is searched without reading it into memory.
+
+    It is the same directory as that of the command: ``lookalike search`` opens what :meth:`build` made, and the other
+    way round. Its files are memory-mapped. Changes are on disk when a call returns; one process changes an index at a
+    time, and searches always see a complete state.
+
+    >>> import tempfile, lookalike as la
+    >>> path = tempfile.mkdtemp() + "/news.lib"
+    >>> news = [{"id": "a", "text": "The ferry leaves at seven."}, {"id": "b", "text": "A bridge over the river."}]
+    >>> index = la.Index.build(path, news)
+    >>> index
+    <Index of 2 rows of 64 bits, distance 3>
+    >>> index.search(["the FERRY leaves at seven!"]).to_pylist()
+    [{'query': '1', 'match': 'a', 'distance': 0}]
+    >>> index.search(["the ferry leaves at eight"], threshold=0.6).to_pylist()
+    [{'query': '1', 'match': 'a', 'similarity': 0.6}]
+    >>> index.remove(["a"])["removed"], len(la.Index(path))
+    (1, 1)
+    """
+
+    def __init__(self, path: FilePath) -> None:
+        self.path = os.fspath(path)
+        #: Summary of the last change, as the command prints it with ``--json``.
+        self.summary: dict[str, Any] = {}
+        self.info()
+
+    @classmethod
+    def open(cls, path: FilePath) -> "Index":
+        """Opens an index, as ``Index(path)`` does."""
+        return cls(path)
+
+    @classmethod
+    def build(
+        cls,
+        path: FilePath,
+        data: Any,
+        *,
+        text: Names = "text",
+        id: Union[str, bool, None] = None,
+        recipe: RecipeLike = "default",
+        distance: int = 3,
+        plan: str = "auto",
+        store_texts: bool = False,
+        distance_only: bool = False,
+        passages: Optional[int] = None,
+        replace: bool = False,
+        strict: bool = False,
+        threads: Optional[int] = None,
+    ) -> "Index":
+        """Builds an index of documents, or of an array of fingerprints.
+
+        ``data``, ``text`` and ``id`` are as in :func:`dedup`; an array of whole numbers, or of rows of two words, holds
+        fingerprints, whose ids are their positions. ``distance`` is the largest of a search (bits, ≤). With
+        ``store_texts``, searches can verify by edit distances; with ``distance_only``, the index takes less space and
+        answers with distances alone. ``passages`` is the shortest passage, in words, that can be found.
+        """
+        is_codes = _is_codes(data)
+        known = None if is_codes else recipe_of(recipe)
+        settings = {
+            "recipe": known,
+            "bits": (64 if np.ndim(data) == 1 else 128) if known is None else known.bits,
+            "distance": arguments.whole("distance", arguments.needed("distance", distance, "a whole number")),
+            "plan": arguments.word("plan", plan),
+            "texts": arguments.truth("store_texts", store_texts),
+            "distance_only": arguments.truth("distance_only", distance_only) or is_codes,
+            "passages": arguments.whole("passages", passages, 2),
+            "replace": arguments.truth("replace", replace),
+        }
+        table, reading = _rows(data, text, id, strict, threads)
+        with parquet_input(table) as inputs:
+            done, _ = _engine.index_build(os.fspath(path), inputs, settings, reading)
+        index = cls(path)
+        index.summary = json.loads(done)
+        return index
+
+    def add(
+        self,
+        data: Any,
+        *,
+        text: Names = "text",
+        id: Union[str, bool, None] = None,
+        strict: bool = False,
+        threads: Optional[int] = None,
+    ) -> dict[str, Any]:
+        """Adds documents, or an array of fingerprints, and returns a summary."""
+        table, reading = _rows(data, text, id, strict, threads)
+        with parquet_input(table) as inputs:
+            done, rejected = _engine.index_add(self.path, inputs, reading)
+        self.summary = {**json.loads(done), "rejected_rows": rejected}
+        return self.summary
+
+    def remove(self, ids: Iterable[Any], *, threads: Optional[int] = None) -> dict[str, Any]:
+        """Removes all rows with these ids, and returns a summary with those that are ``missing``."""
+        named = [str(one) for one in ([ids] if isinstance(ids, str) else ids)]
+        self.summary = json.loads(_engine.index_remove(self.path, named, arguments.threads(threads)))
+        return self.summary
+
+    def search(
+        self,
+        queries: Any,
+        *,
+        text: Names = "text",
+        id: Union[str, bool, None] = None,
+        distance: Optional[int] = None,
+        threshold: Optional[float] = None,
+        verify: Optional[str] = None,
+        unit: Optional[str] = None,
+        candidates: Optional[str] = None,
+        nearest: Optional[int] = None,
+        first: bool = False,
+        limit: Optional[int] = None,
+        threads: Optional[int] = None,
+    ) -> pa.Table:
+        """Returns a table ``query, match, distance``, or ``query, match, similarity`` with a measure.
+
+        By ``threshold`` or ``verify``, the matches are those that :func:`pairs` finds. ``nearest`` lists so many matches
+        of a query, ``first`` the one that was added first, and ``limit`` at most so many, with a column ``truncated``.
+        """
+        table, reading = _rows(queries, text, id, False, threads)
+        query = {
+            "rule": arguments.rule(None, threshold, distance, candidates, None, verify, unit),
+            "nearest": arguments.whole("nearest", nearest, 1),
+            "first": arguments.truth("first", first),
+            "limit": arguments.whole("limit", limit, 1),
+        }
+        with parquet_input(table) as inputs:
+            found, done = _engine.index_search(self.path, inputs, query, reading)
+        self.summary = json.loads(done)
+        return found
+
+    def info(self) -> dict[str, Any]:
+        """Returns the description of the index, as ``lookalike index info --json`` prints it."""
+        told, toml = _engine.index_info(self.path)
+        self._recipe = None if toml is None else Recipe(toml)
+        info: dict[str, Any] = json.loads(told)
+        return info
+
+    @property
+    def recipe(self) -> Optional[Recipe]:
+        """The recipe of the documents; None for bare fingerprints."""
+        return self._recipe
+
+    def verify(self, *, threads: Optional[int] = None) -> dict[str, Any]:
+        """Verifies all files against their checksums. Raises :class:`InputError` if one is damaged."""
+        verified: dict[str, Any] = json.loads(_engine.index_verify(self.path, arguments.threads(threads)))
+        return verified
+
+    def __len__(self) -> int:
+        return int(self.info()["fingerprints"])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        info = self.info()
+        return f"<Index of {counted(info['fingerprints'], 'row')} of {info['bits']} bits, distance {info['distance']}>"
+
+
+def _is_codes(data: Any) -> bool:
+    return isinstance(data, np.ndarray) and data.dtype.kind in "iu"
+
+
+def _rows(data: Any, text: Names, id: Any, strict: bool, threads: Any) -> tuple[Any, dict[str, Any]]:
+    """Returns the rows as a table, and the settings of the engine for reading them."""
+    import pyarrow as pa
+
+    workers = arguments.threads(threads)
+    if _is_codes(data):
+        codes = arguments.array("codes", data)
+        kept = ~np.ma.getmaskarray(codes).reshape(len(codes), -1).any(axis=1)
+        numbers = np.flatnonzero(kept).astype(str).tolist()
+        texts = [f"{code:x}" for code in whole_codes(np.ma.getdata(codes)[kept])]
+        table = pa.table({"id": pa.array(numbers, pa.string()), "fingerprint": pa.array(texts, pa.string())})
+        return table, fingerprint_reading(workers)
+    reading = arguments.reading(text, id)
+    table, _ = named_ids(stream_of(data, reading["text"]), id, "data", strict)
+    if isinstance(table, pa.RecordBatchReader):
+        table = table.read_all()
+    return table, {
+        "reading": reading,
+        "fingerprint": None,
+        "strict": arguments.truth("strict", strict),
+        "threads": workers,
+    }

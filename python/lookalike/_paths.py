@@ -1,0 +1,139 @@
+"""Tables from files: paths, patterns, directories and URLs.
+
+Files are read into memory with pyarrow. The command reads any amount, more formats and more encodings.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import urllib.request
+from typing import Any, Callable, Iterable, Union
+
+from ._errors import InputError
+
+FilePath = Union[str, "os.PathLike[str]"]
+
+#: Bytes of a block of JSON lines; a row must fit into one.
+_BLOCK = 64 << 20
+
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+
+
+def is_path(data: Any) -> bool:
+    """Returns True for a path or a URL, and for a list of ``os.PathLike``."""
+    if isinstance(data, (str, os.PathLike)):
+        return True
+    return isinstance(data, (list, tuple)) and bool(data) and all(isinstance(one, os.PathLike) for one in data)
+
+
+def read_paths(data: Any, what: str = "data") -> Any:
+    """Returns the rows of files as a table, in the order of the paths; those of a pattern or directory are sorted."""
+    import pyarrow as pa
+
+    named = [data] if isinstance(data, (str, os.PathLike)) else data
+    paths = [path for one in named for path in _expand(os.fspath(one), what)]
+    tables = [_read(path, what) for path in paths]
+    return pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else tables[0]
+
+
+def _expand(path: str, what: str) -> list[str]:
+    if "://" in path:
+        return [path]
+    if os.path.isdir(path):
+        found = sorted(os.path.join(path, name) for name in os.listdir(path) if _reader_of(name))
+        if not found:
+            raise InputError(f"{what} is the directory {path}, which has no file of a known format ({_known()})")
+        return found
+    if os.path.exists(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise InputError(
+            f"{what} is {path!r}, and no file has that name: give a path, a pattern, a URL, a table or a list of texts"
+        )
+    return found
+
+
+def _read(path: str, what: str) -> Any:
+    reader = _reader_of(path)
+    if reader is None:
+        raise InputError(f"{what} is {path}, whose format is unknown by its extension: give {_known()}")
+    try:
+        with _open(path) as file:
+            return reader(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+
+
+def _open(path: str) -> Any:
+    import pyarrow as pa
+
+    compression = next((kind for ending, kind in _COMPRESSIONS.items() if path.endswith(ending)), None)
+    if path.startswith(("http://", "https://")):
+        with urllib.request.urlopen(path) as answer:
+            source: Any = io.BytesIO(answer.read())
+    elif "://" in path:
+        from pyarrow import fs
+
+        system, inner = fs.FileSystem.from_uri(path)
+        source = system.open_input_file(inner)
+    else:
+        source = pa.OSFile(path)
+    if compression is None:
+        return source
+    return pa.input_stream(source, compression=compression)
+
+
+def _reader_of(path: str) -> Union[Callable[[Any], Any], None]:
+    plain = path.split("?")[0]
+    for ending in _COMPRESSIONS:
+        plain = plain.removesuffix(ending)
+    return _READERS.get(os.path.splitext(plain)[1].lower())
+
+
+def _known() -> str:
+    return ", ".join(_READERS) + ", each also with " + " or ".join(_COMPRESSIONS)
+
+
+def _parquet(file: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # Parquet is read at any place, which a compressed stream does not allow.
+    return pq.read_table(file if file.seekable() else pa.BufferReader(file.read()))
+
+
+def _jsonl(file: Any) -> Any:
+    import pyarrow.json
+
+    return pyarrow.json.read_json(file, pyarrow.json.ReadOptions(block_size=_BLOCK))
+
+
+def _delimited(delimiter: str) -> Callable[[Any], Any]:
+    def read(file: Any) -> Any:
+        import pyarrow.csv
+
+        parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        return pyarrow.csv.read_csv(file, parse_options=parse)
+
+    return read
+
+
+def _lines(file: Any) -> Any:
+    import pyarrow as pa
+
+    content = file.read().decode("utf-8-sig")
+    lines: Iterable[str] = content.split("\n")[: -1 if content.endswith("\n") else None]
+    return pa.table({"text": pa.array([line.removesuffix("\r") for line in lines], pa.large_string())})
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    ".parquet": _parquet,
+    ".jsonl": _jsonl,
+    ".ndjson": _jsonl,
+    ".csv": _delimited(","),
+    ".tsv": _delimited("\t"),
+    ".txt": _lines,
+}

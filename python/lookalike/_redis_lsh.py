@@ -1,0 +1,306 @@
+"""A MinHash LSH index in Redis, with the keys and values of ``datasketch``: each opens the indexes of the other."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import string
+import struct
+from collections.abc import Mapping
+from typing import Any, Callable, Hashable, Iterator, Optional
+
+from ._errors import SettingError
+from ._forest import band_bytes, known_scheme
+from ._lsh import checked_bands
+
+#: Commands of a session before they are sent.
+_SESSION_COMMANDS = 50_000
+
+
+class RedisMinHashLSH:
+    """A :class:`MinHashLSH` whose keys and buckets are in Redis. It needs the package ``redis``.
+
+    ``storage_config`` is that of datasketch: ``{"type": "redis", "basename": b"name", "redis": {"host": …, "port":
+    …}}``. A value ``{"env": NAME, "default": …}`` is read from an environment variable. Indexes of one ``basename``
+    share their content. Keys are pickled unless ``prepickle=False``; they are then bytes.
+
+    >>> import lookalike as la
+    >>> config = {"type": "redis", "basename": b"news", "redis": {"host": "localhost", "port": 6379}}
+    >>> lsh = la.MinHashLSH(threshold=0.5, storage_config=config)  # doctest: +SKIP
+
+    Unpickling a key can run code that somebody put into the database, so use a database that only you can write to.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        weights: tuple[float, float] = (0.5, 0.5),
+        params: Optional[tuple[int, int]] = None,
+        storage_config: Optional[Mapping[str, Any]] = None,
+        prepickle: Optional[bool] = None,
+        hashfunc: Optional[Callable[[bytes], bytes]] = None,
+    ) -> None:
+        self.h, self.b, self.r = checked_bands(threshold, num_perm, weights, params)
+        self.hashranges = [(band * self.r, (band + 1) * self.r) for band in range(self.b)]
+        self.prepickle = True if prepickle is None else prepickle
+        self.hashfunc = hashfunc
+        self._config = dict(storage_config or {"type": "redis"})
+        self._config.setdefault("basename", _random_name())
+        self._scheme: Optional[str] = None
+        self._buffer: list[set[Hashable]] = []
+        self._connect()
+
+    def _connect(self) -> None:
+        try:
+            import redis
+        except ImportError:
+            raise SettingError(
+                "storage_config asks for Redis, and the package redis is not installed: install it"
+            ) from None
+        self._redis = redis.Redis(**_resolved(self._config.get("redis", {})))
+        base = self._config["basename"]
+        #: The values of each key, and for each band the keys of each bucket.
+        self.keys = RedisTable(self._redis, base + b"_keys", ordered=True)
+        self.hashtables = [
+            RedisTable(self._redis, base + b"_bucket_" + struct.pack(">H", band), ordered=False)
+            for band in range(self.b)
+        ]
+
+    def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
+        """Adds a MinHash under a new key. Without ``check_duplication`` a key can have several."""
+        with self._redis.pipeline() as commands:
+            self._insert(commands, key, minhash, check_duplication)
+            commands.execute()
+
+    def _insert(self, commands: Any, key: Hashable, minhash: Any, check_duplication: bool) -> None:
+        self._scheme = self._checked(minhash)
+        stored = self._stored(key)
+        # One command claims the key, so that of two clients only one inserts it.
+        if check_duplication and not self.keys.claim(stored):
+            raise ValueError("The given key already exists")
+        bands = self._bands(minhash)
+        self.keys.insert(commands, stored, *bands)
+        for table, band in zip(self.hashtables, bands):
+            table.insert(commands, band, stored)
+
+    def query(self, minhash: Any) -> list[Hashable]:
+        """Returns the keys whose MinHash shares a band with this one, each once."""
+        return list(self._query_b(minhash, self.b))
+
+    def _query_b(self, minhash: Any, b: int) -> set[Hashable]:
+        self._checked(minhash)
+        if b > self.b:
+            raise ValueError("b must be less or equal to the number of hash tables")
+        with self._redis.pipeline(transaction=False) as commands:
+            for table, band in zip(self.hashtables[:b], self._bands(minhash)):
+                table.ask(commands, band)
+            found: set[bytes] = set().union(*commands.execute())
+        return {self._given(key) for key in found}
+
+    def remove(self, key: Hashable) -> None:
+        """Removes a key."""
+        stored = self._stored(key)
+        bands = self.keys.get(stored)
+        if not bands:
+            raise ValueError("The given key does not exist")
+        with self._redis.pipeline() as commands:
+            # A key with several MinHashes has the bands of each, one after another.
+            for at, band in enumerate(bands):
+                self.hashtables[at % self.b].discard(commands, band, stored)
+            self.keys.remove(commands, stored)
+            commands.execute()
+
+    def insertion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
+        """Returns a context manager whose insertions are sent together, at its end or every ``buffer_size``
+        commands."""
+        return _RedisSession(self, buffer_size)
+
+    def deletion_session(self, buffer_size: int = _SESSION_COMMANDS) -> "_RedisSession":
+        """Returns a context manager for removals, which are sent one by one."""
+        return _RedisSession(self, buffer_size)
+
+    def merge(self, other: "RedisMinHashLSH", check_overlap: bool = False) -> None:
+        """Inserts all entries of the other index."""
+        if type(self) is not type(other):
+            raise ValueError(f"Cannot merge type MinHashLSH and type {type(other).__name__}.")
+        if (self.h, self.b, self.r) != (other.h, other.b, other.r):
+            raise ValueError("Cannot merge MinHashLSH with different initialization parameters.")
+        if check_overlap and set(self.keys) & set(other.keys):
+            raise ValueError("The keys are overlapping, duplicate key exists.")
+        with self._redis.pipeline() as commands:
+            for stored in other.keys:
+                bands = other.keys.get(stored)
+                self.keys.insert(commands, stored, *bands)
+                for at, band in enumerate(bands):
+                    self.hashtables[at % self.b].insert(commands, band, stored)
+            commands.execute()
+
+    def add_to_query_buffer(self, minhash: Any) -> None:
+        """Stores the answer to a query for :meth:`collect_query_buffer`."""
+        self._buffer.append(set(self.query(minhash)))
+
+    def collect_query_buffer(self) -> list[Hashable]:
+        """Returns the keys that are in every stored answer, and drops the answers."""
+        answers, self._buffer = self._buffer, []
+        return list(set.intersection(*answers)) if answers else []
+
+    def get_counts(self) -> list[dict[bytes, int]]:
+        """Returns for each band the number of keys in each of its buckets."""
+        return [table.itemcounts() for table in self.hashtables]
+
+    def get_subset_counts(self, *keys: Hashable) -> list[dict[bytes, int]]:
+        """Returns the same for some keys; absent keys are ignored."""
+        counts: list[dict[bytes, int]] = [{} for _ in range(self.b)]
+        for key in set(keys):
+            for at, band in enumerate(self.keys.get(self._stored(key))):
+                counts[at % self.b][band] = counts[at % self.b].get(band, 0) + 1
+        return counts
+
+    def is_empty(self) -> bool:
+        """Returns True if the index is empty."""
+        return len(self.keys) == 0
+
+    def __contains__(self, key: Hashable) -> bool:
+        return self._stored(key) in self.keys
+
+    def _checked(self, minhash: Any) -> Optional[str]:
+        if len(minhash) != self.h:
+            raise ValueError(f"Expecting minhash with length {self.h}, got {len(minhash)}")
+        return known_scheme(self._scheme, minhash)
+
+    def _bands(self, minhash: Any) -> list[bytes]:
+        values = minhash.hashvalues
+        bands = [band_bytes(values[start:end]) for start, end in self.hashranges]
+        return bands if self.hashfunc is None else [self.hashfunc(band) for band in bands]
+
+    def _stored(self, key: Hashable) -> bytes:
+        if self.prepickle:
+            return pickle.dumps(key)
+        if not isinstance(key, bytes):
+            raise TypeError(
+                f"prepickle=False requires bytes keys for Redis, got {type(key).__name__}. "
+                "Either pass bytes keys or use prepickle=True for automatic serialization."
+            )
+        return key
+
+    def _given(self, stored: bytes) -> Hashable:
+        return pickle.loads(stored) if self.prepickle else stored
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        # Connections are made again where the index is loaded.
+        for name in ("_redis", "keys", "hashtables"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._connect()
+
+    def __repr__(self) -> str:
+        return f"<RedisMinHashLSH {self._config['basename']!r}, {self.b} bands of {self.r} rows>"
+
+
+class RedisTable(Mapping[bytes, Any]):
+    """A mapping in Redis from bytes to a list or a set of bytes. A hash under its name lists the keys."""
+
+    def __init__(self, client: Any, name: bytes, ordered: bool) -> None:
+        self._client, self._name, self._ordered = client, name, ordered
+
+    def _place(self, key: bytes) -> bytes:
+        return self._name + key
+
+    def claim(self, key: bytes) -> bool:
+        """Adds a key. Returns False if it was there."""
+        return bool(self._client.hsetnx(self._name, key, self._place(key)))
+
+    def insert(self, commands: Any, key: bytes, *values: bytes) -> None:
+        commands.hset(self._name, key, self._place(key))
+        (commands.rpush if self._ordered else commands.sadd)(self._place(key), *values)
+
+    def ask(self, client: Any, key: bytes) -> Any:
+        return client.lrange(self._place(key), 0, -1) if self._ordered else client.smembers(self._place(key))
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        return self.ask(self._client, key) or default or []
+
+    def discard(self, commands: Any, key: bytes, value: bytes) -> None:
+        """Removes a value, and the key with its last value, in one step."""
+        commands.eval(_DISCARD, 2, self._place(key), self._name, value, key)
+
+    def remove(self, commands: Any, key: bytes) -> None:
+        commands.hdel(self._name, key)
+        commands.delete(self._place(key))
+
+    def itemcounts(self) -> dict[bytes, int]:
+        """Returns the number of values of each key."""
+        keys = list(self)
+        with self._client.pipeline(transaction=False) as commands:
+            for key in keys:
+                (commands.llen if self._ordered else commands.scard)(self._place(key))
+            return dict(zip(keys, commands.execute()))
+
+    def size(self) -> int:
+        """Returns the number of keys."""
+        return int(self._client.hlen(self._name))
+
+    def __getitem__(self, key: bytes) -> Any:
+        if key not in self:
+            raise KeyError(key)
+        return self.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return bool(self._client.hexists(self._name, key))
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._client.hkeys(self._name))
+
+    def __len__(self) -> int:
+        return self.size()
+
+
+#: Removes a value of a set, and the key of the set from the hash of keys if nothing is left.
+_DISCARD = """
+redis.call('SREM', KEYS[1], ARGV[1])
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('HDEL', KEYS[2], ARGV[2]) end
+"""
+
+
+class _RedisSession:
+    def __init__(self, lsh: RedisMinHashLSH, buffer_size: int) -> None:
+        self.lsh = lsh
+        self._size = buffer_size
+        self._commands = lsh._redis.pipeline()
+        self.remove = lsh.remove
+
+    def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
+        """Adds a MinHash under a new key, which is claimed at once."""
+        self.lsh._insert(self._commands, key, minhash, check_duplication)
+        if len(self._commands) >= self._size:
+            self._commands.execute()
+
+    def close(self) -> None:
+        """Sends what is buffered."""
+        self._commands.execute()
+
+    def __enter__(self) -> "_RedisSession":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _resolved(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration with the values of its environment variables."""
+    return {
+        key: os.getenv(value["env"], value.get("default")) if isinstance(value, dict) and "env" in value else value
+        for key, value in config.items()
+    }
+
+
+def _random_name() -> bytes:
+    return "".join(random.choices(string.ascii_lowercase, k=11)).encode()
+
+

@@ -1,0 +1,142 @@
+"""A stream of documents in the process: the engine of the service, without a service."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any, Iterable, Mapping, Optional, Union
+
+from . import _arguments as arguments
+from . import _engine
+from ._errors import InputError
+from ._files import FilePath, atomic_file
+from ._recipe import Recipe, RecipeLike, recipe_of
+from ._run import Window, window_of
+from ._words import counted
+
+#: Metadata of a saved stream, under this name in the schema of its file.
+_SETTINGS = b"lookalike stream"
+
+
+class Stream(_engine.StreamBase):
+    """Checks documents one after another and keeps those that are new, as a collection of the service does.
+
+    A document is kept if no kept one before it, within the ``window``, matches it; matches are verified. The other
+    arguments are those of :func:`dedup`. Times are seconds since 1970 or datetimes, of which those without a zone are
+    UTC; a document without a time has that of the clock. The window moves with the newest time of a document, which is
+    held back to the clock plus ``skew`` seconds. With ``refresh``, a duplicate renews the window of its original.
+
+    A stream is in memory: :meth:`save` writes the kept documents to a file and :meth:`open` reads it. Several threads
+    can insert at the same time. An id is a string or a whole number; the stream does not check whether ids repeat.
+
+    >>> import lookalike as la
+    >>> stream = la.Stream(threshold=0.6, window="2d")
+    >>> stream.insert("The ferry leaves at seven.", "a", time=0)
+    <StreamVerdict 'a': kept>
+    >>> stream.insert("the FERRY leaves at eight", "b", time=3600)
+    <StreamVerdict 'b': duplicate of 'a', 0.6>
+    >>> stream.insert("The ferry leaves at seven.", "c", time=3 * 24 * 3600).verdict
+    'kept'
+    """
+
+    def __new__(
+        cls,
+        *,
+        threshold: Optional[float] = None,
+        window: Optional[Window] = None,
+        skew: float = 0.0,
+        refresh: bool = False,
+        recipe: RecipeLike = "default",
+        method: Optional[str] = None,
+        distance: Optional[int] = None,
+        candidates: Optional[str] = None,
+        sentences: Optional[int] = None,
+        verify: Optional[str] = None,
+        unit: Optional[str] = None,
+    ) -> "Stream":
+        rule = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
+        known, span = recipe_of(recipe), window_of(window)
+        seconds = arguments.number("skew", arguments.needed("skew", skew, "a number of seconds"))
+        made = super().__new__(cls, known, rule, span, seconds, arguments.truth("refresh", refresh))
+        assert isinstance(made, Stream)
+        made.recipe = known
+        made._settings = {"window": span, "skew": skew, "refresh": refresh, **rule}
+        return made
+
+    #: The recipe of the documents.
+    recipe: Recipe
+    _settings: dict[str, Any]
+
+    def insert_many(
+        self, documents: Iterable[Union[str, Mapping[str, Any]]]
+    ) -> list[_engine.StreamVerdict]:
+        """Inserts texts, or dictionaries ``{"text", "id", "time"}``, in order, and returns their verdicts."""
+        return [
+            self.insert(one)
+            if isinstance(one, str)
+            else self.insert(one["text"], one.get("id"), one.get("time"))
+            for one in documents
+        ]
+
+    def save(self, path: FilePath) -> None:
+        """Writes the kept documents with all settings to a file (Arrow IPC), which appears when it is complete."""
+        import pyarrow as pa
+
+        ids, texts, times, numbers = zip(*self.kept_rows()) if len(self) else ((), (), (), ())
+        settings = {**self._settings, "recipe": self.recipe.toml, "next": self.seq}
+        table = pa.table(
+            {
+                "id": pa.array([json.dumps(one) for one in ids], pa.large_string()),
+                "text": pa.array(texts, pa.large_string()),
+                "time": pa.array(times, pa.float64()),
+                "seq": pa.array(numbers, pa.uint64()),
+            }
+        ).replace_schema_metadata({_SETTINGS: json.dumps(settings).encode()})
+        with atomic_file(path) as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+
+    @classmethod
+    def open(cls, path: FilePath) -> "Stream":
+        """Reads a stream that :meth:`save` wrote. It decides on further documents as the saved one does."""
+        import pyarrow as pa
+
+        try:
+            with pa.memory_map(str(path)) as file:
+                table = pa.ipc.open_file(file).read_all()
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{path} is not a stream that was saved: {error}") from error
+        told = (table.schema.metadata or {}).get(_SETTINGS)
+        if told is None:
+            raise InputError(f"{path} is not a stream that was saved: its schema has no settings")
+        settings = json.loads(told)
+        following, toml = settings.pop("next"), settings.pop("recipe")
+        stream = cls(recipe=Recipe(toml), **settings)
+        columns = [table[name].to_pylist() for name in ("text", "time", "seq")]
+        ids = [json.loads(one) for one in table["id"].to_pylist()]
+        stream.restore(list(zip(ids, *columns)), following)
+        return stream
+
+    def __reduce__(self) -> Any:
+        settings = {**self._settings, "recipe": self.recipe}
+        return _restored, (type(self), settings, self.kept_rows(), self.seq)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Stream of {counted(len(self), 'kept document')} of {self.seq}>"
+
+
+def _restored(cls: type[Stream], settings: dict[str, Any], rows: Any, following: int) -> Stream:
+    stream = cls(**settings)
+    stream.restore(rows, following)
+    return stream
+
+
+def seconds_of(time: Any) -> float:
+    """Returns the seconds since 1970 of a datetime; one without a zone is UTC."""
+    if not isinstance(time, datetime.datetime):
+        arguments.refuse("time", time, "seconds since 1970, or a datetime")
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.timezone.utc)
+    return float(time.timestamp())

@@ -1,0 +1,121 @@
+"""Indexes that are saved: directories that the command and the package share, pickles and copies."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import lookalike as la
+from made import write_jsonl
+
+
+def test_saved_fingerprints_are_an_index_of_the_command(command, tmp_path):
+    codes = np.random.default_rng(1).integers(0, 2**63, 500, dtype=np.uint64)
+    index = la.HammingIndex(distance=3)
+    index.add(codes, ids=np.arange(1000, 1500))
+    index.remove([1003])
+    index.save(tmp_path / "lib")
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("".join(f"{at}\t{int(code) ^ 5:x}\n" for at, code in enumerate(codes[:20])))
+    lines = command("search", tmp_path / "lib", queries, "--fingerprints").stdout.splitlines()[1:]
+    found = index.search(codes[:20] ^ np.uint64(5))
+    expected = list(zip(found.query.tolist(), found.id.tolist(), found.distance.tolist()))
+    assert [tuple(map(int, line.split("\t"))) for line in lines] == expected and len(expected) >= 19
+    again = la.HammingIndex.open(tmp_path / "lib")
+    assert len(again) == 499 and 1003 not in again
+    assert again.search(codes[:20] ^ np.uint64(5)).id.tolist() == found.id.tolist()
+    index.save(tmp_path / "lib")
+
+
+@pytest.mark.parametrize("bits", [16, 64, 100, 128])
+def test_codes_survive_saving_pickling_and_copying(bits, tmp_path):
+    source = np.random.default_rng(bits)
+    words = source.integers(0, 2**63, (300, 1 if bits <= 64 else 2), dtype=np.uint64)
+    words[:, -1] >>= np.uint64(64 * words.shape[1] - bits)
+    index = la.HammingIndex(distance=4, bits=bits)
+    index.add(words)
+    index.remove(np.arange(0, 300, 7))
+    index.save(tmp_path / "lib")
+    for other in (
+        la.HammingIndex.open(tmp_path / "lib"),
+        pickle.loads(pickle.dumps(index)),
+        copy.copy(index),
+        copy.deepcopy(index),
+        index.copy(),
+    ):
+        assert (other.bits, other.distance, len(other)) == (bits, 4, len(index))
+        for own, found in zip(index.search(words), other.search(words)):
+            assert np.array_equal(own, found)
+    twin = index.copy()
+    twin.add(words[:1])
+    assert len(twin) == len(index) + 1 and 300 in twin and 300 not in index
+
+
+def test_signatures_survive_saving_pickling_and_copying(tmp_path, documents):
+    signatures = la.minhash([one["text"] for one in documents[:200]])
+    index = la.LshIndex(threshold=0.6)
+    index.add(signatures)
+    index.remove([2, 3])
+    index.save(tmp_path / "index.npz")
+    for other in (
+        la.LshIndex.open(tmp_path / "index.npz"),
+        pickle.loads(pickle.dumps(index)),
+        copy.deepcopy(index),
+        index.copy(),
+    ):
+        assert repr(other) == repr(index)
+        for own, found in zip(index.search(signatures), other.search(signatures)):
+            assert np.array_equal(own, found)
+        other.add(signatures[:1])
+        assert len(other) >= len(index)
+    (tmp_path / "wrong.npz").write_bytes(b"nothing of this kind")
+    np.savez(tmp_path / "other.npz", a=np.arange(3))
+    for name in ("wrong.npz", "other.npz"):
+        with pytest.raises(la.InputError, match="not an LshIndex"):
+            la.LshIndex.open(tmp_path / name)
+
+
+def test_index_of_documents_is_that_of_the_command(command, documents, tmp_path):
+    source = write_jsonl(tmp_path / "docs.jsonl", documents)
+    command("index", "build", tmp_path / "theirs", source, "--texts")
+    ours = la.Index.build(tmp_path / "ours", documents, store_texts=True)
+    theirs = la.Index.open(tmp_path / "theirs")
+    queries = documents[:50]
+    for options in ({}, {"distance": 1}, {"threshold": 0.5}, {"verify": "levenshtein"}, {"nearest": 1}, {"limit": 2}):
+        assert ours.search(queries, **options) == theirs.search(queries, **options)
+    table = command("search", tmp_path / "ours", write_jsonl(tmp_path / "q.jsonl", queries), "--threshold", 0.5)
+    lines = [tuple(line.split("\t")) for line in table.stdout.splitlines()[1:]]
+    found = ours.search(queries, threshold=0.5).to_pylist()
+    assert lines == [(row["query"], row["match"], f"{row['similarity']:.4f}") for row in found] or len(lines) == len(found)
+    assert json.loads(command("index", "info", tmp_path / "ours", "--json").stdout)["fingerprints"] == len(ours)
+    assert ours.recipe == la.Recipe() and ours.verify()["rows"] == ours.info()["fingerprints"]
+
+
+def test_index_changes_on_disk(tmp_path, documents):
+    index = la.Index.build(tmp_path / "lib", documents[:100])
+    before = len(index)
+    told = index.add(documents[100:150])
+    assert told["added"] == len(index) - before
+    assert index.remove(["d1", "none"])["removed"] == 1 and index.summary["missing"] == ["none"]
+    with pytest.raises(la.SettingError):
+        la.Index.build(tmp_path / "lib", documents)
+    assert len(la.Index.build(tmp_path / "lib", ["one text of words", None], replace=True)) == 1
+    with pytest.raises(la.LookalikeError):
+        la.Index(tmp_path / "nothing")
+
+
+def test_index_of_fingerprints(tmp_path):
+    codes = np.array([1, 2, 2**40], dtype=np.uint64)
+    index = la.Index.build(tmp_path / "lib", codes, distance=2)
+    assert index.recipe is None
+    assert index.search(codes[:1], distance=0).to_pylist() == [{"query": "0", "match": "0", "distance": 0}]
+    masked = np.ma.MaskedArray(codes, [False, True, False])
+    assert index.search(masked, distance=0)["query"].to_pylist() == ["0", "2"]
+    wide = la.simhash(["the ferry leaves at seven"], recipe={"simhash": {"bits": 128}})
+    both = la.Index.build(tmp_path / "wide", wide)
+    assert both.info()["bits"] == 128 and both.search(wide)["distance"].to_pylist() == [0]
+    named = la.Index.build(tmp_path / "named", [{"id": "x", "text": "the ferry leaves at seven"}])
+    with pytest.raises(la.InputError, match="'x'"):
+        la.HammingIndex.open(named.path)

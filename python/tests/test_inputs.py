@@ -1,0 +1,157 @@
+"""Inputs: files, dictionaries of columns, data sets, features of one's own, accessors and scikit-learn."""
+
+import gzip
+import json
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+from made import write_jsonl
+
+import lookalike as la
+
+TEXTS = ["the ferry leaves at seven", "a bridge over the river", "The ferry leaves at seven!"]
+KEPT = TEXTS[:2]
+
+
+def test_files_are_read_by_path_pattern_and_directory(tmp_path):
+    rows = [{"id": at, "text": text} for at, text in enumerate(TEXTS)]
+    write_jsonl(tmp_path / "a.jsonl", rows)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress((tmp_path / "a.jsonl").read_bytes()))
+    pa.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    (tmp_path / "d.csv").write_text("id,text\n" + "".join(f'{row["id"]},"{row["text"]}"\n' for row in rows))
+    (tmp_path / "e.tsv").write_text("id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in rows))
+    (tmp_path / "f.txt").write_text("".join(f"{row['text']}\r\n" for row in rows))
+    for path in sorted(tmp_path.iterdir()):
+        for given in (path, str(path), [path]):
+            assert la.dedup(given).kept["text"].to_pylist() == KEPT, path
+    pattern = la.dedup(str(tmp_path / "[a-c]*"))
+    assert pattern.summary["documents"] == 9 and pattern.kept_rows.tolist() == [0, 1]
+    everything = la.dedup(tmp_path)
+    assert everything.summary["documents"] == 18 and everything.kept_rows.tolist() == [0, 1]
+    assert la.dedup(TEXTS, against=tmp_path / "a.jsonl").kept == []
+    for wrong, message in [("nothing.jsonl", "no file"), (tmp_path / "g.doc", "no file"), ("", "no file")]:
+        with pytest.raises(la.InputError, match=message):
+            la.dedup(wrong)
+    (tmp_path / "g.doc").write_text("x")
+    with pytest.raises(la.InputError, match="extension"):
+        la.dedup(tmp_path / "g.doc")
+    (tmp_path / "broken.jsonl").write_text('{"text": ')
+    with pytest.raises(la.InputError, match="broken.jsonl"):
+        la.dedup(tmp_path / "broken.jsonl")
+
+
+def test_files_are_read_by_url(tmp_path, httpserver_url):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    assert la.dedup(f"{httpserver_url(tmp_path)}/a.jsonl").kept["text"].to_pylist() == KEPT
+    assert la.dedup(f"file://{tmp_path}/a.jsonl").kept["text"].to_pylist() == KEPT
+
+
+@pytest.fixture
+def httpserver_url():
+    import functools
+    import http.server
+    import threading
+
+    servers = []
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    def serve(folder):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_dictionaries_of_columns_and_data_sets_keep_their_kind(tmp_path):
+    columns = la.dedup({"text": TEXTS, "n": np.arange(3)}).kept
+    assert columns["text"] == KEPT and columns["n"].tolist() == [0, 1]
+    with pytest.raises(la.InputError, match="different lengths"):
+        la.dedup({"text": TEXTS, "n": [1]})
+    with pytest.raises(la.InputError, match="a dictionary"):
+        la.dedup({"text": "one text"})
+    pa.parquet.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet")
+    assert la.dedup(pa.dataset.dataset(tmp_path)).kept["text"].to_pylist() == KEPT
+    splits = datasets.DatasetDict(
+        train=datasets.Dataset.from_dict({"text": TEXTS}), test=datasets.Dataset.from_dict({"text": TEXTS[1:]})
+    )
+    kept = la.dedup(splits).kept
+    assert {name: split["text"][:] for name, split in kept.items()} == {"train": KEPT, "test": []}
+    streamed = splits["train"].to_iterable_dataset()
+    assert [row["text"] for row in la.dedup(streamed).kept] == KEPT
+
+
+def test_features_can_come_from_a_function():
+    texts = ["b c a", "a b c", "x y z", None]
+    result = la.dedup(texts, features=str.split, threshold=0.9)
+    assert result.kept_rows.tolist() == [0, 2] and len(result.rejected) == 1
+    assert la.pairs(texts, features=str.split, threshold=0.9).pairs.num_rows == 1
+    assert la.dedup(texts[1:3], against=texts[:1], features=str.split, threshold=0.9).kept_rows.tolist() == [1]
+    with pytest.raises(la.SettingError, match="features"):
+        la.dedup(texts, features=3)
+
+
+def test_recipes_can_be_dictionaries():
+    assert la.Recipe({"ngram": 3}) == la.Recipe("default", ngram=3)
+    assert la.Recipe({"base": "words-3", "simhash": {"bits": 128}}).bits == 128
+    assert la.dedup(TEXTS, recipe={"ngram": 1}).kept == KEPT
+    with pytest.raises(la.RecipeError):
+        la.Recipe({"nothing": 3})
+
+
+def test_frames_have_the_calls_of_the_package():
+    import lookalike.pandas
+    import lookalike.polars  # noqa: F401
+
+    for frame in (pd.DataFrame({"text": TEXTS}, index=[5, 6, 7]), pl.DataFrame({"text": TEXTS})):
+        calls = frame.lookalike
+        assert calls.is_duplicate().tolist() == [False, False, True]
+        assert list(calls.unique()["text"]) == KEPT and type(calls.unique()) is type(frame)
+        assert calls.pairs().pairs.num_rows == 1
+        assert calls.simhash()[0] == calls.simhash()[2] and calls.minhash().shape == (3, 128)
+
+
+def test_transformer_is_one_of_scikit_learn():
+    pytest.importorskip("sklearn")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+    from sklearn.utils.estimator_checks import check_estimator
+
+    from lookalike.sklearn import FingerprintTransformer
+
+    check_estimator(FingerprintTransformer())
+    check_estimator(FingerprintTransformer(kind="minhash"))
+    bits = FingerprintTransformer().fit_transform(TEXTS)
+    codes = la.simhash(TEXTS)
+    assert [int("".join(map(str, row)), 2) for row in bits.tolist()] == codes.tolist()
+    wide = FingerprintTransformer(recipe={"simhash": {"bits": 100}}).fit(TEXTS)
+    words = la.simhash(TEXTS, recipe={"simhash": {"bits": 100}}).tolist()
+    rows = wide.transform(TEXTS).tolist()
+    assert [int("".join(map(str, row)), 2) for row in rows] == [low | high << 64 for low, high in words]
+    signatures = make_pipeline(FingerprintTransformer(kind="minhash"), FunctionTransformer()).fit_transform(TEXTS)
+    assert np.array_equal(signatures, la.minhash(TEXTS))
+    assert len(wide.get_feature_names_out()) == 100
+    with pytest.raises(ValueError, match="kind"):
+        FingerprintTransformer(kind="x").fit(TEXTS)
+
+
+def test_names_of_other_packages_say_what_to_call():
+    for name in ("RMinHash", "RMinHashLSH", "CMinHash", "HNSW"):
+        with pytest.raises(AttributeError, match=f"lookalike has no {name}.*la\\."):
+            getattr(la, name)
+    assert not hasattr(la, "nothing")
+    assert Path(la.__file__).exists()
