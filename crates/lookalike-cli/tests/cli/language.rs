@@ -215,20 +215,17 @@ fn other_commands_are_chinese() {
     place.write("labelled.jsonl", pairs);
     place.write("truth.tsv", "id\tcluster\n1\ta\n2\ta\n3\tb\n");
     place.write("settings.json", "{}");
-    place.write("rows.jsonl", jsonl(texts));
+    let row = |(id, text): &(&str, &str)| {
+        format!("{{\"id\":\"{id}\",\"time_us\":1,\"text\":\"{text}\",\"seq\":{id}}}\n")
+    };
+    place.write("rows.jsonl", texts.iter().map(row).collect::<String>());
     for (line, parts) in [
         (
-            "explain 3 in.jsonl --removed removed.tsv",
+            "explain removed.tsv 3 in.jsonl",
             &["已删除", "归一化后相同", "相似度"][..],
         ),
-        (
-            "explain 2 in.jsonl --removed removed.tsv",
-            &["Jaccard 系数", "共有"],
-        ),
-        (
-            "explain 1 in.jsonl --removed removed.tsv",
-            &["未删除", "它被保留"],
-        ),
+        ("explain removed.tsv 2 in.jsonl", &["Jaccard 系数", "共有"]),
+        ("explain removed.tsv 1 in.jsonl", &["未删除", "它被保留"]),
         ("status run1", &["阶段", "已判定"]),
         (
             "eval labelled.jsonl --quiet",
@@ -272,7 +269,8 @@ fn other_commands_are_chinese() {
             .join("\n");
         let words = english_words(&told);
         let names = [
-            "coll", "coll2", "export", "run1", "F1", "B-cubed", "plagdet", "han", "Han", "to",
+            "coll", "coll2", "export", "run1", "F1", "B-cubed", "plagdet", "row", "han", "Han",
+            "to",
         ];
         let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
         assert!(rest.is_empty(), "{line}: {rest:?} in {told}");
@@ -287,7 +285,7 @@ fn reports_open_in_the_stated_language() {
     let language = |options: &str, stated: &[(&str, &str)]| {
         let all = [("LC_ALL", ""), ("LC_MESSAGES", ""), ("LANG", "")];
         let stated: Vec<_> = all.iter().chain(stated).copied().collect();
-        let line = format!("dedup in.jsonl --dry-run --report page.html{options}");
+        let line = format!("dedup in.jsonl -o out.jsonl --report page.html{options}");
         assert_eq!(with_environment(&place, &line, &stated).code, Some(0));
         crate::reporting::read_report(&place, "page.html")["language"].clone()
     };
