@@ -11,6 +11,7 @@ use lookalike_batch::run::{
 };
 
 use super::setting_name;
+use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{
     OutputPrinter, TextTone, escape_control, format_count, pad_before, pad_to_width,
@@ -222,10 +223,11 @@ fn append_breakdown(
             true_negatives,
         } = class.metrics.counts;
         let pairs = true_positives + false_positives + false_negatives + true_negatives;
+        let name = translate_phrase(&class.name);
         let _ = writeln!(
             text,
-            "    {:<26} {:>9} {}",
-            escape_control(&class.name),
+            "    {} {:>9} {}",
+            pad_to_width(&escape_control(&name), 26),
             format_count(pairs),
             format_figures(&class.metrics)
         );
