@@ -140,6 +140,9 @@ def _column(array: Any, text: Sequence[str]) -> Any:
 def _strings(values: Any, what: str) -> Any:
     import pyarrow as pa
 
+    if hasattr(values, "tolist"):
+        # pyarrow below 18 does not make large strings of NumPy's.
+        values = values.tolist()
     try:
         return pa.array(values, pa.large_string())
     except _UNFIT as error:
