@@ -411,8 +411,6 @@ messages! {
     figure_wrong() "wrong" "误认";
     figure_missed() "missed" "漏掉";
     figure_lost() "lost" "丢失";
-    figure_precision() "precision" "精确率";
-    figure_recall() "recall" "召回率";
     figure_distance() "distance" "距离";
     figure_pairs() "pairs" "对数";
     figure_removes() "removes" "删除";

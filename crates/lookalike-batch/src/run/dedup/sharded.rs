@@ -66,8 +66,8 @@ impl DedupSession<'_> {
         progress: &dyn ProgressListener,
     ) -> Result<ShardOutcome> {
         check_shared_options(self.settings, outputs)?;
-        let sizes = plan_shared_run(paths, self.settings)?;
         let opened = OpenInputs::new(paths, self.settings)?;
+        let sizes = plan_shared_run(paths, self.settings, &opened)?;
         check_outputs(&opened, outputs)?;
         let shards = RunShards::open_shard(work, self.settings, shard, &opened)?;
         let waiting = |stage: ShardStage| -> Result<Option<ShardOutcome>> {

@@ -320,10 +320,11 @@ pub(in crate::run) fn plan_spilling(
 /// needs.
 ///
 /// # Errors
-/// As [`MemoryPlan::plan_run`], and if the size of the inputs is not known.
+/// As [`MemoryPlan::plan_run`].
 pub(in crate::run) fn plan_shared_run(
     paths: &RunInputs,
     settings: &RunSettings,
+    opened: &OpenInputs,
 ) -> Result<SpillSizes> {
     let everything = MemoryLimit {
         bytes: u64::MAX / 4,
@@ -332,7 +333,15 @@ pub(in crate::run) fn plan_shared_run(
     };
     let limit = settings.memory.unwrap_or(everything);
     let plan = MemoryPlan::plan_by_rule(paths, settings, (limit, SpillRule::Always))?;
-    Ok(plan.sizes)
+    let mut sizes = plan.sizes;
+    if plan.documents.is_none()
+        && let Some(bytes) = opened.size_on_disk()
+    {
+        // The number of rows of compressed inputs is not known. A byte of them has hardly more keys than this.
+        sizes.keys = (2 * bytes) as usize;
+        sizes.documents = sizes.documents.min(bytes as usize);
+    }
+    Ok(sizes)
 }
 
 /// Returns the setup of the engine's shuffle for a run.

@@ -114,7 +114,7 @@ fn column_headings() -> String {
         messages::figure_wrong(),
         messages::figure_missed(),
     ];
-    let figures = [messages::figure_precision(), messages::figure_recall()];
+    let figures = [messages::precision(), messages::recall()];
     let [found, wrong, missed] = counts.map(|it| pad_before(&it, COUNT));
     let [precision, recall] = figures.map(|it| pad_to_width(&it, FIGURE));
     format!(
@@ -243,7 +243,7 @@ pub(crate) fn describe_clusters(done: &ClusterSummary, printer: &OutputPrinter) 
         &format_count(scores.truth),
         &format_count(scores.exact),
     ) + "\n";
-    let figures = [messages::figure_precision(), messages::figure_recall()];
+    let figures = [messages::precision(), messages::recall()];
     let [precision, recall] = figures.map(|it| pad_to_width(&it, FIGURE));
     let heading = format!("{:<10} {precision} {recall} F1", "");
     let _ = writeln!(
@@ -284,12 +284,12 @@ pub(crate) fn describe_passages(done: &PassageEvaluation) -> String {
     ) + "\n";
     for (name, value, micro) in [
         (
-            messages::figure_precision(),
+            messages::precision(),
             scores.precision,
             Some(scores.micro_precision),
         ),
         (
-            messages::figure_recall(),
+            messages::recall(),
             scores.recall,
             Some(scores.micro_recall),
         ),

@@ -212,7 +212,7 @@ fn render_report(
 /// Appends the best settings, by the half used for the choice.
 fn append_contenders(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
     let name = pad_to_width(&messages::half_for_choosing(), NAME);
-    let figures = [messages::figure_precision(), messages::figure_recall()];
+    let figures = [messages::precision(), messages::recall()];
     let [precision, recall] = figures.map(|it| pad_before(&it, 9));
     let removes = pad_before(&messages::figure_removes(), 9);
     let heading = format!(
@@ -301,7 +301,7 @@ fn append_reason(text: &mut String, done: &TuneSummary) {
 
 /// Appends the result of the chosen setting on the half held back, beside others.
 fn append_held_back(text: &mut String, done: &TuneSummary, printer: &OutputPrinter) {
-    let names = [messages::figure_precision(), messages::figure_recall()];
+    let names = [messages::precision(), messages::recall()];
     let [precision, recall] = names.map(|it| pad_to_width(&it, FIGURE));
     let [held, sketch] = [messages::held_back(), messages::sketch()].map(|it| pad_to_width(&it, 9));
     let heading = format!(
