@@ -850,11 +850,11 @@ mod tests {
         );
     }
 
+    /// A header, and the term, the number of documents and the line of each row.
+    type ReadTable = (FrequencyTableHeader, Vec<(String, u64, u64)>);
+
     /// Reads a table line by line. Returns its header and its rows.
-    fn read_lines(
-        name: &str,
-        text: &str,
-    ) -> Result<(FrequencyTableHeader, Vec<(String, u64, u64)>)> {
+    fn read_lines(name: &str, text: &str) -> Result<ReadTable> {
         let (mut lines, mut rows) = (text.lines(), Vec::new());
         let next_line = |line: &mut String| {
             let next = lines.next();
