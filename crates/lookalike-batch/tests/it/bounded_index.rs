@@ -97,7 +97,7 @@ fn indexes_are_the_same_files_in_any_memory() {
     let make =
         |name: &str, settings: &BuildSettings, reading: &IndexReadOptions| -> [AddSummary; 3] {
             let (index_path, silent) = (path(name), &SilentProgress);
-            let [first, second, third] = inputs.each_ref().map(|it| std::slice::from_ref(it));
+            let [first, second, third] = inputs.each_ref().map(std::slice::from_ref);
             [
                 build_index(&index_path, first, settings, reading, None, silent).unwrap(),
                 add_to_index(&index_path, second, reading, None, silent).unwrap(),
