@@ -81,7 +81,6 @@ fn sample() -> &'static Sample {
             distance: 3,
             plan: "auto".into(),
             index_memory: None,
-            memory: None,
             texts: true,
             distance_only: false,
             passages: Some(PassageSettings::default()),
@@ -131,6 +130,7 @@ fn reading() -> IndexReadOptions {
         options: ReadOptions::default(),
         strict: true,
         threads: 1,
+        memory: None,
     }
 }
 

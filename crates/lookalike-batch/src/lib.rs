@@ -12,6 +12,7 @@ pub mod recipes;
 pub mod run;
 pub mod shared_passages;
 pub mod shingle_sets;
+mod sorted_runs;
 pub mod text_diff;
 pub mod units;
 pub mod weighted_hashes;

@@ -68,6 +68,7 @@ impl IndexReading {
             options: self.reading.read_options(),
             strict: self.strict,
             threads: thread_count(self.threads)?,
+            memory: None,
         })
     }
 }
@@ -81,7 +82,6 @@ impl IndexSettings {
             distance: self.distance,
             plan: self.plan,
             index_memory: None,
-            memory: None,
             texts: self.texts,
             distance_only: self.distance_only,
             passages: passages.map_err(engine_error_to_py)?,

@@ -209,6 +209,7 @@ pub(crate) fn idf(
         read: counting.reading.read_options(),
         threads: thread_count(counting.threads)?,
         strict: counting.strict,
+        memory: None,
     };
     let (output, watch) = (OutputTarget::Path(path), RunWatch::default());
     let summary = run_watched(py, &watch, None, || {

@@ -70,6 +70,7 @@ impl PassageOptions {
             described: DESCRIBED,
             threads: thread_count(self.threads)?,
             strict: self.strict,
+            memory: None,
             spelling: OptionSpelling::Arguments,
         })
     }

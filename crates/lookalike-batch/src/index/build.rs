@@ -11,7 +11,8 @@ use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{OutputTarget, check_output};
 use lookalike_io::source::{IdField, InputSet};
 
-use super::build_space::BuildSpace;
+use super::build_plan::ExpectedRows;
+use super::build_space::{BuildSpace, smallest_limit};
 use super::directory::{self, DirectoryKind, NewDirectory};
 use super::grams;
 use super::ids::{self, IdsWriter, StoredIds};
@@ -53,7 +54,7 @@ pub fn build_index(
 ) -> Result<AddSummary> {
     check_number_options(reading, rejected)?;
     let manifest = new_manifest(settings, reading)?;
-    let space = BuildSpace::new(settings.memory, reading.threads, index_path)?;
+    let space = build_space(index_path, inputs, reading, false)?;
     let there = directory::directory_kind(index_path)?;
     refuse_to_replace(index_path, there, settings.replace)?;
     let made = NewDirectory::make_directory(index_path)?;
@@ -102,6 +103,7 @@ pub fn add_to_index(
 ) -> Result<AddSummary> {
     check_number_options(reading, rejected)?;
     directory::read_manifest(index_path)?;
+    let space = build_space(index_path, inputs, reading, true)?;
     let _lock = directory::lock_index(index_path)?;
     let manifest = directory::read_manifest(index_path)?;
     if manifest.matching && reading.entries != IndexEntries::Documents {
@@ -116,7 +118,7 @@ pub fn add_to_index(
         index_path,
         replaces: false,
         reading,
-        space: &BuildSpace::default(),
+        space: &space,
         rejected,
         is_of_run: false,
         progress,
@@ -126,6 +128,27 @@ pub fn add_to_index(
         directory::clean_after_failure(index_path);
     }
     added
+}
+
+/// Divides the memory of a build. A limit that a user has not set is raised to what the build needs.
+fn build_space(
+    index_path: &Path,
+    inputs: &[PathBuf],
+    reading: &IndexReadOptions,
+    is_addition: bool,
+) -> Result<BuildSpace> {
+    let Some(limit) = reading.memory else {
+        return Ok(BuildSpace::default());
+    };
+    if let Some(work) = limit.working_set {
+        return Ok(BuildSpace::with_working_set(work, work / 2, index_path));
+    }
+    let rows = ExpectedRows::from_inputs(inputs, reading, is_addition, Some(limit))?;
+    let bytes = match limit.is_set {
+        true => limit.bytes,
+        false => limit.bytes.max(smallest_limit(reading.threads, &rows)),
+    };
+    BuildSpace::new(Some(bytes), reading.threads, index_path, &rows)
 }
 
 pub(super) fn new_manifest(
@@ -142,12 +165,6 @@ pub(super) fn new_manifest(
         return Err(Error::usage_error(
             "the fingerprints are computed from --features, so stored texts could not be compared: \
              leave --texts out",
-        ));
-    }
-    if settings.memory.is_some() && reading.entries == IndexEntries::Documents {
-        return Err(Error::usage_error(
-            "--memory bounds the process for bare fingerprints, and the rows are documents: leave --memory out, \
-             or give their fingerprints (`lookalike fingerprint`) with --fingerprints",
         ));
     }
     if settings.passages.is_some() && !settings.texts {
@@ -262,6 +279,7 @@ fn add_rows<C: FingerprintCode>(
         empty: without,
         rejected,
         bytes,
+        spilled_bytes: change.space.spilled_bytes(),
         seconds: 0.0,
         index: inspect::info_from_manifest(index_path, &manifest),
     })
@@ -444,7 +462,10 @@ fn finish_new_rows<C: FingerprintCode>(
         None => name_by_number(&path("ids"), manifest.next_row, &new.unnamed, &mut entry)?,
         Some(writer) => {
             entry.ids = Some(FileChecksum(writer.finish_file()?));
-            let ids = StoredIds::open_file(&path("ids"))?;
+            let mut ids = StoredIds::open_file(&path("ids"))?;
+            if change.space.is_limited() {
+                ids.keep_recent_pages();
+            }
             let new_ids = NewIds {
                 ids: &ids,
                 hashes: &new.hashes,
@@ -459,24 +480,26 @@ fn finish_new_rows<C: FingerprintCode>(
         None => None,
         Some(writer) => {
             entry.texts = Some(FileChecksum(writer.finish_file()?));
-            Some(StoredTexts::open_file(&path("texts"))?)
+            let mut texts = StoredTexts::open_file(&path("texts"))?;
+            texts.keep_recent_pages();
+            Some(texts)
         }
     };
     let records = match new.records {
         None => None,
         Some(writer) => {
             let (_, signatures) = writer.finish_files()?;
-            Some(DocumentRecords::open_files(
-                index_path,
-                file,
-                signatures.is_some(),
-            )?)
+            let has_signatures = signatures.is_some();
+            let mut records = DocumentRecords::open_files(index_path, file, has_signatures)?;
+            records.keep_recent_pages();
+            Some(records)
         }
     };
     let grams = match manifest.passages {
         None => None,
         Some(_) => {
-            let (seal, postings) = grams::write_grams(index_path, file, &new.grams)?;
+            let (seal, postings) =
+                grams::write_grams(index_path, file, &new.grams, &change.space.posting_sort())?;
             entry.grams = Some(seal);
             Some(postings)
         }
@@ -550,7 +573,8 @@ fn place_segment<C: FingerprintCode>(
             let written = write_index(index_path, manifest, &kept, file, &new.codes, space)?;
             (entry.codes, entry.bytes) = written;
             if let Some(records) = &new.part.records {
-                entry.matching = Some(records.write_postings(index_path, entry.file)?);
+                entry.matching =
+                    Some(records.write_postings(index_path, entry.file, &space.posting_sort())?);
             }
             entry
         }
@@ -558,10 +582,10 @@ fn place_segment<C: FingerprintCode>(
             let mut sources = merged
                 .iter()
                 .rev()
-                .map(|entry| SegmentSource::open_segment(index_path, manifest, entry))
+                .map(|entry| SegmentSource::open_segment(index_path, manifest, entry, space))
                 .collect::<Result<Vec<_>>>()?;
             sources.push(new);
-            merge_segments(index_path, manifest, &kept, sources)?
+            merge_segments(index_path, manifest, &kept, sources, space)?
         }
     };
     kept.push(entry);

@@ -2,10 +2,14 @@
 //!
 //! ```text
 //! process and threads    a constant, and a constant per thread: program, blocks of rows, buffers of files
-//! kept                   fingerprints and columns of the index, the rest of which is in temporary files
+//! ids                    a constant for each row that has one, because repeated ids are found in memory
+//! kept                   fingerprints, grams and columns of the index, the rest of which is in temporary files
 //! slice                  fingerprints distributed by bucket, as many as fit at a time
-//! sorting                as much as a slice, for fingerprints of which very many share a bucket
+//! sorting                as much as a slice, for fingerprints of which very many share a bucket; later for postings, and
+//!                        before for a segment that is merged
 //! ```
+//!
+//! All rows go to one segment whatever the limit is, so the files of the index do not depend on it.
 //!
 //! Without a limit everything is kept, and memory beyond the constants is that of the fingerprints, of the
 //! columns that cannot be written at once (at most 10 bytes per fingerprint of 64 bits in common plans) and of a slice
@@ -13,17 +17,30 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lookalike::hamming::{BuildMemory, FingerprintCode};
 use lookalike_io::error::{Error, Result};
 
+use super::build_plan::ExpectedRows;
+use super::postings::{MOST_SORTED, PostingSort};
 use super::spill_buffer::{FingerprintSpool, SpillBuffer, SpillSpace};
 
 /// Bytes that the process takes whatever it builds.
 const PROCESS_BYTES: u64 = 64 << 20;
 
-/// Bytes that a thread takes for reading and sorting.
+/// Bytes that a thread takes for reading and sorting bare fingerprints, and for reading and recording documents.
 const THREAD_BYTES: u64 = 32 << 20;
+const DOCUMENT_THREAD_BYTES: u64 = 64 << 20;
+
+/// Bytes of memory of a row with an id, in a new index and in one whose ids are compared with those of its other
+/// rows; and of a row without a fingerprint.
+const ID_BYTES: u64 = 40;
+const ADDED_ID_BYTES: u64 = 80;
+const UNFINGERPRINTED_BYTES: u64 = 80;
+
+/// Part of the memory by which the estimate of the rows may fail.
+const RESERVE: f64 = 1.15;
 
 /// Smallest number of bytes for what is kept, a slice and sorting together.
 const SMALLEST_WORK: u64 = 128 << 20;
@@ -37,6 +54,11 @@ pub(super) struct BuildSpace {
     pub(super) sorting: BuildMemory,
     /// `None` if everything is kept in memory.
     kept: Option<Arc<SpillSpace>>,
+    /// Bytes of memory of the process; 0 without a limit.
+    limit: u64,
+    id_bytes: u64,
+    /// Bytes that were taken for ids and for rows without a fingerprint.
+    resident: AtomicU64,
 }
 
 impl Default for BuildSpace {
@@ -48,33 +70,131 @@ impl Default for BuildSpace {
                 most_bytes: None,
             },
             kept: None,
+            limit: 0,
+            id_bytes: ADDED_ID_BYTES,
+            resident: AtomicU64::new(0),
         }
     }
 }
 
 impl BuildSpace {
     /// Divides the memory of a process. What does not fit goes to temporary files in `directory`.
-    pub(super) fn new(limit: Option<u64>, threads: usize, directory: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If the limit is too small for the rows.
+    pub(super) fn new(
+        limit: Option<u64>,
+        threads: usize,
+        directory: &Path,
+        rows: &ExpectedRows,
+    ) -> Result<Self> {
         let Some(limit) = limit else {
             return Ok(Self::default());
         };
-        check_limit(limit, threads)?;
+        check_limit(limit, threads, rows)?;
         // The allocator holds back some of what it was given.
-        let work = (limit - fixed_bytes(threads)) / 16 * 15;
-        let sorting = work / 2;
-        let kept = SpillSpace::new(work - sorting, directory.to_path_buf());
+        let resident = resident_bytes(rows);
+        let work = (limit - fixed_bytes(threads, rows) - resident) / 16 * 15;
+        // Rows of unknown number may have ids.
+        let for_ids = match rows.documents {
+            Some(_) => 0,
+            None => work / 4,
+        };
         Ok(Self {
+            limit,
+            id_bytes: bytes_of_id(rows),
+            resident: AtomicU64::new(resident + for_ids),
+            ..Self::with_working_set(work, work / 2 - for_ids, directory)
+        })
+    }
+
+    /// Divides so many bytes, of which so many are for what is kept. Ids are not bounded.
+    pub(super) fn with_working_set(work: u64, kept: u64, directory: &Path) -> Self {
+        let sorting = work / 2;
+        Self {
+            limit: work,
+            id_bytes: ID_BYTES,
+            resident: AtomicU64::new(u64::MAX),
             sorting: BuildMemory {
                 slice_bytes: (sorting / 2).min(LARGEST_SLICE) as usize,
                 most_bytes: Some(sorting as usize),
             },
-            kept: Some(Arc::new(kept)),
-        })
+            kept: Some(Arc::new(SpillSpace::new(kept, directory.to_path_buf()))),
+        }
     }
 
     /// Returns `true` if the memory of the process is limited.
     pub(super) fn is_limited(&self) -> bool {
         self.kept.is_some()
+    }
+
+    /// Returns the bytes that went to temporary files.
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.written_bytes())
+    }
+
+    /// Takes memory for rows with ids and rows without a fingerprint, of which there are so many so far.
+    ///
+    /// # Errors
+    /// If there is too little.
+    pub(super) fn keep_rows(&self, named: u64, unfingerprinted: u64) -> Result<()> {
+        let Some(kept) = &self.kept else {
+            return Ok(());
+        };
+        let wanted = named * self.id_bytes + unfingerprinted * UNFINGERPRINTED_BYTES;
+        let taken = self.resident.load(Ordering::Relaxed);
+        if wanted <= taken {
+            return Ok(());
+        }
+        // Much at a time, because each row takes little.
+        let more = (wanted - taken).max(4 << 20);
+        if kept.take_bytes(more) {
+            self.resident.fetch_add(more, Ordering::Relaxed);
+            return Ok(());
+        }
+        Err(Error::limit_error(format!(
+            "{named} rows with ids and {unfingerprinted} without a fingerprint take {} MB, more than --memory {} leaves \
+             for them: give --memory {}M or more{}",
+            wanted.div_ceil(1_000_000),
+            self.limit,
+            (self.limit + 4 * wanted).div_ceil(1_000_000),
+            if named > 0 {
+                ", or number the rows with --id-row"
+            } else {
+                ""
+            }
+        )))
+    }
+
+    /// Refuses a segment whose Hamming index and fingerprints take so many bytes while they are copied, if they do not
+    /// fit into the memory for sorting.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub(super) fn check_opened_segment(&self, bytes: u64) -> Result<()> {
+        let Some(most) = self.sorting.most_bytes.filter(|&most| bytes > most as u64) else {
+            return Ok(());
+        };
+        let missing = 2 * (bytes - most as u64) / 15 * 16 + (1 << 20);
+        Err(Error::limit_error(format!(
+            "merging the added rows with a segment before them takes {} MB at once, more than --memory {} leaves: give \
+             --memory {}M or more",
+            bytes.div_ceil(1_000_000),
+            self.limit,
+            (self.limit + missing).div_ceil(1_000_000)
+        )))
+    }
+
+    /// Returns how postings are sorted.
+    pub(super) fn posting_sort(&self) -> PostingSort {
+        let most_sorted = match self.sorting.most_bytes {
+            Some(most) => (most as u64 / 2 / size_of::<u64>() as u64).min(MOST_SORTED),
+            None => MOST_SORTED,
+        };
+        PostingSort {
+            most_sorted,
+            space: self.kept.clone(),
+        }
     }
 
     pub(super) fn new_buffer(&self) -> SpillBuffer {
@@ -96,24 +216,52 @@ impl BuildSpace {
     }
 }
 
-fn fixed_bytes(threads: usize) -> u64 {
-    PROCESS_BYTES + threads as u64 * THREAD_BYTES
+fn fixed_bytes(threads: usize, rows: &ExpectedRows) -> u64 {
+    let of_thread = match rows.are_documents {
+        true => DOCUMENT_THREAD_BYTES,
+        false => THREAD_BYTES,
+    };
+    PROCESS_BYTES + threads as u64 * of_thread
+}
+
+fn bytes_of_id(rows: &ExpectedRows) -> u64 {
+    match rows.are_added {
+        true => ADDED_ID_BYTES,
+        false => ID_BYTES,
+    }
+}
+
+/// Returns the bytes that stay in memory for ids.
+pub(super) fn resident_bytes(rows: &ExpectedRows) -> u64 {
+    match (rows.documents, rows.have_ids) {
+        (Some(documents), true) => (RESERVE * documents) as u64 * bytes_of_id(rows),
+        _ => 0,
+    }
+}
+
+/// Returns the smallest limit of a build.
+pub(super) fn smallest_limit(threads: usize, rows: &ExpectedRows) -> u64 {
+    fixed_bytes(threads, rows) + resident_bytes(rows) + SMALLEST_WORK
 }
 
 /// Refuses a limit that no build keeps.
-pub(super) fn check_limit(limit: u64, threads: usize) -> Result<()> {
-    let smallest = fixed_bytes(threads) + SMALLEST_WORK;
+fn check_limit(limit: u64, threads: usize, rows: &ExpectedRows) -> Result<()> {
+    let smallest = smallest_limit(threads, rows);
     if limit >= smallest {
         return Ok(());
     }
+    let of_rows = match (rows.documents, rows.have_ids) {
+        (Some(documents), true) => format!(" of {} rows with ids", documents.round()),
+        _ => String::new(),
+    };
     let threads = match threads {
         1 => "1 thread".to_owned(),
         _ => format!("{threads} threads"),
     };
     Err(Error::usage_error(format!(
-        "--memory {limit} is not enough: building an index on {threads} takes at least {smallest} bytes: give \
+        "--memory {limit} is not enough: building an index{of_rows} on {threads} takes at least {smallest} bytes: give \
          --memory {}Mi or more",
-        smallest >> 20
+        smallest.div_ceil(1 << 20)
     )))
 }
 
@@ -121,17 +269,74 @@ pub(super) fn check_limit(limit: u64, threads: usize) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn rows(documents: Option<f64>, have_ids: bool) -> ExpectedRows {
+        ExpectedRows {
+            documents,
+            have_ids,
+            are_documents: have_ids,
+            are_added: false,
+        }
+    }
+
     #[test]
     fn the_named_smallest_limit_works() {
         for threads in [1, 2, 64] {
-            let error = BuildSpace::new(Some(1), threads, Path::new(".")).unwrap_err();
-            let text = error.to_string();
-            let named = text.split("--memory ").nth(2).unwrap();
-            let smallest = crate::units::parse_size(named.split(' ').next().unwrap()).unwrap();
-            assert!(BuildSpace::new(Some(smallest - 1), threads, Path::new(".")).is_err());
-            let space = BuildSpace::new(Some(smallest), threads, Path::new(".")).unwrap();
-            let most = space.sorting.most_bytes.unwrap();
-            assert!(space.sorting.slice_bytes * 2 <= most);
+            for rows in [
+                rows(None, false),
+                rows(Some(5e6), true),
+                rows(Some(5e6), false),
+            ] {
+                let new = |limit| BuildSpace::new(Some(limit), threads, Path::new("."), &rows);
+                let text = new(1).unwrap_err().to_string();
+                let named = text.split("--memory ").nth(2).unwrap();
+                let named = crate::units::parse_size(named.split(' ').next().unwrap()).unwrap();
+                let smallest = smallest_limit(threads, &rows);
+                assert!(named >= smallest && named < smallest + (1 << 20), "{text}");
+                assert!(new(smallest - 1).is_err());
+                let space = new(smallest).unwrap();
+                let most = space.sorting.most_bytes.unwrap();
+                assert!(space.sorting.slice_bytes * 2 <= most);
+                assert!(space.posting_sort().most_sorted * 16 <= most as u64);
+            }
         }
+    }
+
+    #[test]
+    fn rows_beyond_the_estimate_are_refused_when_nothing_is_left() {
+        let limit = smallest_limit(2, &rows(Some(1e6), true));
+        let space =
+            BuildSpace::new(Some(limit), 2, Path::new("."), &rows(Some(1e6), true)).unwrap();
+        space.keep_rows(1_100_000, 0).unwrap();
+        space.keep_rows(2_000_000, 0).unwrap();
+        let error = space.keep_rows(5_000_000, 10).unwrap_err().to_string();
+        let words = [
+            "5000000 rows with ids",
+            "take 201 MB",
+            "--id-row",
+            "or more",
+        ];
+        assert!(words.iter().all(|it| error.contains(it)), "{error}");
+        BuildSpace::default().keep_rows(1 << 40, 0).unwrap();
+    }
+
+    #[test]
+    fn a_segment_that_does_not_fit_is_refused_with_the_limit_that_would_do() {
+        let rows = rows(None, false);
+        let new = |limit| BuildSpace::new(Some(limit), 2, Path::new("."), &rows).unwrap();
+        let space = new(1 << 30);
+        let bytes = space.sorting.most_bytes.unwrap() as u64;
+        space.check_opened_segment(bytes).unwrap();
+        let error = space
+            .check_opened_segment(2 * bytes)
+            .unwrap_err()
+            .to_string();
+        let named = error.split("give --memory ").nth(1).unwrap();
+        let named = crate::units::parse_size(named.split(' ').next().unwrap()).unwrap();
+        new(named).check_opened_segment(2 * bytes).unwrap();
+        assert!(
+            new(named - (4 << 20))
+                .check_opened_segment(2 * bytes)
+                .is_err()
+        );
     }
 }

@@ -7,6 +7,7 @@ use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
+use super::build_space::BuildSpace;
 use super::by_width;
 use super::directory;
 use super::inspect::{self, IndexInfo};
@@ -61,16 +62,19 @@ fn compact_segments<C: FingerprintCode>(
 ) -> Result<CompactSummary> {
     let before = inspect::info_from_manifest(index_path, &manifest);
     let old = std::mem::take(&mut manifest.segments);
+    let space = BuildSpace::default();
     for group in group_segments(&old) {
         let entry = match group {
             [entry] if entry.removed.is_none() => entry.clone(),
             _ => {
                 let sources = group
                     .iter()
-                    .map(|entry| SegmentSource::<C>::open_segment(index_path, &manifest, entry))
+                    .map(|entry| {
+                        SegmentSource::<C>::open_segment(index_path, &manifest, entry, &space)
+                    })
                     .collect::<Result<Vec<_>>>()?;
                 let done = manifest.segments.clone();
-                merge_segments(index_path, &mut manifest, &done, sources)?
+                merge_segments(index_path, &mut manifest, &done, sources, &space)?
             }
         };
         manifest.segments.push(entry);

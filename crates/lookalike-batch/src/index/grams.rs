@@ -12,8 +12,9 @@ use lookalike_io::error::{Error, Result};
 
 use super::manifest::{FileChecksum, IndexManifest, file_name};
 use super::paged::damaged_file;
-use super::postings::{MOST_SORTED, PostingList, pack_posting, write_postings};
-use super::segments::SegmentPart;
+use super::postings::{PostingList, PostingSort, pack_posting, write_postings};
+use super::segments::{SegmentPart, spill_failed};
+use super::spill_buffer::FingerprintSpool;
 use super::texts::UnpackedFrame;
 
 /// Extension of the file.
@@ -63,7 +64,11 @@ impl GramSelector {
 }
 
 /// Appends postings whose rows count from `base`.
-pub(super) fn append_grams(all: &mut Vec<u64>, postings: &[u64], base: u32) -> Result<()> {
+pub(super) fn append_grams(
+    all: &mut FingerprintSpool<u64>,
+    postings: &mut [u64],
+    base: u32,
+) -> Result<()> {
     if all.len() + postings.len() > PassageIndex::MAX_POSTINGS {
         return Err(Error::limit_error(format!(
             "one run adds at most {} grams, which is some 110 GB of text: give the inputs in several runs of \
@@ -71,22 +76,30 @@ pub(super) fn append_grams(all: &mut Vec<u64>, postings: &[u64], base: u32) -> R
             PassageIndex::MAX_POSTINGS
         )));
     }
-    all.extend(postings.iter().map(|posting| posting + u64::from(base)));
-    Ok(())
+    for posting in postings.iter_mut() {
+        *posting += u64::from(base);
+    }
+    all.push_codes(postings).map_err(spill_failed)
 }
 
 /// Writes the grams of new rows.
 pub(super) fn write_grams(
     index_path: &Path,
     file: u64,
-    postings: &[u64],
+    postings: &FingerprintSpool<u64>,
+    sort: &PostingSort,
 ) -> Result<(FileChecksum, PostingList)> {
     let path = index_path.join(file_name(file, GRAMS_FILE));
-    let seal = write_postings(&path, postings.len() as u64, MOST_SORTED, |visit| {
-        postings.iter().for_each(|&posting| visit(posting));
-        Ok(())
+    let seal = write_postings(&path, postings.len() as u64, sort, |visit| {
+        let visited = postings.visit_codes(|_, postings| {
+            postings.iter().for_each(|&posting| visit(posting));
+            Ok(())
+        });
+        visited.map_err(spill_failed)
     })?;
-    Ok((FileChecksum(seal), PostingList::open_file(&path)?))
+    let mut written = PostingList::open_file(&path)?;
+    written.keep_recent_pages();
+    Ok((FileChecksum(seal), written))
 }
 
 /// Opens the grams of a segment and compares their checksum.
@@ -103,11 +116,12 @@ pub(super) fn merge_grams(
     index_path: &Path,
     file: u64,
     parts: &[&SegmentPart],
+    sort: &PostingSort,
 ) -> Result<FileChecksum> {
     let path = index_path.join(file_name(file, GRAMS_FILE));
     let lists = || parts.iter().filter_map(|part| part.grams.as_ref());
     let count = lists().map(PostingList::count_postings).sum();
-    let seal = write_postings(&path, count, MOST_SORTED, |visit| {
+    let seal = write_postings(&path, count, sort, |visit| {
         let mut base = 0;
         for part in parts {
             let removed = &part.removed;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use lookalike_io::error::Result;
 
-use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 
 const MAGIC: FileMagic = *b"LAid";
 
@@ -113,6 +113,16 @@ impl StoredIds {
             (Some(rows), Some(table)) => Ok(Self { file, rows, table }),
             _ => Err(damaged_file(path, "it is too short for its number of rows")),
         }
+    }
+
+    /// Keeps only the pages that were read last from now on.
+    pub(super) fn keep_recent_pages(&mut self) {
+        self.file.keep_recent_pages(FEWEST_PAGES);
+    }
+
+    /// Returns the file.
+    pub(super) fn file_mut(&mut self) -> &mut PagedFile {
+        &mut self.file
     }
 
     pub(super) fn len(&self) -> u64 {

@@ -8,8 +8,10 @@ use lookalike_io::error::{Error, Result, display_path};
 
 use super::directory;
 use super::manifest::IndexManifest;
-use super::segments::{SegmentPart, open_segment_part};
-use super::texts::UnpackedFrame;
+use super::paged::PagedFile;
+use super::postings::PostingList;
+use super::segments::{SegmentIds, SegmentPart, open_segment_part};
+use super::texts::{StoredTexts, UnpackedFrame};
 
 /// An index that finds passages. Its sources are numbered from 0, in the order of its rows; removed rows have a number,
 /// too.
@@ -67,6 +69,24 @@ impl IndexedPassages {
             settings,
             recipe,
         })
+    }
+
+    /// Keeps at most about `bytes` of the files in memory, if they are larger. All of it stays there otherwise.
+    pub(crate) fn keep_within(&mut self, bytes: u64) {
+        let mut files: Vec<&mut PagedFile> = Vec::new();
+        for (_, part) in &mut self.segments {
+            files.extend(part.grams.as_mut().map(PostingList::file_mut));
+            files.extend(part.texts.as_mut().map(StoredTexts::file_mut));
+            if let SegmentIds::Stored(ids) = &mut part.names {
+                files.push(ids.file_mut());
+            }
+        }
+        let all_bytes = files.iter().map(|file| file.byte_length()).sum();
+        if all_bytes > bytes {
+            for file in files {
+                file.keep_share(bytes, all_bytes);
+            }
+        }
     }
 
     /// Returns how long a passage must be.

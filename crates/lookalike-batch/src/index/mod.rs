@@ -40,6 +40,7 @@
 //! An index has no notion of time; time windows are a feature of the service.
 
 mod build;
+mod build_plan;
 mod build_space;
 mod compact;
 mod containment;
@@ -74,8 +75,10 @@ use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use crate::fingerprint_notation::FingerprintNotation;
+use crate::run::MemoryLimit;
 
 pub use build::{add_to_index, build_index};
+pub use build_plan::BuildPlan;
 pub use compact::{CompactSummary, compact_index};
 pub use export::{ExportedFingerprints, export_fingerprints};
 pub(crate) use indexed_passages::{IndexedPassages, IndexedSource};
@@ -118,6 +121,9 @@ pub struct IndexReadOptions {
     pub strict: bool,
     /// Number of threads, from 1.
     pub threads: usize,
+    /// Largest memory of the process while it builds or adds, in bytes. What does not fit goes to temporary files in
+    /// the directory of the index. The index does not depend on it. Searches do not use it.
+    pub memory: Option<MemoryLimit>,
 }
 
 /// Settings of a new index.
@@ -133,9 +139,6 @@ pub struct BuildSettings {
     pub plan: String,
     /// Largest size of all Hamming indexes together, in bytes.
     pub index_memory: Option<u64>,
-    /// Largest memory of the process while it builds, in bytes; only for bare fingerprints. What does not
-    /// fit goes to temporary files in the directory of the index.
-    pub memory: Option<u64>,
     /// `true` if the texts are stored.
     pub texts: bool,
     /// `true` if the index is searched only by distances. Records for thresholds and measures are then
@@ -162,10 +165,21 @@ pub struct AddSummary {
     pub rejected: u64,
     /// Bytes of input, after decompression.
     pub bytes: u64,
+    /// Bytes that were written to temporary files, because they did not fit into the memory.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub spilled_bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// The index after the change.
     pub index: IndexInfo,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// Calls a function that is generic over the integer type of a fingerprint.

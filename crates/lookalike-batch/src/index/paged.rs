@@ -1,7 +1,8 @@
 //! Files that are written once and read in pages, each of which is verified on its first use.
 //!
 //! A file can be opened without reading its data, because the footer holds a checksum of all page
-//! checksums. A page is read and verified when it is first needed, and then stays in memory.
+//! checksums. A page is read and verified when it is first needed, and then stays in memory, unless only the pages that
+//! were read last are kept.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -12,11 +13,13 @@
 //! | magic: 4 bytes for the type of content, 4 bytes for the version | 8 |
 
 use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::AtomicFile;
@@ -32,6 +35,9 @@ const VERSION: u32 = 1;
 
 /// Bytes collected before a write.
 const BUFFER: usize = 256 << 10;
+
+/// Fewest pages in memory if only those that were read last are kept, which suffice for files that are read in order.
+pub(super) const FEWEST_PAGES: usize = 4;
 
 /// The type of a file's content: the first four bytes of the magic.
 pub(super) type FileMagic = [u8; 4];
@@ -64,8 +70,64 @@ pub(super) struct PagedFile {
     file: File,
     length: u64,
     checksums: Vec<u64>,
-    pages: Vec<OnceLock<Box<[u8]>>>,
+    pages: PageCache,
     seal: u64,
+}
+
+/// The verified pages in memory.
+enum PageCache {
+    /// All that were read.
+    All(Vec<OnceLock<Box<[u8]>>>),
+    /// Those that were read last.
+    Recent(Mutex<RecentPages>),
+}
+
+/// The pages of a file that were read last.
+struct RecentPages {
+    most: usize,
+    pages: HashMap<usize, Arc<[u8]>>,
+    /// Oldest first.
+    order: VecDeque<usize>,
+}
+
+impl RecentPages {
+    fn add_page(&mut self, index: usize, page: Arc<[u8]>) {
+        if self.order.len() == self.most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.pages.remove(&oldest);
+        }
+        self.pages.insert(index, page);
+        self.order.push_back(index);
+    }
+}
+
+/// A verified page.
+enum VerifiedPage<'a> {
+    Kept(&'a [u8]),
+    Recent(Arc<[u8]>),
+}
+
+impl Deref for VerifiedPage<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Kept(page) => page,
+            Self::Recent(page) => page,
+        }
+    }
+}
+
+impl Write for PagedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put_bytes(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl PagedWriter {
@@ -181,10 +243,25 @@ impl PagedFile {
             path: path.to_path_buf(),
             file,
             length,
-            pages: checksums.iter().map(|_| OnceLock::new()).collect(),
+            pages: PageCache::All(checksums.iter().map(|_| OnceLock::new()).collect()),
             checksums,
             seal,
         })
+    }
+
+    /// Keeps only the `most` pages that were read last from now on, at least [`FEWEST_PAGES`].
+    pub(super) fn keep_recent_pages(&mut self, most: usize) {
+        self.pages = PageCache::Recent(Mutex::new(RecentPages {
+            most: most.max(FEWEST_PAGES),
+            pages: HashMap::new(),
+            order: VecDeque::new(),
+        }));
+    }
+
+    /// Keeps as many pages from now on as fit into a share of `bytes`, which is divided among files of `all_bytes`.
+    pub(super) fn keep_share(&mut self, bytes: u64, all_bytes: u64) {
+        let share = u128::from(bytes) * u128::from(self.length) / u128::from(all_bytes.max(1));
+        self.keep_recent_pages((share / PAGE as u128) as usize);
     }
 
     /// Returns the seal: a checksum that identifies the whole content.
@@ -215,25 +292,43 @@ impl PagedFile {
         let offset = (start % PAGE as u64) as usize;
         let length = (end - start) as usize;
         if first == last {
-            return Ok(Cow::Borrowed(
-                &self.checked_page(first as usize)?[offset..offset + length],
-            ));
+            return Ok(match self.checked_page(first as usize)? {
+                VerifiedPage::Kept(page) => Cow::Borrowed(&page[offset..offset + length]),
+                VerifiedPage::Recent(page) => Cow::Owned(page[offset..offset + length].to_vec()),
+            });
         }
         let mut bytes = Vec::with_capacity(length);
         for page in first..=last {
             let from = if page == first { offset } else { 0 };
-            let page = &self.checked_page(page as usize)?[from..];
+            let page = self.checked_page(page as usize)?;
+            let page = &page[from..];
             bytes.extend_from_slice(&page[..page.len().min(length - bytes.len())]);
         }
         Ok(Cow::Owned(bytes))
     }
 
-    fn checked_page(&self, index: usize) -> Result<&[u8]> {
-        if let Some(page) = self.pages[index].get() {
-            return Ok(page);
+    fn checked_page(&self, index: usize) -> Result<VerifiedPage<'_>> {
+        let recent = match &self.pages {
+            PageCache::All(pages) => {
+                if let Some(page) = pages[index].get() {
+                    return Ok(VerifiedPage::Kept(page));
+                }
+                let page = self.read_page(index)?;
+                return Ok(VerifiedPage::Kept(pages[index].get_or_init(|| page)));
+            }
+            PageCache::Recent(recent) => recent,
+        };
+        let lock = || recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = lock().pages.get(&index) {
+            return Ok(VerifiedPage::Recent(Arc::clone(page)));
         }
-        let page = self.read_page(index)?;
-        Ok(self.pages[index].get_or_init(|| page))
+        // Other threads read other pages meanwhile, and the same page twice if they want it, too.
+        let page: Arc<[u8]> = self.read_page(index)?.into();
+        let mut recent = lock();
+        if !recent.pages.contains_key(&index) {
+            recent.add_page(index, Arc::clone(&page));
+        }
+        Ok(VerifiedPage::Recent(page))
     }
 
     fn read_page(&self, index: usize) -> Result<Box<[u8]>> {
@@ -254,7 +349,7 @@ impl PagedFile {
 
     /// Reads and verifies every page without keeping it in memory.
     pub(super) fn verify_pages(&self) -> Result<()> {
-        (0..self.pages.len()).try_for_each(|index| self.read_page(index).map(drop))
+        (0..self.checksums.len()).try_for_each(|index| self.read_page(index).map(drop))
     }
 
     /// Reads the first `end` bytes page by page without keeping them in memory.
@@ -306,7 +401,7 @@ mod tests {
         for length in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE, 3 * PAGE + 7] {
             let data: Vec<u8> = (0..length).map(|at| (at * 31 / 7) as u8).collect();
             let seal = write(&path, &data);
-            let file = PagedFile::open_file(&path, MAGIC).unwrap();
+            let mut file = PagedFile::open_file(&path, MAGIC).unwrap();
             assert_eq!(
                 (file.byte_length(), file.file_checksum()),
                 (length as u64, seal)
@@ -314,13 +409,18 @@ mod tests {
             file.verify_pages().unwrap();
             let borders = (0..4).flat_map(|page| [0, 1, 2].map(|off| page * PAGE + off));
             let places: Vec<_> = borders.map(|at| at.saturating_sub(1).min(length)).collect();
-            for &start in &places {
-                for &end in places.iter().filter(|&&end| end >= start) {
-                    let piece = file.read_range(start as u64, end as u64).unwrap();
-                    assert_eq!(&piece[..], &data[start..end]);
+            for keeps_all in [true, false] {
+                if !keeps_all {
+                    file.keep_recent_pages(0);
                 }
+                for &start in &places {
+                    for &end in places.iter().filter(|&&end| end >= start) {
+                        let piece = file.read_range(start as u64, end as u64).unwrap();
+                        assert_eq!(&piece[..], &data[start..end]);
+                    }
+                }
+                assert!(file.read_range(0, length as u64 + 1).is_err());
             }
-            assert!(file.read_range(0, length as u64 + 1).is_err());
             let mut scanned = Vec::new();
             let take = |page: &[u8]| {
                 scanned.extend_from_slice(page);

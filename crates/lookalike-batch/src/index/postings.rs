@@ -17,12 +17,16 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
-use lookalike_io::error::Result;
+use lookalike::hamming::ColumnBuffer;
+use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;
 
 use super::manifest::FileChecksum;
-use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use super::spill_buffer::{SpillBuffer, SpillSpace};
+use crate::sorted_runs::SortedRuns;
 
 const MAGIC: FileMagic = *b"LAbk";
 
@@ -32,7 +36,7 @@ const NUMBER: u64 = 8;
 /// Postings per directory entry that are aimed at.
 const BUCKET: u64 = 16;
 
-/// Postings sorted at a time: 256 MiB. If there are more, the keys are produced in several passes.
+/// Postings sorted at a time without a limit of memory: 256 MiB.
 pub(super) const MOST_SORTED: u64 = 1 << 25;
 
 /// Postings read at a time.
@@ -51,47 +55,143 @@ pub(super) struct PostingList {
     bits: u32,
 }
 
-/// Writes all postings that `visit_all` produces, and returns the seal of the file. `count` is their
-/// number. About `most_sorted` of them, from 1, are in memory at a time, usually [`MOST_SORTED`]; the bytes do
-/// not depend on it. `visit_all` is called once per pass and must produce the same postings each time.
+/// How postings are sorted.
+#[derive(Debug, Clone)]
+pub(super) struct PostingSort {
+    /// Largest number of postings that are sorted in memory at a time, from 1.
+    pub(super) most_sorted: u64,
+    /// Where more postings go: to sorted runs in a temporary file. `None` if they are produced in several passes.
+    pub(super) space: Option<Arc<SpillSpace>>,
+}
+
+impl Default for PostingSort {
+    fn default() -> Self {
+        Self {
+            most_sorted: MOST_SORTED,
+            space: None,
+        }
+    }
+}
+
+/// Calls a function with every posting.
+type VisitPostings<'a> = dyn FnMut(&mut dyn FnMut(u64)) -> Result<()> + 'a;
+
+impl PostingSort {
+    /// Calls `put` with all postings in ascending order. `visit_all` is called once per pass and must produce the
+    /// same postings each time.
+    fn visit_sorted(
+        &self,
+        count: u64,
+        visit_all: &mut VisitPostings<'_>,
+        mut put: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        match &self.space {
+            Some(space) if count > self.most_sorted => self.merge_runs(space, visit_all, &mut put),
+            _ => self.sort_in_passes(count, visit_all, &mut put),
+        }
+    }
+
+    fn sort_in_passes(
+        &self,
+        count: u64,
+        visit_all: &mut VisitPostings<'_>,
+        put: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let passes = count.div_ceil(self.most_sorted).next_power_of_two().max(1);
+        let pass_of = |posting: u64| (u128::from(posting) * u128::from(passes)) >> 64;
+        let mut sorted = Vec::new();
+        for pass in 0..passes {
+            sorted.clear();
+            visit_all(&mut |posting| {
+                if passes == 1 || pass_of(posting) == u128::from(pass) {
+                    sorted.push(posting);
+                }
+            })?;
+            sorted.par_sort_unstable();
+            sorted.iter().try_for_each(|&posting| put(posting))?;
+        }
+        Ok(())
+    }
+
+    fn merge_runs(
+        &self,
+        space: &SpillSpace,
+        visit_all: &mut VisitPostings<'_>,
+        put: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let runs = SortedRuns::with_parts(Some(space.directory().to_path_buf()), 1);
+        let most = self.most_sorted as usize;
+        let mut sorted = Vec::with_capacity(most);
+        let mut written = Ok(());
+        visit_all(&mut |posting| {
+            sorted.push(posting);
+            if sorted.len() == most && written.is_ok() {
+                written = write_run(&mut sorted, &runs);
+            }
+            // After an error nothing is kept.
+            sorted.truncate(most - 1);
+        })?;
+        written?;
+        write_run(&mut sorted, &runs)?;
+        drop(sorted);
+        runs.merge_part(0, most * NUMBER as usize / 2, |key, _| {
+            put(u64::from_be_bytes(to_array(key)))
+        })?;
+        space.count_written(runs.written_bytes());
+        Ok(())
+    }
+}
+
+fn write_run(sorted: &mut Vec<u64>, runs: &SortedRuns) -> Result<()> {
+    sorted.par_sort_unstable();
+    let mut run = runs.begin_run(0);
+    for posting in sorted.drain(..) {
+        run.push_record(&posting.to_be_bytes(), 0)?;
+    }
+    run.finish_run()
+}
+
+/// Writes all postings that `visit_all` produces, and returns the seal of the file. `count` is their number. The bytes
+/// do not depend on how they are sorted. `visit_all` is called at least once and must produce the same postings each
+/// time.
 pub(super) fn write_postings(
     path: &Path,
     count: u64,
-    most_sorted: u64,
+    sort: &PostingSort,
     mut visit_all: impl FnMut(&mut dyn FnMut(u64)) -> Result<()>,
 ) -> Result<u64> {
     let bits = (count / BUCKET).checked_ilog2().unwrap_or(0).clamp(1, 28);
-    let passes = count.div_ceil(most_sorted).next_power_of_two().max(1);
-    let pass_of = |posting: u64| (u128::from(posting) * u128::from(passes)) >> 64;
     let mut file = PagedWriter::create_file(path, MAGIC)?;
-    let mut directory = vec![0u64];
-    let mut written = 0;
-    let mut sorted = Vec::new();
-    for pass in 0..passes {
-        sorted.clear();
-        visit_all(&mut |posting| {
-            if passes == 1 || pass_of(posting) == u128::from(pass) {
-                sorted.push(posting);
-            }
-        })?;
-        sorted.par_sort_unstable();
-        let mut bytes = Vec::with_capacity(1 << 16);
-        for &posting in &sorted {
-            let bucket = (posting >> (64 - bits)) as usize;
-            directory.resize(directory.len().max(bucket + 1), written);
-            written += 1;
-            bytes.extend(posting.to_le_bytes());
-            if bytes.len() >= 1 << 16 {
-                file.put_bytes(&bytes)?;
-                bytes.clear();
-            }
+    let failed = |cause| Error::write_error("write", display_path(path), cause);
+    let mut directory = SpillBuffer::new(sort.space.clone());
+    let mut entries = 0;
+    let mut fill_directory = |end: u64, position: u64| {
+        while entries < end {
+            directory
+                .append_bytes(&position.to_le_bytes())
+                .map_err(failed)?;
+            entries += 1;
         }
-        file.put_bytes(&bytes)?;
-    }
-    directory.resize((1 << bits) + 1, written);
-    for position in directory.into_iter().chain([written, bits.into()]) {
-        file.put_bytes(&position.to_le_bytes())?;
-    }
+        Ok::<_, Error>(())
+    };
+    fill_directory(1, 0)?;
+    let mut written = 0;
+    let mut bytes = Vec::with_capacity(1 << 16);
+    sort.visit_sorted(count, &mut visit_all, |posting| {
+        fill_directory((posting >> (64 - bits)) + 1, written)?;
+        written += 1;
+        bytes.extend(posting.to_le_bytes());
+        if bytes.len() >= 1 << 16 {
+            file.put_bytes(&bytes)?;
+            bytes.clear();
+        }
+        Ok(())
+    })?;
+    file.put_bytes(&bytes)?;
+    fill_directory((1 << bits) + 1, written)?;
+    directory.move_bytes(&mut file).map_err(failed)?;
+    file.put_bytes(&written.to_le_bytes())?;
+    file.put_bytes(&u64::from(bits).to_le_bytes())?;
     file.finish_file()
 }
 
@@ -117,6 +217,16 @@ impl PostingList {
             }),
             _ => Err(short()),
         }
+    }
+
+    /// Keeps only the pages that were read last from now on.
+    pub(super) fn keep_recent_pages(&mut self) {
+        self.file.keep_recent_pages(FEWEST_PAGES);
+    }
+
+    /// Returns the file.
+    pub(super) fn file_mut(&mut self) -> &mut PagedFile {
+        &mut self.file
     }
 
     /// Opens a file and compares its checksum with that of the manifest.
@@ -226,7 +336,7 @@ mod tests {
             let all: Vec<_> = (0..count)
                 .map(|at| pack_posting(key(at), at as u32))
                 .collect();
-            let seal = write_postings(&path, count, MOST_SORTED, |visit| {
+            let seal = write_postings(&path, count, &PostingSort::default(), |visit| {
                 all.iter().for_each(|&it| visit(it));
                 Ok(())
             })
@@ -246,9 +356,9 @@ mod tests {
     }
 
     /// Writes the postings with a limit. Returns the bytes of the file and the number of passes.
-    fn write_within(path: &Path, all: &[u64], most_sorted: u64) -> (Vec<u8>, u64) {
+    fn write_within(path: &Path, all: &[u64], sort: &PostingSort) -> (Vec<u8>, u64) {
         let mut passes = 0;
-        write_postings(path, all.len() as u64, most_sorted, |visit| {
+        write_postings(path, all.len() as u64, sort, |visit| {
             passes += 1;
             all.iter().for_each(|&posting| visit(posting));
             Ok(())
@@ -271,8 +381,18 @@ mod tests {
         let borders = (0..1024u64).map(|at| at << 54);
         all.extend(borders.flat_map(|border| [border, border | 1, border.wrapping_sub(1)]));
         let count = all.len() as u64;
-        let (expected, passes) = write_within(&path, &all, count);
+        let (expected, passes) = write_within(&path, &all, &PostingSort::default());
         assert_eq!(passes, 1);
+        for (most_sorted, kept) in [(count, 0), (count - 1, 5), (1000, 1), (1, 0)] {
+            let space = SpillSpace::new(kept << 20, place.path().to_path_buf());
+            let sort = PostingSort {
+                most_sorted,
+                space: Some(Arc::new(space)),
+            };
+            let (bytes, passes) = write_within(&path, &all, &sort);
+            assert!(bytes == expected && passes == 1, "{most_sorted}");
+            assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+        }
         for (most_sorted, expected_passes) in [
             (count + 1, 1),
             (count - 1, 2),
@@ -282,7 +402,11 @@ mod tests {
             (1000, 64),
             (50, 1024),
         ] {
-            let (bytes, passes) = write_within(&path, &all, most_sorted);
+            let sort = PostingSort {
+                most_sorted,
+                space: None,
+            };
+            let (bytes, passes) = write_within(&path, &all, &sort);
             assert_eq!(passes, expected_passes, "{most_sorted}");
             assert!(bytes == expected, "{most_sorted}");
         }

@@ -16,12 +16,16 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use lookalike::hamming::ColumnBuffer;
 use lookalike::similarity::{DocumentRecorder, visit_record_keys};
 use lookalike_io::error::Result;
 
+use super::build_space::BuildSpace;
 use super::manifest::{FileChecksum, MatchingEntry, file_name};
-use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
-use super::postings::{MOST_SORTED, PostingList, pack_posting, write_postings};
+use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use super::postings::{PostingList, PostingSort, pack_posting, write_postings};
+use super::segments::spill_failed;
+use super::spill_buffer::SpillBuffer;
 use super::tombstones::Tombstones;
 
 const RECORDS: FileMagic = *b"LAre";
@@ -71,29 +75,48 @@ impl RecordLot {
 /// Writes the records and signatures of a segment.
 pub(super) struct RecordsWriter {
     records: PagedWriter,
-    places: Vec<u8>,
+    places: SpillBuffer,
     rows: u64,
     signatures: PagedWriter,
-    signed: Vec<u8>,
+    /// Rows of the signatures.
+    signed: SpillBuffer,
+    signed_rows: u64,
     slots: u64,
 }
 
 impl RecordsWriter {
-    pub(super) fn create_files(index_path: &Path, file: u64, slots: usize) -> Result<Self> {
+    pub(super) fn create_files(
+        index_path: &Path,
+        file: u64,
+        slots: usize,
+        space: &BuildSpace,
+    ) -> Result<Self> {
         let path = |extension| index_path.join(file_name(file, extension));
         Ok(Self {
             records: PagedWriter::create_file(&path(RECORDS_FILE), RECORDS)?,
-            places: Vec::new(),
+            places: space.new_buffer(),
             rows: 0,
             signatures: PagedWriter::create_file(&path(SIGNATURES_FILE), SIGNATURES)?,
-            signed: Vec::new(),
+            signed: space.new_buffer(),
+            signed_rows: 0,
             slots: slots as u64,
         })
     }
 
+    fn put_signed_row(&mut self, row: u32) -> Result<()> {
+        self.signed_rows += 1;
+        let put = self.signed.append_bytes(&row.to_le_bytes());
+        put.map_err(spill_failed)
+    }
+
+    fn put_place(&mut self, place: u64) -> Result<()> {
+        let put = self.places.append_bytes(&place.to_le_bytes());
+        put.map_err(spill_failed)
+    }
+
     pub(super) fn put_lot(&mut self, lot: &RecordLot) -> Result<()> {
         for &row in &lot.signed {
-            self.signed.extend((self.rows as u32 + row).to_le_bytes());
+            self.put_signed_row(self.rows as u32 + row)?;
         }
         let bytes: Vec<u8> = lot
             .signatures
@@ -104,7 +127,7 @@ impl RecordsWriter {
         let base = self.records.byte_length();
         let starts = [0].into_iter().chain(lot.ends.iter().copied());
         for start in starts.take(lot.ends.len()) {
-            self.places.extend((base + start as u64).to_le_bytes());
+            self.put_place(base + start as u64)?;
         }
         self.rows += lot.ends.len() as u64;
         self.records.put_bytes(&lot.bytes)
@@ -114,10 +137,10 @@ impl RecordsWriter {
     pub(super) fn copy_rows(&mut self, from: &DocumentRecords, removed: &Tombstones) -> Result<()> {
         for row in (0..from.rows as u32).filter(|&row| !removed.contains_row(row)) {
             if let Some(signature) = from.signature_bytes(row)? {
-                self.signed.extend((self.rows as u32).to_le_bytes());
+                self.put_signed_row(self.rows as u32)?;
                 self.signatures.put_bytes(&signature)?;
             }
-            self.places.extend(self.records.byte_length().to_le_bytes());
+            self.put_place(self.records.byte_length())?;
             self.records.put_bytes(&from.record_of_row(row)?)?;
             self.rows += 1;
         }
@@ -127,16 +150,19 @@ impl RecordsWriter {
     /// Completes both files. An empty file of signatures is left out.
     pub(super) fn finish_files(mut self) -> Result<(FileChecksum, Option<FileChecksum>)> {
         let end = self.records.byte_length();
-        self.records.put_bytes(&self.places)?;
+        self.places
+            .move_bytes(&mut self.records)
+            .map_err(spill_failed)?;
         self.records.put_bytes(&end.to_le_bytes())?;
         self.records.put_bytes(&self.rows.to_le_bytes())?;
         let records = FileChecksum(self.records.finish_file()?);
-        if self.signed.is_empty() {
+        if self.signed_rows == 0 {
             return Ok((records, None));
         }
-        let count = self.signed.len() as u64 / 4;
-        self.signatures.put_bytes(&self.signed)?;
-        self.signatures.put_bytes(&count.to_le_bytes())?;
+        self.signed
+            .move_bytes(&mut self.signatures)
+            .map_err(spill_failed)?;
+        self.signatures.put_bytes(&self.signed_rows.to_le_bytes())?;
         self.signatures.put_bytes(&self.slots.to_le_bytes())?;
         Ok((records, Some(FileChecksum(self.signatures.finish_file()?))))
     }
@@ -181,6 +207,14 @@ impl DocumentRecords {
             rows,
             signatures,
         })
+    }
+
+    /// Keeps only the pages that were read last from now on.
+    pub(super) fn keep_recent_pages(&mut self) {
+        self.file.keep_recent_pages(FEWEST_PAGES);
+        if let Some(signatures) = &mut self.signatures {
+            signatures.file.keep_recent_pages(FEWEST_PAGES);
+        }
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -244,23 +278,16 @@ impl DocumentRecords {
 
     /// Writes the postings of all rows beside the records. Returns the manifest's entry for the three
     /// files.
-    pub(super) fn write_postings(&self, index_path: &Path, file: u64) -> Result<MatchingEntry> {
-        self.write_in_passes(index_path, file, MOST_SORTED)
-    }
-
-    /// As [`write_postings`](Self::write_postings), with about `most_sorted` postings in memory at a time.
-    fn write_in_passes(
+    pub(super) fn write_postings(
         &self,
         index_path: &Path,
         file: u64,
-        most_sorted: u64,
+        sort: &PostingSort,
     ) -> Result<MatchingEntry> {
         let path = index_path.join(file_name(file, POSTINGS_FILE));
         let mut count = 0;
         self.visit_postings(&mut |_| count += 1)?;
-        let seal = write_postings(&path, count, most_sorted, |visit| {
-            self.visit_postings(visit)
-        })?;
+        let seal = write_postings(&path, count, sort, |visit| self.visit_postings(visit))?;
         let (records, signatures) = self.file_checksums();
         Ok(MatchingEntry {
             records,
@@ -379,6 +406,7 @@ mod tests {
             options: ReadOptions::default(),
             strict: true,
             threads: 2,
+            memory: None,
         }
     }
 
@@ -389,7 +417,6 @@ mod tests {
             distance: 3,
             plan: "auto".to_owned(),
             index_memory: None,
-            memory: None,
             texts: false,
             distance_only: false,
             passages: None,
@@ -498,7 +525,11 @@ mod tests {
         assert!(expected.len() > DOCUMENTS / 4, "{}", expected.len());
         for most_sorted in [10_000, 1000, 37] {
             fs::remove_file(&path).unwrap();
-            let entry = records.write_in_passes(&index_path, segment.file, most_sorted);
+            let sort = PostingSort {
+                most_sorted,
+                space: None,
+            };
+            let entry = records.write_postings(&index_path, segment.file, &sort);
             assert_eq!(entry.unwrap(), *matching, "{most_sorted}");
             assert!(fs::read(&path).unwrap() == one_pass, "{most_sorted}");
             let found = searched_pairs(&index_path, &inputs, threshold);

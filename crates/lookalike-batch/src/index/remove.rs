@@ -8,6 +8,7 @@ use lookalike::hamming::FingerprintCode;
 use lookalike_io::error::Result;
 use serde::Serialize;
 
+use super::build_space::BuildSpace;
 use super::by_width;
 use super::directory;
 use super::inspect::{self, IndexInfo};
@@ -62,6 +63,7 @@ fn remove_rows<C: FingerprintCode>(
     let mut wanted: HashMap<&str, bool> = ids.iter().map(|id| (id.as_str(), false)).collect();
     let mut removed = 0;
     let mut kept = Vec::new();
+    let space = BuildSpace::default();
     for entry in manifest.segments.clone() {
         let mut part = open_segment_part(index_path, &entry)?;
         let gone = mark_removed(&mut part, &mut wanted)?;
@@ -72,7 +74,8 @@ fn remove_rows<C: FingerprintCode>(
         } else if live >= entry.rows / 2 && live > 0 {
             kept.push(with_removed(index_path, &mut manifest, part)?);
         } else if live > 0 {
-            let mut source = SegmentSource::<C>::open_segment(index_path, &manifest, &entry)?;
+            let mut source =
+                SegmentSource::<C>::open_segment(index_path, &manifest, &entry, &space)?;
             source.part = part;
             let others = other_segments(&manifest, &entry);
             kept.push(merge_segments(
@@ -80,6 +83,7 @@ fn remove_rows<C: FingerprintCode>(
                 &mut manifest,
                 &others,
                 vec![source],
+                &space,
             )?);
         }
     }

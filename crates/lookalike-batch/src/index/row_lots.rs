@@ -1,7 +1,7 @@
 //! New rows of an index on their way to its files: threads record rows in lots, which are appended in order.
 //!
-//! Memory: ids, texts and records of a lot go to files when the lot is appended. Fingerprints, hashes of ids and grams
-//! of all new rows stay in memory until the segment is written.
+//! Memory: ids, texts and records of a lot go to files when the lot is appended. Hashes of ids stay in memory until the
+//! segment is written; fingerprints and grams stay there as far as the space of the build allows.
 
 use std::path::Path;
 
@@ -14,7 +14,6 @@ use lookalike_io::source::{BadRow, IdField, InputRow, InputSet};
 
 use super::IndexEntries;
 use super::build::IndexChange;
-use super::build_space::BuildSpace;
 use super::grams::{self, GramSelector};
 use super::ids::{self, IdsWriter};
 use super::manifest::{IndexManifest, file_name};
@@ -219,7 +218,7 @@ pub(super) struct NewRows<C> {
     pub(super) ids: Option<IdsWriter>,
     pub(super) texts: Option<TextsWriter>,
     pub(super) records: Option<RecordsWriter>,
-    pub(super) grams: Vec<u64>,
+    pub(super) grams: FingerprintSpool<u64>,
     pub(super) named: Option<bool>,
     pub(super) without: u64,
     pub(super) bytes: u64,
@@ -238,7 +237,7 @@ impl<C: FingerprintCode> NewRows<C> {
             ids: None,
             texts: None,
             records: None,
-            grams: Vec::new(),
+            grams: change.space.new_spool(),
             named: manifest.ids,
             without: 0,
             bytes: 0,
@@ -274,6 +273,7 @@ impl<C: FingerprintCode> NewRows<C> {
                     change.index_path,
                     file,
                     recorder.slot_count(),
+                    change.space,
                 )?),
                 None => None,
             },
@@ -299,7 +299,6 @@ impl<C: FingerprintCode> NewRows<C> {
             &lot.numbers,
         )?;
         if lot.ids.len() > 0 && self.ids.is_none() {
-            refuse_limited_ids(change.space, lot.numbers[0])?;
             let path = change.index_path.join(file_name(self.file, "ids"));
             self.ids = Some(IdsWriter::create_file(&path)?);
         }
@@ -313,7 +312,7 @@ impl<C: FingerprintCode> NewRows<C> {
             records.put_lot(&lot.records)?;
         }
         let base = self.codes.len() as u32;
-        grams::append_grams(&mut self.grams, &lot.grams, base)?;
+        grams::append_grams(&mut self.grams, &mut lot.grams, base)?;
         let unfingerprinted = lot
             .unfingerprinted
             .iter()
@@ -326,23 +325,14 @@ impl<C: FingerprintCode> NewRows<C> {
         self.numbers.append(&mut lot.numbers);
         self.without += lot.without;
         self.bytes += lot.bytes;
-        Ok(())
+        let (named, without_print) = (self.hashes.len(), self.unfingerprinted.len());
+        change.space.keep_rows(named as u64, without_print as u64)
     }
 
     /// Ends the fingerprints. No more rows follow.
     pub(super) fn finish_codes(&mut self) -> Result<()> {
+        self.grams.finish_codes().map_err(spill_failed)?;
         self.codes.finish_codes().map_err(spill_failed)
-    }
-}
-
-/// Refuses a limit of memory for rows with ids, because repeated ids are found in memory.
-fn refuse_limited_ids(space: &BuildSpace, row: u32) -> Result<()> {
-    match space.is_limited() {
-        false => Ok(()),
-        true => Err(Error::usage_error(format!(
-            "row {row} of the inputs has an id, and ids take up to 40 bytes of memory each, which --memory does not \
-             bound: number the rows with --id-row, or leave --memory out"
-        ))),
     }
 }
 

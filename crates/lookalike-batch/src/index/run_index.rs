@@ -340,6 +340,7 @@ impl RunIndex {
             options: run.read.clone(),
             strict: run.strict,
             threads: run.threads,
+            memory: None,
         };
         let change = IndexChange {
             index_path: &self.path,
@@ -465,7 +466,6 @@ fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<
         distance,
         plan: hamming_plan.to_owned(),
         index_memory: None,
-        memory: None,
         texts,
         distance_only: false,
         passages: None,
@@ -476,6 +476,7 @@ fn manifest_for_run(run: &RunSettings, plan: &MatchPlan, path: &Path) -> Result<
         options: run.read.clone(),
         strict: run.strict,
         threads: run.threads,
+        memory: None,
     };
     new_manifest(&settings, &reading)
 }

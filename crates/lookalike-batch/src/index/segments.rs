@@ -60,6 +60,24 @@ pub(super) struct SegmentPart {
     pub(super) removed: Tombstones,
 }
 
+impl SegmentPart {
+    /// Keeps only the pages of files that were read last from now on, because all rows are read once and in order.
+    fn keep_recent_pages(&mut self) {
+        if let SegmentIds::Stored(ids) = &mut self.names {
+            ids.keep_recent_pages();
+        }
+        if let Some(texts) = &mut self.texts {
+            texts.keep_recent_pages();
+        }
+        if let Some(records) = &mut self.records {
+            records.keep_recent_pages();
+        }
+        if let Some(grams) = &mut self.grams {
+            grams.keep_recent_pages();
+        }
+    }
+}
+
 /// Opens all of a segment except its Hamming index.
 pub(super) fn open_segment_part(index_path: &Path, entry: &SegmentEntry) -> Result<SegmentPart> {
     let path = |extension| index_path.join(file_name(entry.file, extension));
@@ -379,17 +397,25 @@ pub(super) struct SegmentSource<C> {
 
 impl<C: FingerprintCode> SegmentSource<C> {
     /// Opens an existing segment as a source.
+    ///
+    /// # Errors
+    /// If its files cannot be read, are damaged, or do not fit into the memory of the space.
     pub(super) fn open_segment(
         index_path: &Path,
         manifest: &IndexManifest,
         entry: &SegmentEntry,
+        space: &BuildSpace,
     ) -> Result<Self> {
-        let part = open_segment_part(index_path, entry)?;
+        space.check_opened_segment(entry.rows * size_of::<C>() as u64 + entry.bytes)?;
+        let mut part = open_segment_part(index_path, entry)?;
+        part.keep_recent_pages();
         let index = open_index::<C>(index_path, manifest, entry)?;
         let mut codes = vec![C::default(); index.len()];
         index.visit_rows(|row, code| codes[row as usize] = code);
-        let mut spool = FingerprintSpool::new(None);
+        drop(index);
+        let mut spool = space.new_spool();
         spool.push_codes(&codes).map_err(spill_failed)?;
+        spool.finish_codes().map_err(spill_failed)?;
         Ok(Self { codes: spool, part })
     }
 
@@ -417,6 +443,7 @@ pub(super) fn merge_segments<C: FingerprintCode>(
     manifest: &mut IndexManifest,
     kept: &[SegmentEntry],
     sources: Vec<SegmentSource<C>>,
+    space: &BuildSpace,
 ) -> Result<SegmentEntry> {
     let file = manifest.next_file;
     manifest.next_file += 1;
@@ -438,22 +465,23 @@ pub(super) fn merge_segments<C: FingerprintCode>(
     let unfingerprinted =
         write_unfingerprinted(index_path, file, &merge_unfingerprinted(&sources))?;
     let matching = match manifest.matching {
-        true => Some(merge_records(index_path, file, &sources)?),
+        true => Some(merge_records(index_path, file, &sources, space)?),
         false => None,
     };
     let grams = match manifest.passages {
         Some(_) => {
             let parts: Vec<_> = sources.iter().map(|source| &source.part).collect();
-            Some(grams::merge_grams(index_path, file, &parts)?)
+            let sort = space.posting_sort();
+            Some(grams::merge_grams(index_path, file, &parts, &sort)?)
         }
         None => None,
     };
-    let space = BuildSpace::default();
     let mut codes = space.new_spool();
     for source in sources {
         source.copy_kept_codes(&mut codes)?;
     }
-    let (seal, bytes) = write_index(index_path, manifest, kept, file, &codes, &space)?;
+    codes.finish_codes().map_err(spill_failed)?;
+    let (seal, bytes) = write_index(index_path, manifest, kept, file, &codes, space)?;
     Ok(SegmentEntry {
         file,
         rows: codes.len() as u64,
@@ -473,20 +501,23 @@ fn merge_records<C: FingerprintCode>(
     index_path: &Path,
     file: u64,
     sources: &[SegmentSource<C>],
+    space: &BuildSpace,
 ) -> Result<MatchingEntry> {
     let records = || sources.iter().map(|source| source.part.records.as_ref());
     let slots = records()
         .flatten()
         .find_map(DocumentRecords::signature_slots);
-    let mut writer = RecordsWriter::create_files(index_path, file, slots.unwrap_or(0) as usize)?;
+    let slots = slots.unwrap_or(0) as usize;
+    let mut writer = RecordsWriter::create_files(index_path, file, slots, space)?;
     for (source, records) in sources.iter().zip(records()) {
         if let Some(records) = records {
             writer.copy_rows(records, &source.part.removed)?;
         }
     }
     let (_, signatures) = writer.finish_files()?;
-    DocumentRecords::open_files(index_path, file, signatures.is_some())?
-        .write_postings(index_path, file)
+    let mut records = DocumentRecords::open_files(index_path, file, signatures.is_some())?;
+    records.keep_recent_pages();
+    records.write_postings(index_path, file, &space.posting_sort())
 }
 
 fn merge_unfingerprinted<C: FingerprintCode>(sources: &[SegmentSource<C>]) -> UnfingerprintedRows {

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +22,8 @@ const CHUNK: usize = 1 << 20;
 pub(super) struct SpillSpace {
     /// Bytes that no buffer has taken.
     left: AtomicU64,
+    /// Bytes that went to temporary files.
+    written: AtomicU64,
     directory: PathBuf,
 }
 
@@ -29,15 +31,36 @@ impl SpillSpace {
     pub(super) fn new(bytes: u64, directory: PathBuf) -> Self {
         Self {
             left: AtomicU64::new(bytes),
+            written: AtomicU64::new(0),
             directory,
         }
     }
 
-    fn take_chunk(&self) -> bool {
-        let take = |left: u64| left.checked_sub(CHUNK as u64);
+    /// Notes that so many bytes went to a temporary file.
+    pub(super) fn count_written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes that went to temporary files.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Returns the directory of temporary files.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Takes bytes for something that is no buffer and stays in memory. Returns `false` if there are too few left.
+    pub(super) fn take_bytes(&self, bytes: u64) -> bool {
+        let take = |left: u64| left.checked_sub(bytes);
         self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .is_ok()
+    }
+
+    fn take_chunk(&self) -> bool {
+        self.take_bytes(CHUNK as u64)
     }
 
     fn return_chunk(&self) {
@@ -152,6 +175,9 @@ impl ColumnBuffer for SpillBuffer {
     fn append_bytes(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let Some(chunk) = self.open_chunk() else {
+                if let Some(space) = &self.space {
+                    space.count_written(bytes.len() as u64);
+                }
                 return self.spill_file()?.append_bytes(bytes);
             };
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK - chunk.len()));
@@ -208,6 +234,7 @@ impl<C: FingerprintCode> FingerprintSpool<C> {
         self.count
     }
 
+    /// Appends fingerprints.
     pub(super) fn push_codes(&mut self, codes: &[C]) -> io::Result<()> {
         self.count += codes.len();
         // Index files need a little-endian machine, so the bytes in memory are those of the file.

@@ -14,7 +14,7 @@ use std::path::Path;
 use lookalike_io::error::{Error, Result};
 
 use super::ids::{put_length, read_length_at};
-use super::paged::{FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
+use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 
 const MAGIC: FileMagic = *b"LAtx";
 
@@ -170,6 +170,16 @@ impl StoredTexts {
             true => Ok(Self { file, frames, rows }),
             false => Err(damaged_file(path, "its table of frames is out of order")),
         }
+    }
+
+    /// Keeps only the pages that were read last from now on.
+    pub(super) fn keep_recent_pages(&mut self) {
+        self.file.keep_recent_pages(FEWEST_PAGES);
+    }
+
+    /// Returns the file.
+    pub(super) fn file_mut(&mut self) -> &mut PagedFile {
+        &mut self.file
     }
 
     pub(super) fn len(&self) -> u64 {

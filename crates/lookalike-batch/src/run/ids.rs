@@ -264,6 +264,11 @@ impl BitTable {
         }
     }
 
+    /// Returns the bytes of memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&self.words[..])
+    }
+
     fn bit_position(&self, hash: u64) -> (usize, u64) {
         (
             (hash >> 6) as usize & (self.words.len() - 1),

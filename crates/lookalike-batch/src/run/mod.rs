@@ -58,7 +58,7 @@ pub use fingerprint::{
 };
 pub use forecast::{ForecastPairs, RunForecast, forecast_run};
 pub use head::{HeadField, HeadRow, HeadSettings, InputHead, read_head};
-pub use idf::{IdfSettings, IdfSummary, write_frequencies};
+pub use idf::{IdfPlan, IdfSettings, IdfSummary, write_frequencies};
 pub use ids::RepeatedIds;
 pub use labelled::{
     ContradictoryLabels, GradeThresholds, GroupTexts, LabelledInputs, LabelledRows, PairFields,
@@ -69,9 +69,9 @@ pub use pair_sample::{SampledDocument, SampledPair, SimilarityBand};
 pub use pairs::find_pairs;
 pub use passages::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
-    OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassageRunSettings,
-    PassageTableRow, PassagesSummary, TextDocument, TextPassages, evaluate_passages, find_passages,
-    find_passages_of_texts, parse_boilerplate_limit,
+    OffsetUnit, PassageEvaluation, PassageFiles, PassageOrder, PassageOutputs, PassagePlan,
+    PassageRunSettings, PassageTableRow, PassagesSummary, TextDocument, TextPassages,
+    evaluate_passages, find_passages, find_passages_of_texts, parse_boilerplate_limit,
 };
 pub use plant::{
     EditEffect, PlantOutputs, PlantSettings, PlantSummary, RemainingSimilarity, run_plant,
@@ -88,7 +88,7 @@ pub use settings::{
 };
 pub use summary::{
     ByRoute, DedupSummary, LargeCluster, MixedValues, PairsSummary, SimilarityHistogram,
-    SpilledSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
+    SpilledRuns, SpilledSummary, SuspicionKind, SuspiciousCluster, TextStateCounts,
 };
 pub use tune::{
     RemovedShare, SettingPrice, TriedDocuments, TuneSettings, TuneSummary, TunedSummary,
@@ -98,6 +98,14 @@ pub use work_directory::{
     ShardNumber, ShardStage, ShardsStatus, StageProgress, WorkSettings, WorkStage, WorkStatus,
     read_shards_status, read_work_status,
 };
+
+impl MemoryLimit {
+    /// Returns `true` if inputs of so many bytes cannot reach the limit and nobody has set it, so that they need not be
+    /// measured.
+    pub(crate) fn is_far_above(self, bytes: u64) -> bool {
+        !self.is_set && self.working_set.is_none() && bytes <= self.bytes / 16
+    }
+}
 
 /// Runs `work` in a new thread pool of the given size.
 ///

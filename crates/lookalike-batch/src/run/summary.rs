@@ -105,6 +105,15 @@ pub struct SpilledSummary {
     pub grouped: u64,
 }
 
+/// How much of a run went to temporary files of sorted runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SpilledRuns {
+    /// Bytes that were written to temporary files.
+    pub bytes: u64,
+    /// Sorted runs in which they were written.
+    pub runs: u64,
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

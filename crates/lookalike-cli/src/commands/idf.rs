@@ -5,16 +5,19 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lookalike_batch::recipes::SEGMENTING;
-use lookalike_batch::run::{self, IdfSettings, IdfSummary};
+use lookalike_batch::run::{self, IdfPlan, IdfSettings, IdfSummary};
+use lookalike_batch::units::parse_size;
 
 use super::shared::inputs::{ReadingArgs, read_options, refuse_features, without_features};
+use super::shared::matching_runs::memory_limit;
+use super::shared::memory_report::MemoryReport;
 use super::shared::outputs::{RejectedArgs, TableOutputs};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::running::{RowsRun, RunningArgs, parse_limit, thread_count};
 use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
 use crate::language::{CountedNoun, NounCount, messages};
-use crate::output::format_count;
+use crate::output::{OutputPrinter, format_bytes, format_count};
 
 /// Learn a table of term weights (document frequencies) from documents
 ///
@@ -22,7 +25,7 @@ use crate::output::format_count;
 /// number of documents that contain the term; `idf` is ln((1 + all documents) / (1 + documents with the
 /// term)) + 1. Documents without any term do not count. A term is a feature of the recipe, for example a word
 /// or three characters. The table is for recipes with the same terms: --set simhash.weights=tfidf --set
-/// simhash.table=TABLE. Memory grows with the vocabulary: some tens of bytes for each distinct term.
+/// simhash.table=TABLE. Memory grows with the vocabulary, by some tens of bytes for each distinct term, up to --memory.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(after_help = "\
@@ -83,11 +86,28 @@ pub(crate) struct IdfArgs {
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 
+    /// Maximum memory of the process: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024). Counts that
+    /// do not fit go to temporary files; the table does not depend on it
+    ///
+    /// Temporary files are in --scratch, else in the directory of the variable TMPDIR, else in /tmp. A limit that is too small for any
+    /// run is refused with the smallest one that would do. Default: four fifths of the available memory of the machine
+    /// or of its control group.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]
+    pub(crate) memory: Option<u64>,
+
+    /// Print the expected number of terms and the plan of the memory, then stop. The number is estimated from the
+    /// first 32 MB of text
+    #[arg(long, help_heading = "Running")]
+    pub(crate) explain_plan: bool,
+
     #[command(flatten)]
     pub(crate) running: RunningArgs,
 }
 
 pub(crate) fn run_idf(args: &IdfArgs) -> Result<CommandOutcome> {
+    if args.explain_plan {
+        return explain_plan(args);
+    }
     let named = ("the table", args.output.as_deref());
     let recipe = Some(&*args.recipe);
     let outputs = TableOutputs::new(named, &args.bad_rows, args.running.json, recipe)?;
@@ -111,7 +131,54 @@ fn idf_settings(args: &IdfArgs) -> Result<IdfSettings> {
         read: read_options(&args.reading)?,
         threads: thread_count(args.running.threads),
         strict: args.running.strict,
+        memory: memory_limit(args.memory),
     })
+}
+
+fn explain_plan(args: &IdfArgs) -> Result<CommandOutcome> {
+    let settings = idf_settings(args)?;
+    let printer = OutputPrinter::new(args.running.quiet);
+    let Some(limit) = settings.memory else {
+        anyhow::bail!(
+            "the available memory of this machine is not known: give a limit with --memory"
+        );
+    };
+    let plan = IdfPlan::plan_run(&args.inputs.clone().into(), &settings, limit)?;
+    let text = match args.running.json {
+        true => format!("{}\n", serde_json::to_string(&plan)?),
+        false => describe_plan(&plan, &printer),
+    };
+    printer.write_data(&text)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the plan for people.
+fn describe_plan(plan: &IdfPlan, printer: &OutputPrinter) -> String {
+    let counted = match (plan.documents, plan.terms) {
+        (Some(documents), Some(terms)) => format!(
+            "About {} terms in {} documents\n\n",
+            format_count(terms),
+            format_count(documents)
+        ),
+        _ => String::new(),
+    };
+    let spilled = match (plan.out_of_core, plan.in_memory_bytes) {
+        (true, _) => format!(
+            "out of core: about {} of temporary files",
+            format_bytes(plan.disk_bytes)
+        ),
+        (false, Some(_)) => "in memory, without temporary files".to_owned(),
+        (false, None) => {
+            "inputs of unknown size: counts that do not fit go to temporary files".to_owned()
+        }
+    };
+    let report = MemoryReport {
+        limit_bytes: plan.limit_bytes,
+        in_memory_bytes: plan.in_memory_bytes,
+        plan: spilled,
+        smallest_limit_bytes: plan.smallest_limit_bytes,
+    };
+    counted + &report.into_text(printer)
 }
 
 /// Returns the summary for people.
@@ -123,6 +190,7 @@ fn describe_frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     text.add_line(&messages::terms(), terms);
     let terms = format!("{} {}", messages::terms(), done.terms_id);
     text.add_line(&messages::recipe(), format_recipe(&done.recipe, terms));
+    text.add_spilled_runs(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
 }

@@ -12,16 +12,19 @@ use lookalike_batch::index::min_passage_words;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::report::ReportOutput;
 use lookalike_batch::run::{
-    self, BoilerplateLimit, DescribedPassage, OffsetUnit, PassageOrder, PassageOutputs,
-    PassageRunSettings, PassagesSummary, RunInputs, parse_boilerplate_limit,
+    self, BoilerplateLimit, DescribedPassage, MemoryLimit, OffsetUnit, PassageOrder,
+    PassageOutputs, PassagePlan, PassageRunSettings, PassagesSummary, RunInputs,
+    parse_boilerplate_limit,
 };
 use lookalike_batch::text_diff::diff_normalized;
-use lookalike_batch::units::parse_duration;
+use lookalike_batch::units::{parse_duration, parse_size};
 
 use super::index::{PassagesIndexArgs, run_passages_index};
 use super::shared::inputs::{
     ReadingArgs, document_file_options, read_options, refuse_features, without_features,
 };
+use super::shared::matching_runs::memory_limit;
+use super::shared::memory_report::MemoryReport;
 use super::shared::outputs::{
     RejectedArgs, TableOutputs, check_separate_outputs, check_standard_output, is_standard,
     output_file, output_target, page_language,
@@ -32,7 +35,7 @@ use super::shared::summary::{SummaryText, TEXT_OPTIONS, format_recipe};
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
-use crate::output::{OutputPrinter, TextTone, escape_control, format_count};
+use crate::output::{OutputPrinter, TextTone, escape_control, format_bytes, format_count};
 use crate::text_diff::{join_lines, mark_passages, show_both};
 
 /// Find copied passages: which document took what from where
@@ -193,6 +196,20 @@ pub(crate) struct PassagesArgs {
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 
+    /// Maximum memory of the process: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024). Grams of the
+    /// sources that do not fit go to temporary files; the passages do not depend on it
+    ///
+    /// Temporary files are in --scratch, else in the directory of the variable TMPDIR, else in /tmp. The places and ids of all rows stay
+    /// in memory: a limit in which they do not fit is refused with the smallest one that would do, and --explain-plan
+    /// shows both. Passages that are sorted (--order) wait in memory, too. Default: four fifths of the available memory
+    /// of the machine or of its control group.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Running")]
+    pub(crate) memory: Option<u64>,
+
+    /// Print the plan of the memory, then stop. It is estimated from the first rows
+    #[arg(long, help_heading = "Running")]
+    pub(crate) explain_plan: bool,
+
     #[command(flatten)]
     pub(crate) running: RunningArgs,
 }
@@ -232,6 +249,9 @@ pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
     }
     refuse_inside_inputs(args)?;
     let settings = passage_settings(args)?;
+    if args.explain_plan {
+        return explain_plan(args, &settings);
+    }
     let outputs = passage_outputs(args)?;
     let targets = [&outputs.passages, &outputs.rejected];
     let files = targets.into_iter().flatten().filter_map(output_file);
@@ -249,6 +269,54 @@ pub(crate) fn run_passages(args: &PassagesArgs) -> Result<CommandOutcome> {
     run.finish_run(&done, done.rejected, || {
         describe_passages(&done, args, &run.printer)
     })
+}
+
+fn explain_plan(args: &PassagesArgs, settings: &PassageRunSettings) -> Result<CommandOutcome> {
+    let Some(limit) = settings.memory else {
+        bail!("the available memory of this machine is not known: give a limit with --memory");
+    };
+    let inputs = RunInputs {
+        documents: args.inputs.clone().into(),
+        against: args.against.clone().into(),
+    };
+    // Small inputs are measured, too.
+    let limit = MemoryLimit {
+        is_set: true,
+        ..limit
+    };
+    let plan = PassagePlan::plan_run(&inputs, settings, limit)?;
+    let printer = OutputPrinter::new(args.running.quiet);
+    let text = match args.running.json {
+        true => format!("{}\n", serde_json::to_string(&plan)?),
+        false => describe_plan(&plan, &printer),
+    };
+    printer.write_data(&text)?;
+    Ok(CommandOutcome::Done)
+}
+
+/// Returns the plan for people.
+fn describe_plan(plan: &PassagePlan, printer: &OutputPrinter) -> String {
+    let documents = plan.documents.map_or_else(String::new, |documents| {
+        format!("About {} documents\n\n", format_count(documents))
+    });
+    let rows = format_bytes(plan.resident_bytes);
+    let grams = match (plan.out_of_core, plan.documents) {
+        (true, _) => format!(
+            "out of core: about {} of temporary files; {rows} for rows stay in memory",
+            format_bytes(plan.disk_bytes)
+        ),
+        (false, Some(_)) => "in memory, without temporary files".to_owned(),
+        (false, None) => {
+            "inputs of unknown size: grams that do not fit go to temporary files".to_owned()
+        }
+    };
+    let report = MemoryReport {
+        limit_bytes: plan.limit_bytes,
+        in_memory_bytes: plan.in_memory_bytes,
+        plan: grams,
+        smallest_limit_bytes: plan.smallest_limit_bytes,
+    };
+    documents + &report.into_text(printer)
 }
 
 fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
@@ -277,6 +345,7 @@ fn passage_settings(args: &PassagesArgs) -> Result<PassageRunSettings> {
         described: args.show.map_or(DESCRIBED, |shown| shown as usize),
         threads: thread_count(args.running.threads),
         strict: args.running.strict,
+        memory: memory_limit(args.memory),
         spelling: OptionSpelling::Options,
     })
 }
@@ -492,6 +561,7 @@ fn describe_passages(
         &messages::recipe(),
         format_recipe(&done.recipe, &done.recipe_id),
     );
+    text.add_spilled_runs(done.spilled);
     text.add_output(args.output.as_deref());
     text.into_text()
 }

@@ -69,6 +69,7 @@ messages! {
     spilled_to_disk(size: &str, documents: NounCount, groups: NounCount)
         "{size} written to temporary files; {documents} with possible matches decided in {groups}"
         "{size} 写入临时文件；可能有匹配的 {documents}，分 {groups}判定";
+    written_to_disk(size: &str) "{size} written to temporary files" "{size} 写入临时文件";
     matched_by() "matched by" "匹配方式";
     unverified() ", unverified" "，不校验";
     verified_by(measure: &str) ", verified by {measure}" "，以 {measure} 校验";

@@ -292,14 +292,11 @@ fn unsuitable_binary_files_and_options_are_refused() {
         &["209715200", "1 thread", "--memory 224Mi"],
     );
     place.write("named.txt", "a\t00\n");
-    place.refused(
-        "index build lib named.txt --fingerprints --memory 1G --threads 1",
-        &["row 1", "--memory", "--id-row"],
-    );
+    place.ok("index build ids named.txt --fingerprints --memory 1G --threads 1");
     place.ok("index build numbered named.txt --fingerprints --memory 1G --threads 1 --id-row");
     place.refused(
-        "index build lib a.jsonl --memory 1G",
-        &["--memory", "documents"],
+        "index build lib a.jsonl --memory 200M --threads 1",
+        &["200000000", "1 thread", "--memory 25", "Mi or more"],
     );
     place.ok("index build lib a.npy --fingerprints");
     place.refused("search lib a.npy --fingerprints", &[".npy", "index build"]);

@@ -8,6 +8,7 @@
 mod attacks;
 mod auditing;
 mod bounded;
+mod bounded_tables;
 mod comparing;
 mod compat;
 mod documents;

@@ -63,6 +63,7 @@ fn every_field_of_a_summary_is_documented() {
         "fingerprint in.jsonl -o f.tsv --json",
         "segment in.jsonl -o s.tsv --json",
         "idf in.jsonl -o i.tsv --recipe words-1 --json",
+        "idf in.jsonl --explain-plan --memory 1G --json",
         "passages index build pl in.jsonl --json",
         "index build lib in.jsonl --json",
         "index info lib --json",

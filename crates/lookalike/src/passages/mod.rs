@@ -54,7 +54,7 @@ use grams::{GramList, anchor_width};
 pub use index::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram, Winnower};
 pub use live_index::LivePassageIndex;
 pub use places::{PlaceIndex, to_visible_characters};
-pub use rare_terms::{PartTerms, RareTermIndex};
+pub use rare_terms::{PartTerms, RareTermIndex, find_reworded_candidates};
 pub use repeats::{CopiedPiece, RepeatedRuns, RunCounter, RunList, RunPlace};
 use reworded::{RewordedFinder, SlicedText};
 pub use sentence_cuts::{CutList, TextCut, choose_cuts};

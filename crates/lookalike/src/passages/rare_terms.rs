@@ -67,6 +67,18 @@ impl PartTerms {
             .extend(other.ends.drain(..).map(|end| first + end));
     }
 
+    /// Takes all terms with their parts, which count from `first_part`, and the number of parts up to the end of each
+    /// text. The list is then empty.
+    pub fn take_terms(&mut self, first_part: u32) -> (Vec<(u64, u32)>, Vec<u32>) {
+        let Self {
+            mut terms,
+            mut ends,
+        } = std::mem::take(self);
+        terms.iter_mut().for_each(|(_, part)| *part += first_part);
+        ends.iter_mut().for_each(|end| *end += first_part);
+        (terms, ends)
+    }
+
     /// Returns the number of terms, each as often as there are parts with it.
     pub fn term_count(&self) -> usize {
         self.terms.len()
@@ -104,11 +116,26 @@ impl RareTermIndex {
     /// # Panics
     /// If there are more than [`PassageIndex::MAX_POSTINGS`] terms.
     pub fn from_terms(terms: PartTerms) -> Self {
-        let most = (terms.part_count() / 1000).clamp(*MAX_PARTS.start(), *MAX_PARTS.end());
+        Self::from_pairs(terms.terms, terms.ends)
+    }
+
+    /// Builds an index of terms with their parts, in any order, each pair once. `ends` has the number of parts up to
+    /// the end of each text.
+    ///
+    /// # Panics
+    /// As [`from_terms`](Self::from_terms).
+    pub fn from_pairs(terms: Vec<(u64, u32)>, ends: Vec<u32>) -> Self {
+        let most = Self::max_parts(&ends);
         Self {
-            parts: PassageIndex::from_pairs(terms.terms, Some(most)),
-            ends: terms.ends,
+            parts: PassageIndex::from_pairs(terms, Some(most)),
+            ends,
         }
+    }
+
+    /// Returns the largest number of parts that may have a rare term.
+    pub fn max_parts(ends: &[u32]) -> u32 {
+        let parts = ends.last().copied().unwrap_or(0);
+        (parts / 1000).clamp(*MAX_PARTS.start(), *MAX_PARTS.end())
     }
 
     /// Returns the bytes of memory.
@@ -120,38 +147,58 @@ impl RareTermIndex {
     ///
     /// Cost: for each slice a sort of the parts that have its terms and those of the slice before it.
     pub fn find_candidates(&self, tokens: &[u64]) -> Vec<u32> {
-        let mut found = BTreeSet::new();
-        // Parts of the slice at hand, once for each term, behind those of the slice before it.
-        let (mut parts, mut before) = (Vec::new(), 0);
-        let mut terms = Vec::new();
-        for slice in cut_slices(tokens) {
-            terms.clear();
-            terms.extend(slice.filter_map(|at| term_hash(tokens[at], tokens.get(at + 1).copied())));
-            terms.sort_unstable();
-            terms.dedup();
-            parts.drain(..before);
-            before = parts.len();
-            for &term in &terms {
-                parts.extend_from_slice(self.parts.documents_with(term));
-            }
-            self.add_candidates(&parts, &mut found);
+        let found = find_reworded_candidates(&self.ends, tokens, |term, parts| {
+            parts.extend_from_slice(self.parts.documents_with(term));
+            Ok::<_, std::convert::Infallible>(())
+        });
+        match found {
+            Ok(found) => found,
+            Err(never) => match never {},
         }
-        found.into_iter().collect()
     }
+}
 
-    /// Adds the documents with neighbouring parts that are in a list often enough.
-    fn add_candidates(&self, parts: &[u32], found: &mut BTreeSet<u32>) {
-        let mut sorted = parts.to_vec();
-        sorted.sort_unstable();
-        for run in sorted.windows(MIN_MATCHES) {
-            let [first, last] = [run[0], run[MIN_MATCHES - 1]];
-            if last - first > 1 {
-                continue;
-            }
-            let document = |part: u32| self.ends.partition_point(|&end| end <= part) as u32;
-            if document(first) == document(last) {
-                found.insert(document(first));
-            }
+/// Returns the documents that may have a reworded passage of a text, ascending. `ends` has the number of parts up to
+/// the end of each document, and `add_parts` appends the parts that have a term, ascending, if it is rare.
+///
+/// # Errors
+/// Those of `add_parts`.
+pub fn find_reworded_candidates<E>(
+    ends: &[u32],
+    tokens: &[u64],
+    mut add_parts: impl FnMut(u64, &mut Vec<u32>) -> Result<(), E>,
+) -> Result<Vec<u32>, E> {
+    let mut found = BTreeSet::new();
+    // Parts of the slice at hand, once for each term, behind those of the slice before it.
+    let (mut parts, mut before) = (Vec::new(), 0);
+    let mut terms = Vec::new();
+    for slice in cut_slices(tokens) {
+        terms.clear();
+        terms.extend(slice.filter_map(|at| term_hash(tokens[at], tokens.get(at + 1).copied())));
+        terms.sort_unstable();
+        terms.dedup();
+        parts.drain(..before);
+        before = parts.len();
+        for &term in &terms {
+            add_parts(term, &mut parts)?;
+        }
+        add_candidates(ends, &parts, &mut found);
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Adds the documents with neighbouring parts that are in a list often enough.
+fn add_candidates(ends: &[u32], parts: &[u32], found: &mut BTreeSet<u32>) {
+    let mut sorted = parts.to_vec();
+    sorted.sort_unstable();
+    for run in sorted.windows(MIN_MATCHES) {
+        let [first, last] = [run[0], run[MIN_MATCHES - 1]];
+        if last - first > 1 {
+            continue;
+        }
+        let document = |part: u32| ends.partition_point(|&end| end <= part) as u32;
+        if document(first) == document(last) {
+            found.insert(document(first));
         }
     }
 }

@@ -5,10 +5,14 @@
 //! bytes per distinct term, plus its spelling. Terms of at most three characters need no spelling,
 //! because their code points are the key. Each thread takes about 20 MB more. A document costs one
 //! look-up in a small table for each feature, and one in a shard for each distinct term.
+//!
+//! A caller that has less memory takes counts and spellings out while it counts, shard by shard
+//! ([`DocumentFrequencies::take_counts`], [`FrequencyTally::take_spellings`]), and adds them up elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
@@ -20,8 +24,15 @@ use crate::text::{AnalysisScratch, TextAnalyzer, hash_shingles, join_tokens};
 
 const SHARDS: usize = 256;
 
-/// Number of terms that a tally collects for a shard before it counts them.
+/// Largest number of terms that a tally collects for a shard before it counts them, and the usual one.
 const COLLECTED: usize = 4096;
+
+/// Bytes of memory of a slot of a shard.
+const SLOT_BYTES: u64 = (size_of::<u64>() + size_of::<u32>()) as u64;
+
+/// Bytes of memory of a spelling beside its characters: its entry, its allocation and its place among the known
+/// features.
+const SPELLING_BYTES: u64 = 72;
 
 /// Prefetch distance in terms. The memory of later terms is requested in advance, because the shards of a
 /// large vocabulary do not fit into the cache.
@@ -44,6 +55,10 @@ pub struct DocumentFrequencies {
     /// smaller spelling.
     spellings: Mutex<HashMap<u64, Box<str>>>,
     documents: Mutex<u64>,
+    /// Bytes of memory of all shards.
+    table_bytes: AtomicU64,
+    /// Number of terms that a tally collects for a shard before it counts them.
+    collected: usize,
     ngram: usize,
     packed: bool,
     characters: bool,
@@ -58,6 +73,7 @@ pub struct FrequencyTally {
     /// Some of the known features, each at the index given by its lowest bits.
     recent: Vec<u64>,
     spelled: Vec<(u64, Box<str>)>,
+    spelled_bytes: u64,
     text: String,
     ends: Vec<usize>,
     tokens: Vec<u64>,
@@ -69,13 +85,25 @@ pub struct FrequencyTally {
 pub type CountedTerm = (String, u64);
 
 impl DocumentFrequencies {
+    /// Number of shards, among which terms are divided by their keys.
+    pub const SHARDS: usize = SHARDS;
+
     /// Creates empty counts for the terms of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
+        Self::with_table_bytes(recipe, u64::MAX)
+    }
+
+    /// Creates empty counts whose tables will be kept below `most_bytes` by [`take_counts`](Self::take_counts). With
+    /// few bytes, tallies collect fewer terms before they count them, because a table has room for all of them.
+    pub fn with_table_bytes(recipe: &Recipe, most_bytes: u64) -> Self {
+        let of_shard = most_bytes / SHARDS as u64 / (4 * SLOT_BYTES);
         let characters = recipe.tokens == TokenKind::Characters;
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             spellings: Mutex::default(),
             documents: Mutex::new(0),
+            table_bytes: AtomicU64::new(0),
+            collected: of_shard.clamp(16, COLLECTED as u64) as usize,
             ngram: recipe.ngram as usize,
             packed: characters && recipe.ngram <= 3,
             characters,
@@ -90,6 +118,7 @@ impl DocumentFrequencies {
             known: HashSet::default(),
             recent: vec![0; RECENT],
             spelled: Vec::new(),
+            spelled_bytes: 0,
             text: String::new(),
             ends: Vec::new(),
             tokens: Vec::new(),
@@ -133,19 +162,81 @@ impl DocumentFrequencies {
             let shard = shard_index(feature);
             let waiting = &mut tally.waiting[shard];
             waiting.push(feature);
-            if waiting.len() == COLLECTED {
-                lock_ignoring_poison(&self.shards[shard]).count_keys(waiting);
+            if waiting.len() == self.collected {
+                self.count_in_shard(shard, waiting);
                 waiting.clear();
             }
         }
         tally.features = features;
     }
 
-    /// Adds the counts of a tally.
-    pub fn merge_tally(&self, tally: FrequencyTally) {
-        for (shard, waiting) in self.shards.iter().zip(&tally.waiting) {
-            lock_ignoring_poison(shard).count_keys(waiting);
+    fn count_in_shard(&self, shard: usize, keys: &[u64]) {
+        let mut shard = lock_ignoring_poison(&self.shards[shard]);
+        let before = shard.table_bytes();
+        shard.count_keys(keys);
+        let added = shard.table_bytes() - before;
+        self.table_bytes.fetch_add(added, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes of memory of the tables that count terms.
+    pub fn table_bytes(&self) -> u64 {
+        self.table_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of terms that are counted in memory.
+    pub fn term_count(&self) -> u64 {
+        let used = |shard: &Mutex<CountShard>| lock_ignoring_poison(shard).used as u64;
+        self.shards.iter().map(used).sum()
+    }
+
+    /// Takes all counts of a shard, which is then empty: keys and numbers of documents, ascending by key.
+    ///
+    /// # Panics
+    /// If `shard` is not below [`SHARDS`](Self::SHARDS).
+    pub fn take_counts(&self, shard: usize) -> Vec<(u64, u64)> {
+        let taken = std::mem::take(&mut *lock_ignoring_poison(&self.shards[shard]));
+        let freed = taken.table_bytes();
+        let mut counts = Vec::with_capacity(taken.used);
+        counts.extend(taken.into_counted(1));
+        self.table_bytes.fetch_sub(freed, Ordering::Relaxed);
+        counts.sort_unstable();
+        counts
+    }
+
+    /// Returns the shard that counts a key.
+    pub fn shard_of_key(key: u64) -> usize {
+        shard_index(key)
+    }
+
+    /// Returns `true` if keys are spelled by [`unpack_key`](Self::unpack_key), and tallies have no spellings.
+    pub fn has_packed_keys(&self) -> bool {
+        self.packed
+    }
+
+    /// Appends the term of a packed key.
+    pub fn unpack_key(&self, key: u64, into: &mut String) {
+        unpack_term(key, self.ngram, into);
+    }
+
+    /// Adds what a tally has not yet counted, and its number of documents.
+    pub fn count_waiting(&self, tally: &mut FrequencyTally) {
+        for (shard, waiting) in tally.waiting.iter_mut().enumerate() {
+            if !waiting.is_empty() {
+                self.count_in_shard(shard, waiting);
+                waiting.clear();
+            }
         }
+        *lock_ignoring_poison(&self.documents) += std::mem::take(&mut tally.documents);
+    }
+
+    /// Returns the number of documents of all tallies that were added.
+    pub fn counted_documents(&self) -> u64 {
+        *lock_ignoring_poison(&self.documents)
+    }
+
+    /// Adds the counts of a tally.
+    pub fn merge_tally(&self, mut tally: FrequencyTally) {
+        self.count_waiting(&mut tally);
         let mut spellings = lock_ignoring_poison(&self.spellings);
         for (feature, term) in tally.spelled {
             let known = spellings.entry(feature).or_insert_with(|| term.clone());
@@ -153,7 +244,6 @@ impl DocumentFrequencies {
                 *known = term;
             }
         }
-        *lock_ignoring_poison(&self.documents) += tally.documents;
     }
 
     /// Returns the terms that occur in at least `least` documents, most frequent first, and equally frequent
@@ -270,6 +360,20 @@ impl FrequencyTally {
         });
     }
 
+    /// Returns the approximate bytes of memory of all spellings.
+    pub fn spelling_bytes(&self) -> u64 {
+        self.spelled_bytes
+    }
+
+    /// Takes the spellings of all terms that this tally has counted since they were last taken, each with its key, in
+    /// any order.
+    pub fn take_spellings(&mut self) -> Vec<(u64, Box<str>)> {
+        self.known = HashSet::default();
+        self.recent.fill(0);
+        self.spelled_bytes = 0;
+        std::mem::take(&mut self.spelled)
+    }
+
     /// Returns `true` if this thread has not seen the feature in any document.
     #[inline]
     fn is_new_feature(&mut self, feature: u64) -> bool {
@@ -287,6 +391,7 @@ impl FrequencyTally {
         let start = |token: usize| token.checked_sub(1).map_or(0, |before| self.ends[before]);
         let tokens = (at..at + ngram).map(|token| &self.text[start(token)..self.ends[token]]);
         let term = join_tokens(tokens, characters);
+        self.spelled_bytes += SPELLING_BYTES + term.len() as u64;
         self.spelled.push((feature, term.into_boxed_str()));
     }
 }
@@ -408,6 +513,10 @@ impl CountShard {
             self.keys[at] = key;
             self.counts[at] = self.counts[at].saturating_add(1);
         }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        SLOT_BYTES * self.keys.len() as u64
     }
 
     fn resize_table(&mut self, size: usize) {
@@ -549,6 +658,55 @@ mod tests {
                     counted(&recipe, &texts, threads).finish_counting(Default::default(), 1, None);
                 assert_eq!(all(&found), expected, "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn counts_and_spellings_can_be_taken_at_any_time() {
+        let texts = texts();
+        for (name, most_bytes) in [("characters-3", 0), ("words-5", 1 << 20), ("default", 0)] {
+            let recipe = Recipe::built_in(name).unwrap();
+            let (documents, expected) = plain(&recipe, &texts);
+            let analyzer = TextAnalyzer::new(&recipe);
+            let frequencies = DocumentFrequencies::with_table_bytes(&recipe, most_bytes);
+            let (mut tally, mut scratch) = (frequencies.new_tally(), AnalysisScratch::default());
+            let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+            let mut spellings: HashMap<u64, Box<str>> = HashMap::new();
+            let mut takings = 0;
+            let mut take = |tally: &mut FrequencyTally| {
+                for shard in 0..DocumentFrequencies::SHARDS {
+                    let counts = frequencies.take_counts(shard);
+                    assert!(counts.is_sorted());
+                    for (key, count) in counts {
+                        assert_eq!(DocumentFrequencies::shard_of_key(key), shard);
+                        *sums.entry(key).or_default() += count;
+                    }
+                }
+                assert_eq!(
+                    (frequencies.table_bytes(), frequencies.term_count()),
+                    (0, 0)
+                );
+                spellings.extend(tally.take_spellings());
+                assert_eq!(tally.spelling_bytes(), 0);
+                takings += 1;
+            };
+            for (at, text) in texts.iter().enumerate() {
+                frequencies.count_document(&analyzer, text, &mut scratch, &mut tally);
+                if at % 50 == 0 || frequencies.table_bytes() > 1 << 20 {
+                    take(&mut tally);
+                }
+            }
+            frequencies.count_waiting(&mut tally);
+            take(&mut tally);
+            assert!(takings > 10);
+            let spell = |key: u64| match frequencies.has_packed_keys() {
+                true => unpack_to_string(key, recipe.ngram as usize),
+                false => String::from(&*spellings[&key]),
+            };
+            let found = sums.iter().map(|(&key, &count)| (spell(key), count));
+            let found = sort_terms(found.collect(), None);
+            assert_eq!(found, expected, "{name}");
+            assert_eq!(frequencies.counted_documents(), documents);
         }
     }
 

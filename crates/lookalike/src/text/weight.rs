@@ -40,6 +40,9 @@ const MAGIC: &str = "# lookalike idf ";
 /// Version of such tables that is written, and the only one that is read.
 const VERSION: &str = "1";
 
+/// Number of lines of the header of a table of document frequencies.
+const HEADER_LINES: usize = 6;
+
 /// The kind of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableKind {
@@ -100,16 +103,40 @@ impl FrequencyTableHeader {
         range: Range<usize>,
         into: &mut String,
     ) {
-        let (mut before, mut tail) = (0, String::new());
+        let mut lines = FrequencyLines::new(self.documents);
         learned.visit_terms(range, |term, documents| {
-            if documents != before {
-                before = documents;
-                let idf = inverse_frequency(self.documents, before);
-                tail = format!("\t{before}\t{idf:.4}\n");
-            }
-            into.push_str(&escape_term(term));
-            into.push_str(&tail);
+            lines.append_line(term, documents, into);
         });
+    }
+}
+
+/// Formats the lines of a table of document frequencies. Equal numbers in a row are formatted once.
+#[derive(Clone, Debug)]
+pub struct FrequencyLines {
+    all_documents: u64,
+    documents: u64,
+    tail: String,
+}
+
+impl FrequencyLines {
+    /// Creates the lines of a table that was learned from so many documents.
+    pub fn new(all_documents: u64) -> Self {
+        Self {
+            all_documents,
+            documents: 0,
+            tail: String::new(),
+        }
+    }
+
+    /// Appends the line of a term that is in `documents` documents, from 1.
+    pub fn append_line(&mut self, term: &str, documents: u64, into: &mut String) {
+        if documents != self.documents {
+            self.documents = documents;
+            let idf = inverse_frequency(self.all_documents, documents);
+            self.tail = format!("\t{documents}\t{idf:.4}\n");
+        }
+        into.push_str(&escape_term(term));
+        into.push_str(&self.tail);
     }
 }
 
@@ -129,24 +156,68 @@ pub fn read_frequencies(
     text: &str,
     mut visit: impl FnMut(String, u64),
 ) -> Result<FrequencyTableHeader> {
-    if !text.starts_with(MAGIC) {
-        return Err(Error::recipe_error(format!(
-            "{name} is not a table of document frequencies: its first line is not \
-             '{MAGIC}{VERSION}'"
-        )));
-    }
+    refuse_other_tables(name, text)?;
     let mut lines = TableLines::new(name, text);
     let head = lines.read_header()?;
     let mut seen = HashSet::new();
     while let Some(line) = lines.next_line() {
         let (term, documents, _) = lines.parse_frequency(line, head.documents)?;
         if !seen.insert(term.clone()) {
-            return Err(lines.line_error(format!("the term '{term}' is repeated")));
+            return Err(repeated_term_error(name, lines.number as u64, &term));
         }
         visit(term, documents);
     }
     lines.check_rows(&head, seen.len())?;
     Ok(head)
+}
+
+/// Reads a table of document frequencies line by line. It calls `visit` with every term, its number of documents and
+/// the number of its line, and returns the header. Repeated terms are not noticed.
+///
+/// # Errors
+/// The error of `next_line`, which replaces a line by the next one and returns `false` at the end; the errors of
+/// `visit`; and [`ErrorKind::Recipe`](crate::ErrorKind::Recipe), with the line, if the lines are not such a table.
+/// `name` is for messages.
+pub fn read_frequency_lines<E: From<Error>>(
+    name: &str,
+    mut next_line: impl FnMut(&mut String) -> Result<bool, E>,
+    mut visit: impl FnMut(String, u64, u64) -> Result<(), E>,
+) -> Result<FrequencyTableHeader, E> {
+    let (mut front, mut line) = (String::new(), String::new());
+    for _ in 0..HEADER_LINES {
+        if !next_line(&mut line)? {
+            break;
+        }
+        front.push_str(&line);
+        front.push('\n');
+    }
+    refuse_other_tables(name, &front)?;
+    let mut lines = TableLines::new(name, &front);
+    let head = lines.read_header()?;
+    let mut rows = 0;
+    while next_line(&mut line)? {
+        lines.number += 1;
+        let (term, documents, _) = lines.parse_frequency(&line, head.documents)?;
+        rows += 1;
+        visit(term, documents, lines.number as u64)?;
+    }
+    lines.check_rows(&head, rows)?;
+    Ok(head)
+}
+
+/// Returns the error for a term that is repeated on a line of a table.
+pub fn repeated_term_error(name: &str, line: u64, term: &str) -> Error {
+    Error::recipe_error(format!("{name}:{line}: the term '{term}' is repeated"))
+}
+
+fn refuse_other_tables(name: &str, text: &str) -> Result<()> {
+    if text.starts_with(MAGIC) {
+        return Ok(());
+    }
+    Err(Error::recipe_error(format!(
+        "{name} is not a table of document frequencies: its first line is not \
+         '{MAGIC}{VERSION}'"
+    )))
 }
 
 impl WeightTable {
@@ -756,6 +827,10 @@ mod tests {
             if text.starts_with(head) {
                 let error = read_frequencies("t.tsv", text, |_, _| {}).unwrap_err();
                 assert!(error.to_string().contains(said), "{error}");
+                if !said.contains("repeated") {
+                    let error = read_lines("t.tsv", text).unwrap_err().to_string();
+                    assert!(error.contains(said), "{error}");
+                }
             }
         }
         let of_jieba =
@@ -775,6 +850,25 @@ mod tests {
         );
     }
 
+    /// A header, and the term, the number of documents and the line of each row.
+    type ReadTable = (FrequencyTableHeader, Vec<(String, u64, u64)>);
+
+    /// Reads a table line by line. Returns its header and its rows.
+    fn read_lines(name: &str, text: &str) -> Result<ReadTable> {
+        let (mut lines, mut rows) = (text.lines(), Vec::new());
+        let next_line = |line: &mut String| {
+            let next = lines.next();
+            line.clear();
+            line.push_str(next.unwrap_or_default());
+            Ok(next.is_some())
+        };
+        let head = read_frequency_lines(name, next_line, |term, documents, line| {
+            rows.push((term, documents, line));
+            Ok(())
+        });
+        Ok((head?, rows))
+    }
+
     #[test]
     fn frequencies_round_trip() {
         let head = FrequencyTableHeader::new(&Recipe::default(), 3, 2);
@@ -787,6 +881,8 @@ mod tests {
         let read = read_frequencies("x", &text, |term, documents| rows.push((term, documents)));
         assert_eq!(read.unwrap(), head);
         assert_eq!(rows, [("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)]);
+        let by_lines = [("a\\b\tc".to_owned(), 3, 7), ("大".to_owned(), 1, 8)];
+        assert_eq!(read_lines("x", &text).unwrap(), (head, by_lines.to_vec()));
         let table = WeightTable::parse_table("x", &text).unwrap();
         assert_eq!(table.rows[0].1, WEIGHT_STEPS);
         assert_eq!(table.absent_weight(), table.rows[1].1);

@@ -22,20 +22,20 @@ use super::super::progress::{ProgressListener, RunStage};
 use super::super::rejected::{RowTally, tell_bad_rows};
 use super::super::row_reader::{RejectRows, make_bad_row};
 use super::super::settings::RunSettings;
+use super::super::summary::SpilledRuns;
 use super::cache::DocumentCache;
-use super::gram_index::{DiskGrams, GramIndex};
+use super::gram_file::{CollectedGrams, GramCollector, IndexedGrams};
+use super::gram_index::{DiskGrams, GramIndex, RareTerms};
+use super::memory_plan::PassageMemory;
 use super::settings::PassageRunSettings;
 use crate::index::{IndexedPassages, IndexedSource};
-
-/// Bytes of texts that are kept for all threads.
-const TEXT_BYTES: usize = 256 << 20;
 
 /// All documents of a run after the first reading.
 pub(super) struct PassageCorpus<'a> {
     pub(super) rows: CorpusRows<'a>,
     pub(super) index: GramIndex,
     /// Rare terms of the sources, if reworded passages are found.
-    pub(super) rare_terms: Option<RareTermIndex>,
+    pub(super) rare_terms: Option<RareTerms>,
     /// How long a passage must be for the index to find it.
     pub(super) indexed: PassageSettings,
     pub(super) max_documents: Option<u32>,
@@ -43,6 +43,7 @@ pub(super) struct PassageCorpus<'a> {
     pub(super) repeated_ids: Option<RepeatedIds>,
     /// Document files that have no text or cannot be read.
     pub(super) unreadable_files: u64,
+    pub(super) memory: PassageMemory,
     window: f64,
     /// Texts that were read again, by the number of the source.
     texts: Mutex<DocumentCache<Arc<RereadText>>>,
@@ -54,7 +55,7 @@ impl<'a> PassageCorpus<'a> {
         opened: &'a OpenInputs,
         settings: &PassageRunSettings,
         disk: Option<IndexedPassages>,
-        reading: &RunSettings,
+        (reading, memory): (&RunSettings, PassageMemory),
         reject: &RejectRows<'_>,
         progress: &dyn ProgressListener,
     ) -> Result<Self> {
@@ -63,9 +64,10 @@ impl<'a> PassageCorpus<'a> {
             reading,
             tokenizer: Arc::new(SpanTokenizer::new(&settings.recipe)),
             reject,
+            memory,
             unreadable_files: AtomicU64::new(0),
         };
-        let mut keys = SourceKeys::default();
+        let mut keys = CorpusKeys::new(memory, settings);
         let mut against = ReadDocuments::default();
         let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
@@ -92,6 +94,7 @@ impl<'a> PassageCorpus<'a> {
             (None, None) => documents.len(),
         };
         let max_documents = settings.max_documents.max_documents(sources);
+        let (grams, rare_terms) = keys.build_indexes(memory, max_documents, is_indexed)?;
         Ok(Self {
             rows: CorpusRows {
                 opened,
@@ -104,23 +107,38 @@ impl<'a> PassageCorpus<'a> {
                 .map_or(settings.passages, IndexedPassages::passage_settings),
             index: match disk {
                 Some(disk) => GramIndex::Disk(Box::new(DiskGrams::new(disk, max_documents))),
-                None => GramIndex::Memory(PassageIndex::from_pairs(keys.grams, max_documents)),
+                None => grams,
             },
-            rare_terms: (settings.passages.finds_reworded())
-                .then(|| RareTermIndex::from_terms(keys.terms)),
+            rare_terms,
             max_documents,
             tokenizer: reader.tokenizer,
             repeated_ids: RepeatedIds::add_counts(repeated, repeated_ids),
             unreadable_files: reader.unreadable_files.into_inner(),
             window: settings.window.unwrap_or(f64::INFINITY),
-            texts: Mutex::new(DocumentCache::new(TEXT_BYTES)),
+            texts: Mutex::new(DocumentCache::new(memory.text_bytes())),
+            memory,
         })
     }
 
     /// Returns the bytes of memory of all that sources are found by.
     pub(super) fn index_bytes(&self) -> usize {
         let terms = self.rare_terms.as_ref();
-        self.index.memory_bytes() + terms.map_or(0, RareTermIndex::memory_bytes)
+        self.index.memory_bytes() + terms.map_or(0, RareTerms::memory_bytes)
+    }
+
+    /// Returns how much of the run went to temporary files.
+    pub(super) fn spilled_runs(&self) -> Option<SpilledRuns> {
+        let grams = match &self.index {
+            GramIndex::File(file) => Some(file.spilled),
+            GramIndex::Memory(_) | GramIndex::Disk(_) => None,
+        };
+        let terms = match &self.rare_terms {
+            Some(RareTerms::File { terms, .. }) => Some(terms.spilled),
+            Some(RareTerms::Memory(_)) | None => None,
+        };
+        let all = grams.into_iter().chain(terms);
+        let [bytes, runs] = all.reduce(|a, b| [a[0] + b[0], a[1] + b[1]])?;
+        Some(SpilledRuns { bytes, runs })
     }
 
     /// Returns the documents that are searched for passages.
@@ -131,7 +149,7 @@ impl<'a> PassageCorpus<'a> {
     /// Returns the number of possible sources besides the documents that are searched.
     pub(super) fn count_others(&self) -> usize {
         match &self.index {
-            GramIndex::Memory(_) => self.rows.known_count(),
+            GramIndex::Memory(_) | GramIndex::File(_) => self.rows.known_count(),
             GramIndex::Disk(disk) => disk.passages.count_sources(),
         }
     }
@@ -188,7 +206,7 @@ impl<'a> PassageCorpus<'a> {
             })
         };
         let reread = match &self.index {
-            GramIndex::Memory(_) => self.find_or_read(document, read)?,
+            GramIndex::Memory(_) | GramIndex::File(_) => self.find_or_read(document, read)?,
             // The documents are no sources, and each is read once.
             GramIndex::Disk(_) => Arc::new(read()?),
         };
@@ -269,11 +287,21 @@ struct PassageReader<'a> {
     reading: &'a RunSettings,
     tokenizer: Arc<SpanTokenizer>,
     reject: &'a RejectRows<'a>,
+    memory: PassageMemory,
     /// Bad document files so far.
     unreadable_files: AtomicU64,
 }
 
-/// The selected grams and the terms of possible sources, by which they are found.
+/// The selected grams and the terms of all possible sources.
+struct CorpusKeys {
+    grams: GramCollector,
+    /// Terms with the parts of documents that have them; `None` unless reworded passages are found.
+    terms: Option<GramCollector>,
+    /// Number of parts up to the end of each document.
+    ends: Vec<u32>,
+}
+
+/// The selected grams and the terms of the possible sources of a block.
 #[derive(Default)]
 struct SourceKeys {
     /// Every selected gram with the number of its document.
@@ -305,7 +333,7 @@ impl PassageReader<'_> {
         inputs: &InputSet,
         extra: &ExtraFields,
         documents: &mut ReadDocuments,
-        mut keys: Option<&mut SourceKeys>,
+        mut keys: Option<&mut CorpusKeys>,
         progress: &dyn ProgressListener,
     ) -> Result<()> {
         let mut tally = RowTally::default();
@@ -329,7 +357,9 @@ impl PassageReader<'_> {
                     keys.append_keys(&mut part.keys, documents.len())?;
                 }
                 documents.append_documents(&mut part.documents);
-                check_count(documents.len())
+                let count = documents.len();
+                self.memory.check_rows(count, documents.memory_bytes())?;
+                check_count(count)
             },
         )?;
         tally.refuse_useless(inputs)
@@ -405,26 +435,79 @@ impl BlockPart {
     }
 }
 
-impl SourceKeys {
-    /// Appends the keys of a block whose first document has the number `base`.
-    fn append_keys(&mut self, block: &mut Self, base: usize) -> Result<()> {
-        let most = PassageIndex::MAX_POSTINGS;
-        if self.grams.len() + block.grams.len() > most {
-            return Err(Error::limit_error(format!(
-                "an index of passages holds at most {most} grams, which is some 110 GB of text: split the inputs"
-            )));
+impl CorpusKeys {
+    fn new(memory: PassageMemory, settings: &PassageRunSettings) -> Self {
+        let finds_reworded = settings.passages.finds_reworded();
+        let kinds = 1 + u64::from(finds_reworded);
+        let collector = || GramCollector::new(memory, kinds, settings.read.scratch.clone());
+        Self {
+            grams: collector(),
+            terms: finds_reworded.then(collector),
+            ends: Vec::new(),
         }
-        if self.terms.term_count() + block.terms.term_count() > most {
+    }
+
+    /// Appends the keys of a block whose first document has the number `base`.
+    fn append_keys(&mut self, block: &mut SourceKeys, base: usize) -> Result<()> {
+        let most = PassageIndex::MAX_POSTINGS;
+        if !self.grams.is_spilled() && self.grams.len() + block.grams.len() > most {
             return Err(Error::limit_error(format!(
-                "reworded passages are found in at most {most} different words of all parts of the sources: split the \
-                 inputs"
+                "an index of passages in memory holds at most {most} grams, which is some 110 GB of text: set a limit \
+                 of memory, or split the inputs"
             )));
         }
         let numbered = block.grams.drain(..);
         self.grams
-            .extend(numbered.map(|(hash, number)| (hash, number + base as u32)));
-        self.terms.append_texts(&mut block.terms);
-        Ok(())
+            .extend(numbered.map(|(hash, number)| (hash, number + base as u32)))?;
+        let Some(terms) = &mut self.terms else {
+            return Ok(());
+        };
+        if !terms.is_spilled() && terms.len() + block.terms.term_count() > most {
+            return Err(Error::limit_error(format!(
+                "reworded passages are found in at most {most} different words of all parts of the sources in memory: \
+                 set a limit of memory, or split the inputs"
+            )));
+        }
+        let first_part = self.ends.last().copied().unwrap_or(0);
+        let (of_block, ends) = block.terms.take_terms(first_part);
+        self.ends.extend(ends);
+        terms.extend(of_block)
+    }
+
+    /// Builds the indexes, in memory or in temporary files.
+    fn build_indexes(
+        self,
+        memory: PassageMemory,
+        max_documents: Option<u32>,
+        are_searched: bool,
+    ) -> Result<(GramIndex, Option<RareTerms>)> {
+        let kinds = 1 + u64::from(self.terms.is_some());
+        let indexed = IndexedGrams {
+            max_documents,
+            are_searched,
+            kinds,
+        };
+        let grams = match self.grams.finish(memory, indexed)? {
+            CollectedGrams::Memory(grams) => {
+                GramIndex::Memory(PassageIndex::from_pairs(grams, max_documents))
+            }
+            CollectedGrams::File(file) => GramIndex::File(file),
+        };
+        let Some(terms) = self.terms else {
+            return Ok((grams, None));
+        };
+        let ends = self.ends;
+        let indexed = IndexedGrams {
+            max_documents: Some(RareTermIndex::max_parts(&ends)),
+            ..indexed
+        };
+        let terms = match terms.finish(memory, indexed)? {
+            CollectedGrams::Memory(terms) => {
+                RareTerms::Memory(RareTermIndex::from_pairs(terms, ends))
+            }
+            CollectedGrams::File(terms) => RareTerms::File { terms, ends },
+        };
+        Ok((grams, Some(terms)))
     }
 }
 

@@ -1,17 +1,24 @@
-//! The grams of possible sources: of documents that were read, or of an index on disk.
+//! The grams of possible sources: of documents that were read, in memory or in a temporary file, or of an index on
+//! disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use lookalike::passages::{BoilerplateGram, PassageCandidate, PassageIndex, SelectedGram};
+use lookalike::passages::{
+    BoilerplateGram, PassageCandidate, PassageIndex, RareTermIndex, SelectedGram,
+    find_reworded_candidates,
+};
 use lookalike_io::error::Result;
 
+use super::gram_file::GramFile;
 use crate::index::IndexedPassages;
 
 /// Finds the sources that may share a passage with a text. Sources are numbered from 0.
 pub(super) enum GramIndex {
     /// Of documents that were read. Its limit was set when it was built.
     Memory(PassageIndex),
+    /// Of documents that were read, if they do not fit into the memory.
+    File(GramFile),
     /// Of an index on disk.
     Disk(Box<DiskGrams>),
 }
@@ -63,13 +70,22 @@ impl GramIndex {
         selected: &[SelectedGram],
         candidates: &mut Vec<PassageCandidate>,
     ) -> Result<usize> {
-        let disk = match self {
-            Self::Memory(index) => return Ok(index.find_candidates(selected, candidates)),
-            Self::Disk(disk) => disk,
-        };
         let (mut found, mut boilerplate) = (Vec::new(), 0);
-        for gram in selected {
-            boilerplate += usize::from(!disk.find_gram(gram.hash, &mut found)?);
+        match self {
+            Self::Memory(index) => return Ok(index.find_candidates(selected, candidates)),
+            Self::File(file) => {
+                for gram in selected {
+                    let before = found.len();
+                    file.find_gram(gram.hash, &mut found)?;
+                    let is_boilerplate = before == found.len() && file.is_boilerplate(gram.hash);
+                    boilerplate += usize::from(is_boilerplate);
+                }
+            }
+            Self::Disk(disk) => {
+                for gram in selected {
+                    boilerplate += usize::from(!disk.find_gram(gram.hash, &mut found)?);
+                }
+            }
         }
         *candidates = PassageCandidate::count_documents(found);
         Ok(boilerplate)
@@ -79,6 +95,7 @@ impl GramIndex {
     pub(super) fn boilerplate_grams(&self) -> Vec<BoilerplateGram> {
         match self {
             Self::Memory(index) => index.boilerplate_grams().to_vec(),
+            Self::File(file) => file.boilerplate.clone(),
             Self::Disk(disk) => {
                 let met = disk
                     .boilerplate
@@ -93,7 +110,41 @@ impl GramIndex {
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Memory(index) => index.memory_bytes(),
+            Self::File(file) => file.memory_bytes(),
             Self::Disk(_) => 0,
+        }
+    }
+}
+
+/// The rare terms of the parts of possible sources, by which reworded passages are found.
+pub(super) enum RareTerms {
+    Memory(RareTermIndex),
+    File {
+        terms: GramFile,
+        /// Number of parts up to the end of each document.
+        ends: Vec<u32>,
+    },
+}
+
+impl RareTerms {
+    /// Returns the documents that may have a reworded passage of a text, ascending.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be read.
+    pub(super) fn find_candidates(&self, tokens: &[u64]) -> Result<Vec<u32>> {
+        match self {
+            Self::Memory(index) => Ok(index.find_candidates(tokens)),
+            Self::File { terms, ends } => {
+                find_reworded_candidates(ends, tokens, |term, parts| terms.find_gram(term, parts))
+            }
+        }
+    }
+
+    /// Returns the bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Memory(index) => index.memory_bytes(),
+            Self::File { terms, ends } => terms.memory_bytes() + 4 * ends.len(),
         }
     }
 }

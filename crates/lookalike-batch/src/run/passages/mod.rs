@@ -12,12 +12,15 @@
 //!
 //! Memory: the index (see [`PassageIndex`](lookalike::passages::PassageIndex)), for reworded passages the rare terms
 //! (see [`RareTermIndex`](lookalike::passages::RareTermIndex)), some 30 bytes and the id of each
-//! document, 256 MiB of texts, and 64 MiB of prepared sources per thread.
+//! document, 256 MiB of texts, and 64 MiB of prepared sources per thread. With a limit of memory, an index that does not
+//! fit goes to a temporary file (see `gram_file`), with the same result.
 
 mod cache;
 mod corpus;
 mod evaluation;
+mod gram_file;
 mod gram_index;
+mod memory_plan;
 mod report_data;
 mod search;
 mod settings;
@@ -38,6 +41,7 @@ use lookalike_io::source::ParseScratch;
 
 pub(super) use cache::DocumentCache;
 pub use evaluation::{PassageEvaluation, PassageFiles, evaluate_passages};
+pub use memory_plan::PassagePlan;
 pub use settings::{
     BoilerplateExample, BoilerplateLimit, BoilerplateSummary, CopiedPair, DescribedPassage,
     OffsetUnit, PassageOrder, PassageOutputs, PassageRunSettings, PassagesSummary,
@@ -52,6 +56,7 @@ use super::report::{summary_to_json, write_report_file};
 use super::settings::RunInputs;
 use crate::index::IndexedPassages;
 use corpus::PassageCorpus;
+use memory_plan::PassageMemory;
 use report_data::PassageReport;
 use search::{DocumentFindings, DocumentSearcher, PassageRow};
 
@@ -107,8 +112,12 @@ fn run_passages(
 ) -> Result<FinishedRun> {
     let started = Instant::now();
     let disk = settings.index.as_deref().map(IndexedPassages::open_index);
-    let disk = disk.transpose()?;
+    let mut disk = disk.transpose()?;
     let settings = &settings.with_index(disk.as_ref())?;
+    let memory = PassageMemory::for_run(paths, settings)?;
+    if let Some(disk) = &mut disk {
+        disk.keep_within(memory.index_bytes());
+    }
     let reading = settings.reading_settings();
     let opened = OpenInputs::new(paths, &reading)?;
     let report = outputs.report.as_ref().map(|it| &it.target);
@@ -118,7 +127,14 @@ fn run_passages(
     }
     let rejected = RejectedRows::create_output(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, rows: &_| rejected.push_rows(inputs, rows);
-    let corpus = PassageCorpus::read_all(&opened, settings, disk, &reading, &reject, progress)?;
+    let corpus = PassageCorpus::read_all(
+        &opened,
+        settings,
+        disk,
+        (&reading, memory),
+        &reject,
+        progress,
+    )?;
     match &corpus.repeated_ids {
         Some(repeated) if settings.strict => return Err(repeated.refuse_repeats(&reading)),
         Some(repeated) => progress.repeated_ids(repeated),
@@ -159,6 +175,7 @@ fn run_passages(
         extracted_texts,
         bytes: corpus.rows.documents.bytes + corpus.rows.against.bytes,
         index_bytes: corpus.index_bytes() as u64,
+        spilled: corpus.spilled_runs(),
         seconds: started.elapsed().as_secs_f64(),
         min_words: settings.passages.min_words(),
         recipe: settings.recipe.name.clone(),
@@ -198,8 +215,9 @@ struct FoundPassages {
 struct PassageWriter<'a> {
     corpus: &'a PassageCorpus<'a>,
     table: Option<TableWriter>,
-    /// Rows that wait for the end of the search, if they are ranked.
+    /// Rows that wait for the end of the search, if they are ranked, and their bytes.
     ranked: Vec<PassageRow>,
+    ranked_bytes: usize,
     /// Rows for the caller, if it wants them.
     rows: Vec<PassageTableRow>,
     wants_rows: bool,
@@ -232,6 +250,7 @@ impl<'a> PassageWriter<'a> {
             corpus,
             table: table.transpose()?,
             ranked: Vec::new(),
+            ranked_bytes: 0,
             rows: Vec::new(),
             wants_rows: wanted.rows,
             report: (outputs.report.is_some() || wanted.page.is_some())
@@ -323,8 +342,14 @@ impl<'a> PassageWriter<'a> {
         match settings.order {
             PassageOrder::Position => findings.rows.iter().try_for_each(|row| self.write_row(row)),
             PassageOrder::Longest | PassageOrder::Copied => {
+                self.ranked_bytes += findings
+                    .rows
+                    .iter()
+                    .map(PassageRow::memory_bytes)
+                    .sum::<usize>();
                 self.ranked.extend(findings.rows);
-                Ok(())
+                let memory = self.corpus.memory;
+                memory.check_ranked(self.ranked.len(), self.ranked_bytes)
             }
         }
     }

@@ -42,6 +42,14 @@ pub(super) struct PassageRow {
     pub(super) copied: usize,
 }
 
+impl PassageRow {
+    /// Returns the bytes of memory, with twice the room of the row, because lists of rows grow.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let ids = self.ids.iter().map(|id| id.len()).sum::<usize>();
+        2 * size_of::<Self>() + ids
+    }
+}
+
 /// The passages of one document.
 #[derive(Debug, Default)]
 pub(super) struct DocumentFindings {
@@ -68,9 +76,6 @@ impl CachedSource {
         16 * self.tokens.len() + self.prepared.memory_bytes() + 200
     }
 }
-
-/// Bytes of the prepared sources that a thread keeps, because neighbouring documents often have the same sources.
-const CACHE_BYTES: usize = 64 << 20;
 
 /// Searches documents on one thread.
 pub(super) struct DocumentSearcher<'a> {
@@ -105,7 +110,7 @@ impl<'a> DocumentSearcher<'a> {
             tokens: SpannedTokens::default(),
             selected: Vec::new(),
             candidates: Vec::new(),
-            cache: DocumentCache::new(CACHE_BYTES),
+            cache: DocumentCache::new(corpus.memory.source_bytes()),
             settings,
         }
     }
@@ -124,7 +129,7 @@ impl<'a> DocumentSearcher<'a> {
             has_boilerplate: boilerplate > 0,
             ..DocumentFindings::default()
         };
-        let sources = self.list_candidates();
+        let sources = self.list_candidates()?;
         let sources = sources.into_iter().map(|it| corpus.indexed_source(it));
         let sources: Vec<DocId> = sources
             .filter(|&source| corpus.may_copy(document, source))
@@ -155,14 +160,14 @@ impl<'a> DocumentSearcher<'a> {
     }
 
     /// Returns the candidates by grams, and by rare terms if reworded passages are found, ascending.
-    fn list_candidates(&self) -> Vec<u32> {
+    fn list_candidates(&self) -> Result<Vec<u32>> {
         let mut candidates: Vec<u32> = self.candidates.iter().map(|it| it.document).collect();
         if let Some(terms) = &self.corpus.rare_terms {
-            candidates.extend(terms.find_candidates(self.tokens.values()));
+            candidates.extend(terms.find_candidates(self.tokens.values())?);
             candidates.sort_unstable();
             candidates.dedup();
         }
-        candidates
+        Ok(candidates)
     }
 
     fn prepare_source(&mut self, document: DocId) -> Result<Rc<CachedSource>> {

@@ -10,8 +10,10 @@ use lookalike_io::source::ReadOptions;
 use serde::Serialize;
 
 use super::super::settings::{RunSettings, RunWindow};
+use super::super::summary::SpilledRuns;
 use crate::index::IndexedPassages;
 use crate::match_options::OptionSpelling;
+use crate::run::MemoryLimit;
 use crate::run::report::ReportOutput;
 
 /// In how many documents a gram may be before it counts as boilerplate.
@@ -143,6 +145,8 @@ pub struct PassageRunSettings {
     pub threads: usize,
     /// `true` to stop at the first bad row.
     pub strict: bool,
+    /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
+    pub memory: Option<MemoryLimit>,
     /// The spelling of these settings in messages.
     pub spelling: OptionSpelling,
 }
@@ -242,6 +246,9 @@ pub struct PassagesSummary {
     pub bytes: u64,
     /// Bytes of memory of the index.
     pub index_bytes: u64,
+    /// How much of the run went to temporary files, if the index did not fit into the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledRuns>,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// Smallest number of words of a passage.

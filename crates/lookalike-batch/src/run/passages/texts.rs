@@ -43,6 +43,7 @@ impl PassageRunSettings {
             described: 0,
             threads,
             strict: false,
+            memory: None,
             spelling: OptionSpelling::Fields,
         }
     }

@@ -7,7 +7,9 @@ use clap::{Args, Subcommand};
 use lookalike_batch::index::{BuildSettings, IndexReadOptions};
 use lookalike_batch::units::parse_size;
 
+use super::memory::BuildMemoryArgs;
 use super::plan::IndexPlanArgs;
+use crate::CommandOutcome;
 use crate::commands::shared::fingerprints::{
     BareFingerprintArgs, index_read_options, reads_bare_fingerprints,
 };
@@ -126,18 +128,6 @@ pub(crate) struct IndexBuildArgs {
 
     #[command(flatten)]
     pub(crate) rows: IndexRowsArgs,
-
-    /// Maximum memory of the process, for bare fingerprints: bytes, or with the unit K, M, G (of 1000) or Ki, Mi,
-    /// Gi (of 1024). What does not fit goes to temporary files in the directory of the index
-    ///
-    /// Default: no limit. A billion fingerprints of 64 bits then take about as much as their index.
-    #[arg(
-        long,
-        value_name = "SIZE",
-        value_parser = parse_size,
-        help_heading = "Running"
-    )]
-    pub(crate) memory: Option<u64>,
 }
 
 /// Add documents or fingerprints to an index
@@ -174,6 +164,9 @@ pub(crate) struct IndexRowsArgs {
     pub(crate) reading: ReadingArgs,
 
     #[command(flatten)]
+    pub(crate) memory: BuildMemoryArgs,
+
+    #[command(flatten)]
     pub(crate) running: RunningArgs,
 }
 
@@ -183,7 +176,21 @@ impl IndexRowsArgs {
         let rejected = self.bad_rows.rejected.as_deref();
         let named = rejected.map(|place| ("rejected rows", place));
         check_standard_output(named.as_slice(), self.running.json)?;
-        index_read_options(&self.inputs, &self.bare, &self.reading, &self.running)
+        let reading = index_read_options(&self.inputs, &self.bare, &self.reading, &self.running)?;
+        Ok(IndexReadOptions {
+            memory: self.memory.limit(&reading.entries),
+            ..reading
+        })
+    }
+
+    /// Prints the plan of the memory, if it was asked for.
+    pub(super) fn explain_plan(
+        &self,
+        reading: &IndexReadOptions,
+        is_addition: bool,
+    ) -> Result<Option<CommandOutcome>> {
+        self.memory
+            .explain_plan(&self.inputs, reading, is_addition, &self.running)
     }
 }
 
@@ -292,7 +299,6 @@ pub(super) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
         distance: args.distance,
         plan: args.plan.clone(),
         index_memory: args.index_memory,
-        memory: args.memory,
         texts: args.texts,
         distance_only: args.distance_only,
         passages: None,

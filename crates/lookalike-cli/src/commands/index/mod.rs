@@ -1,6 +1,7 @@
 //! `lookalike index`.
 
 mod args;
+mod memory;
 mod passages;
 mod plan;
 mod report;
@@ -42,6 +43,9 @@ pub(crate) fn run_index(args: &IndexArgs) -> Result<CommandOutcome> {
 fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
     let settings = build_settings(args)?;
     let reading = args.rows.read_options()?;
+    if let Some(explained) = args.rows.explain_plan(&reading, false)? {
+        return Ok(explained);
+    }
     let rows = (&args.rows.bad_rows, &args.rows.running);
     insert_rows(reading, rows, |reading, rejected, reporter| {
         let (index, inputs) = (&args.library, &args.rows.inputs);
@@ -51,6 +55,9 @@ fn run_build(args: &IndexBuildArgs) -> Result<CommandOutcome> {
 
 fn run_add(args: &IndexAddArgs) -> Result<CommandOutcome> {
     let reading = args.rows.read_options()?;
+    if let Some(explained) = args.rows.explain_plan(&reading, true)? {
+        return Ok(explained);
+    }
     let rows = (&args.rows.bad_rows, &args.rows.running);
     insert_rows(reading, rows, |reading, rejected, reporter| {
         index::add_to_index(

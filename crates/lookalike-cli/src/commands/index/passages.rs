@@ -8,6 +8,7 @@ use lookalike::passages::PassageSettings;
 use lookalike_batch::index::{self, BuildSettings, IndexEntries, IndexReadOptions};
 
 use super::args::{IndexInfoArgs, IndexRemoveArgs, IndexVerifyArgs};
+use super::memory::BuildMemoryArgs;
 use super::{insert_rows, run_info, run_remove, run_verify};
 use crate::CommandOutcome;
 use crate::commands::shared::inputs::{
@@ -121,10 +122,23 @@ struct PassagesRowsArgs {
     reading: ReadingArgs,
 
     #[command(flatten)]
+    memory: BuildMemoryArgs,
+
+    #[command(flatten)]
     running: RunningArgs,
 }
 
 impl PassagesRowsArgs {
+    /// Prints the plan of the memory, if it was asked for.
+    fn explain_plan(
+        &self,
+        reading: &IndexReadOptions,
+        is_addition: bool,
+    ) -> Result<Option<CommandOutcome>> {
+        self.memory
+            .explain_plan(&self.inputs, reading, is_addition, &self.running)
+    }
+
     fn read_options(&self) -> Result<IndexReadOptions> {
         let rejected = self.bad_rows.rejected.as_deref();
         let named = rejected.map(|place| ("rejected rows", place));
@@ -137,6 +151,7 @@ impl PassagesRowsArgs {
             options,
             strict: self.running.strict,
             threads: thread_count(self.running.threads),
+            memory: self.memory.limit(&IndexEntries::Documents),
         })
     }
 }
@@ -149,6 +164,9 @@ pub(crate) fn run_passages_index(args: &PassagesIndexArgs) -> Result<CommandOutc
         PassagesIndexCommand::Build(args) => run_build(args),
         PassagesIndexCommand::Add(args) => {
             let reading = args.rows.read_options()?;
+            if let Some(explained) = args.rows.explain_plan(&reading, true)? {
+                return Ok(explained);
+            }
             insert_rows(
                 reading,
                 (&args.rows.bad_rows, &args.rows.running),
@@ -177,13 +195,15 @@ fn run_build(args: &PassagesBuildArgs) -> Result<CommandOutcome> {
         distance: DISTANCE,
         plan: "auto".to_owned(),
         index_memory: None,
-        memory: None,
         texts: true,
         distance_only: true,
         passages: Some(PassageSettings::new(args.min_length)?),
         replace: args.force,
     };
     let reading = args.rows.read_options()?;
+    if let Some(explained) = args.rows.explain_plan(&reading, false)? {
+        return Ok(explained);
+    }
     insert_rows(
         reading,
         (&args.rows.bad_rows, &args.rows.running),

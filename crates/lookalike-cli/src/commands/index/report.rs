@@ -17,6 +17,10 @@ pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> Strin
     text.add_unfingerprinted(done.unfingerprinted);
     text.add_empty_rows(done.empty, messages::empty_left_out);
     text.add_rejected(done.rejected, read, field_option(entries));
+    if done.spilled_bytes > 0 {
+        let written = messages::written_to_disk(&format_bytes(done.spilled_bytes));
+        text.add_line(&messages::out_of_core(), written);
+    }
     add_index(&mut text, &done.index);
     text.into_text()
 }

@@ -89,6 +89,7 @@ pub(crate) fn index_read_options(
         options,
         strict: running.strict,
         threads: thread_count(running.threads),
+        memory: None,
     })
 }
 

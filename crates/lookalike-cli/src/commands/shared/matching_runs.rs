@@ -170,7 +170,7 @@ impl MatchingRunArgs {
 }
 
 /// Returns the limit that a user has set, or else that of the machine.
-fn memory_limit(set: Option<u64>) -> Option<MemoryLimit> {
+pub(crate) fn memory_limit(set: Option<u64>) -> Option<MemoryLimit> {
     let bytes = set.or_else(default_memory)?;
     let is_set = set.is_some();
     Some(MemoryLimit {

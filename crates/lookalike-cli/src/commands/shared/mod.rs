@@ -8,6 +8,7 @@ pub(crate) mod labels;
 pub(crate) mod machine_memory;
 pub(crate) mod matching;
 pub(crate) mod matching_runs;
+pub(crate) mod memory_report;
 pub(crate) mod outputs;
 pub(crate) mod plan_report;
 pub(crate) mod recipes;

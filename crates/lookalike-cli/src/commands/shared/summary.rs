@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::path::Path;
 
-use lookalike_batch::run::{SimilarityHistogram, SpilledSummary};
+use lookalike_batch::run::{SimilarityHistogram, SpilledRuns, SpilledSummary};
 
 use super::outputs::is_standard;
 use crate::language::{CountedNoun, NounCount, messages};
@@ -69,6 +69,14 @@ impl SummaryText {
                 NounCount(spilled.grouped, CountedNoun::Document),
                 NounCount(spilled.groups, CountedNoun::Group),
             );
+            self.add_line(&messages::out_of_core(), written);
+        }
+    }
+
+    /// Adds how much of a run went to temporary files of sorted runs, if there are any.
+    pub(crate) fn add_spilled_runs(&mut self, spilled: Option<SpilledRuns>) {
+        if let Some(spilled) = spilled {
+            let written = messages::written_to_disk(&format_bytes(spilled.bytes));
             self.add_line(&messages::out_of_core(), written);
         }
     }

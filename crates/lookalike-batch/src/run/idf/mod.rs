@@ -1,16 +1,23 @@
 //! Document frequencies of the terms of a corpus, as a table of weights.
 //!
-//! All threads read the inputs once; the counts do not depend on the number of threads.
-//! `docs/format.md` describes the table, which is a text.
+//! All threads read the inputs once; the counts do not depend on the number of threads, nor on the memory: what does
+//! not fit into it goes to temporary files (see `spilled_terms`). `docs/format.md` describes the table, which is a text.
+
+mod memory_plan;
+mod spilled_terms;
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
 use lookalike::text::frequencies::{DocumentFrequencies, FrequencyTally, LearnedFrequencies};
-use lookalike::text::weight::{FrequencyTableHeader, read_frequencies};
+use lookalike::text::weight::{
+    FrequencyLines, FrequencyTableHeader, read_frequencies, read_frequency_lines,
+};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike_io::error::{Error, Result, display_path};
 use lookalike_io::sink::{ByteWriter, OutputTarget, check_output};
@@ -21,12 +28,21 @@ use lookalike_io::source::{compression_by_extension, format_by_extension};
 use rayon::prelude::*;
 use serde::Serialize;
 
+pub use memory_plan::IdfPlan;
+
 use super::ordered_pipeline::blocks_in_order;
-use super::progress::ProgressListener;
+use super::out_of_core::MemoryLimit;
+use super::progress::{ProgressListener, RunStage};
 use super::rejected::{BadRows, RejectedRows};
+use super::summary::SpilledRuns;
+use memory_plan::IdfMemory;
+use spilled_terms::{SpilledRows, TermSpill};
 
 /// Number of terms whose lines are formatted at a time.
 const LINES: usize = 16 << 10;
+
+/// Bytes of lines that are written at a time.
+const LINE_BYTES: usize = 256 << 10;
 
 /// Settings of a run that learns document frequencies.
 #[derive(Debug, Clone)]
@@ -45,6 +61,8 @@ pub struct IdfSettings {
     pub threads: usize,
     /// `true` to stop at the first bad row.
     pub strict: bool,
+    /// Limit on the memory of the process; `None` keeps everything in memory. The result does not depend on it.
+    pub memory: Option<MemoryLimit>,
 }
 
 /// The result of a run that learns document frequencies.
@@ -67,15 +85,18 @@ pub struct IdfSummary {
     pub recipe: String,
     /// Identity of the part of the recipe that determines the terms.
     pub terms_id: String,
+    /// How much of the run went to temporary files, if not everything did fit into the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled: Option<SpilledRuns>,
 }
 
 /// Writes a table of document frequencies. The most frequent terms come first, and equally frequent
 /// ones are ordered by their bytes. Memory grows with the vocabulary of the inputs, by some tens of
-/// bytes per distinct term.
+/// bytes per distinct term, up to the limit of the settings; terms beyond it go to temporary files.
 ///
 /// # Errors
-/// If something cannot be read or written, or if a table to merge was learned with another recipe. The
-/// outputs are then unchanged.
+/// If something cannot be read or written, if a table to merge was learned with another recipe, or if the limit of
+/// memory is too small for any run. The outputs are then unchanged.
 pub fn write_frequencies(
     source: &RowSource,
     settings: &IdfSettings,
@@ -89,10 +110,9 @@ pub fn write_frequencies(
 }
 
 /// Counts the terms of blocks. A thread takes an idle worker for each block.
-struct IdfWorker<'f> {
+struct IdfWorker {
     scratch: AnalysisScratch,
     tally: FrequencyTally,
-    frequencies: &'f DocumentFrequencies,
 }
 
 struct CountedPart {
@@ -110,7 +130,13 @@ fn run_idf(
 ) -> Result<IdfSummary> {
     let started = Instant::now();
     refuse_other_formats(output)?;
-    let before = read_merged_tables(settings)?;
+    let memory = IdfMemory::new(settings.memory, settings.threads)?;
+    let frequencies = DocumentFrequencies::with_table_bytes(&settings.recipe, memory.table_bytes());
+    let spill = TermSpill::new(&frequencies, memory, settings.read.scratch.clone());
+    let (earlier, before) = match memory.keeps_tables(&settings.merge)? {
+        true => read_merged_tables(settings)?,
+        false => (spill.add_tables(settings)?, HashMap::new()),
+    };
     let inputs = InputSet::open_source(
         source,
         &ReadOptions {
@@ -129,36 +155,58 @@ fn run_idf(
         progress,
         tally: Mutex::default(),
     };
-    let frequencies = DocumentFrequencies::new(&settings.recipe);
-    let total = count_inputs(&inputs, settings, &frequencies, &bad_rows, progress)?;
+    let (total, tallies) = count_inputs(&inputs, settings, &spill, &bad_rows, progress)?;
     bad_rows.refuse_useless()?;
-    let learned = frequencies.finish_counting(before, settings.least_documents, settings.top);
-    write_table(
-        &FrequencyTableHeader::new(&settings.recipe, learned.documents, learned.len()),
-        &learned,
-        output,
-    )?;
+    let written = if spill.must_finish_outside(&tallies) {
+        progress.begin_stage(RunStage::Write, None);
+        if !before.is_empty() {
+            // They did fit while nothing else was in memory.
+            spill.add_tables(settings)?;
+            drop(before);
+        }
+        let documents = earlier + frequencies.counted_documents();
+        let rows = spill.order_rows(tallies, settings)?;
+        write_spilled_table(&settings.recipe, documents, &rows, output)?
+    } else {
+        drop(spill);
+        for tally in tallies {
+            frequencies.merge_tally(tally);
+        }
+        let least = settings.least_documents;
+        let learned = frequencies.finish_counting((earlier, before), least, settings.top);
+        write_table(&settings.recipe, &learned, output)?
+    };
     Ok(IdfSummary {
         documents: total.documents,
-        counted: learned.documents,
-        terms: learned.len() as u64,
+        counted: written.documents,
+        terms: written.terms,
         rejected: rejected.finish_output()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
         terms_id: settings.recipe.terms_id().to_string(),
+        spilled: written.spilled,
     })
 }
 
+/// What a table says.
+struct WrittenTable {
+    documents: u64,
+    terms: u64,
+    spilled: Option<SpilledRuns>,
+}
+
+/// Counts the terms of all inputs. Returns the tallies of all threads, in which only spellings are left.
 fn count_inputs(
     inputs: &InputSet,
     settings: &IdfSettings,
-    frequencies: &DocumentFrequencies,
+    spill: &TermSpill<'_>,
     bad_rows: &BadRows<'_>,
     progress: &dyn ProgressListener,
-) -> Result<CountedPart> {
+) -> Result<(CountedPart, Vec<FrequencyTally>)> {
     let analyzer = TextAnalyzer::new(&settings.recipe);
-    let idle: Mutex<Vec<IdfWorker<'_>>> = Mutex::default();
+    let frequencies = spill.frequencies();
+    let idle: Mutex<Vec<IdfWorker>> = Mutex::default();
     let lock = || {
         idle.lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -176,7 +224,6 @@ fn count_inputs(
             let mut worker = free.unwrap_or_else(|| IdfWorker {
                 scratch: AnalysisScratch::default(),
                 tally: frequencies.new_tally(),
-                frequencies,
             });
             let mut made = CountedPart {
                 bad: Vec::new(),
@@ -192,7 +239,9 @@ fn count_inputs(
                     Ok(row) => {
                         made.bytes += u64::from(row.place.byte_length());
                         made.documents += 1;
-                        worker.count_text(&analyzer, row.text);
+                        let IdfWorker { scratch, tally } = &mut worker;
+                        frequencies.count_document(&analyzer, row.text, scratch, tally);
+                        spill.keep_limits(tally)?;
                     }
                 }
                 Ok(())
@@ -207,22 +256,17 @@ fn count_inputs(
         },
     )?;
     let workers = idle.into_inner();
-    for worker in workers.unwrap_or_else(std::sync::PoisonError::into_inner) {
-        frequencies.merge_tally(worker.tally);
+    let workers = workers.unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut tallies: Vec<_> = workers.into_iter().map(|worker| worker.tally).collect();
+    for tally in &mut tallies {
+        frequencies.count_waiting(tally);
+        spill.keep_limits(tally)?;
     }
-    Ok(total)
-}
-
-impl IdfWorker<'_> {
-    fn count_text(&mut self, analyzer: &TextAnalyzer, text: &str) {
-        self.frequencies
-            .count_document(analyzer, text, &mut self.scratch, &mut self.tally);
-    }
+    Ok((total, tallies))
 }
 
 /// Returns the number of documents and the counts of the tables to merge.
 fn read_merged_tables(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
-    let own = settings.recipe.terms_id().to_string();
     let mut documents = 0;
     let mut counts: HashMap<String, u64> = HashMap::new();
     for path in &settings.merge {
@@ -231,19 +275,49 @@ fn read_merged_tables(settings: &IdfSettings) -> Result<(u64, HashMap<String, u6
         let head = read_frequencies(&display_path(path), &text, |term, count| {
             *counts.entry(term).or_default() += count;
         })?;
-        if head.recipe_id != own {
-            return Err(Error::usage_error(format!(
-                "{} was learned under the recipe {} (terms {}), which has other terms than {} \
-                 (terms {own}): their counts cannot be added",
-                display_path(path),
-                head.recipe,
-                head.recipe_id,
-                settings.recipe.name
-            )));
-        }
-        documents += head.documents;
+        documents += check_terms(&settings.recipe, &head, path)?;
     }
     Ok((documents, counts))
+}
+
+/// Reads a table to merge line by line, and returns the number of its documents.
+fn read_table_lines(
+    settings: &IdfSettings,
+    path: &Path,
+    visit: impl FnMut(String, u64, u64) -> Result<()>,
+) -> Result<u64> {
+    let name = display_path(path);
+    let failed = |cause| Error::read_error("read", &name, cause);
+    let mut lines = BufReader::new(File::open(path).map_err(failed)?);
+    let next_line = |line: &mut String| {
+        line.clear();
+        let length = lines.read_line(line).map_err(failed)?;
+        if line.ends_with('\n') {
+            line.pop();
+            if line.ends_with('\r') {
+                line.pop();
+            }
+        }
+        Ok(length > 0)
+    };
+    let head = read_frequency_lines(&name, next_line, visit)?;
+    check_terms(&settings.recipe, &head, path)
+}
+
+/// Refuses a table that was learned with another recipe. Returns the number of its documents.
+fn check_terms(recipe: &Recipe, head: &FrequencyTableHeader, path: &Path) -> Result<u64> {
+    let own = recipe.terms_id().to_string();
+    if head.recipe_id == own {
+        return Ok(head.documents);
+    }
+    Err(Error::usage_error(format!(
+        "{} was learned under the recipe {} (terms {}), which has other terms than {} \
+         (terms {own}): their counts cannot be added",
+        display_path(path),
+        head.recipe,
+        head.recipe_id,
+        recipe.name
+    )))
 }
 
 fn refuse_other_formats(output: &OutputTarget) -> Result<()> {
@@ -268,10 +342,11 @@ fn refuse_other_formats(output: &OutputTarget) -> Result<()> {
 }
 
 fn write_table(
-    head: &FrequencyTableHeader,
+    recipe: &Recipe,
     learned: &LearnedFrequencies,
     output: &OutputTarget,
-) -> Result<()> {
+) -> Result<WrittenTable> {
+    let head = FrequencyTableHeader::new(recipe, learned.documents, learned.len());
     let mut writer = ByteWriter::create_output(output)?;
     writer.write_bytes(head.to_text().as_bytes())?;
     let starts: Vec<usize> = (0..learned.len()).step_by(LINES).collect();
@@ -290,5 +365,37 @@ fn write_table(
         }
     }
     writer.finish_output()?;
-    Ok(())
+    Ok(WrittenTable {
+        documents: learned.documents,
+        terms: learned.len() as u64,
+        spilled: None,
+    })
+}
+
+/// Writes the table of terms that are in temporary files.
+fn write_spilled_table(
+    recipe: &Recipe,
+    documents: u64,
+    rows: &SpilledRows,
+    output: &OutputTarget,
+) -> Result<WrittenTable> {
+    let head = FrequencyTableHeader::new(recipe, documents, rows.rows as usize);
+    let mut writer = ByteWriter::create_output(output)?;
+    let mut lines = head.to_text();
+    let mut format = FrequencyLines::new(documents);
+    rows.visit_rows(|term, count| {
+        format.append_line(term, count, &mut lines);
+        if lines.len() >= LINE_BYTES {
+            writer.write_bytes(lines.as_bytes())?;
+            lines.clear();
+        }
+        Ok(())
+    })?;
+    writer.write_bytes(lines.as_bytes())?;
+    writer.finish_output()?;
+    Ok(WrittenTable {
+        documents,
+        terms: rows.rows,
+        spilled: Some(rows.spilled),
+    })
 }

@@ -1,0 +1,104 @@
+//! The memory of a build before it begins: how many rows are expected, and which limit they need.
+
+use std::path::PathBuf;
+
+use lookalike_io::error::Result;
+use lookalike_io::source::{IdField, InputSet, ParseScratch, RowSource};
+use serde::Serialize;
+
+use super::build_space::{resident_bytes, smallest_limit};
+use super::{IndexEntries, IndexReadOptions};
+use crate::run::MemoryLimit;
+
+/// The rows that a build expects.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ExpectedRows {
+    /// Number of rows, if it is known before they are read.
+    pub(super) documents: Option<f64>,
+    /// `true` if the rows have ids.
+    pub(super) have_ids: bool,
+    /// `true` if the rows are documents, `false` if they are bare fingerprints.
+    pub(super) are_documents: bool,
+    /// `true` if the index has other rows.
+    pub(super) are_added: bool,
+}
+
+impl ExpectedRows {
+    /// Estimates the rows of inputs. It reads the first block, unless the inputs can be read only once, are somewhere
+    /// else, or are so small that a limit cannot matter.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read.
+    pub(super) fn from_inputs(
+        paths: &[PathBuf],
+        reading: &IndexReadOptions,
+        are_added: bool,
+        limit: Option<MemoryLimit>,
+    ) -> Result<Self> {
+        let mut expected = Self {
+            are_documents: reading.entries == IndexEntries::Documents,
+            are_added,
+            ..Self::default()
+        };
+        let source = RowSource::from(paths.to_vec());
+        if reading.entries == IndexEntries::Numbers || source.is_read_once() || source.has_objects()
+        {
+            return Ok(expected);
+        }
+        let options = reading.entries.read_options(&reading.options, false)?;
+        let inputs = InputSet::open_source(&source, &options)?;
+        let Some(bytes) = inputs.total_bytes() else {
+            return Ok(expected);
+        };
+        if limit.is_some_and(|limit| limit.is_far_above(bytes)) {
+            return Ok(expected);
+        }
+        expected.documents = inputs.expected_rows()?;
+        if reading.options.fields.id != IdField::RowNumber
+            && let Some(block) = inputs.next_block()?
+        {
+            let is_line = matches!(reading.entries, IndexEntries::Lines(_));
+            inputs.parse_block(&block, &mut ParseScratch::default(), &mut |row| {
+                if let Ok(row) = row {
+                    expected.have_ids |= row.id.is_some() || is_line && row.text.contains('\t');
+                }
+                Ok(())
+            })?;
+        }
+        Ok(expected)
+    }
+}
+
+/// How much memory a build takes.
+#[derive(Debug, Clone, Serialize)]
+pub struct BuildPlan {
+    /// Expected number of rows; `None` if it is not known before they are read.
+    pub documents: Option<u64>,
+    /// Limit on the memory of the process, in bytes; `None` without one.
+    pub limit_bytes: Option<u64>,
+    /// Expected bytes that stay in memory for ids.
+    pub resident_bytes: u64,
+    /// Smallest limit, in bytes, with which the build would be accepted.
+    pub smallest_limit_bytes: u64,
+}
+
+impl BuildPlan {
+    /// Plans a build over inputs, or an addition to an index.
+    ///
+    /// # Errors
+    /// If the inputs cannot be read.
+    pub fn plan_build(
+        inputs: &[PathBuf],
+        reading: &IndexReadOptions,
+        limit_bytes: Option<u64>,
+        is_addition: bool,
+    ) -> Result<Self> {
+        let rows = ExpectedRows::from_inputs(inputs, reading, is_addition, None)?;
+        Ok(Self {
+            documents: rows.documents.map(|count| count.round() as u64),
+            limit_bytes,
+            resident_bytes: resident_bytes(&rows),
+            smallest_limit_bytes: smallest_limit(reading.threads, &rows),
+        })
+    }
+}

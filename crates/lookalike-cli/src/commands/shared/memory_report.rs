@@ -1,0 +1,40 @@
+//! The memory of a run in `--explain-plan`: its limit, what it would take, and whether it goes to temporary files.
+
+use std::fmt::Write as _;
+
+use crate::output::{OutputPrinter, TextTone, format_bytes};
+
+/// What is shown of the memory of a run.
+pub(crate) struct MemoryReport {
+    pub(crate) limit_bytes: u64,
+    /// Expected bytes of a run that keeps everything in memory, if they are known.
+    pub(crate) in_memory_bytes: Option<u64>,
+    /// What goes to temporary files, as a phrase.
+    pub(crate) plan: String,
+    pub(crate) smallest_limit_bytes: u64,
+}
+
+impl MemoryReport {
+    /// Returns the lines of the report.
+    pub(crate) fn into_text(self, printer: &OutputPrinter) -> String {
+        let heading = format!("Memory, with a limit of {}", format_bytes(self.limit_bytes));
+        let mut text = format!(
+            "{}\n",
+            printer.paint_for_output(TextTone::Heading, &heading)
+        );
+        let mut line = |label: &str, value: &str| {
+            let _ = writeln!(text, "  {label:<8} {value}");
+        };
+        if let Some(bytes) = self.in_memory_bytes {
+            let all = format!(
+                "about {} if everything stays in memory",
+                format_bytes(bytes)
+            );
+            line("all", &all);
+        }
+        line("plan", &self.plan);
+        let least = self.smallest_limit_bytes.div_ceil(1_000_000);
+        line("least", &format!("--memory {least}M"));
+        text
+    }
+}
