@@ -288,11 +288,7 @@ pub(crate) fn describe_passages(done: &PassageEvaluation) -> String {
             scores.precision,
             Some(scores.micro_precision),
         ),
-        (
-            messages::recall(),
-            scores.recall,
-            Some(scores.micro_recall),
-        ),
+        (messages::recall(), scores.recall, Some(scores.micro_recall)),
         (messages::granularity(), scores.granularity, None),
         ("plagdet".to_owned(), scores.plagdet, None),
     ] {
