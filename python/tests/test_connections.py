@@ -122,16 +122,20 @@ def test_a_fork_has_connections_of_its_own(flaky):
 def test_documents_are_sent_while_answers_arrive(service):  # noqa: F811
     news = service.create("streamed")
     count, sent, answered = 8_000, 0, 0
+    arrived = threading.Event()
 
     def documents():
         nonlocal sent
         for number in range(count):
+            # The second half is sent once an answer to the first is there.
+            assert number < count // 2 or arrived.wait(60)
             sent += 1
             yield {"id": str(number), "text": f"document {number} has words of its own {number * 7919} {'x' * 50}"}
 
     first = None
     for answer in news.insert_stream(documents()):
         first = sent if first is None else first
+        arrived.set()
         answered += 1
         assert answer["id"] == str(answered - 1)
     assert first < answered == sent == count and news.stats()["rows"] == count
