@@ -120,7 +120,7 @@ test("a cluster of a thousand members is drawn, with lines to the least similar 
   const start = performance.now();
   await page.click("text=by arrival");
   await page.waitForSelector("button[aria-pressed=true]:has-text('by arrival')");
-  assert.ok(performance.now() - start < 5000);
+  assert.ok(performance.now() - start < 30_000);
   await fetch(`${open.url}/v1/collections/many`, { method: "DELETE" });
 });
 
