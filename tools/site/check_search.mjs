@@ -43,10 +43,10 @@ for (const [path, query, expected] of QUERIES) {
   await page.keyboard.press("/");
   // The search is in a shadow tree, which locators look into.
   const input = page.locator("input[type=text]:visible, input:not([type]):visible, input[type=search]:visible").first();
-  await input.fill(query, { timeout: 10_000 });
+  await input.fill(query, { timeout: 60_000 });
   const found = page.locator("ol li, [role=option], a").filter({ hasText: expected }).filter({ hasText: query });
   try {
-    await found.first().waitFor({ timeout: 5_000 });
+    await found.first().waitFor({ timeout: 60_000 });
     console.log(`${query}: found`);
   } catch {
     failed.push(query);
