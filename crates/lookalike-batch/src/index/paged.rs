@@ -78,7 +78,7 @@ pub(super) struct PagedFile {
 enum PageCache {
     /// All that were read.
     All(Vec<OnceLock<Box<[u8]>>>),
-    /// Those that were read last.
+    /// The pages that were read last.
     Recent(Mutex<RecentPages>),
 }
 

@@ -33,7 +33,7 @@ struct ReadObservers<'a> {
     audit: Option<RunAudit>,
     /// The selection of rows if not all are read.
     sampling: Option<&'a RowSampling>,
-    /// What earlier processes have read, and where it is stored.
+    /// The steps of earlier processes, and the directory of further ones.
     stored: StoredReading<'a>,
     /// How the work is divided if sketches and keys go to temporary files.
     spill: Option<SpillSizes>,
@@ -41,7 +41,7 @@ struct ReadObservers<'a> {
     is_share: bool,
 }
 
-/// What earlier processes of a run have read.
+/// The steps of reading that earlier processes of a run have stored.
 #[derive(Clone, Copy)]
 pub(super) enum StoredReading<'a> {
     /// The run cannot be interrupted.
@@ -67,7 +67,7 @@ impl<'a> StoredReading<'a> {
 pub(super) struct RunObservers<'a> {
     /// Receiver of all bad rows in order.
     pub(super) reject: &'a RejectRows<'a>,
-    /// What earlier processes have read, and where it is stored.
+    /// The steps of earlier processes, and the directory of further ones.
     pub(super) stored: StoredReading<'a>,
     /// How the work is divided if sketches and keys go to temporary files.
     pub(super) spill: Option<SpillSizes>,

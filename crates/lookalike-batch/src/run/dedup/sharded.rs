@@ -18,7 +18,7 @@ use crate::run::work_directory::{
     self, RunShards, ShardNumber, ShardStage, ShardSteps, WorkSettings,
 };
 
-/// What a process has done for a run that several share.
+/// The result of a process in a run that several share.
 #[derive(Debug)]
 pub enum ShardOutcome {
     /// It was the last one, and wrote the outputs.

@@ -189,7 +189,7 @@ fn run_idf(
     })
 }
 
-/// What a table says.
+/// The content of a table of frequencies.
 struct WrittenTable {
     documents: u64,
     terms: u64,

@@ -88,7 +88,7 @@ pub fn find_passages(
     })
 }
 
-/// What a run gives to its caller besides the summary.
+/// The results of a run beside its summary.
 #[derive(Debug, Clone, Copy, Default)]
 struct WantedInMemory {
     /// `true` for the rows of the table.

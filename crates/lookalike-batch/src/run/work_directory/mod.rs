@@ -19,8 +19,8 @@
 //!
 //! Several processes can share a run: see [`ShardNumber`].
 //!
-//! Cost: a resumed run reads the inputs again up to where it was, because rows are compared and copied later, but
-//! it analyses only those that no step has. It then builds the buckets of all documents but the removed ones.
+//! Cost: a resumed run reads compressed inputs, JSON lists and Parquet again up to where it was, because rows are compared and
+//! copied later. It analyses only rows that no step has. It then builds the buckets of all documents but the removed ones.
 //! Outputs are one step, which is repeated.
 
 mod manifest;

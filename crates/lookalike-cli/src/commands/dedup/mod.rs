@@ -2,7 +2,7 @@
 
 mod args;
 mod report;
-mod shared;
+mod sharded;
 
 use anyhow::Result;
 use lookalike::dedup::SurveyKind;
@@ -10,7 +10,7 @@ use lookalike_batch::run;
 
 pub(crate) use self::args::DedupArgs;
 use self::args::DedupRun;
-pub(crate) use self::shared::list_shards;
+pub(crate) use self::sharded::list_shards;
 use crate::CommandOutcome;
 use crate::commands::shared::plan_report::{PlannedRun, explain_plan};
 use crate::commands::shared::running::RowsRun;
@@ -36,7 +36,7 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
         written,
     } = DedupRun::new(args)?;
     if let (Some(shard), Some(work)) = (args.shard, &work) {
-        return shared::run_share(
+        return sharded::run_share(
             args,
             (work, shard),
             (&inputs, &settings, &outputs),

@@ -11,7 +11,7 @@ use super::report;
 use crate::CommandOutcome;
 use crate::commands::shared::running::RowsRun;
 
-/// What a process has done that is not the last one.
+/// The summary of a process that is not the last one.
 #[derive(Serialize)]
 struct WaitingShard {
     shard: String,
