@@ -1,5 +1,8 @@
 //! Outputs and where they are written.
 
+use std::fs;
+use std::time::{Duration, Instant};
+
 use crate::support::{Numbers, Place, corpus_jsonl, gunzip, jsonl, read_parquet, unzstd};
 
 fn small() -> Place {
@@ -477,4 +480,54 @@ fn plan_predicts_the_number_of_comparisons() {
     );
     place.refused("dedup missing.jsonl --explain-plan", &["missing.jsonl"]);
     place.refused("dedup - --explain-plan", &["standard input"]);
+}
+
+/// Returns the names of all files below a directory, hidden ones first.
+fn names_below(directory: &std::path::Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// A run that is killed while it writes a directory of outputs leaves complete files under temporary names, and the next
+/// run removes them.
+#[test]
+fn leftovers_of_a_killed_run_in_a_directory_are_removed() {
+    let place = Place::new();
+    let rows = |at: usize| corpus_jsonl(&Numbers::new(at as u64).corpus(30));
+    for at in 0..400 {
+        place.write(&format!("in/{at:03}.jsonl"), rows(at));
+    }
+    let foreign = "out/.000.jsonl.0123456789abcdef.tmp";
+    place.write(foreign, "of somebody else");
+    let is_temporary = |name: &String| name.ends_with(".tmp");
+    let left = (0..20).any(|_| {
+        let mut run = place.spawn("dedup in -o out/ --quiet");
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(60) && run.try_wait().unwrap().is_none() {
+            if names_below(&place.path("out"))
+                .iter()
+                .filter(|it| is_temporary(it))
+                .count()
+                > 20
+            {
+                break;
+            }
+        }
+        run.kill().unwrap();
+        run.wait().unwrap();
+        names_below(&place.path("out"))
+            .iter()
+            .filter(|it| is_temporary(it))
+            .count()
+            > 20
+    });
+    assert!(left, "the run was never killed in time");
+    place.ok("dedup in -o out/ --quiet");
+    let hidden = names_below(&place.path("out"));
+    let hidden: Vec<_> = hidden.iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(hidden, [foreign.trim_start_matches("out/")]);
+    assert_eq!(names_below(&place.path("out")).len(), 401);
 }

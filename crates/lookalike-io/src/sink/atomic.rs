@@ -3,7 +3,8 @@
 //! If the file system permits it, a file has no name at all before it is committed, so that even a
 //! killed process leaves nothing behind. Otherwise the file has a hidden temporary name beside the
 //! target, which is removed on drop and by [`abandon_all`]. Committing syncs the file, renames it over
-//! the target and syncs the directory.
+//! the target and syncs the directory. Files below a directory of outputs get such names when they are complete; what
+//! a killed process leaves of them is removed by the next one (see `output_journal`).
 //!
 //! A target that is a device or a pipe is written directly, because it cannot be replaced and cannot be
 //! left half-written. If the target is a symbolic link, the file that it points to is replaced.
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::output_journal::{OutputJournal, remove_leftovers};
 use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectUpload, ObjectUrl};
 
@@ -29,6 +31,7 @@ static TEMPORARY: Mutex<TemporaryFiles> = Mutex::new(TemporaryFiles {
     directories: Vec::new(),
     empty: Vec::new(),
     uploads: Vec::new(),
+    journals: Vec::new(),
     abandoned: false,
 });
 
@@ -42,6 +45,8 @@ struct TemporaryFiles {
     empty: Vec<PathBuf>,
     /// Uploads that are not completed.
     uploads: Vec<ObjectUpload>,
+    /// Journals of the directories of outputs.
+    journals: Vec<OutputJournal>,
     abandoned: bool,
 }
 
@@ -68,14 +73,37 @@ pub fn abandon_all() {
     for upload in temporary.uploads.drain(..) {
         upload.abort_upload(ABORT_TIME);
     }
+    // Their locks end after their names were removed.
+    temporary.journals.clear();
 }
 
 /// Directories that this process created for outputs. Those that are empty are removed on drop and by
 /// [`abandon_all`].
 #[derive(Debug, Default)]
-pub(super) struct OutputDirectories(Vec<PathBuf>);
+pub(super) struct OutputDirectories {
+    created: Vec<PathBuf>,
+    /// Journals of temporary names, which are removed first.
+    journals: Vec<PathBuf>,
+}
 
 impl OutputDirectories {
+    /// Removes what killed processes have left below a directory that exists, and begins a journal of the temporary
+    /// names that this process will have there.
+    pub(super) fn begin_journal(&mut self, directory: &Path) -> Result<()> {
+        let failed = |cause| Error::write_error("create a file in", display_path(directory), cause);
+        remove_leftovers(directory);
+        let mut temporary = lock_temporary_files();
+        if temporary.abandoned {
+            return Err(failed(io::ErrorKind::Interrupted.into()));
+        }
+        if let Some(journal) = OutputJournal::create_in(directory).map_err(failed)? {
+            self.journals.push(journal.path().to_path_buf());
+            temporary.names.push(journal.path().to_path_buf());
+            temporary.journals.push(journal);
+        }
+        Ok(())
+    }
+
     /// Creates a directory and its missing parents.
     pub(super) fn create_with_parents(&mut self, path: &Path) -> Result<()> {
         let missing = path.ancestors().filter(|it| !it.as_os_str().is_empty());
@@ -89,7 +117,7 @@ impl OutputDirectories {
             match fs::create_dir(directory) {
                 Ok(()) => {
                     temporary.empty.push(directory.to_path_buf());
-                    self.0.push(directory.to_path_buf());
+                    self.created.push(directory.to_path_buf());
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(cause) => return Err(failed(cause)),
@@ -102,7 +130,13 @@ impl OutputDirectories {
 impl Drop for OutputDirectories {
     fn drop(&mut self) {
         let mut temporary = lock_temporary_files();
-        while let Some(directory) = self.0.pop() {
+        for journal in self.journals.drain(..) {
+            temporary.names.retain(|known| *known != journal);
+            // Failures are ignored as below. The lock ends after the name, so no other process sees it as left.
+            let _ = fs::remove_file(&journal);
+            temporary.journals.retain(|known| known.path() != journal);
+        }
+        while let Some(directory) = self.created.pop() {
             temporary.empty.retain(|known| *known != directory);
             // A directory that is not empty remains; other failures are ignored, because a destructor
             // cannot report them.
@@ -160,6 +194,8 @@ impl TemporaryFiles {
             name.push(target.file_name().unwrap_or_default());
             name.push(format!(".{random:016x}.tmp"));
             let path = target.with_file_name(name);
+            let mut journals = self.journals.iter();
+            journals.try_for_each(|journal| journal.note_name(&path))?;
             match make(&path) {
                 Ok(made) => {
                     self.names.push(path.clone());

@@ -50,6 +50,9 @@ impl ExtractedTextWriter {
         }
         if let Some(parent) = path.parent() {
             self.directories.create_with_parents(parent)?;
+            if self.written.rows == 0 {
+                self.directories.begin_journal(&self.directory)?;
+            }
         }
         let file = AtomicFile::create_for(&path)?;
         file.as_file()

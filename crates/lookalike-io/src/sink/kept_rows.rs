@@ -346,6 +346,9 @@ impl WriteJob<'_> {
                 made.create_with_parents(path.parent().unwrap_or(directory))?;
             }
         }
+        if directory.is_dir() {
+            made.begin_journal(directory)?;
+        }
         Ok(parts)
     }
 

@@ -6,6 +6,7 @@ mod byte_writer;
 mod cut_text;
 mod extracted_texts;
 mod kept_rows;
+mod output_journal;
 mod output_stream;
 mod parquet;
 mod staged_output;
