@@ -8,21 +8,21 @@
 //! are counted.
 //!
 //! Cost: opening reads all records. Memory is 8 bytes for each feature of documents above [`MOST_INDEXED`]
-//! features, and 4 for each row. A query takes as many steps as rows have its features.
+//! features, unless it is limited and they go to a temporary file, and 4 for each row. A query takes as many steps as rows have its features.
 
 use lookalike::similarity::{ComparedDocument, DocumentComparer, MOST_INDEXED, visit_feature_keys};
 use lookalike_io::error::Result;
-use rayon::slice::ParallelSliceMut;
 
-use super::postings::{PostingList, pack_posting};
+use super::build_space::BuildSpace;
+use super::postings::{OpenedPostings, PostingList, pack_posting};
 use super::records::DocumentRecords;
 
 /// Sizes of all documents of a segment and the features of its long ones, which its postings do not have.
 pub(super) struct ContainmentPostings {
     /// Number of features of each row.
     sizes: Vec<u32>,
-    /// Postings of the features of long documents, ascending.
-    long: Vec<u64>,
+    /// Postings of the features of long documents.
+    long: OpenedPostings,
 }
 
 /// Numbers of features that rows share with a query.
@@ -58,23 +58,29 @@ impl SharedCounts {
 
 impl ContainmentPostings {
     /// Reads the records of a segment.
-    pub(super) fn read_records(records: &DocumentRecords) -> Result<Self> {
-        let mut read = Self {
-            sizes: Vec::with_capacity(records.len() as usize),
-            long: Vec::new(),
-        };
-        for row in 0..records.len() as u32 {
-            let start = read.long.len();
-            let visit = &mut |key| read.long.push(pack_posting(key, row));
-            let size = visit_feature_keys(&records.record_of_row(row)?, visit)
-                .ok_or_else(|| records.invalid_record(row))?;
-            if size <= MOST_INDEXED {
-                read.long.truncate(start);
+    pub(super) fn read_records(records: &DocumentRecords, space: &BuildSpace) -> Result<Self> {
+        let mut sizes = Vec::with_capacity(records.len() as usize);
+        let mut postings = Vec::new();
+        let long = OpenedPostings::sort_postings(space, |put| {
+            sizes.clear();
+            for row in 0..records.len() as u32 {
+                postings.clear();
+                let visit = &mut |key| postings.push(pack_posting(key, row));
+                let size = visit_feature_keys(&records.record_of_row(row)?, visit)
+                    .ok_or_else(|| records.invalid_record(row))?;
+                if size > MOST_INDEXED {
+                    postings.iter().for_each(|&posting| put(posting));
+                }
+                sizes.push(size as u32);
             }
-            read.sizes.push(size as u32);
-        }
-        read.long.par_sort_unstable();
-        Ok(read)
+            Ok(())
+        })?;
+        Ok(Self { sizes, long })
+    }
+
+    /// Bytes of memory that a search takes for the rows of the segment, beside what `threads` threads count.
+    pub(super) fn row_bytes(&self, threads: usize) -> u64 {
+        (size_of::<u32>() * self.sizes.len() * (1 + threads)) as u64
     }
 
     /// Appends the rows that share enough features with a query. `keys` is empty before and after.
@@ -89,11 +95,7 @@ impl ContainmentPostings {
         counts.resize_for(self.sizes.len());
         for key in keys.drain(..) {
             postings.visit_rows(postings.find_key(key)?, |row| counts.count_row(row))?;
-            let prefix = pack_posting(key, 0);
-            let from = self.long.partition_point(|&posting| posting < prefix);
-            let same = self.long[from..].iter();
-            same.take_while(|&&posting| posting >> 32 == key >> 32)
-                .for_each(|&posting| counts.count_row(posting as u32));
+            self.long.visit_rows(key, |row| counts.count_row(row))?;
         }
         counts.drain_rows(|row, shared| {
             if comparer.may_contain(query, shared, self.sizes[row as usize] as usize) {

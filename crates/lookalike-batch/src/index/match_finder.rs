@@ -8,7 +8,8 @@
 //! the rows that share enough features; see [`containment`](super::containment).
 //!
 //! Cost: the buckets of bands are built when the index is opened, because they depend on the threshold.
-//! They take 8 bytes of memory for each band of each document that has a signature.
+//! They take 8 bytes for each band of each document that has a signature: of memory, or of a temporary file
+//! if the memory is limited.
 
 use std::ops::Range;
 use std::path::Path;
@@ -18,11 +19,11 @@ use lookalike::similarity::{ComparedDocument, DocumentComparer, Route};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
 use lookalike::{Recipe, Similarity};
 use lookalike_io::error::{Error, Result, display_path};
-use rayon::slice::ParallelSliceMut;
 
+use super::build_space::BuildSpace;
 use super::containment::{ContainmentPostings, SharedCounts};
 use super::manifest::SegmentEntry;
-use super::postings::{PostingList, pack_posting};
+use super::postings::{OpenedPostings, PostingList, pack_posting};
 use super::records::{DocumentRecords, open_postings};
 use super::segments::SegmentPart;
 use super::texts::UnpackedFrame;
@@ -40,8 +41,8 @@ pub(super) struct IndexMatcher {
 /// The buckets of one segment.
 struct SegmentBuckets {
     postings: PostingList,
-    /// Postings of the bands, in ascending order.
-    bands: Vec<u64>,
+    /// Postings of the bands.
+    bands: OpenedPostings,
     /// Features of long documents, if the plan joins by containment.
     containment: Option<ContainmentPostings>,
 }
@@ -66,9 +67,9 @@ pub(super) struct SearchedSegment<'a> {
 }
 
 impl IndexMatcher {
-    /// Opens the buckets of all segments for a match plan.
+    /// Opens the buckets of all segments for a match plan. What must be made for it goes where `space` says.
     pub(super) fn open_buckets<'a>(
-        index_path: &Path,
+        (index_path, space): (&Path, &BuildSpace),
         recipe: &Recipe,
         plan: &MatchPlan,
         segments: impl Iterator<Item = (&'a SegmentEntry, &'a SegmentPart)>,
@@ -96,9 +97,9 @@ impl IndexMatcher {
             };
             opened.push(SegmentBuckets {
                 postings: open_postings(index_path, entry.file, matching.postings)?,
-                bands: band_postings(records, &comparer)?,
+                bands: band_postings(records, &comparer, space)?,
                 containment: match plan.joins_by_containment() {
-                    true => Some(ContainmentPostings::read_records(records)?),
+                    true => Some(ContainmentPostings::read_records(records, space)?),
                     false => None,
                 },
             });
@@ -110,6 +111,13 @@ impl IndexMatcher {
             analyzer,
             segments: opened,
         })
+    }
+
+    /// Bytes of memory that searches take for the rows of all segments.
+    pub(super) fn row_bytes(&self, threads: usize) -> u64 {
+        let segments = self.segments.iter();
+        let containment = segments.filter_map(|segment| segment.containment.as_ref());
+        containment.map(|it| it.row_bytes(threads)).sum()
     }
 
     /// Returns `true` if the measure compares sequences, so that queries need their own analysis.
@@ -240,33 +248,35 @@ impl IndexMatcher {
         for bucket in buckets.iter() {
             postings.visit_rows(bucket.clone(), |row| rows.push(row))?;
         }
+        let mut read = Ok(());
         self.comparer.band_keys(query, &mut |key| {
-            let prefix = pack_posting(key, 0);
-            let from = bands.partition_point(|&it| it < prefix);
-            let same = bands[from..]
-                .iter()
-                .take_while(|&&it| it >> 32 == key >> 32);
-            rows.extend(same.map(|&posting| posting as u32));
+            if read.is_ok() {
+                read = bands.visit_rows(key, |row| rows.push(row));
+            }
         });
+        read?;
         rows.sort_unstable();
         rows.dedup();
         Ok(())
     }
 }
 
-/// Returns the postings of the bands of all signatures, in ascending order.
-fn band_postings(records: &DocumentRecords, comparer: &DocumentComparer) -> Result<Vec<u64>> {
+/// Returns the postings of the bands of all signatures.
+fn band_postings(
+    records: &DocumentRecords,
+    comparer: &DocumentComparer,
+    space: &BuildSpace,
+) -> Result<OpenedPostings> {
     if comparer.plan().band_plan().is_none() {
-        return Ok(Vec::new());
+        return Ok(OpenedPostings::Memory(Vec::new()));
     }
     let slots = comparer.plan().signature_slots() as u64;
     if records.signature_slots().is_some_and(|own| own != slots) {
         return Err(records.invalid_record(0));
     }
-    let mut bands = Vec::new();
-    records.visit_signatures(|row, signature| {
-        comparer.signature_keys(signature, &mut |key| bands.push(pack_posting(key, row)));
-    })?;
-    bands.par_sort_unstable();
-    Ok(bands)
+    OpenedPostings::sort_postings(space, |put| {
+        records.visit_signatures(|row, signature| {
+            comparer.signature_keys(signature, &mut |key| put(pack_posting(key, row)));
+        })
+    })
 }

@@ -89,7 +89,7 @@ pub use inspect::{
 pub(crate) use manifest::FileChecksum;
 pub use manifest::IndexManifest;
 pub use remove::{RemoveSummary, remove_from_index};
-pub(crate) use run_index::{IndexHit, IndexedDocument, RunIndex, RunIndexScratch};
+pub(crate) use run_index::{IndexHit, IndexedDocument, RunIndex, RunIndexMemory, RunIndexScratch};
 pub use run_index::{RunIndexSettings, RunIndexSummary};
 pub use search::{
     ListedMatches, SearchCandidates, SearchSettings, SearchSummary, TextCheck, search_index,

@@ -23,6 +23,7 @@ use lookalike::hamming::ColumnBuffer;
 use lookalike_io::error::{Error, Result, display_path};
 use rayon::slice::ParallelSliceMut;
 
+use super::build_space::BuildSpace;
 use super::manifest::FileChecksum;
 use super::paged::{FEWEST_PAGES, FileMagic, PagedFile, PagedWriter, damaged_file, to_array};
 use super::spill_buffer::{SpillBuffer, SpillSpace};
@@ -193,6 +194,56 @@ pub(super) fn write_postings(
     file.put_bytes(&written.to_le_bytes())?;
     file.put_bytes(&u64::from(bits).to_le_bytes())?;
     file.finish_file()
+}
+
+/// Postings that are made when an index is opened, because they depend on the settings of a search.
+pub(super) enum OpenedPostings {
+    /// In ascending order.
+    Memory(Vec<u64>),
+    /// In a temporary file.
+    File(PostingList),
+}
+
+impl OpenedPostings {
+    /// Sorts all postings that `visit_all` produces. `space` keeps them in a temporary file if it is limited.
+    ///
+    /// # Errors
+    /// If the file cannot be written, and the errors of `visit_all`, which must produce the same postings each time.
+    pub(super) fn sort_postings(
+        space: &BuildSpace,
+        mut visit_all: impl FnMut(&mut dyn FnMut(u64)) -> Result<()>,
+    ) -> Result<Self> {
+        let sort = space.posting_sort();
+        let Some(spill) = &sort.space else {
+            let mut postings = Vec::new();
+            visit_all(&mut |posting| postings.push(posting))?;
+            postings.par_sort_unstable();
+            return Ok(Self::Memory(postings));
+        };
+        let mut count = 0;
+        visit_all(&mut |_| count += 1)?;
+        let failed =
+            |cause| Error::write_error("create a file in", display_path(spill.directory()), cause);
+        let place = tempfile::tempdir_in(spill.directory()).map_err(failed)?;
+        let path = place.path().join("postings");
+        write_postings(&path, count, &sort, visit_all)?;
+        // The name is removed with its directory, and the file when it is closed.
+        PostingList::open_file(&path).map(Self::File)
+    }
+
+    /// Calls `visit` with every row that has a key, in ascending order.
+    pub(super) fn visit_rows(&self, key: u64, mut visit: impl FnMut(u32)) -> Result<()> {
+        match self {
+            Self::Memory(postings) => {
+                let from = postings.partition_point(|&posting| posting < pack_posting(key, 0));
+                let same = postings[from..].iter();
+                same.take_while(|&&posting| posting >> 32 == key >> 32)
+                    .for_each(|&posting| visit(posting as u32));
+                Ok(())
+            }
+            Self::File(postings) => postings.visit_rows(postings.find_key(key)?, visit),
+        }
+    }
 }
 
 impl PostingList {

@@ -271,6 +271,12 @@ impl DocumentRecords {
         Ok(())
     }
 
+    /// Bytes of memory of the numbers of rows with signatures.
+    pub(super) fn row_bytes(&self) -> u64 {
+        let rows = self.signatures.as_ref().map_or(0, |it| it.rows.len());
+        (size_of::<u32>() * rows) as u64
+    }
+
     /// Returns the number of slots of the signatures, if there are any.
     pub(super) fn signature_slots(&self) -> Option<u64> {
         self.signatures.as_ref().map(|it| it.slots)

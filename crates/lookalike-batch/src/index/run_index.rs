@@ -19,7 +19,8 @@
 //! * The index is locked from its opening to the end of the run, so no other process changes it in between.
 //!
 //! Cost: opening maps the files of the index. A look-up reads the buckets of its document. Bands of long documents and
-//! containment are exceptions: their buckets are built when the index is opened; see
+//! containment are exceptions: their buckets are built when the index is opened, in a temporary file if the memory is
+//! limited; see
 //! [`match_finder`](super::match_finder) and [`containment`](super::containment). Adding reads all ids once.
 
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ use super::build_space::BuildSpace;
 use super::directory::{self, DirectoryKind, IndexLock, NewDirectory};
 use super::manifest::{IndexManifest, SegmentEntry};
 use super::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
+use super::records::DocumentRecords;
 use super::row_lots::{NewRows, RecordScratch, RowLot, RowRecorder};
 use super::search::refuse_index;
 use super::segments::{SegmentPart, open_index, open_segment_part};
@@ -82,6 +84,15 @@ pub struct RunIndexSummary {
     pub rows: u64,
     /// Bytes on disk after the run.
     pub bytes: u64,
+}
+
+/// The memory of a run that an index may use.
+#[derive(Debug, Clone)]
+pub(crate) struct RunIndexMemory {
+    /// Bytes for what is made when the index is opened, and again when rows are added.
+    pub(crate) bytes: u64,
+    /// Where the rest goes.
+    pub(crate) directory: PathBuf,
 }
 
 /// A row of an index that matches a document.
@@ -148,13 +159,14 @@ pub(crate) struct RunIndex {
     segments: Vec<RunSegment>,
     matcher: IndexMatcher,
     limits: SearchLimits,
+    space: BuildSpace,
     placed: Option<PlacedRows>,
     is_finished: bool,
     lock: RunIndexLock,
 }
 
 impl RunIndex {
-    /// Opens or creates the index of a run.
+    /// Opens or creates the index of a run. `memory` limits what it takes beside its rows.
     ///
     /// # Errors
     ///
@@ -164,7 +176,11 @@ impl RunIndex {
         settings: &RunIndexSettings,
         run: &RunSettings,
         plan: &MatchPlan,
+        memory: Option<RunIndexMemory>,
     ) -> Result<Self> {
+        let space = memory.map_or_else(BuildSpace::default, |memory| {
+            BuildSpace::with_working_set(memory.bytes, memory.bytes / 2, &memory.directory)
+        });
         let path = &settings.path;
         check_method(plan, run, path)?;
         directory::refuse_url(path)?;
@@ -183,7 +199,7 @@ impl RunIndex {
         };
         let (manifest, segments) = opened;
         let parts = segments.iter().map(|it| (&it.part.entry, &it.part));
-        let matcher = IndexMatcher::open_buckets(path, &run.recipe, plan, parts)?;
+        let matcher = IndexMatcher::open_buckets((path, &space), &run.recipe, plan, parts)?;
         Ok(Self {
             path: path.clone(),
             limits: SearchLimits {
@@ -195,6 +211,7 @@ impl RunIndex {
             manifest,
             segments,
             matcher,
+            space,
             placed: None,
             is_finished: false,
             lock,
@@ -209,6 +226,15 @@ impl RunIndex {
     /// Returns the name of the directory in messages and tables.
     pub(crate) fn display_name(&self) -> String {
         display_path(&self.path)
+    }
+
+    /// Bytes of memory that stay taken for the rows of the index.
+    pub(crate) fn row_bytes(&self, threads: usize) -> u64 {
+        let records = self
+            .segments
+            .iter()
+            .filter_map(|it| it.part.records.as_ref());
+        self.matcher.row_bytes(threads) + records.map(DocumentRecords::row_bytes).sum::<u64>()
     }
 
     /// Returns the most similar row that matches a document, the first one if several are equally similar.
@@ -346,7 +372,7 @@ impl RunIndex {
             index_path: &self.path,
             replaces: false,
             reading: &reading,
-            space: &BuildSpace::default(),
+            space: &self.space,
             rejected: None,
             is_of_run: true,
             progress,

@@ -22,6 +22,7 @@ use lookalike_io::sink::{
 use lookalike_io::source::{BadRow, InputSet};
 use serde::Serialize;
 
+use super::build_space::BuildSpace;
 use super::manifest::IndexManifest;
 use super::match_finder::{IndexMatcher, MatchScratch, SearchedSegment};
 use super::rows::{RowFingerprinter, RowPrint};
@@ -645,7 +646,8 @@ impl<C: FingerprintCode> OpenIndex<C> {
             return Ok(None);
         };
         let parts = self.segments.iter().map(|(_, part)| (&part.entry, part));
-        IndexMatcher::open_buckets(index_path, recipe, plan, parts).map(Some)
+        let opened = (index_path, &BuildSpace::default());
+        IndexMatcher::open_buckets(opened, recipe, plan, parts).map(Some)
     }
 
     fn check_recipe(&self, asked: &Recipe, index_path: &str) -> Result<()> {

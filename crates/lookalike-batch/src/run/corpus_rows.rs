@@ -108,8 +108,13 @@ impl CorpusRows<'_> {
         self.known_count() + self.documents.len()
     }
 
+    /// Returns all documents but those of the index.
+    pub(super) fn read_documents(&self) -> impl Iterator<Item = DocId> + Clone + use<> {
+        (self.indexed.rows.len() as u32..self.len() as u32).map(DocId)
+    }
+
     /// Returns the node of a document in a run out of core, which follows from its row: rows of `--against` come
-    /// first.
+    /// first. Documents of the index have none.
     pub(super) fn node_of(&self, document: DocId) -> u32 {
         let (_, documents, index) = self.locate_document(document);
         let first = match document.index() < self.known_count() {
@@ -128,7 +133,7 @@ impl CorpusRows<'_> {
     pub(super) fn document_of_node(&self, node: u32) -> Option<DocId> {
         let number = u64::from(node) + 1;
         let index = match number.checked_sub(self.against.last_number()) {
-            None | Some(0) => self.against.index_of_row(number)?,
+            None | Some(0) => self.indexed.rows.len() + self.against.index_of_row(number)?,
             Some(number) => self.known_count() + self.documents.index_of_row(number)?,
         };
         Some(DocId(index as u32))

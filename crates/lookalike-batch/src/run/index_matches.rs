@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lookalike::DocId;
 use lookalike::dedup::DocumentRemoval;
 use lookalike::similarity::DocumentMatch;
-use lookalike::text::TextState;
 use lookalike_io::error::Result;
 use lookalike_io::source::RowPlace;
 use rayon::prelude::*;
@@ -21,6 +20,9 @@ use super::progress::{ProgressListener, RunStage};
 use super::read_corpus::ReadCorpus;
 use super::settings::RunSettings;
 use crate::index::{IndexHit, RunIndex, RunIndexScratch};
+
+/// Documents whose matches are collected at once.
+const AT_ONCE: usize = 1 << 18;
 
 /// Documents between two reports of progress.
 const REPORTED: u64 = 256;
@@ -59,26 +61,30 @@ fn find_hits(
     let judged = corpus.known_count() as u32..corpus.len() as u32;
     progress.begin_stage(RunStage::Library, Some(judged.len() as u64));
     let done = AtomicU64::new(0);
-    let hits: Vec<Option<(DocId, IndexHit)>> = judged
-        .into_par_iter()
-        .map_init(RunIndexScratch::default, |scratch, document| {
-            let document = DocId(document);
-            let mut found = Ok(None);
-            let key = corpus.sketches.text_key(document);
-            corpus.reanalyze(document, key, |analysis| {
-                found = index.find_best(analysis, scratch);
-            })?;
-            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-            if done.is_multiple_of(REPORTED) {
-                progress.advance_stage(done);
-            }
-            found.map(|hit| hit.map(|hit| (document, hit)))
-        })
-        .collect::<Result<_>>()?;
-    Ok(hits.into_iter().flatten().collect())
+    let mut hits = Vec::new();
+    for first in judged.clone().step_by(AT_ONCE) {
+        let documents = first..judged.end.min(first.saturating_add(AT_ONCE as u32));
+        let found: Vec<Option<(DocId, IndexHit)>> = documents
+            .into_par_iter()
+            .map_init(RunIndexScratch::default, |scratch, document| {
+                let document = DocId(document);
+                let mut found = Ok(None);
+                corpus.visit_analysis(document, |analysis| {
+                    found = index.find_best(analysis, scratch);
+                })?;
+                let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+                if done.is_multiple_of(REPORTED) {
+                    progress.advance_stage(done);
+                }
+                found.map(|hit| hit.map(|hit| (document, hit)))
+            })
+            .collect::<Result<_>>()?;
+        hits.extend(found.into_iter().flatten());
+    }
+    Ok(hits)
 }
 
-/// Adds the kept documents to the index, if the run adds any. Empty texts are left out.
+/// Adds the kept documents to the index, if the run adds any. The index leaves out empty texts.
 pub(super) fn add_kept_documents(
     corpus: &ReadCorpus<'_>,
     index: &mut RunIndex,
@@ -92,10 +98,7 @@ pub(super) fn add_kept_documents(
     let known = corpus.known_count();
     let documents = &corpus.documents;
     let kept: Vec<(RowPlace, u64)> = (0..documents.len())
-        .filter(|&at| {
-            let document = DocId((known + at) as u32);
-            is_kept(document) && corpus.sketches.text_state(document) != TextState::Empty
-        })
+        .filter(|&at| is_kept(DocId((known + at) as u32)))
         .map(|at| (documents.place_of(at), documents.row_number(at)))
         .collect();
     let last = documents.len().checked_sub(1);

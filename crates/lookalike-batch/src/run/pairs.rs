@@ -47,7 +47,8 @@ fn run_pairs(
 ) -> Result<PairsSummary> {
     let started = Instant::now();
     let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
-    let spill = out_of_core::plan_spilling(paths, settings, settings.audit.map(|_| "audit"))?;
+    let spill =
+        out_of_core::plan_spilling(paths, settings, settings.audit.map(|_| "audit"), false)?;
     let opened = OpenInputs::new(paths, settings)?;
     let report = outputs.report.as_ref().map(|it| &it.target);
     for output in [outputs.pairs.as_ref(), outputs.rejected.as_ref(), report]

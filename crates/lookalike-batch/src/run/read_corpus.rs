@@ -378,8 +378,11 @@ impl<'a> ReadCorpus<'a> {
     pub(super) fn node_ranks(&self) -> Option<Vec<u32>> {
         let order = self.order.as_ref()?;
         let mut ranks = vec![0; self.node_count()];
+        let indexed = self.rows.indexed.rows.len();
         for (rank, &document) in (0..).zip(order) {
-            ranks[self.node_of(document) as usize] = rank;
+            if document.index() >= indexed {
+                ranks[self.node_of(document) as usize] = rank;
+            }
         }
         Some(ranks)
     }
@@ -429,21 +432,45 @@ impl<'a> ReadCorpus<'a> {
     /// because the index has been searched. The run has no time window and no partitions.
     pub(super) fn put_indexed_first(&mut self, source: String, rows: Vec<IndexedDocument>) {
         debug_assert!(self.times.is_empty() && self.parts.is_empty());
-        let sketcher = DocumentSketcher::new(self.analyzer.recipe(), self.plan, Cpu::detect_best());
-        let mut sketches = sketcher.new_sketches(FEATURES_HELD);
-        sketches.reserve_documents(rows.len() + self.sketches.len());
-        let mut scratch = AnalysisScratch::default();
-        for _ in &rows {
-            sketcher.add_document(&self.analyzer.analyze_text("", &mut scratch), &mut sketches);
+        if self.spilled.is_none() {
+            let sketcher =
+                DocumentSketcher::new(self.analyzer.recipe(), self.plan, Cpu::detect_best());
+            let mut sketches = sketcher.new_sketches(FEATURES_HELD);
+            sketches.reserve_documents(rows.len() + self.sketches.len());
+            self.add_empty_sketches(&sketcher, rows.len(), &mut sketches);
+            sketches.append_sketches(&self.sketches);
+            self.sketches = sketches;
         }
-        sketches.append_sketches(&self.sketches);
-        self.sketches = sketches;
         if let Some(order) = &mut self.order {
             let shift = rows.len() as u32;
             let shifted = order.iter().map(|document| DocId(document.0 + shift));
             *order = (0..shift).map(DocId).chain(shifted).collect();
         }
         self.rows.indexed = IndexedDocuments { source, rows };
+    }
+
+    /// Adds the sketches of so many empty texts, which match nothing.
+    pub(super) fn add_empty_sketches(
+        &self,
+        sketcher: &DocumentSketcher,
+        count: usize,
+        sketches: &mut DocumentSketches,
+    ) {
+        let mut scratch = AnalysisScratch::default();
+        let empty = self.analyzer.analyze_text("", &mut scratch);
+        (0..count).for_each(|_| sketcher.add_document(&empty, sketches));
+    }
+
+    /// Calls `visit` with the analysis of a document that is read again. In a run in memory it must be unchanged.
+    pub(super) fn visit_analysis(
+        &self,
+        document: DocId,
+        visit: impl FnOnce(&TextAnalysis<'_>),
+    ) -> Result<()> {
+        match self.spilled {
+            None => self.reanalyze(document, Some(self.sketches.text_key(document)), visit),
+            Some(_) => self.reanalyze(document, None, visit),
+        }
     }
 
     /// Returns how many documents have the id of a document of `--against`.
@@ -550,11 +577,12 @@ impl<'a> ReadCorpus<'a> {
             .map(|index| DocId((self.indexed.rows.len() + index) as u32))
     }
 
-    /// Reads a document again and calls `visit` with its analysis, which must have the text key `expected`.
+    /// Reads a document again and calls `visit` with its analysis, which must have the text key `expected` if that is
+    /// known.
     pub(super) fn reanalyze(
         &self,
         document: DocId,
-        expected: u128,
+        expected: Option<u128>,
         visit: impl FnOnce(&TextAnalysis<'_>),
     ) -> Result<()> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -563,7 +591,7 @@ impl<'a> ReadCorpus<'a> {
         if !is_huge {
             pool().push(scratch);
         }
-        if key != expected {
+        if expected.is_some_and(|expected| key != expected) {
             let (_, documents, index) = self.locate_document(document);
             return Err(Error::input_error(format!(
                 "row {} changed during the run: copy the input first, and give the copy",
@@ -603,7 +631,7 @@ impl TextReanalysis for ReadCorpus<'_> {
         document: DocId,
         visit: &mut dyn FnMut(&TextAnalysis<'_>),
     ) -> lookalike::Result<()> {
-        self.reanalyze(document, self.sketches.text_key(document), visit)
+        self.reanalyze(document, Some(self.sketches.text_key(document)), visit)
             .map_err(lookalike::Error::text_error)
     }
 }

@@ -5,9 +5,11 @@ use std::path::Path;
 use lookalike::Threshold;
 use lookalike::dedup::CopyPairs;
 use lookalike::plan::{CandidateRule, MatchMethod, MatchSettings, SimilarityMeasure};
+use lookalike_batch::index::RunIndexSettings;
 use lookalike_batch::run::{
-    DedupOutputs, KeepOrder, MemoryLimit, PairsOutputs, RunInputs, RunSettings, RunWindow,
-    SilentProgress, WorkSettings, find_pairs, run_dedup, run_resumable_dedup,
+    DedupOutputs, DedupSummary, KeepOrder, MemoryLimit, PairsOutputs, RunInputs, RunSettings,
+    RunWindow, SilentProgress, WorkSettings, find_pairs, run_dedup, run_dedup_beside_index,
+    run_resumable_dedup,
 };
 use lookalike_io::sink::OutputTarget;
 use tempfile::tempdir;
@@ -176,7 +178,7 @@ fn verdicts_are_those_of_a_run_in_memory() {
                 let bytes = |name: &str| std::fs::read(path(&format!("{name}-{output}"))).unwrap();
                 assert!(bytes("expected") == bytes("found"), "{output}: {what}");
             }
-            let shown = |summary: &lookalike_batch::run::DedupSummary| {
+            let shown = |summary: &DedupSummary| {
                 let mut json = serde_json::to_value(summary).unwrap();
                 for field in ["seconds", "stages", "spilled"] {
                     json.as_object_mut().unwrap().remove(field);
@@ -189,6 +191,102 @@ fn verdicts_are_those_of_a_run_in_memory() {
     }
     assert!(groups.iter().any(|&groups| groups > 50), "{groups:?}");
     assert!(groups.contains(&1), "{groups:?}");
+}
+
+/// Settings of all rules that decide beside an index.
+fn settings_beside_index() -> impl Iterator<Item = RunSettings> {
+    let methods = [MatchMethod::Auto, MatchMethod::Exact, MatchMethod::SimHash];
+    let all = all_settings().into_iter();
+    all.filter(move |settings| methods.contains(&settings.matching.method))
+        .map(|settings| RunSettings {
+            within: None,
+            window: None,
+            ..settings
+        })
+}
+
+/// Files of an index by name.
+fn index_files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|it| it.unwrap().path());
+    let mut files: Vec<_> = entries
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read(path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn verdicts_beside_an_index_are_those_of_a_run_in_memory() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    write_corpus(&path("all.jsonl"), 7, 900);
+    write_corpus(&path("known.jsonl"), 8, 200);
+    let all = std::fs::read_to_string(path("all.jsonl")).unwrap();
+    // Both parts have documents of the same families, and equal texts.
+    let part = |is_new: bool| {
+        let lines = all.lines().enumerate();
+        let lines = lines.filter(|(at, _)| (at % 3 > 0) == is_new);
+        lines
+            .map(|(_, line)| format!("{line}\n"))
+            .collect::<String>()
+    };
+    std::fs::write(path("old.jsonl"), part(false)).unwrap();
+    std::fs::write(path("new.jsonl"), part(true)).unwrap();
+    let mut from_index = 0;
+    for (number, settings) in settings_beside_index().enumerate() {
+        let run = |settings: &RunSettings, documents: &str, name: &str| {
+            let output = |what: &str| Some(OutputTarget::Path(path(&format!("{name}-{what}"))));
+            let outputs = DedupOutputs {
+                kept: output("kept.jsonl"),
+                removed: output("removed.tsv"),
+                clusters: output("clusters.tsv"),
+                ..DedupOutputs::default()
+            };
+            let against = [path("known.jsonl")];
+            let inputs = RunInputs {
+                documents: vec![path(documents)].into(),
+                against: against[..number % 2].to_vec().into(),
+            };
+            let index = RunIndexSettings {
+                path: path(&format!("{name}.lib")),
+                adds_kept: true,
+            };
+            run_dedup_beside_index(&inputs, settings, &outputs, &index, &SilentProgress).unwrap()
+        };
+        // A run in memory and one out of core, each beside an index of its own, first new and then with rows.
+        for working_set in [WORKING_SETS[number % 2], WORKING_SETS[2]] {
+            for name in ["expected.lib", "found.lib"] {
+                let _ = std::fs::remove_dir_all(path(name));
+            }
+            let bounded = out_of_core(&settings, working_set);
+            for documents in ["old.jsonl", "new.jsonl"] {
+                let expected = run(&settings, documents, "expected");
+                let found = run(&bounded, documents, "found");
+                let what = format!("{:?} {working_set} {documents}", settings.matching);
+                for output in ["kept.jsonl", "removed.tsv", "clusters.tsv"] {
+                    let text = |name: &str| {
+                        std::fs::read_to_string(path(&format!("{name}-{output}"))).unwrap()
+                    };
+                    let expected = text("expected").replace("expected.lib", "found.lib");
+                    assert!(expected == text("found"), "{output}: {what}");
+                    from_index += expected.matches("found.lib").count();
+                }
+                assert!(
+                    index_files(&path("expected.lib")) == index_files(&path("found.lib")),
+                    "{what}"
+                );
+                assert!(expected.spilled.is_none() && found.spilled.is_some());
+                let added = |summary: &DedupSummary| summary.library.as_ref().unwrap().added;
+                assert_eq!(added(&expected), added(&found), "{what}");
+            }
+        }
+    }
+    assert!(from_index > 1000, "{from_index}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Runs with `--memory`.
 
+use lookalike_oracle::effort::is_long_run;
+
 use crate::support::{Numbers, Place, corpus_jsonl};
 
 /// Titles of which some repeat and some nearly repeat an earlier one.
@@ -53,6 +55,30 @@ fn memory_stays_within_its_limit_and_results_are_the_same() {
         plan.text().contains("out of core: about"),
         "{}",
         plan.text()
+    );
+}
+
+#[test]
+fn a_run_beside_a_library_stays_within_its_limit() {
+    if !is_long_run() {
+        return;
+    }
+    let place = Place::new();
+    write_titles(&place, 450_000);
+    place.ok("dedup titles.jsonl --library all.lib -o all.jsonl --threads 2 --memory 4G");
+    let limit =
+        "dedup titles.jsonl --library bounded.lib -o bounded.jsonl --memory 282M --threads 2";
+    let done = place.summary(limit);
+    let spilled = done["spilled"]["bytes"].as_u64();
+    assert!(spilled.is_some_and(|bytes| bytes > 1_000_000), "{done}");
+    assert!(place.bytes("all.jsonl") == place.bytes("bounded.jsonl"));
+    // Now every document has a match in the library.
+    let peak = place.peak_of(limit);
+    assert!(peak <= 282_000_000, "{peak}");
+    assert!(place.bytes("bounded.jsonl").is_empty());
+    place.refused(
+        "dedup titles.jsonl --library all.lib -o kept.jsonl --memory 180M --threads 2",
+        &["180 MB of memory are too little for"],
     );
 }
 

@@ -19,11 +19,11 @@ use lookalike_io::sink::{
 };
 use lookalike_io::source::RowPlace;
 
-use crate::index::{RunIndex, RunIndexSettings};
+use crate::index::{RunIndex, RunIndexMemory, RunIndexSettings};
 use crate::run::audit::{AuditReport, ReportedPairs};
 use crate::run::corpus_rows::OpenInputs;
 use crate::run::index_matches::{add_kept_documents, find_index_matches};
-use crate::run::out_of_core;
+use crate::run::out_of_core::{self, SpillSizes};
 use crate::run::person_decisions::apply_decisions;
 use crate::run::progress::{ProgressListener, RunStage};
 use crate::run::read_corpus::{ReadCorpus, RunObservers, StoredReading};
@@ -127,18 +127,15 @@ impl<'a> DedupSession<'a> {
     ) -> Result<DedupSummary> {
         let audited = self.settings.audit.map(|_| "audit");
         let decided = (!self.settings.decisions.is_empty()).then_some("decisions");
-        let beside = self.index.map(|_| "library");
-        let needs_all = audited
-            .or(outputs.passages.map(|_| "passages"))
-            .or(decided)
-            .or(beside);
-        let spill = out_of_core::plan_spilling(paths, self.settings, needs_all)?;
+        let needs_all = audited.or(outputs.passages.map(|_| "passages")).or(decided);
+        let has_index = self.index.is_some();
+        let mut spill = out_of_core::plan_spilling(paths, self.settings, needs_all, has_index)?;
         let opened = OpenInputs::new(paths, self.settings)?;
         check_outputs(&opened, outputs)?;
         if outputs.passages.is_some() {
             repeated_text::check_settings(self.settings)?;
         }
-        let mut index = self.open_index(outputs, progress)?;
+        let mut index = self.open_index(outputs, &mut spill, progress)?;
         let work = self.open_work(&opened, spill.is_some())?;
         let work = work.as_ref();
         let without_outputs = DedupOutputs {
@@ -211,7 +208,7 @@ impl<'a> DedupSession<'a> {
             prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
         };
         let (outcome, components, prepared) = if let Some(grouping) = corpus.grouping() {
-            let wanted = outputs.components;
+            let wanted = (&known_matches[..], outputs.components);
             let (outcome, components) =
                 out_of_core::decide_groups(&corpus, grouping, wanted, &deciding)?;
             self.stage_done("match");
@@ -326,10 +323,11 @@ impl<'a> DedupSession<'a> {
         summary
     }
 
-    /// Opens the index of the run, if it has one.
+    /// Opens the index of the run, if it has one, and takes its memory from a run out of core.
     fn open_index(
         &self,
         outputs: &DedupOutputs,
+        spill: &mut Option<SpillSizes>,
         progress: &dyn ProgressListener,
     ) -> Result<Option<RunIndex>> {
         let Some(index) = self.index else {
@@ -337,7 +335,15 @@ impl<'a> DedupSession<'a> {
         };
         check_index_options(self.settings, outputs)?;
         progress.begin_stage(RunStage::Open, None);
-        let index = RunIndex::open(index, self.settings, &self.plan)?;
+        let temporary = &self.settings.temporary;
+        let memory = spill.map(|sizes| RunIndexMemory {
+            bytes: sizes.index_bytes(),
+            directory: temporary.clone().unwrap_or_else(std::env::temp_dir),
+        });
+        let index = RunIndex::open(index, self.settings, &self.plan, memory)?;
+        if let Some(sizes) = spill {
+            *sizes = sizes.beside_index(index.row_bytes(self.settings.threads))?;
+        }
         list_outputs(outputs).try_for_each(|output| index.check_output(output))?;
         Ok(Some(index))
     }

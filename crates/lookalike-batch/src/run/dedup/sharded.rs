@@ -228,7 +228,7 @@ fn decide_share(
     let Some(grouping) = corpus.grouping() else {
         return Ok(Vec::new());
     };
-    let (outcome, _) = out_of_core::decide_groups(corpus, grouping, false, &deciding)?;
+    let (outcome, _) = out_of_core::decide_groups(corpus, grouping, (&[], false), &deciding)?;
     Ok(outcome.removals)
 }
 

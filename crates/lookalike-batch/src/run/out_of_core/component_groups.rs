@@ -1,6 +1,6 @@
 //! Groups of whole components that fit into the memory, and the documents of a group.
 
-use lookalike::dedup::{MatchCorpus, TextReanalysis, TimeWindow};
+use lookalike::dedup::{DocumentRemoval, MatchCorpus, TextReanalysis, TimeWindow};
 use lookalike::text::TextAnalysis;
 use lookalike::{DocId, DocumentSketcher, DocumentSketches};
 use lookalike_io::error::{Error, Result};
@@ -40,7 +40,7 @@ impl ComponentGroups {
         let per_document = (reading.sketches.written_bytes() + reading.released)
             .div_ceil(documents.max(1) as u64)
             + BESIDE_SKETCHES;
-        let taken = (0..documents as u32).map(DocId).filter(|&it| takes(it));
+        let taken = corpus.read_documents().filter(|&it| takes(it));
         let component = |document| nodes.component_of(corpus, document);
         let (group_of, sizes) = GroupAssignment {
             sizes: &reading.sizes,
@@ -60,12 +60,13 @@ impl ComponentGroups {
             sizes,
             sketcher,
         };
-        groups.divide_sketches(&reading.sketches)?;
+        let first = documents - corpus.read_documents().count();
+        groups.divide_sketches(&reading.sketches, first)?;
         Ok(groups)
     }
 
-    fn divide_sketches(&self, all: &PartFile) -> Result<()> {
-        let mut first = 0;
+    /// Divides the sketches of all documents from number `first` on.
+    fn divide_sketches(&self, all: &PartFile, mut first: usize) -> Result<()> {
         let mut pieces: Vec<DocumentSketches> = Vec::new();
         all.visit_part(0, |block| {
             let sketches = decode_sketches(&self.sketcher, block, usize::MAX >> 8)?;
@@ -106,7 +107,13 @@ impl ComponentGroups {
         self.sketches.written_bytes()
     }
 
-    /// Loads the documents of a group, from 0.
+    /// Returns `true` if no other document may match a document.
+    pub(in crate::run) fn is_alone(&self, document: DocId) -> bool {
+        self.group_of[document.index()] == ALONE
+    }
+
+    /// Loads the documents of a group, from 0. First come the documents of an index that match one of them by
+    /// `known_matches`, the matches of all documents, sorted by document.
     ///
     /// # Errors
     /// If the temporary file cannot be read.
@@ -115,20 +122,35 @@ impl ComponentGroups {
         group: usize,
         corpus: &'a ReadCorpus<'a>,
         ranks: Option<&[u32]>,
+        known_matches: &[DocumentRemoval],
     ) -> Result<GroupCorpus<'a>> {
+        let of_group = known_matches.iter();
+        let known_matches: Vec<DocumentRemoval> = of_group
+            .filter(|found| self.group_of[found.document.index()] == group as u32)
+            .copied()
+            .collect();
+        let mut members: Vec<DocId> = known_matches.iter().map(|found| found.kept.with).collect();
+        members.sort_unstable();
+        members.dedup();
         let mut sketches = self.sketcher.new_sketches(self.feature_budget);
+        corpus.add_empty_sketches(&self.sketcher, members.len(), &mut sketches);
         self.sketches.visit_part(group as u32, |block| {
             let piece = decode_sketches(&self.sketcher, block, usize::MAX >> 8)?;
             sketches.append_sketches(&piece);
             Ok(())
         })?;
         let documents = (0..).map(DocId).zip(&self.group_of);
-        let members = documents.filter(|&(_, &of)| of == group as u32);
-        let members: Vec<DocId> = members.map(|(document, _)| document).collect();
+        let of_group = documents.filter(|&(_, &of)| of == group as u32);
+        members.extend(of_group.map(|(document, _)| document));
         if members.len() != sketches.len() {
             return Err(damaged_sketches());
         }
-        Ok(GroupCorpus::new(corpus, members, sketches, ranks))
+        Ok(GroupCorpus::new(
+            corpus,
+            members,
+            (sketches, known_matches),
+            ranks,
+        ))
     }
 }
 
@@ -228,15 +250,21 @@ pub(in crate::run) struct GroupCorpus<'a> {
     times: Vec<f64>,
     parts: Vec<u64>,
     known: usize,
+    known_matches: Vec<DocumentRemoval>,
 }
 
 impl<'a> GroupCorpus<'a> {
     fn new(
         corpus: &'a ReadCorpus<'a>,
         members: Vec<DocId>,
-        sketches: DocumentSketches,
+        (sketches, mut known_matches): (DocumentSketches, Vec<DocumentRemoval>),
         ranks: Option<&[u32]>,
     ) -> Self {
+        let local = |document: DocId| DocId(members.partition_point(|&it| it < document) as u32);
+        for found in &mut known_matches {
+            found.document = local(found.document);
+            found.kept.with = local(found.kept.with);
+        }
         let all = corpus.match_corpus();
         let of = |column: &[u64]| members.iter().map(|it| column[it.index()]).collect();
         let times = all.window.map_or(&[][..], |window| window.times);
@@ -254,6 +282,7 @@ impl<'a> GroupCorpus<'a> {
             parts: all.partitions.map_or_else(Vec::new, of),
             times,
             order,
+            known_matches,
             corpus,
             members,
             sketches,
@@ -278,12 +307,17 @@ impl<'a> GroupCorpus<'a> {
         }
     }
 
+    /// Returns the matches of the group's documents in an index, sorted by document.
+    pub(in crate::run) fn known_matches(&self) -> &[DocumentRemoval] {
+        &self.known_matches
+    }
+
     /// Number of documents.
     pub(in crate::run) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Number of documents of `--against`.
+    /// Number of documents of an index and of `--against`.
     pub(in crate::run) fn known_count(&self) -> usize {
         self.known
     }
@@ -302,7 +336,7 @@ impl TextReanalysis for GroupCorpus<'_> {
     ) -> lookalike::Result<()> {
         let key = self.sketches.text_key(document);
         self.corpus
-            .reanalyze(self.document_in_run(document), key, visit)
+            .reanalyze(self.document_in_run(document), Some(key), visit)
             .map_err(lookalike::Error::text_error)
     }
 }

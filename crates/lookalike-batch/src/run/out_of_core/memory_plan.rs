@@ -37,6 +37,15 @@ enum SpillRule {
     Always,
 }
 
+/// What a plan of a run is made for.
+#[derive(Debug, Clone, Copy)]
+struct PlanFrame {
+    limit: MemoryLimit,
+    rule: SpillRule,
+    /// Bytes that stay in memory for each document beside its row.
+    beside_row: f64,
+}
+
 /// Bytes that every run takes: the program, dictionaries, buffers of files.
 const BASE: u64 = 64 << 20;
 
@@ -46,6 +55,10 @@ const OF_THREAD: u64 = 24 << 20;
 /// Bytes that stay in memory for each document beside its row: links, groups and verdicts.
 const BESIDE_ROW: f64 = 32.0;
 
+/// Bytes that a document takes beside an index: its match and the name of the matching row, or, if it is kept, its place
+/// and id while it is added.
+const BESIDE_INDEX: f64 = 160.0;
+
 /// Bytes of memory that the keys of a document take, for each byte of keys and features in temporary files.
 const BUCKETS: f64 = 0.9;
 
@@ -54,6 +67,9 @@ const RESERVE: f64 = 1.15;
 
 /// Fewest bytes for keys and groups.
 const LEAST_WORKING: u64 = 48 << 20;
+
+/// Fewest bytes for what an index sorts.
+const LEAST_OF_INDEX: u64 = 1 << 20;
 
 /// Bytes of memory that a part of the keys takes while its documents are linked, for each of its bytes.
 const GATHERING: u64 = 5;
@@ -109,13 +125,41 @@ pub(in crate::run) struct SpillSizes {
     threads: u64,
     /// Most bytes that rows may take.
     most_row_bytes: u64,
+    /// Bytes that stay in memory for each document beside its row.
+    beside_row: f64,
 }
 
 impl SpillSizes {
     /// Returns the sizes for what rows of so many bytes leave, once they are read.
     pub(in crate::run) fn beside_rows(self, documents: usize, bytes: u64) -> Self {
-        let resident = bytes + (BESIDE_ROW * documents as f64) as u64;
+        let resident = bytes + (self.beside_row * documents as f64) as u64;
         self.for_left(self.free_bytes.saturating_sub(resident))
+    }
+
+    /// Takes so many bytes that an index needs as long as the run lasts.
+    ///
+    /// # Errors
+    /// If the limit leaves too little for the rest.
+    pub(in crate::run) fn beside_index(mut self, bytes: u64) -> Result<Self> {
+        let least = (self.beside_row * self.documents as f64) as u64 + LEAST_WORKING;
+        if self.free_bytes < bytes + least {
+            let missing = bytes + least - self.free_bytes;
+            return Err(Error::usage_error(format!(
+                "the rows of the library take {} MB of memory, more than a limit of {} MB leaves for them: give {} MB \
+                 or more",
+                bytes.div_ceil(1_000_000),
+                self.limit_bytes / 1_000_000,
+                (self.limit_bytes + missing).div_ceil(1_000_000)
+            )));
+        }
+        self.free_bytes -= bytes;
+        self.most_row_bytes = self.most_row_bytes.saturating_sub(bytes);
+        Ok(self)
+    }
+
+    /// Bytes that an index may take while it is opened, and while rows are added to it.
+    pub(in crate::run) fn index_bytes(&self) -> u64 {
+        (2 * self.group_bytes).max(LEAST_OF_INDEX)
     }
 
     fn for_left(mut self, left: u64) -> Self {
@@ -135,7 +179,7 @@ impl SpillSizes {
     /// # Errors
     /// If `bytes`, of `documents` rows read so far, are too many.
     pub(in crate::run) fn check_rows(&self, documents: usize, bytes: u64) -> Result<()> {
-        let all = bytes + (BESIDE_ROW * documents as f64) as u64;
+        let all = bytes + (self.beside_row * documents as f64) as u64;
         if all <= self.most_row_bytes {
             return Ok(());
         }
@@ -170,33 +214,43 @@ struct DocumentBytes {
 }
 
 impl DocumentBytes {
-    fn in_memory(self) -> f64 {
-        self.row + self.sketches + BUCKETS * self.keys + BESIDE_ROW
+    fn in_memory(self, beside_row: f64) -> f64 {
+        self.row + self.sketches + BUCKETS * self.keys + beside_row
     }
 }
 
 impl MemoryPlan {
-    /// Plans a run over inputs. It reads the first block of the inputs, from a source of its own.
+    /// Plans a run over inputs, beside an index if `has_index`. It reads the first block of the inputs, from a source of
+    /// its own.
     ///
     /// # Errors
     /// If the inputs cannot be read, or the limit is too small for any run over them; the message says which limit
     /// would do.
-    pub fn plan_run(paths: &RunInputs, settings: &RunSettings, limit: MemoryLimit) -> Result<Self> {
-        Self::plan_by_rule(paths, settings, (limit, SpillRule::WhenNeeded))
-    }
-
-    fn plan_by_rule(
+    pub fn plan_run(
         paths: &RunInputs,
         settings: &RunSettings,
-        limit: (MemoryLimit, SpillRule),
+        limit: MemoryLimit,
+        has_index: bool,
     ) -> Result<Self> {
+        let frame = PlanFrame {
+            limit,
+            rule: SpillRule::WhenNeeded,
+            beside_row: match has_index {
+                true => BESIDE_ROW + BESIDE_INDEX,
+                false => BESIDE_ROW,
+            },
+        };
+        Self::plan_in_frame(paths, settings, frame)
+    }
+
+    fn plan_in_frame(paths: &RunInputs, settings: &RunSettings, frame: PlanFrame) -> Result<Self> {
         let of_unknown_size =
-            || Self::from_measures(None, DocumentBytes::default(), settings.threads, limit);
+            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
         // Measuring reads the first block of an object once more.
         let are_remote = sources.iter().any(|source| source.has_objects());
-        if are_read_once || are_remote && !limit.0.is_set {
+        if are_read_once || are_remote && !frame.limit.is_set {
             return of_unknown_size();
         }
         let plan = MatchPlan::new(&settings.recipe, settings.matching)?;
@@ -209,32 +263,37 @@ impl MemoryPlan {
             return of_unknown_size();
         };
         let of_document = measure_documents(&opened, settings, &plan)?;
-        Self::from_measures(Some(documents), of_document, settings.threads, limit)
+        Self::from_measures(Some(documents), of_document, settings.threads, frame)
     }
 
     fn from_measures(
         documents: Option<f64>,
         of_document: DocumentBytes,
         threads: usize,
-        (limit, rule): (MemoryLimit, SpillRule),
+        frame: PlanFrame,
     ) -> Result<Self> {
+        let PlanFrame {
+            limit,
+            rule,
+            beside_row,
+        } = frame;
         let fixed = BASE + threads as u64 * OF_THREAD;
         let count = documents.unwrap_or(0.0);
         let scaled = |bytes: f64| (RESERVE * count * bytes) as u64;
-        let in_memory = documents.map(|_| fixed + scaled(of_document.in_memory()));
+        let in_memory = documents.map(|_| fixed + scaled(of_document.in_memory(beside_row)));
         let out_of_core = match in_memory {
             Some(bytes) => bytes > limit.bytes,
             None => limit.is_set,
         } || limit.working_set.is_some()
             || rule == SpillRule::Always;
         let resident = match out_of_core {
-            true => fixed + scaled(of_document.row + BESIDE_ROW),
+            true => fixed + scaled(of_document.row + beside_row),
             false => in_memory.unwrap_or(fixed),
         };
-        let smallest = (fixed + scaled(of_document.row + BESIDE_ROW) + LEAST_WORKING)
+        let smallest = (fixed + scaled(of_document.row + beside_row) + LEAST_WORKING)
             .min(in_memory.unwrap_or(u64::MAX));
         if limit.bytes < smallest {
-            let rows = scaled(of_document.row + BESIDE_ROW);
+            let rows = scaled(of_document.row + beside_row);
             let of_documents = match documents {
                 Some(count) => format!(
                     "{} documents, whose rows take {} MB",
@@ -273,6 +332,7 @@ impl MemoryPlan {
                 working_set: limit.working_set,
                 threads: threads as u64,
                 most_row_bytes: limit.bytes.saturating_sub(fixed + LEAST_WORKING),
+                beside_row,
                 ..SpillSizes::default()
             }
             .for_left(limit.bytes.saturating_sub(resident)),
@@ -286,7 +346,7 @@ impl MemoryPlan {
 }
 
 /// Returns how a run divides its work, if its limit makes it go out of core. `needs_all` names an option for which
-/// all documents must be in memory.
+/// all documents must be in memory. `has_index` says whether the run decides beside an index.
 ///
 /// # Errors
 /// As [`MemoryPlan::plan_run`], and if there is such an option and the limit was set by a user.
@@ -294,6 +354,7 @@ pub(in crate::run) fn plan_spilling(
     paths: &RunInputs,
     settings: &RunSettings,
     needs_all: Option<&str>,
+    has_index: bool,
 ) -> Result<Option<SpillSizes>> {
     let Some(limit) = settings.memory else {
         return Ok(None);
@@ -301,7 +362,7 @@ pub(in crate::run) fn plan_spilling(
     if needs_all.is_some() && !limit.is_set {
         return Ok(None);
     }
-    let sizes = MemoryPlan::plan_run(paths, settings, limit)?.spill_sizes();
+    let sizes = MemoryPlan::plan_run(paths, settings, limit, has_index)?.spill_sizes();
     match (needs_all, sizes) {
         (Some(option), Some(sizes)) => {
             let spelling = &settings.spelling;
@@ -332,7 +393,12 @@ pub(in crate::run) fn plan_shared_run(
         working_set: None,
     };
     let limit = settings.memory.unwrap_or(everything);
-    let plan = MemoryPlan::plan_by_rule(paths, settings, (limit, SpillRule::Always))?;
+    let frame = PlanFrame {
+        limit,
+        rule: SpillRule::Always,
+        beside_row: BESIDE_ROW,
+    };
+    let plan = MemoryPlan::plan_in_frame(paths, settings, frame)?;
     let mut sizes = plan.sizes;
     if plan.documents.is_none()
         && let Some(bytes) = opened.size_on_disk()
@@ -425,7 +491,12 @@ mod tests {
             is_set,
             working_set: None,
         };
-        MemoryPlan::from_measures(documents, ARTICLE, 2, (limit, SpillRule::WhenNeeded))
+        let frame = PlanFrame {
+            limit,
+            rule: SpillRule::WhenNeeded,
+            beside_row: BESIDE_ROW,
+        };
+        MemoryPlan::from_measures(documents, ARTICLE, 2, frame)
     }
 
     #[test]

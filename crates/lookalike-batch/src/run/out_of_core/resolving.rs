@@ -13,19 +13,20 @@ use super::grouping::DocumentGrouping;
 use super::part_file::PartFile;
 use crate::run::read_corpus::ReadCorpus;
 
-/// Decides all documents. Returns all verdicts, and the component of matching pairs of every document if these are
-/// wanted. Calls `told` with the number of documents that have been decided.
+/// Decides all documents. `known_matches` are those in an index; see [`dedup::follow_verdicts_beside_index`]. Returns all
+/// verdicts, and the component of matching pairs of every document if these are wanted. Calls `told` with the number of documents that have been decided.
 ///
 /// # Errors
 /// If temporary files or inputs cannot be read or written.
 pub(in crate::run) fn decide_groups(
     corpus: &ReadCorpus<'_>,
     grouping: &DocumentGrouping,
-    components_wanted: bool,
+    (known_matches, components_wanted): (&[DocumentRemoval], bool),
     told: &(dyn Fn(usize) + Sync),
 ) -> Result<(DedupOutcome, Option<Vec<DocId>>)> {
     let mut deciding = GroupDecisions {
         corpus,
+        known_matches,
         ranks: corpus.document_ranks(),
         removals: Vec::new(),
         components: components_wanted.then(|| (0..corpus.len() as u32).map(DocId).collect()),
@@ -34,6 +35,7 @@ pub(in crate::run) fn decide_groups(
     };
     told(0);
     deciding.decide_documents(grouping.groups(), |_| true)?;
+    deciding.remove_known(grouping);
     deciding.decide_repeats(grouping)?;
     told(corpus.len());
     let GroupDecisions {
@@ -48,6 +50,7 @@ pub(in crate::run) fn decide_groups(
 /// The verdicts of the groups so far.
 struct GroupDecisions<'a> {
     corpus: &'a ReadCorpus<'a>,
+    known_matches: &'a [DocumentRemoval],
     ranks: Option<Vec<u32>>,
     removals: Vec<DocumentRemoval>,
     components: Option<Vec<DocId>>,
@@ -63,13 +66,15 @@ impl GroupDecisions<'_> {
         is_wanted: impl Fn(DocId) -> bool,
     ) -> Result<()> {
         for number in 0..groups.group_count() {
-            let group = groups.load_group(number, self.corpus, self.ranks.as_deref())?;
+            let ranks = self.ranks.as_deref();
+            let group = groups.load_group(number, self.corpus, ranks, self.known_matches)?;
             let local = group.match_corpus();
             let before = self.decided;
             // Documents of the second round count twice.
             let most = self.corpus.len();
             let told = |done: usize, _: &[DocumentRemoval]| (self.told)((before + done).min(most));
-            let outcome = dedup::follow_verdicts(&local, &told)?;
+            let outcome =
+                dedup::follow_verdicts_beside_index(&local, group.known_matches(), &told)?;
             self.decided += group.len();
             if let Some(components) = &mut self.components {
                 let of_group = dedup::find_components(&local, &outcome)?;
@@ -87,6 +92,16 @@ impl GroupDecisions<'_> {
                 .extend(removals.filter(|removal| is_wanted(removal.document)));
         }
         Ok(())
+    }
+
+    /// Removes the documents of the index's matches that are in no group.
+    fn remove_known(&mut self, grouping: &DocumentGrouping) {
+        let (groups, nodes) = (grouping.groups(), grouping.nodes());
+        let alone = self.known_matches.iter().filter(|found| {
+            let is_first = nodes.earlier_equal(self.corpus, found.document).is_none();
+            is_first && groups.is_alone(found.document)
+        });
+        self.removals.extend(alone);
     }
 
     /// Decides documents whose text an earlier one has. They are removed for the earliest one if it is kept. Else
@@ -132,7 +147,7 @@ impl GroupDecisions<'_> {
             self.decide_documents(&groups, is_repeat)?;
         }
         if let Some(components) = &mut self.components {
-            for document in (0..corpus.len() as u32).map(DocId) {
+            for document in corpus.read_documents() {
                 if let Some(earliest) = nodes.earlier_equal(corpus, document) {
                     components[document.index()] = components[earliest.index()];
                 }
@@ -178,7 +193,7 @@ pub(in crate::run) fn find_pairs_of_groups(
     let mut decided = corpus.len() - groups.member_count() as usize;
     told(0);
     for number in 0..groups.group_count() {
-        let group = groups.load_group(number, corpus, ranks.as_deref())?;
+        let group = groups.load_group(number, corpus, ranks.as_deref(), &[])?;
         // Pairs of a run with known documents have one of them each.
         let is_listed = corpus.known_count() == 0 || group.known_count() > 0;
         if !is_listed && copies != CopyPairs::None {

@@ -49,7 +49,7 @@ pub(crate) struct DedupArgs {
     #[arg(
         long,
         value_name = "DIR",
-        conflicts_with_all = ["work", "explain_plan"],
+        conflicts_with = "work",
         help_heading = "Input"
     )]
     pub(crate) library: Option<PathBuf>,

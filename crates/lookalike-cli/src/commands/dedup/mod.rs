@@ -23,6 +23,7 @@ pub(crate) fn run_dedup(args: &DedupArgs) -> Result<CommandOutcome> {
             args: &args.run,
             against: &args.against,
             keep: &args.keep,
+            has_library: args.library.is_some(),
             purpose: SurveyKind::Verdicts,
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));

@@ -149,6 +149,7 @@ pub(crate) fn run_pairs(args: &PairsArgs) -> Result<CommandOutcome> {
             args: &args.run,
             against: &args.against,
             keep: &KeepOrder::First,
+            has_library: false,
             purpose: SurveyKind::Pairs,
         };
         return explain_plan(planned, &OutputPrinter::new(running.quiet));

@@ -46,6 +46,8 @@ pub(crate) struct PlannedRun<'a> {
     pub(crate) args: &'a MatchingRunArgs,
     pub(crate) against: &'a [PathBuf],
     pub(crate) keep: &'a KeepOrder,
+    /// `true` if the run decides beside a library.
+    pub(crate) has_library: bool,
     /// Purpose for which the run compares documents.
     pub(crate) purpose: SurveyKind,
 }
@@ -100,7 +102,12 @@ fn plan_memory(planned: PlannedRun<'_>) -> Result<Option<MemoryPlan>> {
         return Ok(None);
     };
     let inputs = planned.args.run_inputs(planned.against);
-    Ok(Some(MemoryPlan::plan_run(&inputs, &settings, limit)?))
+    Ok(Some(MemoryPlan::plan_run(
+        &inputs,
+        &settings,
+        limit,
+        planned.has_library,
+    )?))
 }
 
 fn memory_in_words(plan: &MemoryPlan, printer: &OutputPrinter) -> String {
