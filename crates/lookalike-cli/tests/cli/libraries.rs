@@ -227,7 +227,7 @@ fn binary_files_and_limits_of_memory_make_the_same_index() {
 #[test]
 fn building_keeps_within_the_memory() {
     let place = Place::new();
-    let count = choose_effort(6_000_000, 30_000_000);
+    let count = choose_effort(6_000_000, 16_000_000);
     let mut numbers = Numbers::new(3);
     let mut bytes = Vec::with_capacity(8 * count);
     for _ in 0..count / 8 {
