@@ -133,17 +133,21 @@ fn measure_both(
     Ok(())
 }
 
-struct MeasuredRun {
-    documents: u64,
+/// A run of `dedup` as it was seen from outside, and what it says of itself.
+pub struct MeasuredRun {
+    pub documents: u64,
     kept: u64,
     removed: u64,
     seconds: f64,
-    peak_megabytes: f64,
-    temporary_megabytes: u64,
+    /// Seconds of reading and deciding.
+    pub deciding_seconds: f64,
+    pub peak_megabytes: f64,
+    pub temporary_megabytes: u64,
     groups: u64,
 }
 
-fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
+/// Runs `dedup` on two threads, under a limit in megabytes if there is one.
+pub fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
     let report: PathBuf = input.with_file_name("report.json");
     let removed = input.with_file_name("removed.tsv");
     let begun = std::time::Instant::now();
@@ -185,14 +189,21 @@ fn measure(input: &Path, limit: Option<u64>) -> Result<MeasuredRun> {
         kept: count("kept")?,
         removed: count("removed")?,
         seconds,
+        deciding_seconds: seconds_of_stages(&report, &["read", "match"]),
         peak_megabytes,
         temporary_megabytes: of_spilled("bytes") / 1_000_000,
         groups: of_spilled("groups"),
     })
 }
 
+fn seconds_of_stages(report: &serde_json::Value, wanted: &[&str]) -> f64 {
+    let stages = report["stages"].as_array().into_iter().flatten();
+    let wanted = stages.filter(|stage| wanted.iter().any(|name| stage[0] == *name));
+    wanted.filter_map(|stage| stage[1].as_f64()).sum()
+}
+
 /// Writes copies of a corpus, of which only the first is unchanged.
-fn write_articles(original: &Path, copies: u64, path: &Path) -> Result<()> {
+pub fn write_articles(original: &Path, copies: u64, path: &Path) -> Result<()> {
     let mut rows = Vec::new();
     File::open(original)?.read_to_end(&mut rows)?;
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);

@@ -6,6 +6,7 @@
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
 //! - `growth`: the cost of a short text in corpora of different sizes; `bounded`: corpora beyond the memory;
+//! - `forecast`: what plans predict beside what runs take;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: copies the results to the tables of the documents; `--check` fails if they are
 //!   stale.
@@ -21,6 +22,7 @@ mod compaction;
 mod compat;
 mod corpora;
 mod dedup;
+mod forecast;
 mod goals;
 mod growth;
 mod hamming;
@@ -83,6 +85,8 @@ enum Command {
     Growth(growth::GrowthOptions),
     /// Time, memory and temporary files of corpora with a limit of memory; takes 15 GB of disk.
     Bounded(bounded::BoundedOptions),
+    /// What `--explain-plan` predicts of time, memory and temporary files, beside what runs take.
+    Forecast,
     /// Writes the titles of `growth` to a file.
     Titles {
         /// Number of titles.
@@ -139,7 +143,7 @@ enum Command {
 type ShortForm = fn() -> Result<()>;
 
 /// Benchmarks that have a short form, by name.
-const SHORT_FORMS: [(&str, ShortForm); 20] = [
+const SHORT_FORMS: [(&str, ShortForm); 21] = [
     ("sketch", sketch::smoke),
     ("compat", compat::smoke),
     ("chinese", chinese::smoke),
@@ -148,6 +152,7 @@ const SHORT_FORMS: [(&str, ShortForm); 20] = [
     ("siblings", siblings::smoke),
     ("growth", growth::smoke),
     ("bounded", bounded::smoke),
+    ("forecast", forecast::smoke),
     ("hamming", hamming::smoke),
     ("search", search::smoke),
     ("live", live::smoke),
@@ -213,6 +218,7 @@ fn main() -> Result<()> {
         Command::Memory => dedup::memory(&data),
         Command::Growth(options) => growth::run(&options, &data),
         Command::Bounded(options) => bounded::run(&options, &data),
+        Command::Forecast => forecast::run(&data),
         Command::Titles { count, out } => growth::write_titles(count, &out, &data),
         Command::Siblings => siblings::run(),
         Command::Search => search::run(),

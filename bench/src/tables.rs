@@ -75,6 +75,8 @@ fn table(name: &str) -> Result<String> {
         "machine growth" => machine("growth"),
         "bounded" => rows("bounded", &BOUNDED, |_| true),
         "machine bounded" => machine("bounded"),
+        "forecast" => rows("forecast", &FORECAST, |_| true),
+        "machine forecast" => machine("forecast"),
         "search" => rows("search", &SEARCH, |_| true),
         "machine search" => machine("search"),
         "live" => rows("live", &LIVE, |_| true),
@@ -195,6 +197,21 @@ const BOUNDED: Columns<9> = [
     ("peak MB", "peak_megabytes", 0),
     ("MB of temporary files", "temporary_megabytes", 0),
     ("groups", "groups", 0),
+];
+
+const FORECAST: Columns<8> = [
+    ("corpus", "corpus", 0),
+    ("documents", "documents", 0),
+    ("seconds predicted", "predicted_seconds", 2),
+    ("taken", "seconds", 2),
+    ("MB predicted", "predicted_megabytes", 0),
+    ("taken", "peak_megabytes", 0),
+    (
+        "MB of temporary files predicted",
+        "predicted_temporary_megabytes",
+        0,
+    ),
+    ("taken", "temporary_megabytes", 0),
 ];
 
 const SEARCH: Columns<7> = [

@@ -121,13 +121,11 @@ fn memory_in_words(plan: &MemoryPlan, printer: &OutputPrinter) -> String {
     let mut line = |label: &str, value: &str| {
         let _ = writeln!(text, "  {label:<8} {value}");
     };
-    if let Some(bytes) = plan.in_memory_bytes {
+    if let Some((expected, most)) = plan.expected_bytes.zip(plan.in_memory_bytes) {
+        let (expected, most) = (format_bytes(expected), format_bytes(most));
         line(
             "all",
-            &format!(
-                "about {} if everything stays in memory",
-                format_bytes(bytes)
-            ),
+            &format!("about {expected} if everything stays in memory, at most {most}"),
         );
     }
     if plan.out_of_core {
