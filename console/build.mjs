@@ -1,4 +1,4 @@
-// Builds the pages of dist/. Each page is one HTML file with its script and its style in it. The policy of a page
+// Builds the pages into the crates that contain them, because a crate that is published has only its own files. Each page is one HTML file with its script and its style in it. The policy of a page
 // (CSP) allows these two by their hashes and nothing else, so a page opens no connection and runs no other script.
 //
 // The same sources give the same bytes: versions are pinned in package-lock.json, and nothing of the machine goes in.
@@ -8,22 +8,22 @@ import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
 const pages = [
-  { name: "report", entry: "src/report/main.tsx", data: "__LOOKALIKE_DATA__" },
+  { name: "report", entry: "src/report/main.tsx", into: "../crates/lookalike-batch/pages", data: "__LOOKALIKE_DATA__" },
   // The console asks its own service, and nothing else.
-  { name: "console", entry: "src/console/main.tsx", connects: "connect-src 'self'" },
+  { name: "console", entry: "src/console/main.tsx", into: "../crates/lookalike-server/pages", connects: "connect-src 'self'" },
 ];
 /** Largest size of all pages together, compressed. */
 const maxBytes = 180_000;
 
 let total = 0;
-mkdirSync("dist", { recursive: true });
 for (const page of pages) {
   const { script, style } = await bundle(page.entry);
   const { html, policy } = compose(page, script, style);
-  if (page.connects) writeFileSync(`dist/${page.name}.policy`, `${policy}; frame-ancestors 'none'`);
+  mkdirSync(page.into, { recursive: true });
+  if (page.connects) writeFileSync(`${page.into}/${page.name}.policy`, `${policy}; frame-ancestors 'none'`);
   total += gzipSync(html).length;
-  writeFileSync(`dist/${page.name}.html`, html);
-  console.log(`dist/${page.name}.html: ${html.length} bytes, ${gzipSync(html).length} compressed`);
+  writeFileSync(`${page.into}/${page.name}.html`, html);
+  console.log(`${page.into}/${page.name}.html: ${html.length} bytes, ${gzipSync(html).length} compressed`);
 }
 if (total > maxBytes) {
   console.error(`the pages have ${total} bytes compressed, and at most ${maxBytes} are allowed`);

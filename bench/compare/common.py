@@ -12,6 +12,8 @@ import time
 from importlib.metadata import version
 
 WORD = re.compile(r"\w+")
+# For texts without spaces, which `WORD` takes for single words: characters of Chinese stand alone.
+WORD_OR_CHARACTER = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 
 
 def word_ngrams(text, n):
@@ -30,6 +32,12 @@ class Clock:
 
     def seconds(self):
         return time.perf_counter() - self.start, time.process_time() - self.start_cpu
+
+
+def peak_bytes():
+    """The most memory of this process. Not that of getrusage, which begins with what the parent process had."""
+    status = open("/proc/self/status").read()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
 
 
 def keep_first(path, out_path, removed_path, index):

@@ -2,7 +2,7 @@
  * Phrases that the engine writes in English, and their Chinese. `{}` stands for a number, a name or another phrase. The
  * command reads the same list, and finds phrases in the same way.
  */
-import list from "./phrases.json";
+import list from "../../../crates/lookalike-cli/src/language/phrases.json";
 
 const phrases = list as unknown as readonly (readonly [string, string])[];
 const whole = new Map(phrases);

@@ -11,8 +11,8 @@ use super::MessageLanguage;
 /// A phrase in English, and in Chinese with the parts of `{}` in the same order.
 type Phrase = (&'static str, &'static str);
 
-/// The phrases. The pages of `console/` have the same ones.
-const PHRASES: &str = include_str!("../../../../console/src/language/phrases.json");
+/// The phrases. The pages of `console/` read the same file.
+const PHRASES: &str = include_str!("phrases.json");
 
 /// Returns the phrases, which are read once.
 fn phrases() -> &'static [Phrase] {

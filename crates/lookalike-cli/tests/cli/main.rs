@@ -35,6 +35,7 @@ mod monitoring;
 mod operating;
 mod oracle;
 mod outputs;
+mod packages;
 mod pages;
 mod passage_index;
 mod passages;

@@ -119,8 +119,8 @@ pub(crate) async fn openapi_document(_: ApiRequest) -> ApiResult {
 }
 
 /// The page of the console, and its policy. Both are built from `console/`.
-const CONSOLE: &str = include_str!("../../../../console/dist/console.html");
-const CONSOLE_POLICY: &str = include_str!("../../../../console/dist/console.policy");
+const CONSOLE: &str = include_str!("../../pages/console.html");
+const CONSOLE_POLICY: &str = include_str!("../../pages/console.policy");
 
 /// Returns the console to a browser, and the description of all calls as text to others.
 pub(crate) async fn api_page(api_request: ApiRequest) -> ApiResult {

@@ -11,7 +11,7 @@
 //! by hashes of document numbers, so the same run gives the same report. The format is described in
 //! `docs/report.md`; [`FORMAT_VERSION`] grows when a field changes its meaning.
 //!
-//! The page is `console/dist/report.html`, which is checked in. It opens no connection: its policy (CSP) forbids all.
+//! The page is `pages/report.html`, which is built from `console/` and checked in. It opens no connection: its policy (CSP) forbids all.
 
 mod bad_rows;
 mod budgets;

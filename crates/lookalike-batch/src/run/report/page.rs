@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 /// The page, with [`PLACEHOLDER`] where the data belongs.
-const PAGE: &str = include_str!("../../../../../console/dist/report.html");
+const PAGE: &str = include_str!("../../../pages/report.html");
 
 /// The mark in the page in whose place the data is written.
 const PLACEHOLDER: &str = "__LOOKALIKE_DATA__";
