@@ -36,6 +36,20 @@ def moto_store():
             server.terminate()
 
 
+@contextlib.contextmanager
+def azurite_store(program, directory):
+    """Runs Azurite, Microsoft's emulator of Azure's blobs. Yields its address."""
+    port = free_port()
+    command = [program, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    command += ["--location", str(directory), "--blobPort", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for_port(server, port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
 def wait_for_port(server, port):
     until = time.monotonic() + 60
     while time.monotonic() < until:
@@ -53,9 +67,11 @@ def error_document(code):
 
 class Proxy:
     """Passes requests to a store. `fault(request)` may name a fault for a request: a status, `drop` (no answer),
-    `cut` (half of the body), `lose` (the request is done, its answer is lost). `before(request)` is called first."""
+    `cut` (half of the body), `lose` (the request is done, its answer is lost). `before(request)` is called first.
+    `headers` replace those of requests when they are passed on."""
 
-    def __init__(self, address, fault=None, before=None):
+    def __init__(self, address, fault=None, before=None, headers=None):
+        self.headers = headers or {}
         self.target = address.removeprefix("http://")
         self.fault = fault or (lambda request: None)
         self.before = before or (lambda request: None)
@@ -134,7 +150,9 @@ class ProxyHandler(BaseHTTPRequestHandler):
 
     def pass_on(self, body):
         connection = http.client.HTTPConnection(self.owner.target, timeout=60)
-        headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+        replaced = {"connection", *map(str.lower, self.owner.headers)}
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in replaced}
+        headers |= self.owner.headers
         connection.request(self.command, self.path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
