@@ -50,6 +50,9 @@ def main():
             if arguments.wheel:
                 rows.append(run_wheel(path, truth))
             rows += [run_peer(peer, path, truth) for peer in peers]
+            # Its tokens are those of one language, which is English in its pipeline here.
+            if arguments.datatrove and language == "english":
+                rows.append(run_datatrove(path, truth))
     if arguments.check:
         return
     print_table(rows)
@@ -62,6 +65,7 @@ def parse_arguments():
     parser.add_argument("--documents", type=int, default=10_000, help="documents of each language (default: 10000)")
     parser.add_argument("--command", help="the program lookalike (default: target/release/lookalike, or on the path)")
     parser.add_argument("--wheel", help="the Python package too, installed from this wheel or of this name")
+    parser.add_argument("--datatrove", action="store_true", help="datatrove too, on the English corpus; it is slow")
     parser.add_argument("--json", type=Path, help="writes the figures to this file")
     parser.add_argument("--check", action="store_true", help="only compares all pairs of the corpora with the truth")
     parser.add_argument("--work", help="directory for the corpora while they are needed (default: that of the system)")
@@ -204,10 +208,20 @@ def run_peer(tool, path, truth):
     return describe(f"{tool} {told['version']}", path, truth, removed, told)
 
 
+def run_datatrove(path, truth):
+    """Its four stages with its own features: 14 bands of 8 hashes of word 5-grams, and no verification."""
+    kept, removed = path.with_suffix(".kept.jsonl"), path.with_suffix(".removed.jsonl")
+    told = run_python("datatrove_pipeline.py", str(path), str(kept), str(removed), "1")
+    return describe(f"datatrove {told['version']}", path, truth, removed, told)
+
+
 def run_python(script, *arguments):
-    """Runs a script of this folder, and returns the line that it answers with."""
+    """Runs a script of this folder, and returns the line that it answers with, which is its last one."""
     command = [sys.executable, str(HERE / script), *arguments]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if process.returncode:
+        sys.exit(f"{script} ended with {process.returncode}:\n{process.stderr}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def describe(tool, path, truth, removed_path, told):
@@ -223,7 +237,7 @@ def describe(tool, path, truth, removed_path, told):
         "seconds": round(told["seconds"], 3),
         "cpu_seconds": round(told["cpu_seconds"], 3),
         "megabytes_per_second": round(path.stat().st_size / 1e6 / told["seconds"], 2),
-        "peak_megabytes": round(told["peak_bytes"] / 1e6),
+        "peak_megabytes": round(told["peak_bytes"] / 1e6) if "peak_bytes" in told else None,
         "removed": len(removed),
         "recall": round(recall, 4),
         "precision": round(precision, 4),
@@ -234,7 +248,7 @@ def print_table(rows):
     header = ["corpus", "tool", "s", "CPU s", "MB/s", "peak MB", "removed", "recall", "precision"]
     keys = ["corpus", "tool", "seconds", "cpu_seconds", "megabytes_per_second", "peak_megabytes"]
     keys += ["removed", "recall", "precision"]
-    cells = [header] + [[str(row[key]) for key in keys] for row in rows]
+    cells = [header] + [["–" if row[key] is None else str(row[key]) for key in keys] for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     for row in cells:
         left, right = row[:2], row[2:]
