@@ -81,9 +81,20 @@ impl FingerprintNotation {
         match u128::MAX >> (128 - bits) >= value {
             true => Ok(Some(value)),
             false => Err(format!(
-                "the fingerprint '{}' has more than the {bits} bits it must fit into",
-                shorten_for_message(text)
+                "the fingerprint '{}' has more than the {bits} bits it must fit into{}",
+                shorten_for_message(text),
+                self.hint_at_decimal(text)
             )),
+        }
+    }
+
+    /// Says what to do if a hexadecimal number that is too large may be a decimal one.
+    fn hint_at_decimal(self, text: &str) -> &'static str {
+        match self == Self::Hex && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => {
+                ": it looks decimal, and hexadecimal digits are expected (the command has --digits decimal)"
+            }
+            false => "",
         }
     }
 
@@ -176,6 +187,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn decimal_numbers_among_hexadecimal_ones_are_suspected() {
+        let hex = FingerprintNotation::Hex;
+        let said = hex.parse_fingerprint("17676873585679812141", 64);
+        assert!(said.unwrap_err().contains("--digits decimal"));
+        let said = hex.parse_fingerprint("1767687358567981214f", 64);
+        assert!(!said.unwrap_err().contains("decimal"));
     }
 
     #[test]
