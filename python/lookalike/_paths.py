@@ -105,6 +105,16 @@ def _parquet(file: Any) -> Any:
     return pq.read_table(file if file.seekable() else pa.BufferReader(file.read()))
 
 
+def _arrow(file: Any) -> Any:
+    import pyarrow as pa
+
+    # The name does not tell a file from a stream.
+    buffer = pa.py_buffer(file.read())
+    if buffer[:6].to_pybytes() == b"ARROW1":
+        return pa.ipc.open_file(buffer).read_all()
+    return pa.ipc.open_stream(buffer).read_all()
+
+
 def _jsonl(file: Any) -> Any:
     import pyarrow.json
 
@@ -131,6 +141,10 @@ def _lines(file: Any) -> Any:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     ".parquet": _parquet,
+    ".arrow": _arrow,
+    ".arrows": _arrow,
+    ".feather": _arrow,
+    ".ipc": _arrow,
     ".jsonl": _jsonl,
     ".ndjson": _jsonl,
     ".csv": _delimited(","),

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from made import write_jsonl
@@ -28,20 +29,24 @@ def test_files_are_read_by_path_pattern_and_directory(tmp_path):
     (tmp_path / "d.csv").write_text("id,text\n" + "".join(f'{row["id"]},"{row["text"]}"\n' for row in rows))
     (tmp_path / "e.tsv").write_text("id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in rows))
     (tmp_path / "f.txt").write_text("".join(f"{row['text']}\r\n" for row in rows))
+    table = pa.Table.from_pylist(rows)
+    pyarrow.feather.write_feather(table, tmp_path / "g.feather")
+    with pa.ipc.new_stream(tmp_path / "h.arrow", table.schema) as stream:
+        stream.write_table(table)
     for path in sorted(tmp_path.iterdir()):
         for given in (path, str(path), [path]):
             assert la.dedup(given).kept["text"].to_pylist() == KEPT, path
     pattern = la.dedup(str(tmp_path / "[a-c]*"))
     assert pattern.summary["documents"] == 9 and pattern.kept_rows.tolist() == [0, 1]
     everything = la.dedup(tmp_path)
-    assert everything.summary["documents"] == 18 and everything.kept_rows.tolist() == [0, 1]
+    assert everything.summary["documents"] == 24 and everything.kept_rows.tolist() == [0, 1]
     assert la.dedup(TEXTS, against=tmp_path / "a.jsonl").kept == []
-    for wrong, message in [("nothing.jsonl", "no file"), (tmp_path / "g.doc", "no file"), ("", "no file")]:
+    for wrong, message in [("nothing.jsonl", "no file"), (tmp_path / "i.doc", "no file"), ("", "no file")]:
         with pytest.raises(la.InputError, match=message):
             la.dedup(wrong)
-    (tmp_path / "g.doc").write_text("x")
+    (tmp_path / "i.doc").write_text("x")
     with pytest.raises(la.InputError, match="extension"):
-        la.dedup(tmp_path / "g.doc")
+        la.dedup(tmp_path / "i.doc")
     (tmp_path / "broken.jsonl").write_text('{"text": ')
     with pytest.raises(la.InputError, match="broken.jsonl"):
         la.dedup(tmp_path / "broken.jsonl")

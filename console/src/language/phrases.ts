@@ -54,8 +54,10 @@ export function toChinese(phrase: string): string | null {
   if (!best) return null;
   const { parts } = best;
   let at = 0;
-  return best.chinese.replace(/\{\}/g, () => {
+  return best.chinese.replace(/([`']?)\{\}/g, (_, mark: string) => {
     const part = parts[at++] ?? "";
-    return toChinese(part) ?? part.replaceAll(joint, " ");
+    // What stands in marks is a name or a value of the user.
+    const translated = mark === "" ? toChinese(part) : null;
+    return mark + (translated ?? part.replaceAll(joint, " "));
   });
 }

@@ -1,5 +1,5 @@
 /** What went in and came out, in numbers and pictures. */
-import { Card, Name, Stat, useWording } from "../components/basics";
+import { Card, Name, Phrase, Stat, useWording } from "../components/basics";
 import { Histogram, type Bar } from "../components/charts";
 import type { MessageKey } from "../language/catalog";
 import type { Report } from "./data";
@@ -246,7 +246,7 @@ function BadRows({ report }: { report: Report }) {
         <tbody>
           {report.data.bad_rows.map((row) => (
             <tr key={row.reason}>
-              <td>{row.reason ? <span lang="en"><Name text={row.reason} /></span> : say.text("bad.other")}</td>
+              <td>{row.reason ? <bdi><Phrase text={row.reason} /></bdi> : say.text("bad.other")}</td>
               <td class="number">{say.count(row.rows)}</td>
               <td class="muted">{row.places.map((place) => <div key={place}><Name text={place} /></div>)}</td>
             </tr>

@@ -88,6 +88,7 @@ test("phrases of the engine are translated with their parts", async () => {
   assert.equal(toChinese("features: 11 and 12, 9 shared"), "特征 11 个和 12 个，共有 9 个");
   assert.equal(toChinese("3 insertions and deletions, 25 characters in both"), "3 次插入或删除，两篇共 25 个字符");
   assert.equal(toChinese("Jaccard 0.6429 is below the threshold 0.75"), "Jaccard 0.6429 低于阈值 0.75");
+  assert.equal(toChinese("the field `words` is a number, not a string"), "字段 `words` 是数字，应为字符串");
   assert.equal(toChinese("something new"), null);
 });
 

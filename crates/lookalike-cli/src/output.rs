@@ -145,7 +145,7 @@ impl OutputPrinter {
     pub(crate) fn print_warning(&self, text: impl Display) {
         to_standard_error(&format!(
             "{} {text}\n",
-            self.in_message(TextTone::Warning, "warning:")
+            self.in_message(TextTone::Warning, &messages::warning())
         ));
     }
 

@@ -16,10 +16,9 @@ use lookalike_batch::run::{ProgressListener, RepeatedIds, RunStage};
 use lookalike_io::source::BadRow;
 
 use crate::free_memory;
-use crate::language::messages;
-use crate::output::{
-    OutputPrinter, escape_control, format_bytes, format_count, format_duration, format_plural,
-};
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{OutputPrinter, escape_control, format_bytes, format_count, format_duration};
 
 /// Time before the bar appears. A shorter run shows none.
 const DELAY: Duration = Duration::from_secs(1);
@@ -113,14 +112,13 @@ impl ProgressReporter {
         if !self.tells_rows || told >= self.most_rows {
             return;
         }
-        let line = format!("{file}:{line}: {reason}");
+        let line = format!("{file}:{line}: {}", translate_phrase(reason));
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if told >= SHOWN_ROWS && !self.has_usable.load(Ordering::Relaxed) {
             held.push(line);
             return;
         }
-        self.bar
-            .suspend(|| self.printer.print_warning(escape_control(&line)));
+        self.warn(&line);
     }
 
     /// Removes the bar and reports how many bad rows were not shown.
@@ -130,9 +128,9 @@ impl ProgressReporter {
         let untold = self.bad_rows.load(Ordering::Relaxed);
         let rest = untold.saturating_sub(self.most_rows) + held.len() as u64;
         if rest > 0 {
-            let rows = if rest == 1 { "bad row" } else { "bad rows" };
+            let count = NounCount(rest, CountedNoun::MoreBadRow);
             self.printer
-                .print_warning(format!("{} more {rows}{hint}", format_count(rest)));
+                .print_warning(messages::more_bad_rows(count, hint));
         }
     }
 
@@ -278,23 +276,10 @@ fn bar_template(stage: RunStage, is_measured: bool) -> &'static str {
 }
 
 impl ProgressReporter {
-    /// Warns of `units` that have the id of an earlier one. `identity` says how they are told apart.
-    fn warn_of_repeats(&self, repeated: &RepeatedIds, units: (&str, &str), identity: &str) {
-        let [first, next] = &repeated.places;
-        let line = format!(
-            "{} {} the id of an earlier {}, first '{}' in {first} and {next}: {identity}; \
-             --id-row uses row numbers as ids, --strict refuses repeated ids",
-            format_plural(repeated.documents, units.0, units.1),
-            if repeated.documents == 1 {
-                "has"
-            } else {
-                "have"
-            },
-            units.0,
-            repeated.id
-        );
+    /// Prints a warning above the bar.
+    fn warn(&self, line: &str) {
         self.bar
-            .suspend(|| self.printer.print_warning(escape_control(&line)));
+            .suspend(|| self.printer.print_warning(escape_control(line)));
     }
 }
 
@@ -327,15 +312,8 @@ impl ProgressListener for ProgressReporter {
 
     fn report_left_out(&self, files: &[PathBuf]) {
         let first = files.first().map(|file| file.display().to_string());
-        let line = format!(
-            "{} in directories {} skipped because the format is unknown, first {}: name such files \
-             directly, or give --format for all",
-            format_plural(files.len() as u64, "file", "files"),
-            if files.len() == 1 { "is" } else { "are" },
-            first.unwrap_or_default()
-        );
-        self.bar
-            .suspend(|| self.printer.print_warning(escape_control(&line)));
+        let count = NounCount(files.len() as u64, CountedNoun::SkippedFile);
+        self.warn(&messages::skipped_files(count, &first.unwrap_or_default()));
     }
 
     fn rows_usable(&self) {
@@ -345,8 +323,7 @@ impl ProgressListener for ProgressReporter {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_usable.store(true, Ordering::Relaxed);
         for line in held.drain(..) {
-            self.bar
-                .suspend(|| self.printer.print_warning(escape_control(&line)));
+            self.warn(&line);
         }
     }
 
@@ -355,13 +332,15 @@ impl ProgressListener for ProgressReporter {
     }
 
     fn repeated_ids(&self, repeated: &RepeatedIds) {
-        let identity = "tables distinguish them by source and row";
-        self.warn_of_repeats(repeated, ("document", "documents"), identity);
+        let [first, next] = &repeated.places;
+        let count = NounCount(repeated.documents, CountedNoun::DocumentWithId);
+        self.warn(&messages::repeated_document_ids(count, &repeated.id, first, next));
     }
 
     fn repeated_index_ids(&self, repeated: &RepeatedIds) {
-        let identity = "`index remove` removes all rows of an id";
-        self.warn_of_repeats(repeated, ("row", "rows"), identity);
+        let [first, next] = &repeated.places;
+        let count = NounCount(repeated.documents, CountedNoun::RowWithId);
+        self.warn(&messages::repeated_row_ids(count, &repeated.id, first, next));
     }
 }
 

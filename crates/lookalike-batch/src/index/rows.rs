@@ -190,6 +190,7 @@ impl IndexEntries {
                     InputFormat::Jsonl
                         | InputFormat::Json
                         | InputFormat::Parquet
+                        | InputFormat::Arrow
                         | InputFormat::CSV
                 )
             )

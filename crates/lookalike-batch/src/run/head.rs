@@ -217,6 +217,7 @@ fn format_name(file: &InputFile) -> &'static str {
         InputFormat::Csv { quoting: true, .. } => "CSV",
         InputFormat::Csv { quoting: false, .. } => "TSV",
         InputFormat::Parquet => "Parquet",
+        InputFormat::Arrow => "Arrow",
         InputFormat::Text => "text, a document in each line",
         InputFormat::TextFile => "a document in each file",
         InputFormat::Memory => "a table in memory",
@@ -229,7 +230,7 @@ fn find_fields(inputs: &InputSet, seen: &[(BadRow, Option<String>)]) -> Result<V
     for rows in seen.chunk_by(|(a, _), (b, _)| a.file == b.file) {
         let file = inputs.input_of(rows[0].0.place);
         match file.input_format() {
-            InputFormat::Parquet => {
+            InputFormat::Parquet | InputFormat::Arrow => {
                 let rows: Vec<BadRow> = rows.iter().map(|(row, _)| row.clone()).collect();
                 inputs.visit_whole_rows(&rows, &mut |_, json| {
                     fields.add_json(json.as_bytes());

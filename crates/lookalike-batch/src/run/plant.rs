@@ -225,18 +225,18 @@ fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()
     }
     let OutputTarget::Path(path) = &outputs.corpus else {
         return Err(Error::usage_error(
-            "a planted corpus cannot go to standard output: give a file (.jsonl, .csv or .parquet)",
+            "a planted corpus cannot go to standard output: give a file (.jsonl, .csv, .parquet or .arrow)",
         ));
     };
     if matches!(
         format_by_extension(path),
-        Some(InputFormat::Jsonl | InputFormat::CSV | InputFormat::Parquet)
+        Some(InputFormat::Jsonl | InputFormat::CSV | InputFormat::Parquet | InputFormat::Arrow)
     ) {
         return Ok(());
     }
     Err(Error::usage_error(format!(
-        "{} cannot store every text unchanged: give the corpus the extension .jsonl, .csv or \
-         .parquet",
+        "{} cannot store every text unchanged: give the corpus the extension .jsonl, .csv, \
+         .parquet or .arrow",
         display_path(Path::new(path))
     )))
 }

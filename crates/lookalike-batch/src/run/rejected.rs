@@ -31,13 +31,12 @@ impl RejectedRows {
         })
     }
 
-    /// Adds rows. They are written unchanged, except for rows of Parquet, which have no bytes of their
-    /// own: these become lines of JSON with the file, the row number in it, the reason and all columns.
+    /// Adds rows. They are written unchanged, except for rows of Parquet and Arrow, which have no bytes of
+    /// their own: these become lines of JSON with the file, the row number in it, the reason and all columns.
     pub(crate) fn push_rows(&self, inputs: &InputSet, rows: &[BadRow]) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += rows.len() as u64;
-        let is_packed =
-            |bad: &BadRow| inputs.input_of(bad.place).input_format() == InputFormat::Parquet;
+        let is_packed = |bad: &BadRow| inputs.input_of(bad.place).input_format().has_columns();
         for rows in rows.chunk_by(|a, b| is_packed(a) && is_packed(b) && a.file == b.file) {
             if state.output.is_none() {
                 return Ok(());

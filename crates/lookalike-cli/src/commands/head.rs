@@ -10,6 +10,8 @@ use super::shared::inputs::{ReadingArgs, read_options};
 use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::summary::format_recipe;
 use crate::CommandOutcome;
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::messages;
 use crate::output::{
     OutputPrinter, escape_control, format_bytes, format_count, format_plural, pad_to_width,
 };
@@ -102,7 +104,8 @@ fn describe_head(head: &InputHead) -> String {
         }
     }
     for (place, reason) in &head.bad {
-        text += &format!("\n{place} cannot be used: {reason}\n");
+        let told = messages::row_cannot_be_used(place, &translate_phrase(reason));
+        text += &format!("\n{told}\n");
     }
     if head.rows.is_empty() && !head.bad.is_empty() {
         text += "\nName the field of the text with --text FIELD, that of the id with --id FIELD\n";

@@ -61,7 +61,7 @@ const ABOUT: &str = "Finds near-duplicates in collections of text";
 
 const LONG_ABOUT: &str = "\
 Finds near-duplicates in collections of text, in Chinese and English alike. Reads JSONL, CSV, TSV, \
-Parquet and plain text, also compressed with gzip, zstd, xz or bzip2.
+Parquet, Arrow and plain text, also compressed with gzip, zstd, xz or bzip2.
 
 Two documents match if their similarity is at least the threshold. By default, similarity is the \
 Jaccard index of their pairs of neighbouring words, after normalisation has removed differences of \

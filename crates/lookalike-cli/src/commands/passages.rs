@@ -88,7 +88,7 @@ pub(crate) struct PassagesArgs {
     #[arg(long, help_heading = "Input", conflicts_with = "document_per_file")]
     pub(crate) document_per_line: bool,
 
-    /// Table of passages (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it and --show, TSV on
+    /// Table of passages (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it and --show, TSV on
     /// standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

@@ -49,7 +49,7 @@ pub(crate) struct SearchArgs {
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Table of matches (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV
+    /// Table of matches (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it, TSV
     /// on standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

@@ -44,7 +44,7 @@ pub(crate) struct SegmentArgs {
     )]
     pub(crate) literal: Vec<String>,
 
-    /// Table to write (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV on
+    /// Table to write (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it, TSV on
     /// standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

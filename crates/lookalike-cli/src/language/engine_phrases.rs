@@ -60,7 +60,9 @@ fn to_chinese(phrase: &str) -> Option<String> {
     let mut text = pieces.next()?.to_owned();
     for piece in pieces {
         let part = parts.next()?;
-        text.push_str(&to_chinese(part).unwrap_or_else(|| part.replace(JOINT, " ")));
+        // What stands in marks is a name or a value of the user.
+        let translated = (!text.ends_with(['`', '\''])).then(|| to_chinese(part));
+        text.push_str(&translated.flatten().unwrap_or_else(|| part.replace(JOINT, " ")));
         text.push_str(piece);
     }
     Some(text)
@@ -111,6 +113,11 @@ mod tests {
                 Some("Jaccard 0.6429 低于阈值 0.75"),
             ),
             ("pairs of neighbouring words", Some("相邻的两个词")),
+            ("the field `words` is missing", Some("缺少字段 `words`")),
+            (
+                "the field `text` is a number, not a string",
+                Some("字段 `text` 是数字，应为字符串"),
+            ),
             ("something new", None),
         ] {
             assert_eq!(to_chinese(english).as_deref(), chinese, "{english}");

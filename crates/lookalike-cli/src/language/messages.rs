@@ -35,6 +35,41 @@ messages! {
     words_left_out(number: String) "… {number} words …" "…（{number} 个词）…";
     further_differences(count: NounCount) "… {count}" "… 另有 {count}";
 
+    // Warnings.
+    warning() "warning:" "警告：";
+    more_bad_rows(count: NounCount, hint: &str) "{count}{hint}" "另有 {count}{hint}";
+    rejected_rows_are_written() "; --rejected FILE writes them all" "；--rejected FILE 把它们全部写出";
+    repeated_document_ids(count: NounCount, id: &str, first: &str, next: &str)
+        "{count} the id of an earlier document, first '{id}' in {first} and {next}: tables distinguish them by source and row; --id-row uses row numbers as ids, --strict refuses repeated ids"
+        "{count}的 id 与前面的相同，第一个是 {first} 和 {next} 里的 '{id}'：各表用 source 和 row 区分它们；--id-row 以行号作 id，--strict 拒绝重复的 id";
+    repeated_row_ids(count: NounCount, id: &str, first: &str, next: &str)
+        "{count} the id of an earlier row, first '{id}' in {first} and {next}: `index remove` removes all rows of an id; --id-row uses row numbers as ids, --strict refuses repeated ids"
+        "{count}的 id 与前面的相同，第一个是 {first} 和 {next} 里的 '{id}'：`index remove` 会移走同一 id 的所有行；--id-row 以行号作 id，--strict 拒绝重复的 id";
+    skipped_files(count: NounCount, first: &str)
+        "{count} skipped because the format is unknown, first {first}: name such files directly, or give --format for all"
+        "目录中有 {count}因格式未知而略过，第一个是 {first}：请直接写出这些文件，或用 --format 指定全部输入的格式";
+    few_pairs_for_choosing(similar: &str, different: &str)
+        "the half for choosing has only {similar} similar and {different} other pairs: another sample may choose another setting. Label about 200 pairs, or make more with lookalike plant"
+        "用于选择的一半只有 {similar} 对相似、{different} 对不相似：换一个样本可能选出另一组设置。请标注约 200 对，或用 lookalike plant 生成更多";
+    goal_is_missed(precision: &str, goal: impl Display)
+        "the goal is missed on the half held back: the precision is {precision}, the goal {goal}. Label more pairs, or give a higher goal"
+        "留出的一半没有达到目标：精确率为 {precision}，目标为 {goal}。请标注更多的对，或设更高的目标";
+    texts_look_like_ids()
+        "every text is one word, as ids are: if these are ids, give the documents with --corpus FILE"
+        "每篇文本都只有一个词，像是 id：如果确实是 id，请用 --corpus FILE 给出文档";
+    deleted_may_have_returned()
+        "documents have returned if their deletion was in the lost part" "如果删除记录在丢失的部分里，被删除的文档会重新出现";
+    sketches_are_damaged(first: &str)
+        "the sketches of '{first}' are damaged: the service computes them again from the texts" "'{first}' 的摘要已损坏：服务会从文本重新计算";
+    sketches_of_more_are_damaged(first: &str, count: NounCount)
+        "the sketches of '{first}' and of {count} are damaged: the service computes them again from the texts"
+        "'{first}' 和另外 {count}的摘要已损坏：服务会从文本重新计算";
+    more_findings(count: NounCount) "{count}; --json lists them all" "另有 {count}；--json 列出全部";
+    id_is_not_in(id: &str, library: impl Display) "the id '{id}' is not in {library}" "{library} 里没有 id '{id}'";
+    more_ids_are_missing(count: NounCount)
+        "{count} not in the index; --json lists them all" "另有 {count}不在索引里；--json 列出全部";
+    row_cannot_be_used(place: &str, reason: &str) "{place} cannot be used: {reason}" "{place} 不能用：{reason}";
+
     replaced(place: impl Display) "replaced {place}, which existed before" "已替换原有的 {place}";
 
     // Progress.
@@ -500,6 +535,7 @@ mod tests {
                 "Levenshtein",
                 "Indel",
                 "B-cubed",
+                "FILE",
             ];
             let options = [
                 "--json",
@@ -515,6 +551,11 @@ mod tests {
                 "--verify",
                 "--text",
                 "--contradictory",
+                "--rejected",
+                "--id-row",
+                "--strict",
+                "--format",
+                "--corpus",
             ];
             let names = [
                 "lookalike",
@@ -525,6 +566,9 @@ mod tests {
                 "subByDistance",
                 "dedup",
                 "pairs",
+                "plant",
+                "source",
+                "row",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

@@ -355,7 +355,8 @@ fn unsupported_formats_are_named() {
     for (name, bytes, said) in [
         ("a.docx", &b"PK\x03\x04"[..], "word processor document"),
         ("a.jsonl.lz4", b"\x04\x22\x4D\x18", "compressed in a way"),
-        ("a.arrow", b"ARROW1\0\0", "Arrow file"),
+        ("a.arrow", b"ARROW1\0\0", "as Arrow: it has no footer"),
+        ("b.jsonl", b"ARROW1\0\0", "an Arrow file"),
         ("renamed.txt", b"PK\x03\x04 and so on", ".docx"),
         (
             "wide.jsonl",

@@ -195,6 +195,88 @@ fn parquet_keeps_all_columns() {
     );
 }
 
+/// The same rows have the same verdicts in every format, and come out in every other one.
+#[test]
+fn formats_with_columns_have_the_verdicts_of_jsonl() {
+    let place = Place::new();
+    let rows = (0..4000).map(|at| {
+        let text = format!("report {} of the day {}", at % 1500, (at % 1500) * 7);
+        format!(
+            "{{\"id\":{at},\"text\":\"{text}\",\"time\":\"2026-01-{:02}T00:00:00Z\",\"n\":{{\"k\":[{at}]}}}}\n",
+            1 + at % 28
+        )
+    });
+    place.write("in.jsonl", rows.collect::<String>());
+    let options = "--time time --window 10d --keep max:id";
+    place.ok(&format!(
+        "dedup in.jsonl -o out.jsonl --removed out.tsv {options}"
+    ));
+    let expected = (place.read("out.jsonl"), place.read("out.tsv"));
+    place.write("no.jsonl", "{\"text\":\"something else altogether\"}\n");
+    for name in ["in.parquet", "in.arrow", "in.feather", "in.arrows"] {
+        // Nothing is like the other document and no threshold is above 1: every row is kept.
+        place.ok(&format!(
+            "dedup in.jsonl -o {name} --threshold 1 --id-row --within id --text text"
+        ));
+        for more in ["", " --memory 150M --threads 2", " --work run --resume"] {
+            place.ok(&format!(
+                "dedup {name} -o back.jsonl --removed back.tsv {options}{more}"
+            ));
+            let removed = place.read("back.tsv").replace(name, "in.jsonl");
+            assert_eq!(
+                (place.read("back.jsonl"), removed),
+                expected,
+                "{name}{more}"
+            );
+            let _ = std::fs::remove_dir_all(place.path("run"));
+        }
+        place.ok(&format!(
+            "dedup {name} -o out.arrow --removed out.arrow.tsv {options}"
+        ));
+        place.ok("dedup out.arrow -o again.jsonl --threshold 1 --id-row --within id");
+        assert_eq!(place.read("again.jsonl"), expected.0, "{name}");
+        let ran = place.run_with(
+            &format!(
+                "dedup - --format {} -o piped.jsonl {options}",
+                if name == "in.parquet" {
+                    "parquet"
+                } else {
+                    "arrow"
+                }
+            ),
+            &place.bytes(name),
+        );
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert_eq!(place.read("piped.jsonl"), expected.0, "{name}");
+        let head = place.ok(&format!("head {name} --rows 1"));
+        assert!(
+            head.text().contains("n.k") || head.text().contains("n "),
+            "{}",
+            head.text()
+        );
+    }
+    let ran = place.ok("dedup in.arrow -o - --quiet");
+    place.write("stream.arrow", &ran.out);
+    place.ok("dedup stream.arrow -o stream.jsonl --threshold 1 --id-row --within id");
+    place.ok("dedup in.arrow -o plain.jsonl");
+    assert_eq!(place.read("stream.jsonl"), place.read("plain.jsonl"));
+    place.ok("pairs in.arrow -o pairs.arrow");
+    place.ok("pairs in.jsonl -o pairs.jsonl");
+    assert!(place.bytes("pairs.arrow").starts_with(b"ARROW1"));
+    place.write(
+        "bad.jsonl",
+        "{\"id\":1,\"text\":\"a\",\"f\":1}\n{\"id\":2,\"text\":\"b\",\"f\":\"x\"}\n",
+    );
+    place.refused(
+        "dedup bad.jsonl -o bad.parquet",
+        &[
+            "the field `f` is a number in bad.jsonl:1 and a string in bad.jsonl:2",
+            ".jsonl",
+        ],
+    );
+    assert!(!place.path("bad.parquet").exists());
+}
+
 #[test]
 fn standard_input_and_output() {
     let place = Place::new();

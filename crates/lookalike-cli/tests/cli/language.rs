@@ -173,9 +173,8 @@ fn summaries_are_chinese() {
     ] {
         let ran = place.run(&format!("{line} --lang zh"));
         assert!(matches!(ran.code, Some(0 | 1)), "{line}: {}", ran.err);
-        // Reasons of bad rows are errors, which stay English, and so are tables.
-        let read = ran.err.lines().filter(|it| !it.starts_with("warning:"));
-        let mut told: String = read.map(|line| format!("{line}\n")).collect();
+        // Tables stay English.
+        let mut told = ran.err.clone();
         if line.contains("sample") || line.contains("show") {
             told.push_str(ran.text());
         }
@@ -190,6 +189,137 @@ fn summaries_are_chinese() {
         "阈值 0.75",
     ] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+}
+
+/// Rows that cannot be used, one for each reason, and the options of a run that refuses the last ones.
+const BAD_ROWS: &[(&str, &str)] = &[
+    ("", r#"{"id":"b"}"#),
+    ("", r#"{"id":"b","text":null}"#),
+    ("", r#"{"id":"b","text":7}"#),
+    ("", r#"{"id":"b","text":["a"]}"#),
+    ("", r#"{"id":{},"text":"a"}"#),
+    ("", r#"{"id":"","text":"a"}"#),
+    ("", r#"{"id":true,"text":"a"}"#),
+    ("", r#"["a"]"#),
+    ("", "7"),
+    ("", "[{"),
+    ("", r#"{"text":"\ud800"}"#),
+    ("", r#"{"text":"a""#),
+    ("", r#"{"text":"a"#),
+    ("", r#"{"text":"#),
+    ("", r#"{"text" 1}"#),
+    ("", r#"{"text":[1}"#),
+    ("", r#"{"text":{"a":1]"#),
+    ("", r#"{"text":nul}"#),
+    ("", r#"{"text":x}"#),
+    ("", r#"{"text":"\x"}"#),
+    ("", r#"{"text":01}"#),
+    ("", r#"{"text":"a"} x"#),
+    ("", r#"{"text":"a",}"#),
+    ("", r#"{1:2}"#),
+    ("", "{\"text\":\"a\u{1}\"}"),
+    ("--time time --window 1d", r#"{"id":"b","text":"a"}"#),
+    (
+        "--time time --window 1d",
+        r#"{"id":"b","text":"a","time":null}"#,
+    ),
+    (
+        "--time time --window 1d",
+        r#"{"id":"b","text":"a","time":true}"#,
+    ),
+    (
+        "--time time --window 1d",
+        r#"{"id":"b","text":"a","time":20260102}"#,
+    ),
+    (
+        "--time time --window 1d",
+        r#"{"id":"b","text":"a","time":1700000000000}"#,
+    ),
+    (
+        "--time time --window 1d",
+        r#"{"id":"b","text":"a","time":"当时"}"#,
+    ),
+    ("--features words", r#"{"id":"b","text":"a"}"#),
+    ("--features words", r#"{"id":"b","text":"a","words":7}"#),
+    (
+        "--features words",
+        r#"{"id":"b","text":"a","words":[["a",-1]]}"#,
+    ),
+    ("--text text,more", r#"{"id":"b"}"#),
+];
+
+#[test]
+fn reasons_of_bad_rows_are_chinese() {
+    let place = Place::new();
+    let good = format!(
+        "{{\"id\":\"a\",\"text\":\"{A}\",\"more\":\"{B}\",\"time\":1,\"words\":[\"a\"]}}\n"
+    );
+    for (options, row) in BAD_ROWS {
+        place.write("in.jsonl", format!("{good}{row}\n"));
+        let line = format!("dedup in.jsonl --dry-run {options}");
+        let ran = place.run(&format!("{line} --lang zh"));
+        assert_eq!(ran.code, Some(1), "{row}: {}", ran.err);
+        let told = ran.err.lines().find(|it| it.starts_with("警告："));
+        let told = told.unwrap_or_else(|| panic!("{row}: {}", ran.err));
+        let words = english_words(told);
+        let names = [
+            "text", "time", "words", "JSON", "JSONL", "null", "ISO", "nul", "more",
+        ];
+        let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
+        assert!(rest.is_empty(), "{row}: {rest:?} in {told}");
+        // In English, nothing has changed.
+        assert!(
+            place.run(&line).err.contains("warning: in.jsonl:2: "),
+            "{row}"
+        );
+    }
+    for (name, bytes, part) in [
+        ("in.csv", &b"id,text\n1,a\n2\n"[..], "1 个字段，首行有 2 个"),
+        ("in.csv", b"id,text\n1,a\n2,\"b\n", "没有闭合"),
+        (
+            "in.jsonl",
+            b"{\"text\":\"a\"}\n{\"text\":\"\xFF\"}\n",
+            "不是合法的 UTF-8：第 10 字节",
+        ),
+    ] {
+        place.write(name, bytes);
+        let ran = place.run(&format!("dedup {name} --dry-run --lang zh"));
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+}
+
+#[test]
+fn warnings_are_chinese() {
+    let place = Place::new();
+    place.write("some/in.jsonl", jsonl([("1", A), ("1", B), ("2", A)]));
+    place.write("some/in.bin", "?");
+    place.ok("index build all some/in.jsonl --threshold 0.5");
+    let texts = "a,b,label\n1,2,1\n1,3,0\n2,1,1\n3,1,0\n1,4,0\n4,2,1\n";
+    place.write("in.csv", texts);
+    for (line, part) in [
+        ("dedup some --dry-run", "的 id 与前面的相同，第一个是"),
+        ("dedup some --dry-run", "1 个文件因格式未知而略过"),
+        ("index remove all --id 9", "all 里没有 id '9'"),
+        ("eval in.csv", "像是 id"),
+    ] {
+        let ran = place.run(&format!("{line} --lang zh"));
+        let told: Vec<_> = ran
+            .err
+            .lines()
+            .filter(|it| it.starts_with("警告："))
+            .collect();
+        assert!(
+            told.iter().any(|it| it.contains(part)),
+            "{line}: {}",
+            ran.err
+        );
+        let names = [
+            "some", "bin", "source", "row", "id-row", "strict", "format", "corpus", "FILE",
+        ];
+        let words = english_words(&told.join("\n"));
+        let rest: Vec<_> = words.iter().filter(|it| !names.contains(&&***it)).collect();
+        assert!(rest.is_empty(), "{line}: {rest:?} in {told:?}");
     }
 }
 
@@ -249,12 +379,7 @@ fn other_commands_are_chinese() {
     ] {
         let ran = place.run(&format!("{line} --lang zh"));
         assert_eq!(ran.code, Some(0), "{line}: {}", ran.err);
-        let err: Vec<_> = ran
-            .err
-            .lines()
-            .filter(|it| !it.starts_with("warning:"))
-            .collect();
-        let told = format!("{}{}", ran.text(), err.join("\n"));
+        let told = format!("{}{}", ran.text(), ran.err);
         for part in parts {
             assert!(told.contains(part), "{line}: {part} in {told}");
         }

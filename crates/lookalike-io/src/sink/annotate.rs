@@ -54,10 +54,11 @@ impl<'a> RowAnnotator<'a> {
                 (kept, &b"}"[..])
             }
             InputFormat::Parquet
+            | InputFormat::Arrow
             | InputFormat::Text
             | InputFormat::TextFile
             | InputFormat::Memory => {
-                // `check_kept` refuses these, and Parquet has a writer of its own.
+                // `check_kept` refuses these, and columns have writers of their own.
                 return Err(Error::usage_error(format!(
                     "no fields can be added to the rows of {}",
                     file.display_name()
@@ -142,7 +143,12 @@ fn append_cells(values: &[AddedValue], delimiter: u8, quoting: bool, out: &mut S
     }
 }
 
-fn put_members(fields: &AddedFields<'_>, values: &[AddedValue], is_empty: bool, out: &mut String) {
+pub(super) fn put_members(
+    fields: &AddedFields<'_>,
+    values: &[AddedValue],
+    is_empty: bool,
+    out: &mut String,
+) {
     for (at, (name, value)) in fields.names().zip(values).enumerate() {
         if at > 0 || !is_empty {
             out.push(',');

@@ -120,7 +120,7 @@ impl<'a> TextCutter<'a> {
                 (row, place.value, quoted)
             }
             InputFormat::Text | InputFormat::TextFile => return left_out.cut_text(row),
-            InputFormat::Parquet | InputFormat::Memory => {
+            InputFormat::Parquet | InputFormat::Arrow | InputFormat::Memory => {
                 return Err("its text cannot be cut".to_owned());
             }
         };

@@ -15,23 +15,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use arrow_schema::SchemaRef;
+
 use super::annotate::{self, RowAnnotator};
 use super::atomic::{OutputDirectories, check_upload};
+use super::conversion::{RowWriting, check_conversion, choose_writing, write_columns};
 use super::cut_text::{LeftOutText, TextCutter};
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_inputs};
-use super::parquet::write_parquet;
 use super::staged_output::StagedOutput;
 use super::table::{TableCell, TableColumn, TableWriter};
 use super::{AddedValue, OutputRows, OutputTarget, RowChange, WriteOptions, WrittenOutput};
 use crate::error::{Error, Result, display_path};
 use crate::objects::{ObjectUrl, is_url};
 use crate::ordered_results::work_in_order;
-use crate::source::{
-    CompressionKind, InputFile, InputFormat, InputSet, RowPlace, format_by_extension, is_named_json,
-};
+use crate::source::{CompressionKind, InputFile, InputFormat, InputSet, RowPlace, is_named_json};
 
 /// Bytes of input that a chunk spans, unless a single row is longer.
-const CHUNK_BYTES: u64 = 1 << 20;
+pub(super) const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Bytes written between two syncs.
 const SYNC_BYTES: u64 = 16 << 20;
@@ -63,11 +63,12 @@ fn write_numbers(
     table.prepare_table()
 }
 
-/// Checks, before any row is read, that an output can take rows as they are in the inputs.
+/// Checks, before any row is read, that an output can take the rows of the inputs.
 ///
 /// # Errors
 ///
-/// If the inputs have several formats, or another one than the output. For a directory: if two inputs
+/// If the inputs have several formats, or one that is not converted to that of the output, or a column that the
+/// output has no type for. For a directory: if two inputs
 /// would have the same name in it, or if an input has no name.
 pub fn check_kept(inputs: &InputSet, output: &OutputTarget, annotates: bool) -> Result<()> {
     let files = inputs.input_files();
@@ -87,7 +88,7 @@ pub fn check_kept(inputs: &InputSet, output: &OutputTarget, annotates: bool) -> 
     }
 }
 
-/// Refuses rows that cannot be written unchanged to this output.
+/// Refuses rows that can be written to this output neither unchanged nor converted.
 fn check_files(files: &[InputFile], output: &OutputTarget, annotates: bool) -> Result<()> {
     let Some(first) = files.first() else {
         return Ok(());
@@ -125,15 +126,35 @@ fn check_files(files: &[InputFile], output: &OutputTarget, annotates: bool) -> R
             first.display_name()
         )));
     }
-    check_format(first.display_name(), format, output)
+    let writing = choose_writing(first.display_name(), format, output)?;
+    check_conversion(files, writing, output)
+}
+
+/// Refuses inputs with different columns for one output.
+pub(super) fn refuse_other_columns(
+    (first, columns): (&InputFile, &SchemaRef),
+    (other, other_columns): (&InputFile, &SchemaRef),
+    output: &OutputTarget,
+) -> Result<()> {
+    if columns.fields() == other_columns.fields() {
+        return Ok(());
+    }
+    Err(Error::input_error(format!(
+        "{} and {} have different columns and cannot go into one output, {output}",
+        first.display_name(),
+        other.display_name()
+    )))
 }
 
 /// Writes the kept rows of the inputs, but does not put the outputs in place yet.
 ///
 /// JSONL, CSV and text are written byte for byte, with two exceptions: a line feed is added to a last
 /// row without one if another row follows, and blank lines and byte order marks are dropped. Elements
-/// of JSON lists become lines, or one list if the output is named `.json`. Parquet keeps all columns
-/// with their types, and the key-value metadata of the file.
+/// of JSON lists become lines, or one list if the output is named `.json`. Parquet and Arrow keep all columns
+/// with their types, and the metadata of the file.
+///
+/// JSONL, Parquet and Arrow are converted into each other if the name of the output says so. The types of the fields
+/// of JSONL are found in a pass of its own over the kept rows.
 ///
 /// If the output is a directory (an existing one, or a path with a trailing slash, which is then
 /// created), each input has its own output in it, under its name or its path below the given directory.
@@ -143,8 +164,8 @@ fn check_files(files: &[InputFile], output: &OutputTarget, annotates: bool) -> R
 ///
 /// # Errors
 ///
-/// If an output is one of the inputs or has another format; if inputs for one output have different
-/// formats or Parquet schemas; if text is to be annotated, or a row already has a field of the
+/// If an output is one of the inputs or has a format that rows are not converted to; if inputs for one output
+/// have different formats or columns; if the values of a field have no common type; if text is to be annotated, or a row already has a field of the
 /// annotation; if an input has changed since it was read; or if a write fails.
 pub fn prepare_kept(
     inputs: &InputSet,
@@ -251,9 +272,9 @@ pub(super) struct WriteJob<'a> {
 }
 
 /// Consecutive rows of one input.
-struct RowChunk {
-    file: usize,
-    rows: Range<usize>,
+pub(super) struct RowChunk {
+    pub(super) file: usize,
+    pub(super) rows: Range<usize>,
     /// Position in the output, if rows are not changed.
     start: u64,
     /// `true` if the kept row before them lacks a line feed, so that one must be inserted.
@@ -261,7 +282,7 @@ struct RowChunk {
 }
 
 /// Divides the rows of an output into chunks and skips ranges without a kept row.
-struct RowChunks<'a> {
+pub(super) struct RowChunks<'a> {
     job: &'a WriteJob<'a>,
     rows: Range<usize>,
     /// Position of the next chunk.
@@ -355,11 +376,11 @@ impl WriteJob<'_> {
     fn write_part(&self, part: &OutputPart) -> Result<(OpenOutput, u64)> {
         let target = OpenOutput::open_target(&part.output, Some(self.inputs))?;
         let files = &self.inputs.input_files()[part.files.clone()];
-        if files
-            .first()
-            .is_some_and(|file| file.input_format() == InputFormat::Parquet)
+        if let Some(first) = files.first()
+            && let RowWriting::Columns(format) =
+                choose_writing(first.display_name(), first.input_format(), &part.output)?
         {
-            return write_parquet(self, part, target);
+            return write_columns(self, part, target, format);
         }
         let header = self.header_row(part)?;
         let chunks = self.divide_part(part, header.len() as u64);
@@ -392,7 +413,7 @@ impl WriteJob<'_> {
         Ok(header)
     }
 
-    fn divide_part<'b>(&'b self, part: &OutputPart, start: u64) -> RowChunks<'b> {
+    pub(super) fn divide_part<'b>(&'b self, part: &OutputPart, start: u64) -> RowChunks<'b> {
         RowChunks {
             job: self,
             rows: part.rows.clone(),
@@ -435,28 +456,39 @@ impl WriteJob<'_> {
 
     /// Prepares the bytes of a chunk.
     fn render_chunk(&self, chunk: &RowChunk, room: &mut ChunkBuffers<'_>) -> Result<()> {
+        if room.changer.is_none() {
+            return self.read_kept_rows(chunk, &mut room.out);
+        }
+        let (rows, start) = self.read_span(chunk, &mut room.read)?;
+        room.out.clear();
+        for row in rows.filter(|&row| self.rows.is_kept(row)) {
+            self.change_row(chunk.file, row, start, room)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the kept rows of a chunk, one directly after another.
+    pub(super) fn read_kept_rows(&self, chunk: &RowChunk, out: &mut Vec<u8>) -> Result<()> {
+        let (rows, start) = self.read_span(chunk, out)?;
+        self.close_gaps(rows, start, out);
+        Ok(())
+    }
+
+    /// Reads the bytes from the first to the last kept row of a chunk. Returns these rows and the offset of the first
+    /// one.
+    fn read_span(&self, chunk: &RowChunk, bytes: &mut Vec<u8>) -> Result<(Range<usize>, u64)> {
         let kept = |row: &usize| self.rows.is_kept(*row);
         let Some(first) = chunk.rows.clone().find(kept) else {
-            room.out.clear();
-            return Ok(());
+            bytes.clear();
+            return Ok((0..0, 0));
         };
         let last = chunk.rows.clone().rev().find(kept).unwrap_or(first);
         let start = self.rows.place_of(first).start_offset();
         let length = (self.rows.place_of(last).end_offset() - start) as usize;
         let data_start = start - self.inputs.base_offset(chunk.file);
-        room.out.resize(length, 0);
-        self.inputs
-            .read_data(chunk.file, data_start, &mut room.out)?;
-        if room.changer.is_none() {
-            self.close_gaps(first..last + 1, start, &mut room.out);
-            return Ok(());
-        }
-        std::mem::swap(&mut room.out, &mut room.read);
-        room.out.clear();
-        for row in (first..last + 1).filter(kept) {
-            self.change_row(chunk.file, row, start, room)?;
-        }
-        Ok(())
+        bytes.resize(length, 0);
+        self.inputs.read_data(chunk.file, data_start, bytes)?;
+        Ok((first..last + 1, start))
     }
 
     /// Appends a row as it is changed. The bytes that were read begin at offset `start`.
@@ -727,53 +759,5 @@ impl<'a> BackgroundSync<'a> {
     fn stop_thread<T>(&self, syncing: &std::thread::ScopedJoinHandle<'_, T>) {
         self.stopped.store(true, Ordering::Relaxed);
         syncing.thread().unpark();
-    }
-}
-
-/// Refuses an output whose extension stands for another format than that of the rows.
-fn check_format(name: &str, format: InputFormat, output: &OutputTarget) -> Result<()> {
-    let OutputTarget::Path(path) = output else {
-        return Ok(());
-    };
-    let promised = format_by_extension(path);
-    let compressed = compression(output) != CompressionKind::None;
-    let same = match (format, promised) {
-        // Rows in memory have no bytes that could be written unchanged.
-        (InputFormat::Memory, _) => false,
-        (InputFormat::Parquet, promised) => !compressed && promised.is_none_or(|it| it == format),
-        (_, None) => true,
-        (
-            InputFormat::Csv { delimiter, .. },
-            Some(InputFormat::Csv {
-                delimiter: other, ..
-            }),
-        ) => delimiter == other,
-        (InputFormat::Text | InputFormat::TextFile, Some(InputFormat::Text)) => true,
-        // Documents in files of their own keep the names of the files, whatever the extension.
-        (InputFormat::TextFile, _) => true,
-        (format, Some(promised)) => format == promised || format.is_json() && promised.is_json(),
-    };
-    if same {
-        return Ok(());
-    }
-    Err(Error::usage_error(format!(
-        "kept rows are written as they are: {name} is {}, and {} would be {}",
-        describe_format(format),
-        output,
-        promised.map_or("compressed as a whole", describe_format)
-    )))
-}
-
-fn describe_format(format: InputFormat) -> &'static str {
-    match format {
-        InputFormat::Jsonl => "JSONL",
-        InputFormat::Json => "a JSON list",
-        InputFormat::Csv {
-            delimiter: b'\t', ..
-        } => "TSV",
-        InputFormat::Csv { .. } => "CSV",
-        InputFormat::Parquet => "Parquet",
-        InputFormat::Text | InputFormat::TextFile => "plain text",
-        InputFormat::Memory => "a table in memory",
     }
 }

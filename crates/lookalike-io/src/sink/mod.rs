@@ -1,14 +1,24 @@
 //! Outputs, which appear under their name only when they are complete.
 
 mod annotate;
+mod arrow_rows;
+mod arrow_writer;
 mod atomic;
 mod byte_writer;
+mod column_rows;
+mod conversion;
 mod cut_text;
 mod extracted_texts;
+mod json_columns;
+mod json_lines;
+mod json_rows;
+mod json_types;
+mod json_value;
 mod kept_rows;
 mod output_journal;
 mod output_stream;
-mod parquet;
+mod parquet_rows;
+mod parquet_writer;
 mod staged_output;
 mod table;
 

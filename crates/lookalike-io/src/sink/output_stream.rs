@@ -106,9 +106,8 @@ const COMPRESSED: [&str; 9] = [
 ];
 
 /// Extensions of tables that cannot be written.
-const TABLES: [&str; 13] = [
-    "arrow", "avro", "db", "feather", "html", "ods", "orc", "sqlite", "xls", "xlsx", "xml", "yaml",
-    "yml",
+const TABLES: [&str; 11] = [
+    "avro", "db", "html", "ods", "orc", "sqlite", "xls", "xlsx", "xml", "yaml", "yml",
 ];
 
 /// Refuses a name whose extension stands for an unsupported compression or, for a table, an unsupported
@@ -121,7 +120,7 @@ pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
         .map(Path::new)
         .and_then(format_by_extension);
     let is_compressed = compression_by_extension(path) != CompressionKind::None;
-    if is_table && is_compressed && inner == Some(InputFormat::Parquet) {
+    if is_table && is_compressed && inner.is_some_and(InputFormat::has_columns) {
         return Err(Error::usage_error(format!(
             "{} would be compressed twice",
             display_path(path)
@@ -129,7 +128,7 @@ pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
     }
     let written = match &extension[..] {
         other if COMPRESSED.contains(&other) => ".gz and .zst",
-        other if is_table && TABLES.contains(&other) => ".tsv, .csv, .jsonl and .parquet",
+        other if is_table && TABLES.contains(&other) => ".tsv, .csv, .jsonl, .parquet and .arrow",
         _ => return Ok(()),
     };
     Err(Error::usage_error(format!(

@@ -1,7 +1,8 @@
 //! Small tables, for example of removed documents, clusters or pairs. Rows are written as they come.
 //!
 //! The extension decides the format: `.tsv` (the default for unknown extensions and standard output),
-//! `.csv`, `.jsonl` or `.parquet`; all but the last also with `.gz` or `.zst`. TSV has no quoting, so a
+//! `.csv`, `.jsonl`, `.parquet` or Arrow (`.arrow`, `.feather`, and `.arrows` as a stream); the text formats also with
+//! `.gz` or `.zst`. TSV has no quoting, so a
 //! tab, a line feed or a carriage return in a value is written as `\t`, `\n` or `\r`. Everything else
 //! is written unchanged.
 
@@ -13,19 +14,22 @@ use arrow_array::builder::{
     BooleanBuilder, Float64Builder, ListBuilder, StringBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::CompressionType;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as ParquetCompression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::arrow_writer::{ArrowSink, unwritable_arrow};
+use super::conversion::ColumnTarget;
 use super::output_stream::{OpenOutput, OutputStream, compression, refuse_extension};
 use super::staged_output::StagedOutput;
 use super::{CollectedTable, OutputTarget, WrittenOutput};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{CompressionKind, InputFormat, InputSet, format_by_extension};
 
-/// Rows collected into one Parquet batch.
+/// Rows collected into one batch of Parquet or Arrow.
 const BATCH_ROWS: usize = 8192;
 
 /// Bytes of lines collected before they are written.
@@ -64,9 +68,9 @@ impl<'a> TableColumn<'a> {
 /// A value of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TableCell<'a> {
-    /// No value: an empty cell, JSON `null`, a Parquet null.
+    /// No value: an empty cell, JSON `null`, a null of Parquet and Arrow.
     Null,
-    /// An expected value that does not exist: `-` in a cell, JSON `null`, a Parquet null.
+    /// An expected value that does not exist: `-` in a cell, JSON `null`, a null of Parquet and Arrow.
     Absent,
     /// A string.
     Text(&'a str),
@@ -77,7 +81,7 @@ pub enum TableCell<'a> {
     Integer(u64),
     /// A truth value: `true` or `false`.
     Bool(bool),
-    /// A list of whole numbers: separated by spaces in delimited tables, a list in JSON and Parquet.
+    /// A list of whole numbers: separated by spaces in delimited tables, a list in JSON, Parquet and Arrow.
     Numbers(&'a [u32]),
     /// A list of 64-bit numbers, in the same form.
     LongNumbers(&'a [u64]),
@@ -116,12 +120,13 @@ pub struct TableRows {
 enum TableSink {
     Lines(Box<OutputStream>),
     Parquet(Box<ArrowWriter<OutputStream>>),
+    Arrow(ArrowSink),
     Memory(CollectedTable),
 }
 
 enum EncodedTableRows {
     Lines { lines: String, kind: LineKind },
-    Parquet(ColumnBuilders),
+    Columns(ColumnBuilders),
 }
 
 struct ColumnBuilders {
@@ -171,7 +176,8 @@ impl TableWriter {
                 return Ok(Self::collect_in_memory(collected, columns));
             }
         };
-        if format == Some(InputFormat::Parquet) && compression(output) != CompressionKind::None {
+        let has_columns = format.is_some_and(InputFormat::has_columns);
+        if has_columns && compression(output) != CompressionKind::None {
             return Err(Error::usage_error(format!(
                 "{output} would be compressed twice"
             )));
@@ -181,15 +187,7 @@ impl TableWriter {
         let mut pending = TableRows::new(columns, format);
         let sink = match &pending.encoded {
             EncodedTableRows::Lines { .. } => TableSink::Lines(Box::new(stream)),
-            EncodedTableRows::Parquet(columns) => {
-                let properties = WriterProperties::builder()
-                    .set_compression(ParquetCompression::ZSTD(ZstdLevel::default()))
-                    .build();
-                let schema = Arc::clone(&columns.schema);
-                let writer = ArrowWriter::try_new(stream, schema, Some(properties))
-                    .map_err(|error| unwritable(&output.to_string(), error))?;
-                TableSink::Parquet(Box::new(writer))
-            }
+            EncodedTableRows::Columns(columns) => start_columns(stream, output, &columns.schema)?,
         };
         pending.put_header();
         Ok(Self {
@@ -202,7 +200,7 @@ impl TableWriter {
 
     fn collect_in_memory(collected: &CollectedTable, columns: &[TableColumn<'_>]) -> Self {
         let pending = TableRows::new(columns, Some(InputFormat::Memory));
-        if let EncodedTableRows::Parquet(columns) = &pending.encoded {
+        if let EncodedTableRows::Columns(columns) = &pending.encoded {
             collected.begin_table(&columns.schema);
         }
         Self {
@@ -246,7 +244,7 @@ impl TableWriter {
         self.flush_pending()
     }
 
-    /// Writes the pending rows, except for those of an incomplete Parquet batch.
+    /// Writes the pending rows, except for those of an incomplete batch of columns.
     fn flush_pending(&mut self) -> Result<()> {
         self.written += std::mem::take(&mut self.pending.count);
         match (&mut self.sink, &mut self.pending.encoded) {
@@ -255,13 +253,19 @@ impl TableWriter {
                 lines.clear();
                 Ok(())
             }
-            (TableSink::Parquet(writer), EncodedTableRows::Parquet(columns)) => {
+            (TableSink::Parquet(writer), EncodedTableRows::Columns(columns)) => {
                 let all = columns.take_batches();
                 let written = all
                     .and_then(|batches| batches.iter().try_for_each(|batch| writer.write(batch)));
                 written.map_err(|error| unwritable(&self.name, error))
             }
-            (TableSink::Memory(collected), EncodedTableRows::Parquet(columns)) => {
+            (TableSink::Arrow(sink), EncodedTableRows::Columns(columns)) => {
+                let batches = columns.take_batches();
+                let batches = batches.map_err(|error| unwritable(&self.name, error))?;
+                let written = batches.iter().try_for_each(|batch| sink.write_batch(batch));
+                written.map_err(|error| unwritable_arrow(&self.name, error))
+            }
+            (TableSink::Memory(collected), EncodedTableRows::Columns(columns)) => {
                 let batches = columns.take_batches();
                 collected.extend_batches(batches.map_err(|error| unwritable(&self.name, error))?);
                 Ok(())
@@ -296,6 +300,10 @@ impl TableWriter {
                 let stream = writer.into_inner();
                 stream.map_err(|error| unwritable(&self.name, error))?
             }
+            TableSink::Arrow(sink) => {
+                let stream = sink.finish();
+                stream.map_err(|error| unwritable_arrow(&self.name, error))?
+            }
             TableSink::Memory(_) => {
                 return Ok(StagedOutput::without_name(WrittenOutput { rows, bytes: 0 }));
             }
@@ -312,8 +320,8 @@ impl TableRows {
             kind,
         };
         let encoded = match format {
-            Some(InputFormat::Parquet | InputFormat::Memory) => {
-                EncodedTableRows::Parquet(ColumnBuilders::new(columns))
+            Some(InputFormat::Parquet | InputFormat::Arrow | InputFormat::Memory) => {
+                EncodedTableRows::Columns(ColumnBuilders::new(columns))
             }
             Some(InputFormat::Jsonl) => lines(LineKind::Json),
             Some(InputFormat::Csv { delimiter, quoting }) => {
@@ -347,8 +355,8 @@ impl TableRows {
                     lines: String::new(),
                     kind: *kind,
                 },
-                EncodedTableRows::Parquet(columns) => {
-                    EncodedTableRows::Parquet(columns.empty_like())
+                EncodedTableRows::Columns(columns) => {
+                    EncodedTableRows::Columns(columns.empty_like())
                 }
             },
         }
@@ -389,7 +397,7 @@ impl TableRows {
                 }
                 Ok(())
             }
-            EncodedTableRows::Parquet(columns) => match columns.push_row(cells) {
+            EncodedTableRows::Columns(columns) => match columns.push_row(cells) {
                 Ok(()) => Ok(()),
                 Err(wrong) => Err(self.misfit_error(&wrong)),
             },
@@ -400,14 +408,14 @@ impl TableRows {
     pub fn approximate_bytes(&self) -> usize {
         match &self.encoded {
             EncodedTableRows::Lines { lines, .. } => lines.len(),
-            EncodedTableRows::Parquet(columns) => columns.bytes,
+            EncodedTableRows::Columns(columns) => columns.bytes,
         }
     }
 
     fn is_worth_writing(&self) -> bool {
         match &self.encoded {
             EncodedTableRows::Lines { lines, .. } => lines.len() >= LINE_BYTES,
-            EncodedTableRows::Parquet(columns) => columns.collected >= BATCH_ROWS,
+            EncodedTableRows::Columns(columns) => columns.collected >= BATCH_ROWS,
         }
     }
 
@@ -484,6 +492,28 @@ impl ColumnBuilders {
         self.bytes = 0;
         Ok(std::mem::take(&mut self.batches))
     }
+}
+
+/// Starts a table of columns in the format that the output's name stands for.
+fn start_columns(
+    stream: OutputStream,
+    output: &OutputTarget,
+    schema: &SchemaRef,
+) -> Result<TableSink> {
+    let name = output.to_string();
+    let target = ColumnTarget::from_path(output);
+    if let Some(target @ (ColumnTarget::ArrowFile | ColumnTarget::ArrowStream)) = target {
+        let is_stream = target == ColumnTarget::ArrowStream;
+        return ArrowSink::start(stream, schema, Some(CompressionType::ZSTD), is_stream)
+            .map(TableSink::Arrow)
+            .map_err(|error| unwritable_arrow(&name, error));
+    }
+    let properties = WriterProperties::builder()
+        .set_compression(ParquetCompression::ZSTD(ZstdLevel::default()))
+        .build();
+    let writer = ArrowWriter::try_new(stream, Arc::clone(schema), Some(properties))
+        .map_err(|error| unwritable(&name, error))?;
+    Ok(TableSink::Parquet(Box::new(writer)))
 }
 
 /// Returns the error for a failure of the Parquet writer, which may be caused by the output beneath it.

@@ -1,6 +1,6 @@
 //! Blocks: the units that threads parse.
 
-use super::columnar::ParquetPortion;
+use super::column_portions::ColumnPortion;
 use super::delimited::CellReader;
 use super::features::FeatureRange;
 use super::line_reader::ReadBuffer;
@@ -16,7 +16,7 @@ pub struct InputBlock {
 pub(super) enum BlockBody {
     Lines(LineBlock),
     Documents(DocumentFiles),
-    Packed(ParquetBlock),
+    Packed(ColumnBlock),
     Memory(TableBlock),
 }
 
@@ -71,10 +71,10 @@ pub(super) struct DocumentFiles {
     pub(super) number: u64,
 }
 
-/// Rows of a Parquet file, to be decoded.
-pub(super) struct ParquetBlock {
+/// Rows of Parquet or Arrow, to be decoded.
+pub(super) struct ColumnBlock {
     pub(super) file: usize,
-    pub(super) portion: ParquetPortion,
+    pub(super) portion: ColumnPortion,
     /// The number of the first row of the file.
     pub(super) number: u64,
 }
@@ -127,12 +127,12 @@ impl InputBlock {
     }
 
     /// Returns the number of bytes on disk that were read for this block. The sum over all blocks is
-    /// [`InputSet::total_bytes`](super::InputSet::total_bytes), for Parquet approximately.
+    /// [`InputSet::total_bytes`](super::InputSet::total_bytes), for Parquet and Arrow approximately.
     pub fn bytes_on_disk(&self) -> u64 {
         self.bytes_on_disk
     }
 
-    /// Bytes of its rows: expanded ones, of Parquet those on disk, 0 of a table in memory.
+    /// Bytes of its rows: expanded ones, of Parquet and Arrow those on disk, 0 of a table in memory.
     pub fn bytes_of_rows(&self) -> u64 {
         match &self.body {
             BlockBody::Lines(lines) => lines.length,

@@ -2,9 +2,9 @@
 //! finding the ends of rows, counting rows, and interpreting headers.
 
 use super::block::{
-    BlockBody, DocumentFiles, InputBlock, KnownBlock, LineBlock, ParquetBlock, TableBlock,
+    BlockBody, ColumnBlock, DocumentFiles, InputBlock, KnownBlock, LineBlock, TableBlock,
 };
-use super::columnar::{ParquetPortions, has_column, unreadable};
+use super::column_portions::{ColumnPortions, OpenColumns};
 use super::content::foreign_content;
 use super::decode::{bom_length, is_utf16};
 use super::delimited::DelimitedColumns;
@@ -44,7 +44,7 @@ pub(super) struct ReadProgress {
 
 enum OpenInput {
     Lines(OpenLines),
-    Portions(ParquetPortions),
+    Portions(ColumnPortions),
     /// Rows of a table in memory that have been handed out.
     Table(u64),
 }
@@ -172,8 +172,8 @@ impl ReadProgress {
         }
         let next = inputs.input_files()[self.file + 1..].iter();
         next.take(READ_AHEAD).for_each(InputFile::read_ahead);
-        if file.input_format() == InputFormat::Parquet {
-            return self.open_parquet(inputs).map(OpenInput::Portions);
+        if file.input_format().has_columns() {
+            return self.open_columns(inputs).map(OpenInput::Portions);
         }
         let spool = inputs
             .stream_spool()
@@ -219,19 +219,14 @@ impl ReadProgress {
         }))
     }
 
-    fn open_parquet(&mut self, inputs: &InputSet) -> Result<ParquetPortions> {
+    fn open_columns(&mut self, inputs: &InputSet) -> Result<ColumnPortions> {
         let file = &inputs.input_files()[self.file];
-        let handle = file.open_positioned()?;
-        let layout = inputs.decide_layout(|| {
-            has_column(&handle, "id").map(Some).map_err(|error| {
-                unreadable(file.display_name(), &error.to_string()).with_source(error)
-            })
-        })?;
+        let opened = OpenColumns::open_input(file)?;
+        let layout = inputs.decide_layout(|| opened.has_column(file, "id").map(Some))?;
         // With a schema, `decide_layout` always returns a layout.
-        let layout = layout.ok_or_else(|| unreadable(file.display_name(), "it has no schema"))?;
+        let layout = layout.ok_or_else(|| file.unreadable_columns("it has no schema"))?;
         let block_bytes = inputs.read_options().block_bytes;
-        let portions =
-            ParquetPortions::open_file(file.display_name(), handle, &layout.plan, block_bytes)?;
+        let portions = opened.into_portions(file, &layout.plan, block_bytes)?;
         inputs.field_census().mark_complete();
         Ok(portions)
     }
@@ -258,14 +253,14 @@ impl ReadProgress {
         Some((BlockBody::Memory(TableBlock { rows }), position))
     }
 
-    /// Returns the next portion of a Parquet file. It is decoded without the lock.
-    fn next_portion(&mut self, mut portions: ParquetPortions) -> Option<(BlockBody, u64)> {
+    /// Returns the next portion of Parquet or Arrow. It is decoded without the lock.
+    fn next_portion(&mut self, mut portions: ColumnPortions) -> Option<(BlockBody, u64)> {
         let before = self.rows - portions.passed_rows();
         let portion = portions.next()?;
         self.rows += portion.row_count();
         let position = portions.passed_bytes();
         self.open = Some(OpenInput::Portions(portions));
-        let packed = ParquetBlock {
+        let packed = ColumnBlock {
             file: self.file,
             portion,
             number: before + 1,
@@ -356,6 +351,7 @@ impl ReadProgress {
             | InputFormat::Text
             | InputFormat::TextFile
             | InputFormat::Parquet
+            | InputFormat::Arrow
             | InputFormat::Memory => Ok(0),
         }
     }

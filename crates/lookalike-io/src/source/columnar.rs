@@ -23,17 +23,17 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::InvalidText;
 use super::convert::{plain_values, to_floats, to_large_strings, to_ticks};
 use super::field_census::suggest_field;
 use super::file::InputFile;
 use super::row_values::{FieldPlan, RowValues, ValueKind};
+use super::{InputFormat, InvalidText};
 use crate::error::{Error, Result};
 use crate::objects::RangeCopy;
 
 /// Largest number of rows in a batch. It limits memory, because a dictionary may hide how long rows
 /// are.
-const MAX_BATCH_ROWS: usize = 2048;
+pub(super) const MAX_BATCH_ROWS: usize = 2048;
 
 /// A file or an object that is read at given offsets, so that no two readers share a position.
 #[derive(Clone)]
@@ -156,7 +156,7 @@ pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<boo
 
 /// Size of a portion in blocks of uncompressed bytes in the wanted columns. A page on the border of two
 /// portions is decompressed for both, and at this size that costs little.
-const PORTION_BLOCKS: u64 = 16;
+pub(super) const PORTION_BLOCKS: u64 = 16;
 
 /// Divides one Parquet file into portions, which several threads decode in parallel.
 pub(super) struct ParquetPortions {
@@ -215,7 +215,9 @@ impl ParquetPortions {
         block_bytes: usize,
     ) -> Result<Self> {
         let bytes = file.len();
-        let broken = |error: ParquetError| unreadable(name, &error.to_string()).with_source(error);
+        let broken = |error: ParquetError| {
+            unreadable(name, InputFormat::Parquet, &error.to_string()).with_source(error)
+        };
         let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(broken)?;
         check_columns(name, metadata.schema(), plan)?;
         let said = metadata.metadata().file_metadata();
@@ -234,7 +236,7 @@ impl ParquetPortions {
         if in_groups != rows {
             let reason =
                 format!("its row groups have {in_groups} rows where its footer says {rows}");
-            return Err(unreadable(name, &reason));
+            return Err(unreadable(name, InputFormat::Parquet, &reason));
         }
         Ok(Self {
             file: Arc::new(file),
@@ -317,12 +319,12 @@ impl ParquetPortion {
                 .with_projection(file.mask.clone())
                 .with_batch_size((block_rows as usize).clamp(1, MAX_BATCH_ROWS))
                 .build();
-        let reader =
-            reader.map_err(|error| unreadable(name, &error.to_string()).with_source(error))?;
+        let broken = |reason: String| unreadable(name, InputFormat::Parquet, &reason);
+        let reader = reader.map_err(|error| broken(error.to_string()).with_source(error))?;
         let mut first = self.first;
         for batch in reader {
             let batch = batch.map_err(|error| {
-                unreadable(name, &format!("after row {first}: {error}")).with_source(error)
+                broken(format!("after row {first}: {error}")).with_source(error)
             })?;
             let rows = batch.num_rows() as u64;
             visit((batch, first))?;
@@ -336,12 +338,17 @@ impl ParquetPortion {
             "after row {} it holds {found} rows, but its footer says {said}",
             self.first
         );
-        Err(unreadable(name, &reason))
+        Err(broken(reason))
     }
 }
 
-pub(crate) fn unreadable(name: &str, reason: &str) -> Error {
-    Error::input_error(format!("cannot read {name} as Parquet: {reason}"))
+/// Returns the error for an input with columns that is not what its format says.
+pub(crate) fn unreadable(name: &str, format: InputFormat, reason: &str) -> Error {
+    let format = match format {
+        InputFormat::Arrow => "Arrow",
+        _ => "Parquet",
+    };
+    Error::input_error(format!("cannot read {name} as {format}: {reason}"))
 }
 
 /// Returns the leaf columns below the wanted fields. The schema tells a struct's field from a name with
@@ -476,20 +483,20 @@ enum ColumnCells {
     Nulls,
 }
 
-enum StringColumn {
+pub(super) enum StringColumn {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
 }
 
-enum BinaryColumn {
+pub(super) enum BinaryColumn {
     Small(BinaryArray),
     Large(LargeBinaryArray),
     View(BinaryViewArray),
 }
 
 impl BinaryColumn {
-    fn value_at(&self, row: usize) -> &[u8] {
+    pub(super) fn value_at(&self, row: usize) -> &[u8] {
         match self {
             Self::Small(array) => array.value(row),
             Self::Large(array) => array.value(row),
@@ -498,7 +505,7 @@ impl BinaryColumn {
     }
 
     /// Returns the binary values of a column, or `None` for a column of another type.
-    fn new(array: &ArrayRef) -> Option<Self> {
+    pub(super) fn new(array: &ArrayRef) -> Option<Self> {
         match array.data_type() {
             DataType::Binary => Some(Self::Small(array.as_binary::<i32>().clone())),
             DataType::LargeBinary => Some(Self::Large(array.as_binary::<i64>().clone())),
@@ -512,7 +519,7 @@ impl BinaryColumn {
 }
 
 impl StringColumn {
-    fn value_at(&self, row: usize) -> &str {
+    pub(super) fn value_at(&self, row: usize) -> &str {
         match self {
             Self::Small(array) => array.value(row),
             Self::Large(array) => array.value(row),
@@ -534,7 +541,7 @@ impl StringColumn {
         bytes.unsigned_abs()
     }
 
-    fn new(array: &ArrayRef) -> std::result::Result<Self, String> {
+    pub(super) fn new(array: &ArrayRef) -> std::result::Result<Self, String> {
         match array.data_type() {
             DataType::Utf8 => Ok(Self::Small(array.as_string::<i32>().clone())),
             DataType::LargeUtf8 => Ok(Self::Large(array.as_string::<i64>().clone())),
@@ -630,14 +637,6 @@ fn text_of_bytes<'a>(
             "the field `{name}` holds bytes that are not valid UTF-8 at byte {}",
             error.valid_up_to() + 1
         )),
-    }
-}
-
-/// Returns the digits of the first number or time of a column.
-pub(super) fn plain_numbers(array: &ArrayRef) -> std::result::Result<String, String> {
-    match column_kind(array.data_type()) {
-        Some(ValueKind::Number) => Ok(number_literals(array)?.value_at(0).to_owned()),
-        _ => Err("the column holds no numbers".to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use encoding_rs::Encoding;
 
 /// Extensions of unsupported files, with a phrase that says what such a file is and what to do with it.
-const FOREIGN: [(&[&str], &str); 10] = [
+const FOREIGN: [(&[&str], &str); 9] = [
     (
         &["docx", "doc", "odt", "rtf"],
         "a word processor document, which cannot be read: save its text as .txt first",
@@ -30,10 +30,6 @@ const FOREIGN: [(&[&str], &str); 10] = [
     (
         &["zip", "7z", "rar", "tar", "tgz"],
         "an archive, which cannot be read: unpack it first and give the directory",
-    ),
-    (
-        &["arrow", "feather", "ipc"],
-        "an Arrow file, which cannot be read: write it as .parquet first",
     ),
     (
         &["avro", "orc"],
@@ -64,7 +60,8 @@ const SIGNATURES: [(&[u8], &str); 5] = [
 
 /// Returns the extensions of supported files, for messages.
 pub(super) fn known_extensions() -> &'static str {
-    ".jsonl, .ndjson, .json, .csv, .tsv, .parquet and .txt, also with .gz, .zst, .xz or .bz2 after them"
+    ".jsonl, .ndjson, .json, .csv, .tsv, .parquet, .arrow, .feather and .txt, the text formats also with .gz, .zst, \
+     .xz or .bz2 after them"
 }
 
 /// Describes a file of an unsupported format by its extension.
@@ -82,6 +79,7 @@ pub(crate) fn foreign_content(start: &[u8]) -> Option<&'static str> {
             "a ZIP archive, as .zip, .docx, .xlsx and .odt are, which cannot be read: unpack it, \
              or save its text as .txt first",
         ),
+        (_, "arrow") => Some("an Arrow file: name it .arrow, or give --format arrow"),
         (_, extension) => describe_extension(extension),
     }
 }
@@ -152,12 +150,13 @@ mod tests {
         assert!(named("a.docx").contains("word processor"));
         assert!(named("a.jsonl.LZ4").contains("compressed in a way"));
         assert_eq!(named("a.jsonl.xz"), "");
-        assert!(named("a.arrow").contains("Arrow"));
+        assert_eq!(named("a.arrow"), "");
         assert_eq!(named("a.bin"), "");
         assert!(foreign_content(b"PK\x03\x04rest").is_some_and(|it| it.contains(".docx")));
         assert!(
             foreign_content(b"\x04\x22\x4D\x18rest").is_some_and(|it| it.contains("compressed"))
         );
+        assert!(foreign_content(b"ARROW1\0\0rest").is_some_and(|it| it.contains("--format")));
         assert_eq!(foreign_content(b"\xFD7zXZ\0rest"), None);
         assert_eq!(foreign_content(b"PK is text"), None);
     }

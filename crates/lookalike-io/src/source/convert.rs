@@ -121,7 +121,7 @@ pub(super) fn to_ticks(array: &ArrayRef) -> Result<Int64Array, ArrowError> {
 }
 
 /// Returns the values of a column with a dictionary, row by row.
-pub(super) fn plain_values(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn plain_values(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let dictionary = array.as_any_dictionary();
     let keys = dictionary.normalized_keys();
     let valid = dictionary.keys().nulls();

@@ -2,8 +2,9 @@
 
 use memchr::memchr_iter;
 
+use super::column_portions::count_rows;
 use super::file::{InputFile, InputStorage};
-use super::{InputFormat, InputSet, columnar};
+use super::{InputFormat, InputSet};
 use crate::error::Result;
 
 /// Number of samples over all files.
@@ -16,9 +17,9 @@ impl InputSet {
     /// Returns the expected number of rows in all inputs, or `None` if an input cannot be sampled
     /// before it is read (standard input, compressed files, JSON lists).
     ///
-    /// The number is exact for Parquet, for tables and for files that are one document each. For other
+    /// The number is exact for Parquet and Arrow, for tables and for files that are one document each. For other
     /// files it follows from the line ends in samples that are evenly spread over all bytes. Cost:
-    /// reading 1 MiB, and the footer of each Parquet file.
+    /// reading 1 MiB, and the footer of each Parquet or Arrow file.
     ///
     /// # Errors
     ///
@@ -32,7 +33,7 @@ impl InputSet {
         for file in self.input_files() {
             match (file.input_format(), file.storage()) {
                 (InputFormat::TextFile, _) => rows += 1.0,
-                (InputFormat::Parquet, _) => rows += columnar::count_rows(file)? as f64,
+                (InputFormat::Parquet | InputFormat::Arrow, _) => rows += count_rows(file)? as f64,
                 (_, InputStorage::InPlace) => lines.push(file),
                 // Copies of streams and records are made while they are read.
                 (_, InputStorage::Stream | InputStorage::Records | InputStorage::Columns) => {
@@ -40,7 +41,10 @@ impl InputSet {
                 }
             }
         }
-        Ok(Some(rows + expected_lines(&lines)?))
+        if !lines.is_empty() {
+            rows += expected_lines(&lines)?;
+        }
+        Ok(Some(rows))
     }
 }
 

@@ -328,13 +328,14 @@ pub fn format_by_extension(path: &Path) -> Option<InputFormat> {
     let extension = lower_extension(path)?;
     if COMPRESSED.contains(&extension.as_str()) {
         return format_by_extension(Path::new(path.file_stem()?))
-            .filter(|format| *format != InputFormat::Parquet);
+            .filter(|format| !format.has_columns());
     }
     match extension.as_str() {
         "jsonl" | "ndjson" | "json" => Some(InputFormat::Jsonl),
         "csv" => Some(InputFormat::CSV),
         "tsv" | "tab" => Some(InputFormat::TSV),
         "parquet" | "pq" => Some(InputFormat::Parquet),
+        "arrow" | "feather" | "ipc" | "arrows" => Some(InputFormat::Arrow),
         "txt" | "text" => Some(InputFormat::Text),
         _ => None,
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::InputFormat;
 use super::byte_stream::ByteStream;
-use super::columnar::PositionedFile;
+use super::columnar::{PositionedFile, unreadable};
 use super::delimited::DelimitedColumns;
 use super::expand::{
     CompressionKind, FoundInput, InputOrigin, LONGEST_MAGIC, compression_by_content,
@@ -70,14 +70,14 @@ pub struct InputFile {
     regular: bool,
     /// The object, if the input is one.
     object: Option<Arc<StoredObject>>,
-    /// The parts of a Parquet object that were read.
+    /// The parts of a Parquet or Arrow object that were read.
     ranges: Option<Arc<RangeCopy>>,
     /// The size in bytes, if the input is not a file.
     held_bytes: Option<u64>,
     /// An open handle for reading in place.
     handle: OnceLock<File>,
-    /// `true` if the handle is that of a temporary copy, made of Parquet that was compressed or came
-    /// through a pipe.
+    /// `true` if the handle is that of a temporary copy, made of Parquet or Arrow that was compressed or
+    /// came through a pipe.
     is_copy: bool,
     /// Start of a stream in its spool.
     spooled_at: OnceLock<u64>,
@@ -93,8 +93,8 @@ pub struct InputFile {
 
 impl InputFile {
     /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
-    /// keeps the handle. Parquet is read from its end, so Parquet that is not a plain file is first
-    /// copied to an unlinked temporary file in `scratch`; of a Parquet object with ranges, those that are
+    /// keeps the handle. Parquet and Arrow are read at any place, so such an input that is not a plain file is
+    /// first copied to an unlinked temporary file in `scratch`; of such an object with ranges, those that are
     /// read are kept in `ranges`.
     pub(super) fn new(
         found: FoundInput,
@@ -125,21 +125,21 @@ impl InputFile {
             }
         }
         let in_place = regular && !compressed;
-        let is_parquet = found.format == InputFormat::Parquet;
+        let has_columns = found.format.has_columns();
         let is_plain = compression_by_extension(&found.path) == CompressionKind::None;
         let ranges = object
             .as_ref()
-            .filter(|object| is_parquet && is_plain && object.has_ranges())
+            .filter(|object| has_columns && is_plain && object.has_ranges())
             .map(|object| ranges.copy_of(object))
             .transpose()?;
-        let is_copy = is_parquet && !in_place && ranges.is_none();
+        let is_copy = has_columns && !in_place && ranges.is_none();
         if is_copy {
             let copy = plain_copy(&name, &found.path, object.as_ref(), scratch)?;
             handle.get_or_init(|| copy);
         }
         let is_extracted = found.document.as_ref().is_some_and(is_extracted_kind);
         let storage = match (found.format, in_place && !is_extracted) {
-            (InputFormat::Parquet, _) => InputStorage::Records,
+            (InputFormat::Parquet | InputFormat::Arrow, _) => InputStorage::Records,
             (InputFormat::Json, _) => InputStorage::Stream,
             (_, true) => InputStorage::InPlace,
             (_, false) => InputStorage::Stream,
@@ -287,6 +287,11 @@ impl InputFile {
         self.open_end.get().copied()
     }
 
+    /// Returns the error for an input with columns that is not what its format says.
+    pub(crate) fn unreadable_columns(&self, reason: &str) -> Error {
+        unreadable(&self.name, self.format, reason)
+    }
+
     pub(super) fn storage(&self) -> InputStorage {
         self.storage
     }
@@ -303,6 +308,7 @@ impl InputFile {
             | InputFormat::Text
             | InputFormat::TextFile
             | InputFormat::Parquet
+            | InputFormat::Arrow
             | InputFormat::Memory => RowEnds::LineFeed,
         }
     }
@@ -324,6 +330,7 @@ impl InputFile {
             | InputFormat::Text
             | InputFormat::TextFile
             | InputFormat::Parquet
+            | InputFormat::Arrow
             | InputFormat::Memory => stream,
         })
     }

@@ -11,8 +11,8 @@ use super::field_census::FieldCensus;
 use super::file::{InputFile, InputStorage, RangeSpool};
 use super::line_reader::ReadBuffer;
 use super::memory::{MemoryTable, OpenTable};
-use super::parquet_rows;
 use super::row_values::FieldPlan;
+use super::whole_rows;
 use super::{
     BadRow, IdField, InputFormat, InvalidText, ReadOptions, RowPlace, RowResult, RowSource,
     WantedFields, json,
@@ -334,7 +334,7 @@ impl InputSet {
         }
     }
 
-    /// Calls `visit` with each of the given rows of one Parquet file, complete with all columns, as a
+    /// Calls `visit` with each of the given rows of one Parquet or Arrow file, complete with all columns, as a
     /// JSON object.
     ///
     /// # Errors
@@ -349,7 +349,7 @@ impl InputSet {
             return Ok(());
         };
         let file = self.input_of(first.place);
-        parquet_rows::visit_whole_rows(file, rows, visit)
+        whole_rows::visit_whole_rows(file, rows, visit)
     }
 
     pub(super) fn layout_if_known(&self) -> Option<&RowLayout> {

@@ -106,9 +106,12 @@ impl InputSet {
                 let id = (self.options.fields.id == IdField::Default).then(|| file.display_name());
                 return Ok(ParsedRow::from_plain_text(id, row, values));
             }
-            // Parquet and tables in memory are no lines; they are parsed by columns.
+            // Parquet, Arrow and tables in memory are no lines; they are parsed by columns.
             (InputFormat::Csv { .. }, None)
-            | (InputFormat::Text | InputFormat::Parquet | InputFormat::Memory, _) => {
+            | (
+                InputFormat::Text | InputFormat::Parquet | InputFormat::Arrow | InputFormat::Memory,
+                _,
+            ) => {
                 return Ok(ParsedRow::from_plain_text(None, row, values));
             }
         }

@@ -2,9 +2,9 @@
 //!
 //! [`InputSet`] opens all inputs once. It hands out *blocks* of whole rows, in input order, to any number
 //! of threads ([`InputSet::next_block`]). A block holds about 1 MiB. Work that needs the input order
-//! (reading, decompressing, dividing Parquet files into portions, cutting at row ends, counting rows)
+//! (reading, decompressing, dividing Parquet and Arrow files into portions, cutting at row ends, counting rows)
 //! runs under one lock while a block is handed out. Work that needs no order (checking the encoding,
-//! decoding Parquet, parsing, unescaping) runs in [`InputSet::parse_block`] without the lock. Buffers are
+//! decoding Parquet and Arrow, parsing, unescaping) runs in [`InputSet::parse_block`] without the lock. Buffers are
 //! pooled, so memory stays at a few blocks per thread, or at a few times the longest row if that is
 //! more.
 //!
@@ -25,8 +25,8 @@
 //! * **Text**: one document per line, or one document per file.
 //! * **Document files** ([`ReadOptions::document_files`]): one document per file, as in
 //!   [`documents`](crate::documents). A file without text that can be read is one bad row, and its place is empty.
-//! * **Parquet**: string columns (plain, large, view or dictionary) and binary columns are text. A
-//!   binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs.
+//! * **Parquet** and **Arrow** (IPC files and streams): string columns (plain, large, view or dictionary) and binary
+//!   columns are text. A binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs.
 //!
 //! An empty line, or a line with only a carriage return, is not a row. A byte order mark at the start
 //! of an input is skipped. The last line is a row even if no line feed ends it.
@@ -43,12 +43,17 @@
 //! Each row has a [`RowPlace`], from which any thread can read it again with [`InputSet::reread_row`]
 //! and [`InputSet::read_raw_row`]. An uncompressed regular file is read in place; if its size or
 //! modification time has changed since it was opened, that is an error. Everything else (standard input,
-//! pipes, compressed files, objects of stores, JSON lists, Parquet) is copied to an unlinked temporary file during the
+//! pipes, compressed files, objects of stores, JSON lists, Parquet, Arrow) is copied to an unlinked temporary file during the
 //! first reading, and so are the texts of `.docx` and PDF files, unless [`ReadOptions::again`] is `false`.
 
+mod arrow_file;
+mod arrow_portions;
 mod block;
 mod block_reader;
 mod byte_stream;
+mod column_block;
+mod column_json;
+mod column_portions;
 mod columnar;
 mod content;
 mod convert;
@@ -68,22 +73,25 @@ mod line_block;
 mod line_reader;
 mod memory;
 mod number_text;
-mod parquet_block;
-mod parquet_rows;
 mod reread;
 mod row_values;
 mod table_block;
 mod text_place;
 mod utf8;
 mod whole_input;
+mod whole_rows;
 
 use std::path::{Path, PathBuf};
 
 use crate::documents::PdfReader;
 use crate::objects::ObjectUrl;
+pub(crate) use arrow_file::ArrowFile;
 pub use block::{InputBlock, KnownBlock, ParseScratch};
+pub(crate) use column_json::{JsonRows, check_types};
+pub(crate) use column_portions::column_schema;
 pub(crate) use columnar::PositionedFile;
 pub(crate) use content::{foreign_content, foreign_extension};
+pub(crate) use convert::plain_values;
 pub use convert::{to_binary, to_large_strings};
 pub(crate) use decode::{bom_length, decode_file, is_utf16};
 pub(crate) use expand::is_named_json;
@@ -122,6 +130,8 @@ pub enum InputFormat {
     },
     /// Apache Parquet.
     Parquet,
+    /// Apache Arrow: a file (Feather of version 2) or a stream, which their first bytes tell apart.
+    Arrow,
     /// Plain text, one document per line.
     Text,
     /// One document per file: plain text, or one of [`DocumentKind`](crate::documents::DocumentKind).
@@ -187,6 +197,11 @@ impl From<Vec<PathBuf>> for RowSource {
 }
 
 impl InputFormat {
+    /// Returns `true` if rows are stored column by column.
+    pub fn has_columns(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
+
     /// Returns `true` if rows are JSON objects.
     pub(crate) fn is_json(self) -> bool {
         matches!(self, Self::Jsonl | Self::Json)
@@ -242,7 +257,7 @@ pub struct ReadOptions {
     pub scratch: Option<PathBuf>,
     /// `true` if rows can be read again. Otherwise nothing is copied to temporary files, and rows can
     /// be read again only from tables in memory and from uncompressed regular files that are neither
-    /// Parquet nor JSON lists.
+    /// Parquet, Arrow nor JSON lists.
     pub again: bool,
 }
 
@@ -275,7 +290,7 @@ pub struct DocumentFileOptions {
 /// The fields to read from each row. Plain text has no fields: the row itself is the text.
 #[derive(Debug, Clone)]
 pub struct WantedFields {
-    /// The fields that make up the text, joined by line feeds. In JSON and Parquet, `a.b` reaches
+    /// The fields that make up the text, joined by line feeds. In JSON, Parquet and Arrow, `a.b` reaches
     /// nested fields.
     pub text: Vec<String>,
     /// The origin of ids.
@@ -317,7 +332,7 @@ pub enum IdField {
 /// The position of a row's bytes.
 ///
 /// All inputs of a run share one address space, one after another, so places follow the input order.
-/// Parquet is the exception: its rows lie in the temporary file in the order in which their blocks were
+/// Parquet and Arrow are the exception: their rows lie in the temporary file in the order in which their blocks were
 /// parsed. The length includes the line end. The type takes 12 bytes with an alignment of 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, packed(4))]
@@ -353,9 +368,9 @@ impl RowPlace {
 pub enum FieldValue<'a> {
     /// The row has no such field.
     Missing,
-    /// The field exists but has no value: JSON `null`, a Parquet null or NaN.
+    /// The field exists but has no value: JSON `null`, a null of a column, or NaN.
     Null,
-    /// A number, or a Parquet date or timestamp as seconds since 1970.
+    /// A number, or a date or timestamp of a column as seconds since 1970.
     Number {
         /// The nearest double; infinite if the number is beyond the largest, never NaN.
         value: f64,
@@ -377,7 +392,7 @@ pub struct InputRow<'a> {
     pub text: &'a str,
     /// The features, if [`WantedFields::features`] is set.
     pub features: Option<RowFeatures<'a>>,
-    /// The values of [`WantedFields::extra`], in that order. Empty when a Parquet row is read again.
+    /// The values of [`WantedFields::extra`], in that order. Empty when a row of Parquet or Arrow is read again.
     pub extra: &'a [FieldValue<'a>],
     /// The position of the row's bytes.
     pub place: RowPlace,
@@ -392,15 +407,15 @@ pub struct InputRow<'a> {
 pub struct BadRow {
     /// The input's name as given.
     pub file: String,
-    /// The line on which the row starts, from 1. For Parquet and JSON lists it is the row number within
+    /// The line on which the row starts, from 1. For Parquet, Arrow and JSON lists it is the row number within
     /// the file; for one document per file it is 1.
     pub line: u64,
     /// The row number over all inputs, from 1.
     pub number: u64,
     /// A phrase without a full stop that says what is wrong with which field.
     pub reason: String,
-    /// The position of the row's bytes. Its length is 0 for Parquet, because a bad row of Parquet has
-    /// no bytes of its own.
+    /// The position of the row's bytes. Its length is 0 for Parquet and Arrow, because their bad rows have
+    /// no bytes of their own.
     pub place: RowPlace,
 }
 

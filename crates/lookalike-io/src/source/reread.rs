@@ -64,7 +64,7 @@ impl InputSet {
             Ok(row) => Ok(visit(&row)),
             Err(bad) => Err(changed(&bad.reason)),
         };
-        if file.input_format() == InputFormat::Parquet {
+        if file.input_format().has_columns() {
             let row = frame::decode_frame(bytes, &mut scratch.entries, place, 0);
             return visit(
                 row.ok_or_else(|| position.bad_row_for("its copy is damaged".to_owned())),
@@ -86,7 +86,7 @@ impl InputSet {
         }
     }
 
-    /// Reads the bytes of one row again into `bytes`, with the line end if there is one. For Parquet
+    /// Reads the bytes of one row again into `bytes`, with the line end if there is one. For Parquet, Arrow
     /// and tables in memory the bytes are the id and the text as one line of JSON.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl InputSet {
         }
         self.read_place(place, bytes)?;
         let file = self.input_of(place);
-        if file.input_format() != InputFormat::Parquet {
+        if !file.input_format().has_columns() {
             return Ok(());
         }
         let mut entries = Vec::new();

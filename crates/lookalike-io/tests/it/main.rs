@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod arrow;
+mod conversion;
 mod documents;
 mod memory;
 mod reading;

@@ -5,6 +5,7 @@ use std::slice::from_ref;
 
 use arrow_array::cast::AsArray;
 use arrow_array::*;
+use arrow_ipc::reader::{FileReader, StreamReader};
 use lookalike_io::error::ErrorKind;
 use lookalike_io::sink::{OutputTarget, TableCell, TableColumn, TableWriter};
 use lookalike_io::source::{InputSet, ReadOptions};
@@ -78,6 +79,23 @@ fn each_format_by_its_extension() {
         .unwrap();
     assert_eq!(batch.column(0).as_string::<i32>().value(1), "a\t\"b\",\nc");
     assert!(batch.column(2).is_null(1));
+    for name in ["a.arrow", "a.feather", "a.arrows"] {
+        let path = directory.path().join(name);
+        write(&path);
+        let file = std::fs::File::open(&path).unwrap();
+        let read = match name.ends_with("arrows") {
+            true => StreamReader::try_new(file, None).unwrap().next(),
+            false => FileReader::try_new(file, None).unwrap().next(),
+        };
+        assert_eq!(read.unwrap().unwrap(), batch, "{name}");
+    }
+    for name in ["a.parquet.gz", "a.arrow.zst"] {
+        let output = OutputTarget::Path(directory.path().join(name));
+        let error = TableWriter::create_table(&output, &COLUMNS, None)
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("compressed twice"), "{error}");
+    }
 }
 
 #[test]
@@ -89,7 +107,7 @@ fn table_is_written_completely_or_not_at_all() {
         .err()
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    for name in ["a.tsv", "a.parquet"] {
+    for name in ["a.tsv", "a.parquet", "a.arrow", "a.arrows"] {
         let output = OutputTarget::Path(directory.path().join(name));
         let mut table = TableWriter::create_table(&output, &COLUMNS, Some(&inputs)).unwrap();
         assert!(table.push_row(&[TableCell::Null]).is_err());

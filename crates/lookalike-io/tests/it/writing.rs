@@ -25,7 +25,7 @@ use tempfile::tempdir;
 use crate::support::{load, names, read_on, store};
 
 /// Returns `true` for the rows that are kept.
-type Keep = fn(usize) -> bool;
+pub(crate) type Keep = fn(usize) -> bool;
 
 struct Rows {
     rows: Vec<(RowPlace, u64)>,
@@ -80,7 +80,7 @@ fn added_values(index: usize) -> Result<Vec<AddedValue>> {
     })
 }
 
-fn write_with(
+pub(crate) fn write_with(
     inputs: &InputSet,
     keep: Keep,
     output: &Path,
@@ -112,7 +112,7 @@ fn write_with(
     Ok(written)
 }
 
-fn write(paths: &[PathBuf], keep: Keep, output: &Path) -> Result<WrittenOutput> {
+pub(crate) fn write(paths: &[PathBuf], keep: Keep, output: &Path) -> Result<WrittenOutput> {
     let inputs = InputSet::open_paths(paths, &ReadOptions::default())?;
     write_with(&inputs, keep, output, 2, false)
 }

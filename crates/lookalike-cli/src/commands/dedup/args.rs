@@ -22,7 +22,7 @@ use crate::commands::shared::outputs::{
 /// Keep one document of each group of near-duplicates
 ///
 /// Reads all inputs, finds the documents that are similar, and writes the rows that are kept, byte
-/// for byte (Parquet: column for column). Of a similar pair never both are kept, and every removed
+/// for byte (Parquet and Arrow: column for column). Of a similar pair never both are kept, and every removed
 /// document has a kept one that it is similar to.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -55,18 +55,18 @@ pub(crate) struct DedupArgs {
     pub(crate) library: Option<PathBuf>,
 
     /// File for the kept rows, compressed if its extension is .gz or .zst; or a directory that mirrors the
-    /// inputs (DIR/); or - for standard output
+    /// inputs (DIR/); or - for standard output. JSONL, Parquet and Arrow become each other by the extension
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
     /// Table of the removed documents with the evidence: id, kept, similarity, method, threshold, cluster,
-    /// source, row, kept_source, kept_row (.tsv, .csv, .jsonl or .parquet). Rows count from 1 within their
+    /// source, row, kept_source, kept_row (.tsv, .csv, .jsonl, .parquet or .arrow). Rows count from 1 within their
     /// source
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) removed: Option<PathBuf>,
 
     /// Table of the documents in clusters: id, cluster, representative, similarity, kept, source, row (.tsv,
-    /// .csv, .jsonl or .parquet). Documents without a near-duplicate are left out
+    /// .csv, .jsonl, .parquet or .arrow). Documents without a near-duplicate are left out
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) clusters: Option<PathBuf>,
 
@@ -118,8 +118,8 @@ pub(crate) struct DedupArgs {
     pub(crate) min_length: u32,
 
     /// Table of the repeated passages with their texts, from which all can be put back: id, first, start, end,
-    /// first_start, first_end, length, source, row, first_source, first_row, text (.tsv, .csv, .jsonl or
-    /// .parquet). Positions count characters from 0
+    /// first_start, first_end, length, source, row, first_source, first_row, text (.tsv, .csv, .jsonl,
+    /// .parquet or .arrow). Positions count characters from 0
     #[arg(
         long,
         value_name = "FILE",

@@ -109,7 +109,7 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) resampling: ResamplingArgs,
 
-    /// Also write all points of the curves as a table (.csv; .tsv, .jsonl and .parquet as well)
+    /// Also write all points of the curves as a table (.csv; .tsv, .jsonl, .parquet and .arrow as well)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
 

@@ -13,6 +13,7 @@ use lookalike_batch::run::{self, ClusterFiles, LabelSummary, PassageFiles, Setti
 pub(crate) use self::args::EvalArgs;
 use self::args::{EvalRun, cluster_files, passage_files};
 use crate::CommandOutcome;
+use crate::language::messages;
 use crate::output::{OutputPrinter, ReplacedFiles, format_duration};
 use crate::progress::ProgressReporter;
 
@@ -65,10 +66,7 @@ pub(crate) fn run_evaluation(args: &EvalArgs) -> Result<CommandOutcome> {
 /// Warns that the labels may name documents of a missing `--corpus` by their ids.
 pub(super) fn warn_of_ids(labelled: &LabelSummary, printer: OutputPrinter) {
     if labelled.look_like_ids {
-        printer.print_warning(
-            "every text is one word, as ids are: if these are ids, give the documents with \
-             --corpus FILE",
-        );
+        printer.print_warning(messages::texts_look_like_ids());
     }
 }
 

@@ -21,7 +21,7 @@ Examples:
   lookalike explain removed.tsv 1234 articles.jsonl
   lookalike explain removed.parquet post-7 today.csv --against yesterday.csv --json")]
 pub(crate) struct ExplainArgs {
-    /// Table of removed documents that `dedup --removed` wrote (.tsv, .csv, .jsonl or .parquet, also .gz and
+    /// Table of removed documents that `dedup --removed` wrote (.tsv, .csv, .jsonl, .parquet or .arrow, also .gz and
     /// .zst)
     #[arg(value_name = "REMOVED")]
     pub(crate) removed: PathBuf,

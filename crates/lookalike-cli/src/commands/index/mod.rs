@@ -22,7 +22,8 @@ pub(crate) use self::passages::{PassagesIndexArgs, run_passages_index};
 use super::shared::outputs::RejectedArgs;
 use super::shared::running::{RowsRun, RunningArgs, print_summary, thread_count};
 use crate::CommandOutcome;
-use crate::output::{OutputPrinter, escape_control, format_count};
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{OutputPrinter, escape_control};
 use crate::progress::ProgressReporter;
 
 /// Number of missing ids that are shown.
@@ -102,16 +103,13 @@ fn run_remove(args: &IndexRemoveArgs) -> Result<CommandOutcome> {
         index::remove_from_index(&args.library, &ids, threads, reporter)
     })?;
     for id in done.missing.iter().take(SHOWN_IDS) {
-        let text = format!("the id '{id}' is not in {}", args.library.display());
+        let text = messages::id_is_not_in(id, args.library.display());
         printer.print_warning(escape_control(&text));
     }
     let more = done.missing.len().saturating_sub(SHOWN_IDS);
     if more > 0 {
-        let all = "; --json lists them all";
-        printer.print_warning(format!(
-            "{} more ids are not in the index{all}",
-            format_count(more as u64)
-        ));
+        let count = NounCount(more as u64, CountedNoun::MissingId);
+        printer.print_warning(messages::more_ids_are_missing(count));
     }
     print_summary(&printer, summary.json, &done, || {
         report::describe_removal(&done)

@@ -46,7 +46,7 @@ pub(crate) struct PairsArgs {
     )]
     pub(crate) against: Vec<PathBuf>,
 
-    /// Table of pairs (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it, TSV on standard output
+    /// Table of pairs (.tsv, .csv, .jsonl, .parquet or .arrow, the first three also .gz and .zst); without it, TSV on standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 

@@ -35,13 +35,13 @@ pub(crate) struct PlantArgs {
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Planted corpus: all documents and the edited copies, as id and text (.jsonl, .csv or .parquet). The id
+    /// Planted corpus: all documents and the edited copies, as id and text (.jsonl, .csv, .parquet or .arrow). The id
     /// of a copy is the id of its document, more # signs than any id has in a row, and a number
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: PathBuf,
 
-    /// Labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv, .jsonl or
-    /// .parquet)
+    /// Labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv, .jsonl,
+    /// .parquet or .arrow)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) labels: PathBuf,
 

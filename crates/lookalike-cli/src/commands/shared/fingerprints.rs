@@ -36,12 +36,12 @@ pub(crate) fn notation_from_arg(notation: Option<NotationArg>) -> FingerprintNot
 pub(crate) struct BareFingerprintArgs {
     /// Read the rows as fingerprints. In plain text, each line has one fingerprint, or an id, a tab and one
     /// fingerprint. A first line `fingerprint`, or `id`, tab, `fingerprint`, is a header, which counts where
-    /// rows are numbered. In JSONL, CSV and Parquet, the field is `fingerprint`. Files .npy (one-dimensional arrays
+    /// rows are numbered. In JSONL, CSV, Parquet and Arrow, the field is `fingerprint`. Files .npy (one-dimensional arrays
     /// of NumPy) and .u64 hold little-endian integers of 64 bits, and their rows are numbered
     #[arg(long)]
     pub(crate) fingerprints: bool,
 
-    /// Read the rows as fingerprints in this field of JSONL, CSV, TSV or Parquet; numbers of JSON and Parquet
+    /// Read the rows as fingerprints in this field of JSONL, CSV, TSV, Parquet or Arrow; numbers of JSON and columns
     /// are decimal
     #[arg(long, value_name = "FIELD", conflicts_with = "fingerprints")]
     pub(crate) fingerprint: Option<String>,

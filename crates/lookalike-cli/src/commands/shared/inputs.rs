@@ -73,7 +73,7 @@ pub(crate) struct ReadingArgs {
     )]
     pub(crate) max_row: u32,
 
-    /// Directory for temporary files; compressed input, standard input, objects and Parquet take up their size there.
+    /// Directory for temporary files; compressed input, standard input, objects, Parquet and Arrow take up their size there.
     /// Default: the system's directory for temporary files
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
@@ -92,6 +92,8 @@ pub(crate) enum FormatArg {
     Tsv,
     /// Apache Parquet
     Parquet,
+    /// Apache Arrow: a file (Feather of version 2) or a stream
+    Arrow,
     /// Plain text, one document per line
     Text,
 }
@@ -109,6 +111,7 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
         FormatArg::Csv => InputFormat::CSV,
         FormatArg::Tsv => InputFormat::TSV,
         FormatArg::Parquet => InputFormat::Parquet,
+        FormatArg::Arrow => InputFormat::Arrow,
         FormatArg::Text => InputFormat::Text,
     });
     if reading.no_header && !matches!(format, None | Some(InputFormat::Csv { .. })) {

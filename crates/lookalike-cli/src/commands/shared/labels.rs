@@ -78,7 +78,7 @@ pub(crate) struct LabelArgs {
     #[arg(long, value_name = "FIELD")]
     pub(crate) group: Option<String>,
 
-    /// Field of JSONL or Parquet with a list of texts: each row is a group
+    /// Field of JSONL, Parquet or Arrow with a list of texts: each row is a group
     #[arg(
         long,
         value_name = "FIELD",

@@ -21,8 +21,8 @@ use super::running::{RunningArgs, parse_limit, thread_count};
 pub(crate) struct MatchingRunArgs {
     /// Inputs: files, directories, globs, URLs, or - for standard input (read as JSONL unless --format is given)
     ///
-    /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and .text, all but
-    /// Parquet also with .gz, .zst, .xz or .bz2. In directories, files with other extensions are skipped and reported;
+    /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .arrow, .feather, .ipc,
+    /// .arrows, .txt and .text, the text formats also with .gz, .zst, .xz or .bz2. In directories, files with other extensions are skipped and reported;
     /// hidden files and those that begin with an underscore are skipped.
     #[arg(value_name = "IN", required_unless_present = "explain_plan")]
     pub(crate) inputs: Vec<PathBuf>,

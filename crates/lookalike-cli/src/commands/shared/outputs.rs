@@ -13,7 +13,7 @@ use crate::language::MessageLanguage;
 /// Output for rows that cannot be used.
 #[derive(Debug, Args)]
 pub(crate) struct RejectedArgs {
-    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet and Arrow, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::outputs::{TableOutputs, output_file};
 use crate::CommandOutcome;
+use crate::language::messages;
 use crate::output::{OutputPrinter, ReplacedFiles};
 use crate::progress::ProgressReporter;
 
@@ -95,10 +96,10 @@ impl<'a> RowsRun<'a> {
         work: impl FnOnce(&ProgressReporter) -> lookalike_io::Result<T>,
     ) -> Result<T> {
         let hint = match self.writes_rejected {
-            true => "",
-            false => "; --rejected FILE writes them all",
+            true => String::new(),
+            false => messages::rejected_rows_are_written(),
         };
-        let done = ProgressReporter::watch_run(self.printer, self.running.strict, hint, work)?;
+        let done = ProgressReporter::watch_run(self.printer, self.running.strict, &hint, work)?;
         self.replaced.report_replaced(&self.printer);
         Ok(done)
     }

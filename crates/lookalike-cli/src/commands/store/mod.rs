@@ -118,8 +118,7 @@ fn run_repair(args: &StoreRepairArgs) -> Result<CommandOutcome> {
     let (report, collection) = repaired?;
     tell_findings(&report);
     if !report.findings.is_empty() {
-        OutputPrinter::new(false)
-            .print_warning("documents have returned if their deletion was in the lost part");
+        OutputPrinter::new(false).print_warning(messages::deleted_may_have_returned());
     }
     let rows = collection.collect_stats()?.rows;
     let words = messages::rows_repaired(
@@ -175,7 +174,9 @@ fn run_export(args: &StoreExportArgs) -> Result<CommandOutcome> {
 
 /// Refuses a file name whose extension belongs to another format than that of an export.
 fn check_promise(path: &Path) -> Result<()> {
-    const OTHERS: [&str; 7] = ["csv", "tsv", "tab", "parquet", "pq", "txt", "text"];
+    const OTHERS: [&str; 11] = [
+        "csv", "tsv", "tab", "parquet", "pq", "arrow", "feather", "ipc", "arrows", "txt", "text",
+    ];
     let inner = match lower_extension(path).as_str() {
         "gz" | "gzip" | "zst" | "zstd" => {
             lower_extension(Path::new(path.file_stem().unwrap_or_default()))
@@ -398,24 +399,21 @@ fn summarize_report(report: &VerifyReport) -> String {
 fn tell_findings(report: &VerifyReport) {
     let printer = OutputPrinter::new(false);
     if let Some(first) = report.remade.first() {
-        let rest = match report.remade.len() {
-            1 => String::new(),
-            more => format!(
-                " and of {} more",
-                format_plural(more as u64 - 1, "file", "files")
-            ),
-        };
-        printer.print_warning(format!(
-            "the sketches of '{first}'{rest} are damaged: the service computes them again from the \
-             texts"
-        ));
+        printer.print_warning(match report.remade.len() as u64 - 1 {
+            0 => messages::sketches_are_damaged(first),
+            more => {
+                let count = NounCount(more, CountedNoun::FurtherFile);
+                messages::sketches_of_more_are_damaged(first, count)
+            }
+        });
     }
     for finding in report.findings.iter().take(TOLD) {
         printer.print_warning(escape_control(finding));
     }
     let more = report.findings.len().saturating_sub(TOLD);
     if more > 0 {
-        printer.print_warning(format!("{more} more; --json lists them all"));
+        let count = NounCount(more as u64, CountedNoun::Finding);
+        printer.print_warning(messages::more_findings(count));
     }
 }
 

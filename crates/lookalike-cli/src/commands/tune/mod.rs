@@ -18,6 +18,7 @@ use self::args::TuneRun;
 use super::eval::report::{FIGURE, axis_heading, describe_labels, format_cut, format_figure};
 use super::eval::{evaluated_method_name, warn_of_ids};
 use crate::CommandOutcome;
+use crate::language::engine_phrases::translate_phrase;
 use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{
     OutputPrinter, ReplacedFiles, TextTone, escape_control, format_count, format_duration,
@@ -62,7 +63,7 @@ pub(crate) fn run_tune(args: &TuneArgs) -> Result<CommandOutcome> {
     warn_of_ids(&done.labelled, printer);
     warn_of_few(&done, printer);
     for warning in &done.warnings {
-        printer.print_warning(warning);
+        printer.print_warning(translate_phrase(warning));
     }
     warn_of_missed_goal(&done, settings.options.goal, printer);
     replaced.report_replaced(&printer);
@@ -76,11 +77,9 @@ fn warn_of_few(done: &TuneSummary, printer: OutputPrinter) {
     let fewest = done.halves.iter().flatten().min().copied().unwrap_or(0);
     if fewest < ENOUGH {
         let [[similar, different], _] = done.halves;
-        printer.print_warning(format!(
-            "the half for choosing has only {} similar and {} other pairs: another sample may \
-             choose another setting. Label about 200 pairs, or make more with lookalike plant",
-            format_count(similar),
-            format_count(different)
+        printer.print_warning(messages::few_pairs_for_choosing(
+            &format_count(similar),
+            &format_count(different),
         ));
     }
 }
@@ -91,11 +90,9 @@ fn warn_of_missed_goal(done: &TuneSummary, goal: TuningGoal, printer: OutputPrin
     if let (TuningGoal::Precision(least), Some(value)) = (goal, precision.value)
         && value < least
     {
-        printer.print_warning(format!(
-            "the goal is missed on the half held back: the precision is {}, the goal {}. Label \
-             more pairs, or give a higher goal",
-            format_figure(precision),
-            done.goal
+        printer.print_warning(messages::goal_is_missed(
+            &format_figure(precision),
+            &done.goal,
         ));
     }
 }

@@ -1,8 +1,8 @@
-//! Rows of a block of a Parquet file. Each is copied as a frame, from which it is read again.
+//! Rows of a block of Parquet or Arrow. Each is copied as a frame, from which it is read again.
 
 use arrow_array::RecordBatch;
 
-use super::block::{ParquetBlock, ParseScratch};
+use super::block::{ColumnBlock, ParseScratch};
 use super::columnar::{self, NumberedBatch};
 use super::inputs::InputSet;
 use super::row_values::{FieldPlan, RowPosition, with_extra};
@@ -12,7 +12,7 @@ use crate::error::Result;
 impl InputSet {
     pub(super) fn parse_packed(
         &self,
-        packed: &ParquetBlock,
+        packed: &ColumnBlock,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -25,14 +25,14 @@ impl InputSet {
 
     pub(super) fn parse_batch(
         &self,
-        packed: &ParquetBlock,
+        packed: &ColumnBlock,
         (rows, first): &NumberedBatch,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[packed.file];
         let plan = &self.row_layout().plan;
-        let broken = |reason: String| columnar::unreadable(file.display_name(), &reason);
+        let broken = |reason: String| file.unreadable_columns(&reason);
         let framed = self.frame_batch(rows, plan, scratch).map_err(broken)?;
         let spool = self
             .records
@@ -78,14 +78,14 @@ impl InputSet {
 
     pub(super) fn parse_some_packed(
         &self,
-        packed: &ParquetBlock,
+        packed: &ColumnBlock,
         wanted: &[u64],
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = &self.files[packed.file];
         let plan = &self.row_layout().plan;
-        let broken = |reason: String| columnar::unreadable(file.display_name(), &reason);
+        let broken = |reason: String| file.unreadable_columns(&reason);
         packed
             .portion
             .visit_batches(file.display_name(), |(rows, first)| {
