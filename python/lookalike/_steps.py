@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 from . import _engine
-from ._recipe import RecipeLike, recipe_of
 from ._arguments import rule
+from ._key_filter import FilterLayout, KeyFilter
+from ._recipe import RecipeLike, recipe_of
 
 Batches = Iterable[Any]
 Step = Callable[[Batches], Iterator[Any]]
@@ -123,6 +124,57 @@ def add_tables(job: Job) -> Step:
     return step
 
 
+#: Number of slices of a table of frequencies.
+_SLICES = 64
+
+
+def slice_tables() -> Step:
+    """Divides each table of feature frequencies into slices, which are numbered as parts, without those of zeros."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        for batch in batches:
+            for block in batch.column("block"):
+                table = zlib.decompress(block.as_py())
+                size = len(table) // _SLICES
+                slices = ((at, table[at * size :][:size]) for at in range(_SLICES))
+                yield _rows_of_slices((at, part) for at, part in slices if any(part))
+
+    return step
+
+
+def add_slices() -> Step:
+    """Adds up all slices of the same number."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        import numpy
+
+        sums: dict[int, Any] = {}
+        for batch in batches:
+            for at, block in zip(batch.column("part").to_pylist(), batch.column("block")):
+                counts = numpy.frombuffer(zlib.decompress(block.as_py()), "<u4").astype(numpy.uint64)
+                sums[at] = sums[at] + counts if at in sums else counts
+        most = numpy.uint64(0xFFFFFFFF)
+        yield _rows_of_slices((at, numpy.minimum(sums[at], most).astype("<u4").tobytes()) for at in sorted(sums))
+
+    return step
+
+
+def join_slices(slices: list[tuple[int, bytes]]) -> bytes:
+    """Returns the compressed table of frequencies that consists of some slices, and zeros elsewhere."""
+    blocks = {at: zlib.decompress(block) for at, block in slices}
+    empty = bytes(max(map(len, blocks.values())))
+    return zlib.compress(b"".join(blocks.get(at, empty) for at in range(_SLICES)), 1)
+
+
+def _rows_of_slices(slices: Iterable[tuple[int, bytes]]) -> Any:
+    import pyarrow as pa
+
+    rows = [(TABLE, at, zlib.compress(block, 1)) for at, block in slices]
+    kinds, parts, blocks = zip(*rows) if rows else ((), (), ())
+    columns = [pa.array(kinds, pa.int32()), pa.array(parts, pa.int32()), pa.array(blocks, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, ["kind", "part", "block"])
+
+
 def spread(job: Job, table: Optional[bytes], parts: int) -> Step:
     """Splits blocks by the parts that receive all equal keys, with the rarest features as keys.
 
@@ -198,19 +250,121 @@ def collect(job: Job, members: bytes) -> Step:
     return step
 
 
-def name_texts(job: Job) -> Step:
-    """Turns rows of documents into rows of node, name, position, id and text."""
+def candidate_texts(job: Job, linked: KeyFilter, repeated: Optional[KeyFilter]) -> Step:
+    """Turns rows of documents into rows of node, name, position, id, given, part, text and whether others may have it.
+
+    Of the filters, ``linked`` has the nodes of texts with a link, ``repeated`` the keys of texts that several documents
+    have. Rows that are in neither are left out. A row has its text if that may have a link, unless a smaller position
+    with the same text came before: such a document cannot be the first with its text, and only that needs the text.
+    """
 
     def step(batches: Batches) -> Iterator[Any]:
+        import numpy
+        import pyarrow as pa
+
         collect = _engine.Collect(job.open(), _engine.members([], []))
+        smallest: dict[bytes, bytes] = {}
         for batch in batches:
-            yield collect.names(batch)
+            named = collect.names(batch)
+            is_linked = linked.has(named.column("node").to_numpy())
+            keys = text_keys(named.column("name"))
+            is_repeated = numpy.zeros(len(keys), bool) if repeated is None else repeated.has(keys)
+            chosen = is_linked | is_repeated
+            named, is_linked, is_repeated = named.filter(pa.array(chosen)), is_linked[chosen], is_repeated[chosen]
+            is_first = is_linked.copy()
+            names, positions = named.column("name"), named.column("position")
+            for row in numpy.flatnonzero(is_linked & is_repeated):
+                name, position = names[int(row)].as_py(), positions[int(row)].as_py()
+                is_first[row] = position < smallest.get(name, position + b"\0")
+                if is_first[row]:
+                    smallest[name] = position
+            texts = pa.compute.if_else(pa.array(is_first), named.column("text"), None)
+            columns = [named.column(name) for name in ("node", "name", "position", "id", "given", "of_part")]
+            columns += [texts, pa.array(is_repeated)]
+            yield pa.RecordBatch.from_arrays(columns, list(CANDIDATES))
 
     return step
 
 
-def unpack_links() -> Step:
-    """Turns blocks of links into rows of two nodes."""
+#: Columns of the rows of `candidate_texts`, with their types in Spark.
+CANDIDATES = {
+    "node": "bigint", "name": "binary", "position": "binary", "id": "string", "given": "boolean", "of_part": "bigint",
+    "text": "string", "may_repeat": "boolean",
+}
+
+
+def text_keys(names: Any) -> Any:
+    """Returns 64 bits of each name of a text, which is a hash of 16 bytes."""
+    import numpy
+
+    words = numpy.frombuffer(b"".join(names.to_pylist()), "<i8").reshape(-1, 2)
+    return words[:, 0] ^ words[:, 1]
+
+
+def scatter_dense(job: Job, wanted: KeyFilter) -> Step:
+    """Turns rows of documents into blocks of features of those whose nodes are in a filter; see `scatter`."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        collect = _engine.Collect(job.open(), _engine.members([], []))
+        features = _engine.Features(job.open())
+        found = False
+        for batch in batches:
+            nodes = collect.names(batch).column("node").to_numpy()
+            nodes = nodes[wanted.has(nodes)]
+            if not len(nodes):
+                continue
+            scatter = _engine.Scatter(job.open(), nodes.tobytes())
+            blocks = scatter.add(batch)
+            if blocks is not None:
+                yield blocks
+            yield scatter.finish()
+            table = scatter.table()
+            if table is not None:
+                features.add(table.column("block")[0].as_py())
+                found = True
+        if found:
+            yield _packed(features.table())
+
+    return step
+
+
+def hash_slices(layout: FilterLayout) -> Step:
+    """Turns rows of keys into rows of slice and key."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            keys = batch.column("key").to_numpy()
+            columns = [pa.array(layout.slice_numbers(keys), pa.int32()), batch.column("key")]
+            yield pa.RecordBatch.from_arrays(columns, ["slice", "key"])
+
+    return step
+
+
+def build_slices(layout: FilterLayout) -> Step:
+    """Turns rows of slice and key, with all keys of a slice, into slices of a filter."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        import numpy
+        import pyarrow as pa
+
+        of_slices: dict[int, list[Any]] = {}
+        for batch in batches:
+            numbers, keys = (batch.column(name).to_numpy() for name in ("slice", "key"))
+            order = numpy.argsort(numbers, kind="stable")
+            distinct, starts = numpy.unique(numbers[order], return_index=True)
+            for number, of_slice in zip(distinct, numpy.split(keys[order], starts[1:])):
+                of_slices.setdefault(int(number), []).append(of_slice)
+        built = [layout.build_slice(numpy.concatenate(keys)) for keys in of_slices.values()]
+        columns = [pa.array(list(of_slices), pa.int32()), pa.array(built, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["slice", "block"])
+
+    return step
+
+
+def unpack_nodes() -> Step:
+    """Turns blocks of nodes into rows of keys."""
 
     def step(batches: Batches) -> Iterator[Any]:
         import numpy
@@ -218,15 +372,38 @@ def unpack_links() -> Step:
 
         for batch in batches:
             for block in batch.column("block"):
-                links = numpy.frombuffer(block.as_py(), "<i8").reshape(-1, 2)
-                columns = [pa.array(links[:, 0]), pa.array(links[:, 1])]
-                yield pa.RecordBatch.from_arrays(columns, ["a", "b"])
+                keys = pa.array(numpy.frombuffer(block.as_py(), "<i8"), pa.int64())
+                yield pa.RecordBatch.from_arrays([keys], ["key"])
+
+    return step
+
+
+def labels_of(links: list[bytes]) -> Any:
+    """Returns a table of node and component from blocks of links."""
+    import numpy
+    import pyarrow as pa
+
+    members = _engine.members(links, [])
+    nodes = int.from_bytes(members[:8], "little")
+    pairs = numpy.frombuffer(members, "<i8", 2 * nodes, 16).reshape(-1, 2)
+    return pa.table({"node": pa.array(pairs[:, 0]), "component": pa.array(pairs[:, 1])})
+
+
+def repeated_keys() -> Step:
+    """Turns rows with the names of texts into rows of their keys."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            keys = pa.array(text_keys(batch.column("name")), pa.int64())
+            yield pa.RecordBatch.from_arrays([keys], ["key"])
 
     return step
 
 
 def unpack_repeats(job: Job) -> Step:
-    """Turns blocks of repeated texts into rows of name, position and id."""
+    """Turns blocks of repeated texts into rows of name, position of the first document, and its id."""
 
     def step(batches: Batches) -> Iterator[Any]:
         for batch in batches:

@@ -3,7 +3,8 @@
 >>> from lookalike import ray as lar                              # doctest: +SKIP
 >>> kept = lar.dedup(ray.data.read_parquet("docs")).kept          # doctest: +SKIP
 
-This is a thin adapter: the calling process holds all links and the ids of removed documents.
+This is a thin adapter: the calling process holds all links and the ids of removed documents. ``docs/spark.md``
+describes the steps.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _engine, _steps
 from ._errors import InputError, SettingError
-from ._recipe import RecipeLike
+from ._recipe import RecipeLike, recipe_of
 from ._steps import Job, Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from ray.data import Dataset
 
-__all__ = ["Deduplicated", "dedup"]
+__all__ = ["Deduplicated", "dedup", "pairs"]
 
 #: Number of parts that receive keys and components.
 _PARTS = 64
@@ -36,6 +37,7 @@ _COLLECTED = (
     ("kept", "string"),
 )
 _REMOVED = (("id", "string"), ("kept", "string"), ("similarity", "float64"), ("method", "string"))
+_PAIRS = (("a", "string"), ("b", "string"), ("similarity", "float64"))
 
 
 class Deduplicated:
@@ -48,12 +50,41 @@ class Deduplicated:
     ['0', '1']
     """
 
-    def __init__(self, kept: "Dataset", removed: "pa.Table") -> None:
+    def __init__(self, kept: "Dataset", removed: "pa.Table", data: "Dataset", text: str, job: Job) -> None:
+        self._data, self._text, self._job = data, text, job
         #: Kept rows of the data, with all their columns.
         self.kept = kept
         #: A table ``id, kept, similarity, method, threshold, cluster``: every removed document with
         #: its most similar kept document.
         self.removed = removed
+
+    @property
+    def pairs(self) -> "pa.Table":
+        """``a, b, similarity``: each removed document ``b`` with its kept document ``a``."""
+        return self.removed.select(["kept", "id", "similarity"]).rename_columns(["a", "b", "similarity"])
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers of documents and clusters and the settings, with the names that :mod:`lookalike.spark` gives them.
+
+        Ray counts the rows of the data for it.
+        """
+        name = self._text
+        nulls = self._data.map_batches(lambda table: _count_of_nulls(table, name), batch_format="pyarrow")
+        rows, removed = self._data.count(), self.removed.num_rows
+        rejected = int(nulls.sum("nulls") or 0) if rows else 0
+        return {
+            "documents": rows - rejected,
+            "kept": rows - rejected - removed,
+            "removed": removed,
+            "clusters": len(self.removed.column("kept").unique()),
+            "rejected": rejected,
+            "method": dict(self._job.rule).get("method") or "auto",
+            "threshold": self._job.threshold,
+            "recipe": recipe_of(self._job.recipe).name,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Deduplicated Dataset: {self.removed.num_rows:,} documents removed; summary() counts the others>"
 
 
 def dedup(
@@ -63,12 +94,15 @@ def dedup(
     *,
     recipe: RecipeLike = "default",
     keep: Optional[str] = None,
+    within: Optional[str] = None,
+    against: Optional["Dataset"] = None,
     **settings: Any,
 ) -> Deduplicated:
     """Keeps one document of each cluster of near-duplicates, with the verdicts of one machine.
 
-    ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text is null are left
-    out.
+    ``within`` restricts matches to equal values of a column. All documents of ``against``, which has the same columns,
+    precede the data and are kept. ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text
+    is null are left out.
 
     >>> from lookalike import ray as lar
     >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge"]
@@ -78,15 +112,13 @@ def dedup(
     """
     import ray
 
-    unknown = set(settings) - set(_steps.RULE)
-    if unknown:
-        raise SettingError(f"lookalike.ray.dedup has no argument {sorted(unknown)[0]}")
-    job = Job.of(recipe, keep, id, **settings)
-    names = [id, text] + ([job.field] if job.field is not None else [])
-    source = ds.map_batches(lambda table: _columns(table, names), batch_format="pyarrow")
-    members = ray.put(_members(job, source))
-    collect = lambda table: _run(_steps.collect(job, ray.get(members)), table, _COLLECTED)
-    removed = _settled(job, source.map_batches(collect, batch_format="pyarrow"))
+    _refuse_unknown("dedup", settings)
+    job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, **settings)
+    names = {"id": id, "text": text, "value": job.field, "part": within}
+    source = _source(ds, names, None if against is None else False)
+    if against is not None:
+        source = source.union(_source(against, names, True))
+    removed = _removed(job, _settled(job, source))
     gone = ray.put(removed.column("id"))
 
     def kept(table: "pa.Table") -> "pa.Table":
@@ -97,16 +129,66 @@ def dedup(
         is_gone = pc.is_in(ids, ray.get(gone).combine_chunks())
         return table.filter(pc.and_(pc.invert(is_gone), table.column(text).is_valid()))
 
-    return Deduplicated(ds.map_batches(kept, batch_format="pyarrow"), removed)
+    return Deduplicated(ds.map_batches(kept, batch_format="pyarrow"), removed, ds, text, job)
 
 
-def _columns(table: "pa.Table", names: list[str]) -> "pa.Table":
-    """Returns id, text, and the value that orders documents, if any."""
+def pairs(
+    ds: "Dataset",
+    text: str = "text",
+    id: str = "id",
+    *,
+    recipe: RecipeLike = "default",
+    within: Optional[str] = None,
+    **settings: Any,
+) -> "pa.Table":
+    """Returns every pair of near-duplicates as ``a, b, similarity``, where ``a`` is the smaller id. Of equal texts, only
+    the first document is listed.
+
+    >>> from lookalike import ray as lar
+    >>> texts = ["the ferry leaves at seven", "a bridge", "the ferry leaves at eight"]
+    >>> data = ray.data.from_items([{"id": str(at), "text": text} for at, text in enumerate(texts)])
+    >>> lar.pairs(data, threshold=0.5).to_pylist()
+    [{'a': '0', 'b': '2', 'similarity': 0.6}]
+    """
+    _refuse_unknown("pairs", settings)
+    job = Job.of(recipe, None, id, within=within is not None, **settings)
+    source = _source(ds, {"id": id, "text": text, "value": None, "part": within}, None)
+    return _table_of(_settled(job, source, _PAIRS), _PAIRS)
+
+
+def _refuse_unknown(function: str, settings: dict[str, Any]) -> None:
+    unknown = sorted(set(settings) - set(_steps.RULE))
+    if unknown:
+        known = ", ".join(_steps.RULE)
+        raise SettingError(
+            f"lookalike.ray.{function} has no argument {unknown[0]}: leave it out; the match options are {known}"
+        )
+
+
+def _source(data: "Dataset", names: dict[str, Optional[str]], given: Optional[bool]) -> "Dataset":
+    """Returns the columns of documents under the names that the steps use."""
+    there = data.schema()
+    for name in names.values():
+        if name is not None and there is not None and name not in there.names:
+            raise InputError(f"the data has no column '{name}' among " + ", ".join(f"'{it}'" for it in there.names))
+    return data.map_batches(lambda table: _columns(table, names, given), batch_format="pyarrow")
+
+
+def _columns(table: "pa.Table", names: dict[str, Optional[str]], given: Optional[bool]) -> "pa.Table":
     import pyarrow as pa
 
-    id, text, *value = (table.column(name) for name in names)
-    columns = [id.cast(pa.string()), text.cast(pa.string()), *value]
-    return pa.table(columns, names=["id", "text", "value"][: len(columns)])
+    columns = {name: table.column(column) for name, column in names.items() if column is not None}
+    for name in ("id", "text"):
+        columns[name] = columns[name].cast(pa.string())
+    if given is not None:
+        columns["given"] = pa.array([given] * table.num_rows, pa.bool_())
+    return pa.table(columns)
+
+
+def _count_of_nulls(table: "pa.Table", name: str) -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.table({"nulls": pa.array([table.column(name).null_count], pa.int64())})
 
 
 def _run(step: Step, table: "pa.Table", columns: "tuple[tuple[str, str], ...]" = _BLOCKS) -> "pa.Table":
@@ -140,12 +222,13 @@ def _members(job: Job, source: "Dataset") -> bytes:
         found = found.union(_gathered(job, _spread(job, features))).materialize()
     if _of_kind(found, _steps.SPLIT).count():
         found = found.union(_gathered(job, _of_kind(found, _steps.SPLIT))).materialize()
-    repeated = [block.decode() for block in _blocks(found, _steps.REPEATED_ID)]
-    if repeated:
-        raise InputError(
-            f"{len(repeated)} ids occur in more than one row, for example '{min(repeated)}': give every document "
-            "a unique id"
-        )
+    for kind, whose in ((_steps.REPEATED_ID, ""), (_steps.REPEATED_GIVEN_ID, " of against")):
+        repeated = [block.decode() for block in _blocks(found, kind)]
+        if repeated:
+            raise InputError(
+                f"{len(repeated)} ids{whose} occur in more than one row, for example '{min(repeated)}': give every "
+                "document a unique id"
+            )
     return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
 
 
@@ -189,9 +272,14 @@ def _blocks(found: "Dataset", kind: int) -> list[bytes]:
     return [row["block"] for row in _of_kind(found, kind).take_all()]
 
 
-def _settled(job: Job, collected: "Dataset") -> "pa.Table":
-    """Returns the removed documents."""
+def _settled(job: Job, source: "Dataset", columns: Any = _REMOVED) -> list[dict[str, Any]]:
+    """Returns rows of removed documents or of pairs."""
     import pyarrow as pa
+    import ray
+
+    members = ray.put(_members(job, source))
+    collect = lambda table: _run(_steps.collect(job, ray.get(members)), table, _COLLECTED)
+    step = _steps.settle(job, columns is _PAIRS)
 
     def binned(table: "pa.Table") -> "pa.Table":
         bins = [component % _PARTS for component in table.column("component").to_pylist()]
@@ -199,14 +287,24 @@ def _settled(job: Job, collected: "Dataset") -> "pa.Table":
 
     def settle(table: "pa.Table") -> "pa.Table":
         ordered = table.sort_by([("component", "ascending"), ("rank", "ascending")])
-        return _run(_steps.settle(job), ordered, _REMOVED)
+        return _run(step, ordered, columns)
 
+    collected = source.map_batches(collect, batch_format="pyarrow")
     bins = collected.map_batches(binned, batch_format="pyarrow")
-    rows = _grouped(bins, "bin", settle, _REMOVED).take_all()
-    columns = {name: [row[name] for row in rows] for name in ("id", "kept", "similarity", "method")}
-    columns["threshold"] = [job.threshold] * len(rows)
-    columns["cluster"] = columns["kept"]
-    kinds = [pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64(), pa.string()]
-    return pa.table(
-        {name: pa.array(values, kind) for (name, values), kind in zip(columns.items(), kinds)}
-    )
+    rows: list[dict[str, Any]] = _grouped(bins, "bin", settle, columns).take_all()
+    return rows
+
+
+def _removed(job: Job, rows: list[dict[str, Any]]) -> "pa.Table":
+    """Returns removed documents as a table."""
+    import pyarrow as pa
+
+    table = _table_of(rows, _REMOVED)
+    table = table.append_column("threshold", pa.array([job.threshold] * len(rows), pa.float64()))
+    return table.append_column("cluster", table.column("kept"))
+
+
+def _table_of(rows: list[dict[str, Any]], columns: "tuple[tuple[str, str], ...]") -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([row[name] for row in rows], pa.type_for_alias(kind)) for name, kind in columns})

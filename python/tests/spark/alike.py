@@ -21,7 +21,7 @@ def check(session, table, frame=None, against=None, **settings):
     frame = session.createDataFrame(table) if frame is None else frame
     known = None if against is None else session.createDataFrame(against)
     result = las.dedup(frame, against=known, **settings)
-    here = {name: value for name, value in settings.items() if name not in ("checkpoint", "links_on_driver")}
+    here = {name: value for name, value in settings.items() if name not in ("checkpoint", "links_on_driver", "filter_memory")}
     here = {"id": "id", "threads": 2, **here}
     alone = la.dedup(by_id(table), against=None if against is None else by_id(against), **here)
     removed = result.removed.toArrow().to_pylist()

@@ -6,7 +6,7 @@ import sys
 import pyarrow as pa
 import pytest
 from alike import check, check_passages
-from corpora import copied, generated, of_the_repository, real, skewed
+from corpora import chained, copied, generated, of_the_repository, real, repeated, skewed
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +95,34 @@ def test_third_of_all_rows_shares_a_band(cluster, way):
 def test_components_by_joins(cluster, tmp_path):
     for checkpoint in (None, str(tmp_path)):
         check(cluster, generated(300, 30), threshold=0.6, checkpoint=checkpoint, links_on_driver=0)
+
+
+def jobs_of(cluster):
+    return len(cluster.sparkContext.statusTracker().getJobIdsForGroup())
+
+
+@pytest.mark.parametrize("way", [{}, {"links_on_driver": 10_000}], ids=str)
+def test_chain_takes_few_jobs(cluster, way):
+    before = jobs_of(cluster)
+    _, alone = check(cluster, chained(3000), **way)
+    assert len(alone.removed) > 1000
+    assert jobs_of(cluster) - before <= 40
+
+
+def test_more_removed_than_are_broadcast(cluster, monkeypatch):
+    from lookalike.spark import _dedup_run, _results
+
+    monkeypatch.setattr(_results, "_BROADCAST", 100)
+    monkeypatch.setattr(_dedup_run, "_FEW_REPEATS", 100)
+    for way in ({"links_on_driver": 2000}, {"links_on_driver": 0}):
+        _, alone = check(cluster, repeated(4000), **way)
+        assert len(alone.removed) > 1800
+
+
+def test_summary(cluster):
+    result, alone = check(cluster, generated(400, 60), links_on_driver=2000)
+    told = result.summary()
+    assert told == {name: alone.summary[name] for name in told}
 
 
 def again(frame, mark, deed):

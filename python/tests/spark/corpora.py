@@ -102,6 +102,23 @@ def skewed(rows: int, length: int, own: int, seed: int = 5) -> pa.Table:
     return pa.table({"id": [f"{at:06}" for at in range(rows)], "text": texts})
 
 
+def chained(rows: int, seed: int = 11) -> pa.Table:
+    """Texts of which each is similar to the one before and the one after it alone, in no order."""
+    texts = [" ".join(f"c{word}" for word in range(3 * at, 3 * at + 40)) for at in range(rows)]
+    random.seed(seed)
+    random.shuffle(texts)
+    return pa.table({"id": [f"{at:06}" for at in range(rows)], "text": texts})
+
+
+def repeated(rows: int, seed: int = 12) -> pa.Table:
+    """Short texts of which half repeat another one, some of them with an edited text beside."""
+    random.seed(seed)
+    words = [" ".join(f"t{random.randrange(50_000)}" for _ in range(12)) for _ in range(rows // 2)]
+    texts = words + [text.upper() if at % 3 else text + " more" for at, text in enumerate(words)]
+    random.shuffle(texts)
+    return pa.table({"id": [f"{at:06}" for at in range(len(texts))], "text": texts})
+
+
 #: A notice that many documents of :func:`copied` have.
 NOTICE = "This text may be copied and changed as long as the names of all authors stay in it"
 

@@ -2,7 +2,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from alike import by_id, removed_of
+from alike import by_id, removed_of, rows_of
 from corpora import generated, skewed
 
 import lookalike as la
@@ -22,16 +22,43 @@ def check(table, rows=None, **settings):
 
     cuts = [0, 100, len(table)] if rows is None else [*range(0, len(table), rows), len(table)]
     data = ray.data.from_arrow([table.slice(a, b - a) for a, b in zip(cuts, cuts[1:])])
-    found = lar.dedup(data, **settings)
-    alone = la.dedup(by_id(table), id="id", **settings)
+    against = settings.pop("against", None)
+    known = None if against is None else ray.data.from_arrow(against)
+    found = lar.dedup(data, against=known, **settings)
+    alone = la.dedup(by_id(table), id="id", against=None if against is None else by_id(against), **settings)
     assert removed_of(found.removed.to_pylist()) == removed_of(alone.removed.to_pylist())
     kept = sorted(row["id"] for row in found.kept.take_all())
     assert kept == sorted(alone.kept.column("id").to_pylist())
+    told = found.summary()
+    assert told == {name: alone.summary[name] for name in told}
 
 
 def test_result_equals_one_machine(local):
     check(generated(400, 60))
     check(generated(300, 20), threshold=0.6, keep="max:weight")
+
+
+def test_within_against_and_pairs(local):
+    from lookalike import ray as lar
+
+    table = generated(400, 30, seed=4).append_column("site", pa.array([at % 3 for at in range(400)]))
+    known, table = table.slice(0, 150), table.slice(150)
+    check(table, against=known, within="site", threshold=0.6)
+    data = ray.data.from_arrow([table.slice(0, 100), table.slice(100)])
+    found = lar.pairs(data, within="site", threshold=0.6)
+    alone = la.pairs(by_id(table), id="id", within="site", threshold=0.6, distinct=True).pairs
+    assert rows_of(found) == rows_of(alone.select(found.column_names))
+    assert len(found) > 10
+
+
+def test_unknown_arguments_and_columns_are_named(local):
+    from lookalike import ray as lar
+
+    data = ray.data.from_arrow(pa.table({"id": ["a"], "text": ["one"]}))
+    with pytest.raises(la.SettingError, match="has no argument window"):
+        lar.dedup(data, window="2d")
+    with pytest.raises(la.InputError, match="no column 'body' among 'id', 'text'"):
+        lar.dedup(data, text="body")
 
 
 def test_steps_can_leave_empty_blocks(local):

@@ -5,10 +5,15 @@ import numpy
 import pyarrow as pa
 import pytest
 from alike import by_id, check, removed_of, rows_of
-from corpora import generated, of_the_repository, real, skewed
+from corpora import chained, generated, of_the_repository, real, repeated, skewed
 
 import lookalike as la
 from lookalike import spark as las
+from lookalike._steps import Job
+from lookalike.spark import _calls, _dedup_run, _linking, _results, _session
+from lookalike.spark._columns import Columns
+from lookalike.spark._dedup_run import DedupRun, RunLimits
+from lookalike.spark._linking import Linking
 
 RULES = [
     {},
@@ -39,13 +44,13 @@ def test_result_equals_one_machine(spark, tmp_path, rule, way):
 
 def test_options_select_distinct_algorithms(spark, tmp_path, monkeypatch):
     taken = []
-    for name in ("linked_here", "linked", "joined"):
-        def note(run, *given, name=name, step=getattr(las._Run, name)):
+    for owner, name in ((DedupRun, "linked_by_driver"), (Linking, "link"), (_dedup_run, "connect_links")):
+        def note(*given, name=name, step=getattr(owner, name)):
             taken.append(name)
-            return step(run, *given)
+            return step(*given)
 
-        monkeypatch.setattr(las._Run, name, note)
-    for way, expected in zip(WAYS, [["linked_here"], ["linked"], ["linked", "joined"]]):
+        monkeypatch.setattr(owner, name, note)
+    for way, expected in zip(WAYS, [["linked_by_driver"], ["link"], ["link", "connect_links"]]):
         taken.clear()
         check(spark, generated(400, 30), threshold=0.6, checkpoint=str(tmp_path), **way)
         assert taken == expected
@@ -85,9 +90,55 @@ def test_real_texts(spark, name, rows, every):
 
 @pytest.mark.parametrize("way", [{}, {"links_on_driver": 60_000}], ids=str)
 @pytest.mark.parametrize("own", [2, 70])
-def test_third_of_all_rows_shares_a_band(spark, own, way):
+def test_third_of_all_rows_shares_a_band(spark, tmp_path, own, way):
     """Similar ones cost a comparison each; others meet again by their rarest features."""
-    check(spark, skewed(16_000, 150, own), **way)
+    check(spark, skewed(16_000, 150, own), checkpoint=str(tmp_path), **way)
+
+
+@pytest.mark.parametrize("links", [2000, 0])
+def test_chain_is_one_component(spark, tmp_path, links):
+    _, alone = check(spark, chained(1500), checkpoint=str(tmp_path), links_on_driver=links)
+    assert len(alone.removed) > 500
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+@pytest.mark.parametrize("links", [2000, 0])
+def test_half_of_all_rows_repeat(spark, tmp_path, monkeypatch, links, keep):
+    """With repeated texts and removed ids in broadcasts and not."""
+    table = repeated(2000)
+    check(spark, table, checkpoint=str(tmp_path), links_on_driver=links, keep=keep)
+    monkeypatch.setattr(_dedup_run, "_FEW_REPEATS", 10)
+    monkeypatch.setattr(_results, "_BROADCAST", 10)
+    _, alone = check(spark, table, checkpoint=str(tmp_path), links_on_driver=links, keep=keep)
+    assert len(alone.removed) > 900
+
+
+def test_many_tables_are_added_by_tasks(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(_linking, "_TABLES", 0)
+    check(spark, generated(400, 20), checkpoint=str(tmp_path), links_on_driver=2000)
+
+
+def test_filters_that_are_too_small_change_no_result(spark, tmp_path):
+    """Every text passes a filter of a few bits."""
+    table = generated(400, 30)
+    check(spark, table, checkpoint=str(tmp_path), links_on_driver=2000, filter_memory=8)
+
+
+def test_summary_and_repr(spark):
+    result, alone = check(spark, generated(400, 30), threshold=0.6)
+    told = result.summary()
+    assert told == {name: alone.summary[name] for name in told}
+    assert f"{told['removed']} documents removed" in repr(result)
+
+
+def test_old_spark_is_refused():
+    class Session:
+        version = "3.4.1"
+
+    with pytest.raises(la.InputError, match="needs Spark 3.5 or later, and this session has 3.4.1"):
+        _session.refuse_old_spark(Session())
+    Session.version = "3.5.4"
+    _session.refuse_old_spark(Session())
 
 
 def test_third_of_all_rows_has_one_text(spark):
@@ -107,13 +158,14 @@ def test_components_by_joins(spark, tmp_path):
 
 
 def test_components_equal_a_plain_union(spark, tmp_path):
-    job = las.Job.of("default", None, "id")
+    job = Job.of("default", None, "id")
     frame = spark.createDataFrame([("a", "b")], "id string, text string")
-    run = las._Run(frame, las._Columns(["text"], "id"), job, str(tmp_path), (0, 0))
+    run = DedupRun(frame, Columns(["text"], "id"), job, str(tmp_path), RunLimits())
     chain = [(at + 1, at) for at in range(40)]
     star = [(100, at) for at in range(101, 130)]
     pairs = chain + star + [(300, -5), (-5, 299), (7, 8), (-9, -8)]
-    labels = run.components(spark.createDataFrame(pairs, "a bigint, b bigint")).collect()
+    blocks = [(numpy.array(some, "<i8").tobytes(),) for some in (pairs[:30], pairs[30:])]
+    labels = _dedup_run.connect_links(run, spark.createDataFrame(blocks, "block binary")).collect()
     expected = {at: 0 for at in range(41)} | {at: 100 for at in range(100, 130)}
     expected |= {300: -5, 299: -5, -5: -5, -9: -9, -8: -9}
     assert {row.node: row.component for row in labels} == expected
@@ -339,5 +391,5 @@ def test_parquet_round_trip_with_checkpoints(spark, tmp_path):
 
 
 def test_examples_of_the_docstrings(spark):
-    ran = doctest.testmod(las, extraglobs={"spark": spark})
-    assert ran.failed == 0 and ran.attempted > 15
+    ran = [doctest.testmod(module, extraglobs={"spark": spark}) for module in (las, _calls, _results)]
+    assert sum(it.failed for it in ran) == 0 and sum(it.attempted for it in ran) > 15

@@ -1,0 +1,18 @@
+"""Near-duplicates in Spark DataFrames, with the same verdicts as on one machine.
+
+>>> from lookalike import spark as las                            # doctest: +SKIP
+>>> result = las.dedup(spark.read.parquet("docs"))                # doctest: +SKIP
+>>> result.kept.write.parquet("docs-without-duplicates")          # doctest: +SKIP
+
+Works with Spark 3.5 and 4 and engines with their protocol (Spark Connect, Sail). The package must be installed where
+tasks run. Names and defaults are those of the command. Documents are ordered by id, and the verdicts equal
+those of ``lookalike dedup --keep min:id``. :func:`passages` finds copied passages. ``docs/spark.md`` describes
+the shuffled data and how to size a run.
+"""
+
+from __future__ import annotations
+
+from ._calls import cluster, dedup, fingerprint, pairs, passages
+from ._results import Deduplicated, Passages
+
+__all__ = ["Deduplicated", "Passages", "cluster", "dedup", "fingerprint", "pairs", "passages"]

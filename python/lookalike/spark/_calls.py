@@ -1,0 +1,215 @@
+"""The functions of :mod:`lookalike.spark`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from .. import _arguments as arguments
+from .. import _steps
+from .._data import Names
+from .._errors import SettingError
+from .._passage_steps import PassageJob
+from .._recipe import RecipeLike, recipe_of
+from .._steps import Job
+from ._columns import Columns
+from ._dedup_run import DedupRun, RunLimits
+from ._key_filters import FILTER_MEMORY
+from ._passage_run import PassageRun
+from ._results import Deduplicated, Passages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def dedup(
+    df: "DataFrame",
+    text: Names = "text",
+    id: str = "id",
+    *,
+    threshold: Optional[float] = None,
+    method: Optional[str] = None,
+    distance: Optional[int] = None,
+    candidates: Optional[str] = None,
+    sentences: Optional[int] = None,
+    recipe: RecipeLike = "default",
+    verify: Optional[str] = None,
+    unit: Optional[str] = None,
+    keep: Optional[str] = None,
+    within: Optional[str] = None,
+    against: Optional["DataFrame"] = None,
+    features: Optional[str] = None,
+    window: Any = None,
+    time: Optional[str] = None,
+    checkpoint: Optional[str] = None,
+    links_on_driver: int = 4_000_000,
+    component_memory: int = _steps.COMPONENT_MEMORY,
+    filter_memory: int = FILTER_MEMORY,
+) -> Deduplicated:
+    """Keeps one document of each cluster of near-duplicates, with the same result as on one machine.
+
+    ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Several columns of
+    text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``keep`` is first
+    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD; among equals, the smallest id
+    is kept. ``within`` restricts matches to equal values of a column. All documents of ``against``, which has
+    the same columns, precede the data and are kept. ``features`` names a column of given features: strings, a
+    map of strings to weights, or a string that is split at white space. The other settings are those of
+    :func:`lookalike.dedup`; ``window`` and ``time`` are refused.
+
+    The data is read three times and must have the same rows each time. ``checkpoint`` is a directory for
+    intermediate tables on any file system that Spark writes to; without it, Spark persists them. The driver
+    connects up to ``links_on_driver`` links between documents (16 bytes each). More links are connected by
+    joins. If all sketches of a run fit into the bytes of these links, the driver also finds the links. One task
+    decides each component of connected documents. If the texts of a component, with 600 bytes added for each, take
+    more than ``component_memory`` bytes (4 GiB), the run ends with an error that names one of them. Filters of at most
+    ``filter_memory`` bytes each (64 MiB), which every task holds, select the documents that travel. With ten bits for
+    each of these, less than 1 % of the others travel too.
+
+    Raises :class:`InputError` for missing columns and repeated ids, and :class:`SettingError` for settings
+    that contradict each other.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "seven and nine", 3), ("2", "Seven and nine!", 4), ("3", "from monday on", 3)]
+    >>> df = spark.createDataFrame(rows, "url string, body string, length int")
+    >>> result = las.dedup(df, text="body", id="url", keep="max:length")
+    >>> [(row.id, row.kept, row.similarity) for row in result.removed.collect()]
+    [('1', '2', 1.0)]
+    """
+    from pyspark.sql import functions as F
+
+    if window is not None or time is not None:
+        raise SettingError(
+            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
+        )
+    job = Job.of(
+        recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
+        sentences=sentences, verify=verify, unit=unit, within=within is not None,
+        against=against is not None, features=features is not None,
+    )
+    columns = Columns(arguments.names("text", text), id, job.field, within, features)
+    limits = RunLimits(links_on_driver, component_memory, filter_memory)
+    run = DedupRun(df, columns, job, checkpoint, limits, against)
+    removed, count = run.removed()
+    extra = [F.lit(job.threshold).alias("threshold"), F.col("kept").alias("cluster")]
+    return Deduplicated(run, removed.select("*", *extra), count)
+
+
+def cluster(df: "DataFrame", text: Names = "text", id: str = "id", **settings: Any) -> "DataFrame":
+    """Returns the documents in clusters of two or more: ``id, cluster, representative, similarity, kept``.
+
+    A cluster is a kept document with the documents removed as its duplicates. The arguments are those of
+    :func:`dedup`.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "one and the same text"), ("2", "something else"), ("3", "One and the same text!")]
+    >>> clusters = las.cluster(spark.createDataFrame(rows, "id string, text string"))
+    >>> sorted((row.id, row.cluster, row.kept) for row in clusters.collect())
+    [('1', '1', True), ('3', '1', False)]
+    """
+    return dedup(df, text, id, **settings).clusters
+
+
+def pairs(
+    df: "DataFrame",
+    text: Names = "text",
+    id: str = "id",
+    *,
+    within: Optional[str] = None,
+    features: Optional[str] = None,
+    checkpoint: Optional[str] = None,
+    links_on_driver: int = 4_000_000,
+    component_memory: int = _steps.COMPONENT_MEMORY,
+    filter_memory: int = FILTER_MEMORY,
+    recipe: RecipeLike = "default",
+    **settings: Any,
+) -> "DataFrame":
+    """Returns every pair of near-duplicates as ``a, b, similarity``. Of equal texts, only the first document
+    is listed, as with ``lookalike pairs --distinct``.
+
+    ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep`` and ``against``.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "the ferry leaves at seven"), ("2", "a bridge"), ("3", "the ferry leaves at eight")]
+    >>> found = las.pairs(spark.createDataFrame(rows, "id string, text string"), threshold=0.5)
+    >>> [tuple(row) for row in found.collect()]
+    [('1', '3', 0.6)]
+    """
+    unknown = set(settings) - set(_steps.RULE)
+    if unknown:
+        raise SettingError(f"pairs has no argument {sorted(unknown)[0]}")
+    job = Job.of(
+        recipe, None, id, within=within is not None, features=features is not None, **settings
+    )
+    columns = Columns(arguments.names("text", text), id, None, within, features)
+    limits = RunLimits(links_on_driver, component_memory, filter_memory)
+    return DedupRun(df, columns, job, checkpoint, limits).pairs()
+
+
+def passages(
+    df: "DataFrame",
+    against: Optional["DataFrame"] = None,
+    *,
+    text: Names = "text",
+    id: str = "id",
+    min_length: int = 12,
+    max_documents: Union[int, str, None] = None,
+    within: Optional[str] = None,
+    recipe: RecipeLike = "default",
+    offsets: str = "characters",
+    window: Any = None,
+    time: Optional[str] = None,
+    order: Optional[str] = None,
+    checkpoint: Optional[str] = None,
+) -> Passages:
+    """Finds the passages that each document has from others, with the same result as on one machine.
+
+    The source of a passage is the document with the smaller id; with ``against``, which has the same columns as
+    the data, only its documents are sources. ``text`` and ``id`` name columns; ids are compared as strings and
+    must be unique. Several columns of text are joined by a line feed. Rows whose text is null are in
+    ``result.rejected``. ``within`` compares only documents with equal values of a column. ``min_length``,
+    ``max_documents``, ``recipe`` and ``offsets`` are as in :func:`lookalike.passages`. ``window`` and ``time``
+    are refused, and so is ``order``, because a table of Spark has none.
+
+    The data is read twice and must have the same rows each time. ``checkpoint`` is a directory for intermediate
+    tables on any file system that Spark writes to; without it, Spark persists them.
+
+    Raises :class:`InputError` for missing columns and repeated ids, and :class:`SettingError` for settings that
+    are not valid.
+
+    >>> from lookalike import spark as las
+    >>> known = [("k", "The ferry leaves at seven. Nobody misses it, because the next one leaves at noon.")]
+    >>> rows = [("e", "As they say, nobody misses it because the next one leaves at noon.")]
+    >>> data, known = (spark.createDataFrame(some, "id string, text string") for some in (rows, known))
+    >>> found = las.passages(data, known, min_length=6).passages.collect()
+    >>> [(row.document, row.source, row.start, row.end, row.kind) for row in found]
+    [('e', 'k', 13, 65, 'verbatim')]
+    """
+    if window is not None or time is not None:
+        raise SettingError(
+            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
+        )
+    if order is not None:
+        raise SettingError(
+            "order is not available on Spark: leave it out, and sort the passages by a column with orderBy"
+        )
+    job = PassageJob.of(
+        recipe, min_length, offsets, max_documents, within=within is not None, against=against is not None
+    )
+    columns = Columns(arguments.names("text", text), id, None, arguments.word("within", within))
+    return PassageRun(df, columns, job, checkpoint, against).found()
+
+
+def fingerprint(
+    df: "DataFrame", text: Names = "text", id: str = "id", *, recipe: RecipeLike = "default"
+) -> "DataFrame":
+    """Returns the SimHash fingerprint of every document in hexadecimal digits: ``id, fingerprint``.
+
+    The fingerprint of a text that is too short is ``-``.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "the ferry leaves at seven"), ("2", "THE FERRY leaves at seven!"), ("3", "")]
+    >>> found = las.fingerprint(spark.createDataFrame(rows, "id string, text string")).collect()
+    >>> found[0].fingerprint == found[1].fingerprint, found[2].fingerprint
+    (True, '-')
+    """
+    source = Columns(arguments.names("text", text), id).of(df).select("id", "text")
+    return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")

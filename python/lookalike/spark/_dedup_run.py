@@ -1,0 +1,195 @@
+"""A deduplication, or a search for pairs: from the data to removed documents or pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+from .. import _engine, _steps
+from .._steps import Job
+from ._columns import Columns
+from ._components import LABELS, connect_links
+from ._key_filters import FILTER_MEMORY, build_filter
+from ._linking import Linked, Linking, sizes_of
+from ._session import collect_arrow, frame_of
+from ._tables import BLOCKS, RunTables, in_order, refuse_repeated
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+REMOVED = "id string, kept string, similarity double, method string"
+PAIRS = "a string, b string, similarity double"
+
+_COLLECTED = (
+    "component bigint, rank int, name binary, position binary, of_part bigint, repeated boolean, text string, "
+    "kept string"
+)
+_REPEATS = "name binary, first binary, kept string"
+
+#: Size of a link in bytes.
+_LINK = 16
+
+#: Largest number of repeated texts that are broadcast.
+_FEW_REPEATS = 500_000
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """What the driver and a task may hold."""
+
+    links_on_driver: int = 4_000_000
+    component_memory: int = _steps.COMPONENT_MEMORY
+    filter_memory: int = FILTER_MEMORY
+
+
+class DedupRun(RunTables):
+    """The tables of a deduplication, or of a search for pairs."""
+
+    def __init__(
+        self, data: "DataFrame", columns: Columns, job: Job, checkpoint: Optional[str], limits: RunLimits,
+        against: Optional["DataFrame"] = None,
+    ) -> None:
+        super().__init__(data, columns, checkpoint, against)
+        self.job = job
+        self.limits = limits
+
+    def removed(self) -> tuple["DataFrame", int]:
+        """Returns the removed documents, and their number."""
+        removed, count = self.resolved(REMOVED)
+        if count is None:
+            removed = self.keep(removed)
+            count = removed.count()
+        return removed, count
+
+    def pairs(self) -> "DataFrame":
+        """Returns all pairs."""
+        return self.resolved(PAIRS)[0]
+
+    def resolved(self, schema: str) -> tuple["DataFrame", Optional[int]]:
+        """Returns removed documents or pairs; for small runs, which the driver holds, also their number."""
+        sketched = self.keep(self.source.mapInArrow(_steps.scatter(self.job), BLOCKS))
+        sizes = sizes_of(sketched)
+        if sum(size for _, size in sizes.values()) <= _LINK * self.limits.links_on_driver:
+            settled = collect_arrow(self.settle(self.collected_by_driver(sketched), schema))
+            return frame_of(self.spark, settled, schema), settled.num_rows
+        if _steps.REJECTED in sizes:
+            rows = sketched.where(f"kind = {_steps.REJECTED}").select("block").collect()
+            self.reject([bytes(row.block) for row in rows])
+        linking = Linking(self, self.job, self.limits.filter_memory)
+        return self.resolved_by_tables(linking.link(sketched, sizes.get(_steps.TABLE, (0, 0))[0]), schema), None
+
+    def settle(self, collected: "DataFrame", schema: str) -> "DataFrame":
+        """Returns the removed documents or pairs of whole components."""
+        step = _steps.settle(self.job, schema == PAIRS, self.limits.component_memory)
+        return in_order(collected, "component", "rank").mapInArrow(step, schema)
+
+    # Small runs.
+
+    def collected_by_driver(self, sketched: "DataFrame") -> "DataFrame":
+        """Returns the documents in components, which the driver finds from all blocks."""
+        found = self.linked_by_driver(sketched)
+        self.unpersist()
+        links, repeats = ([block for of, block in found if of == kind] for kind in (_steps.LINKS, _steps.REPEATS))
+        members = _engine.members(links, repeats)
+        return self.source.mapInArrow(_steps.collect(self.job, members), _COLLECTED)
+
+    def linked_by_driver(self, sketched: "DataFrame") -> list[tuple[int, bytes]]:
+        """Returns links and other findings from blocks that the driver collects."""
+
+        def again(crowded: bytes) -> list[Any]:
+            blocks = self.source.mapInArrow(_steps.scatter(self.job, crowded), BLOCKS)
+            batches: list[Any] = collect_arrow(blocks).to_batches()
+            return batches
+
+        blocks = collect_arrow(sketched).to_batches()
+        rejected = [block for batch in blocks for kind, block in _steps.rows_of(batch) if kind == _steps.REJECTED]
+        self.reject(rejected)
+        found = _steps.linked(self.job, blocks, again)
+        for kind, whose in ((_steps.REPEATED_ID, ""), (_steps.REPEATED_GIVEN_ID, " of against")):
+            repeated = [block for of, block in found if of == kind]
+            refuse_repeated(len(repeated), repeated, whose)
+        return found
+
+    # All others: links, components and repeated texts are in tables.
+
+    def resolved_by_tables(self, linked: Linked, schema: str) -> "DataFrame":
+        """Returns removed documents or pairs."""
+        repeats = None
+        if linked.repeats is not None:
+            repeats = self.keep(linked.repeats.mapInArrow(_steps.unpack_repeats(self.job), _REPEATS))
+        if not linked.link_bytes and (repeats is None or schema == PAIRS):
+            return self.spark.createDataFrame([], schema)
+        return self.settle(self.collected_by_tables(linked, repeats, schema == PAIRS), schema)
+
+    def collected_by_tables(
+        self, linked: Linked, repeats: Optional["DataFrame"], are_pairs: bool
+    ) -> "DataFrame":
+        """Returns the documents in components, and unless pairs are wanted, those that repeat a text.
+
+        Tasks select them by filters, so that texts without a link do not travel. Joins remove the few others that
+        filters select.
+        """
+        from pyspark.sql import functions as F
+
+        labels, nodes = self.labels_of(linked)
+        names = 0 if repeats is None else repeats.count()
+        most = self.limits.filter_memory
+        linked_filter = build_filter(labels.select(F.col("node").alias("key")), nodes, most)
+        repeated_filter = None
+        if repeats is not None:
+            keys = repeats.select("name").mapInArrow(_steps.repeated_keys(), "key bigint")
+            repeated_filter = build_filter(keys, names, most)
+        step = _steps.candidate_texts(self.job, linked_filter, repeated_filter)
+        schema = ", ".join(f"{name} {kind}" for name, kind in _steps.CANDIDATES.items())
+        rows = self.source.mapInArrow(step, schema).join(labels, "node", "left")
+        if are_pairs:
+            rows = rows.where("component IS NOT NULL")
+        if repeats is None:
+            several = rows.select("*", *_nulls("first binary", "kept string"))
+        elif names <= _FEW_REPEATS:
+            several = rows.join(F.broadcast(repeats), "name", "left")
+        else:
+            # A text is not sent to the place of its name, unless several documents may have it.
+            rows = self.keep(rows)
+            single = rows.where("NOT may_repeat").select("*", *_nulls("first binary", "kept string"))
+            several = rows.where("may_repeat").join(repeats, "name", "left").unionByName(single)
+        return _collected(several)
+
+    def labels_of(self, linked: Linked) -> tuple["DataFrame", int]:
+        """Returns the component of every node with a link, and the number of these nodes."""
+        from pyspark.sql import functions as F
+
+        if linked.link_bytes <= _LINK * self.limits.links_on_driver:
+            links = collect_arrow(linked.links.select("block")).column("block").to_pylist()
+            labels = _steps.labels_of(links)
+            return F.broadcast(frame_of(self.spark, labels, LABELS)), labels.num_rows
+        labels = connect_links(self, linked.links)
+        return labels, labels.count()
+
+
+def _nulls(*columns: str) -> list["Column"]:
+    from pyspark.sql import functions as F
+
+    return [F.lit(None).cast(column.split()[1]).alias(column.split()[0]) for column in columns]
+
+
+def _collected(rows: "DataFrame") -> "DataFrame":
+    """Returns the rows of `collect` from candidates with their components, and the first documents with their texts."""
+    from pyspark.sql import functions as F
+
+    is_first = F.col("first").isNull() | (F.col("first") == F.col("position"))
+    is_decided = F.col("component").isNull()
+    rank = F.when(is_decided, 2).when(is_first, 0).otherwise(1)
+    # Known documents are kept, and only the first one with a text is compared.
+    is_wanted = ~(is_decided & is_first) & ~(F.col("given") & ~is_first)
+    return rows.where(is_wanted).select(
+        # Decided rows can go anywhere, so the hash of the id spreads them.
+        F.when(is_decided, F.xxhash64("id")).otherwise(F.col("component")).alias("component"),
+        rank.alias("rank"),
+        "name",
+        F.when(is_decided, F.encode("id", "UTF-8")).otherwise(F.col("position")).alias("position"),
+        "of_part",
+        F.col("first").isNotNull().alias("repeated"),
+        F.when(rank == 0, F.col("text")).alias("text"),
+        F.when(is_decided, F.col("kept")).alias("kept"),
+    )
