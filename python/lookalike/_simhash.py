@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, Union
 import numpy as np
 
 from . import _engine
-from ._data import texts_of
+from ._data import few_texts_of
 from ._recipe import Recipe
 
 _LETTERS = r"[\w\u4e00-\u9fcc]+"
@@ -70,7 +70,7 @@ class Simhash:
         changed = own._tokenize is not Simhash._tokenize or own._slide is not Simhash._slide
         changed = changed or own.build_by_features is not Simhash.build_by_features
         if not changed and self.hashfunc is _md5 and self.reg == _LETTERS and self.f <= 128:
-            words, missing = _engine.simhash(texts_of([content]), _recipe(self.f), 1)
+            words, missing = _engine.simhash(few_texts_of([content]), _recipe(self.f), 1)
             if not bool(missing[0]):
                 self.value = sum(int(word) << (64 * at) for at, word in enumerate(words[0]))
                 return
