@@ -296,7 +296,9 @@ impl TokenMinHash {
     }
 
     fn check_comparable(&self, other: &Self) -> PyResult<()> {
-        let (slots, others) = (self.lock_slots().len(), other.lock_slots().len());
+        // One after the other, because both can be the same.
+        let slots = self.lock_slots().len();
+        let others = other.lock_slots().len();
         if slots != others {
             return Err(PyValueError::new_err(format!(
                 "num_perm mismatch: left is {slots}, right is {others}"
