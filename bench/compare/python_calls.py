@@ -1,13 +1,17 @@
-"""The cost of single calls of the package beside those of the packages it replaces, in one process.
+"""The cost of single calls of the package beside those of the packages it replaces, in one process; writes
+bench/results/python_calls.json.
 
     python bench/compare/python_calls.py
 
-It wants `datasketch`, `simhash` and `rensa` beside the package. Each figure is the shortest of several runs, in
-microseconds of processor time of the process for one call.
+It wants `datasketch`, `simhash` and `rensa` beside the package, and a release build of it. Each figure is the shortest of
+several runs, in microseconds of processor time of the process for one call.
 """
 
+import json
+import pathlib
 import pickle
 import random
+import sys
 import time
 
 import datasketch
@@ -15,6 +19,7 @@ import rensa
 import simhash
 
 import lookalike as la
+from compare import ROOT, machine
 
 
 def measure(call, count=1, runs=5):
@@ -31,9 +36,14 @@ def each(call, values):
     return lambda: [call(value) for value in values]
 
 
+MEASURED = []
+
+
 def report(what, ours, theirs=None, other=""):
     ratio = f"{theirs / ours:8.2f}x of {other} ({theirs:.2f})" if theirs else ""
-    print(f"{what:48} {ours:10.2f} us {ratio}")
+    print(f"{what:48} {ours:10.2f} us {ratio}", flush=True)
+    row = {"what": f"`{what}`" if "(" in what else what, "microseconds": ours, "beside": other or "–"}
+    MEASURED.append({**row, "other": theirs, "ratio": theirs and theirs / ours})
 
 
 def main():
@@ -85,7 +95,15 @@ def main():
         "rensa",
     )
     bulk = measure(lambda: la.MinHash.bulk(encoded, num_perm=128), 200)
-    report("MinHash.bulk, for each of 400 tokens", bulk, measure(each(signed_there, tokens), 200), "rensa")
+    theirs = measure(lambda: rensa.RMinHash.from_token_sets(tokens, 128, 42), 200)
+    report("MinHash.bulk(…), a document of 400 tokens", bulk, theirs, "rensa")
+
+    def signed_alike(kind):
+        return each(lambda one: kind(128, 42).update(one), tokens)
+
+    for name in ("RMinHash", "CMinHash"):
+        ours, theirs = (measure(signed_alike(getattr(package, name)), 200) for package in (la, rensa))
+        report(f"{name}(128, 42).update(400 tokens)", ours, theirs, "rensa")
 
     many = la.MinHash.bulk([[b"%d" % (number + at) for at in range(30)] for number in range(5000)], num_perm=128)
     others = []
@@ -106,10 +124,10 @@ def main():
             lsh.insert(key, minhash)
         return lsh
 
-    report("MinHashLSH.insert", measure(inserted_here, 5000), measure(inserted_there, 5000), "rensa")
+    report("MinHashLSH.insert(key, minhash)", measure(inserted_here, 5000), measure(inserted_there, 5000), "rensa")
     here, there = inserted_here(), inserted_there()
     report(
-        "MinHashLSH.query",
+        "MinHashLSH.query(minhash)",
         measure(each(here.query, many), 5000),
         measure(each(there.query, others), 5000),
         "rensa",
@@ -129,7 +147,9 @@ def main():
         for title in titles:
             stream.insert(title)
 
-    report("Stream.insert of a title", measure(streamed, 20_000, 2))
+    report("Stream.insert(title)", measure(streamed, 20_000, 2))
+    output = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "bench/results/python_calls.json")
+    output.write_text(json.dumps({"machine": machine(), "measured": MEASURED}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ use crate::machine::{results, root};
 
 const DOCUMENTS: [&str; 3] = [
     "docs/evaluation.md",
-    "docs/python.md",
+    "docs/python/speed.md",
     "docs/spark-steps.md",
 ];
 
@@ -129,6 +129,7 @@ fn table(name: &str) -> Result<String> {
         "spark" => rows("spark", &SPARK, |_| true),
         "machine spark" => machine("spark"),
         "python" => rows("python", &PYTHON, |_| true),
+        "python calls" => rows("python_calls", &PYTHON_CALLS, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
         _ => match name.strip_prefix("goals ") {
@@ -168,6 +169,14 @@ const PYTHON: Columns<7> = [
     ("the other", "other", 0),
     ("ratio", "ratio", 2),
     ("the same?", "note", 0),
+];
+
+const PYTHON_CALLS: Columns<5> = [
+    ("call", "what", 0),
+    ("µs", "microseconds", 1),
+    ("beside", "beside", 0),
+    ("µs there", "other", 1),
+    ("ratio", "ratio", 2),
 ];
 
 const MEMORY: Columns<5> = [

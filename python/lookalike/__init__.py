@@ -37,6 +37,7 @@ from ._passages import Passages, SharedPassage, SharedPassages, Spot, passages
 from ._presets import Preset, presets
 from ._recipe import RECIPES, Recipe
 from ._redis_lsh import RedisMinHashLSH
+from ._rensa import CMinHash, CMinHashDeduplicator, RMinHash, RMinHashDeduplicator, RMinHashLSH
 from ._run import Deduplicated, Pairs, dedup, pairs
 from ._simhash import Simhash, SimhashIndex
 from ._sketch import minhash, simhash
@@ -50,11 +51,9 @@ WeightedMinHashLSHForest = MinHashLSHForest
 
 #: Classes of other packages that are not here, and the calls that do their work.
 _ELSEWHERE = {
-    "CMinHash": "la.MinHash(num_perm=…, seed=…), whose values are those of datasketch",
     "HNSW": "la.HammingIndex or la.Index, which search by distance",
-    "RMinHash": "la.MinHash(num_perm=…, seed=…) with update_batch([token.encode() for token in tokens]); "
-    "la.minhash(texts) signs whole texts, and la.dedup(texts) does everything",
-    "RMinHashLSH": "la.MinHashLSH(threshold=…, num_perm=…, params=(bands, rows)) with insert, query and remove",
+    "RMinHashDigestMatrix": "la.minhash(texts), which signs whole texts into an array; la.RMinHash.from_token_sets(…) "
+    "has the values of rensa",
 }
 
 
@@ -71,6 +70,8 @@ __all__ = [
     "AsyncCollection",
     "AsyncMinHashLSH",
     "BadRowError",
+    "CMinHash",
+    "CMinHashDeduplicator",
     "Client",
     "Collection",
     "Comparison",
@@ -97,6 +98,9 @@ __all__ = [
     "Pairs",
     "Passages",
     "Preset",
+    "RMinHash",
+    "RMinHashDeduplicator",
+    "RMinHashLSH",
     "Recipe",
     "RecipeError",
     "RedisMinHashLSH",

@@ -125,6 +125,27 @@ def texts_of(texts: Any) -> Any:
     return stream
 
 
+#: Texts up to which a list is given to the engine as it is: making a table of it takes longer than their sketches.
+_FEW_TEXTS = 64
+
+
+def few_texts_of(texts: Any) -> Any:
+    """Returns a short list of strings as it is, and other texts as :func:`texts_of`."""
+    if type(texts) is list and len(texts) <= _FEW_TEXTS and all(type(one) is str for one in texts):
+        # Texts that are not Unicode are refused with their place, like those of a long list.
+        if all(one.isascii() or _is_unicode(one) for one in texts):
+            return texts
+    return texts_of(texts)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 #: Errors of pyarrow for values that do not fit into a column.
 _UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
 

@@ -61,6 +61,12 @@ def _filled(column: Any, what: str) -> Any:
     return pa.array(values, pa.large_string())
 
 
+#: Empty tables as the engine gave them, with their results, by what they were made of. The engine gives one empty table
+#: for a schema. An entry holds its table, so that no other one gets its identity.
+_EMPTY: dict[tuple[int, tuple[tuple[str, str], ...], int], tuple[Any, Any]] = {}
+_MOST_EMPTY = 32
+
+
 def located(table: Any, roles: Sequence[tuple[str, str]], ids: dict[str, IdColumn]) -> Any:
     """Returns a table of results with the position of each row, and with ids in their type.
 
@@ -72,12 +78,19 @@ def located(table: Any, roles: Sequence[tuple[str, str]], ids: dict[str, IdColum
 
     if table is None:
         return None
+    key = (id(table), tuple(roles), len(ids))
+    is_plain = not table.num_rows and all(column.typed is None for column in ids.values())
+    if is_plain and key in _EMPTY:
+        return _EMPTY[key][1]
+    empty = table
     for column, prefix in roles:
         positions = pc.subtract(table[f"{prefix}row"].cast(pa.int64()), 1)
         typed = _typed(table, prefix, positions, ids)
         if typed is not None:
             table = table.set_column(table.schema.get_field_index(column), column, typed)
         table = table.append_column(f"{prefix}position", positions)
+    if is_plain and len(_EMPTY) < _MOST_EMPTY:
+        _EMPTY[key] = (empty, table)
     return table
 
 

@@ -216,7 +216,7 @@ def dedup(
     with teller(progress) as told:
         found = _engine.dedup(inputs.data, inputs.against, options, components, told)
     return Deduplicated(
-        kept_rows=found["kept"].column("row").to_numpy().astype("int64"),
+        kept_rows=found["kept"],
         removed=located(found["removed"], [("id", ""), ("kept", "kept_")], inputs.ids),
         clusters=located(found["clusters"], [("id", "")], inputs.ids),
         rejected=found["rejected"],

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, Union
 import numpy as np
 
 from . import _engine
-from ._data import texts_of
+from ._data import few_texts_of
 from ._recipe import Recipe
 
 _LETTERS = r"[\w\u4e00-\u9fcc]+"
@@ -70,7 +70,7 @@ class Simhash:
         changed = own._tokenize is not Simhash._tokenize or own._slide is not Simhash._slide
         changed = changed or own.build_by_features is not Simhash.build_by_features
         if not changed and self.hashfunc is _md5 and self.reg == _LETTERS and self.f <= 128:
-            words, missing = _engine.simhash(texts_of([content]), _recipe(self.f), 1)
+            words, missing = _engine.simhash(few_texts_of([content]), _recipe(self.f), 1)
             if not bool(missing[0]):
                 self.value = sum(int(word) << (64 * at) for at, word in enumerate(words[0]))
                 return
@@ -93,10 +93,14 @@ class Simhash:
             if made is not None:
                 self.value = made
                 return
-        hashes: list[bytes] = []
+        hashfunc = self.hashfunc
+        if type(features) is list and all(type(one) is str for one in features):
+            plain_values = [hashfunc(one.encode("utf-8")) for one in features]
+            self._set_votes(plain_values, [1] * len(plain_values), len(plain_values))
+            return
+        values: list[Union[bytes, int]] = []
         weights: list[Any] = []
         weight, total = 1, 0
-        hashfunc, width = self.hashfunc, self.f_bytes
         for feature in features.items() if isinstance(features, dict) else features:
             if not isinstance(feature, str):
                 feature, weight = feature
@@ -104,9 +108,15 @@ class Simhash:
             # In simhash, a whole weight up to the cutoff repeats the hash; one below 1 removes it.
             repeats = isinstance(weight, int) and weight <= self.large_weight_cutoff
             weights.append(max(weight, 0) if repeats else weight)
-            hashed = hashfunc(feature.encode("utf-8"))
-            is_long_enough = type(hashed) is bytes and len(hashed) >= width
-            hashes.append(hashed[-width:] if is_long_enough else self._last_bits(hashed))  # type: ignore[index]
+            values.append(hashfunc(feature.encode("utf-8")))
+        self._set_votes(values, weights, total)
+
+    def _set_votes(self, values: list[Union[bytes, int]], weights: list[Any], total: Any) -> None:
+        """Sets the value to the bits that more than half of the weights vote for, by the hashes of the tokens."""
+        width = self.f_bytes
+        hashes = [
+            one[-width:] if type(one) is bytes and len(one) >= width else self._last_bits(one) for one in values
+        ]
         votes = _weighted_sum(self._bits(hashes), weights)
         self.value = int.from_bytes(np.packbits(votes > total / 2).tobytes(), "big")
 

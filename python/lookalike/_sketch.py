@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _engine
-from ._data import texts_of
+from ._data import few_texts_of
 from ._recipe import RecipeLike, recipe_of
 
 
@@ -23,7 +23,7 @@ def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
     >>> a == b
     np.True_
     """
-    words, missing = _engine.simhash(texts_of(texts), recipe_of(recipe), arguments.threads(threads))
+    words, missing = _engine.simhash(few_texts_of(texts), recipe_of(recipe), arguments.threads(threads))
     return _masked(words[:, 0] if words.shape[1] == 1 else words, missing)
 
 
@@ -40,7 +40,7 @@ def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
     >>> float((a == b).mean())
     0.6015625
     """
-    slots, missing = _engine.minhash(texts_of(texts), recipe_of(recipe), arguments.threads(threads))
+    slots, missing = _engine.minhash(few_texts_of(texts), recipe_of(recipe), arguments.threads(threads))
     return _masked(slots, missing)
 
 

@@ -260,9 +260,9 @@ def test_snapshot_is_listed_restored_and_deleted(service):
 
 
 def test_example_of_the_documents(service, tmp_path, monkeypatch):
-    """As it stands in docs/python.md, but for the address and the key."""
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
-    example = page.split("## A service", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+    """As it stands in docs/python/service.md, but for the address and the key."""
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "python" / "service.md").read_text(encoding="utf-8")
+    example = page.split("```python\n", 1)[1].split("```", 1)[0]
     example = example.replace("http://127.0.0.1:7600", service.url).replace(', key="…"', "")
     (tmp_path / "own.toml").write_text(la.Recipe("words-1").toml + '[filter]\nstopwords = "stop.txt"\n')
     (tmp_path / "stop.txt").write_text("the\n")

@@ -8,8 +8,12 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["guide/python.md", "guide/coming-from.md"])
+PAGES = ["python/index.md", "python/texts.md", "python/indexes.md", "python/coming-from.md", "guide/coming-from.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_of_page(page):
+    pytest.importorskip("numpy", "2")
     result = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert result.attempted > 3
     assert result.failed == 0

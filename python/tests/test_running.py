@@ -199,12 +199,6 @@ def test_examples_of_the_docstrings():
     assert failed + result.failed == 0 and attempted > 100
 
 
-def test_examples_of_the_guide():
-    pytest.importorskip("numpy", "2")
-    result = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False)
-    assert result.failed == 0 and result.attempted > 20
-
-
 def test_tour_runs():
     tour = ROOT / "python/examples/tour.py"
     ran = subprocess.run([sys.executable, tour], capture_output=True, text=True, timeout=120)

@@ -7,11 +7,11 @@ use lookalike_io::source::RowSource;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::engine_error_to_py;
+use crate::error::{engine_error_to_py, run_error_to_py};
 use crate::recipe::Recipe;
-use crate::run::{RunWatch, abandonable, run_watched};
-use crate::settings::{ReadSettings, RuleSettings, thread_count};
-use crate::table::{PyTableStream, give_table, take_table};
+use crate::run::{RunWatch, abandonable, run_by_size, threads_by_size};
+use crate::settings::{ReadSettings, RuleSettings};
+use crate::table::{PyTableStream, give_table, take_sized_table};
 
 /// Bytes of two texts from which a comparison can take so long that users interrupt it.
 const LONG: usize = 100_000;
@@ -27,7 +27,11 @@ pub(crate) fn compare<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let matching = rule.match_settings()?;
     let compared = if a.len() + b.len() < LONG {
-        py.detach(|| Comparison::new(&recipe.0, matching, a, b))
+        // In a pool of one thread: without one, all threads of the process would be woken for two texts.
+        py.detach(|| {
+            lookalike_batch::run::run_in_pool(1, || Ok(Comparison::new(&recipe.0, matching, a, b)))
+        })
+        .map_err(run_error_to_py)?
     } else {
         let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());
         abandonable(py, move || Comparison::new(&recipe, matching, &a, &b))?
@@ -97,18 +101,19 @@ pub(crate) fn segment<'py>(
     } else {
         TermListing::Tokens
     };
+    let (table, bytes) = take_sized_table(table, "data")?;
     let settings = SegmentSettings {
         recipe: recipe.0.clone(),
         listing,
         read: reading.read_options(),
-        threads: self::thread_count(threads)?,
+        threads: threads_by_size(threads, bytes)?,
         strict: true,
     };
-    let texts = SegmentTexts::Inputs(RowSource::Table(take_table(table, "data")?));
+    let texts = SegmentTexts::Inputs(RowSource::Table(table));
     let collected = CollectedTable::default();
     let output = OutputTarget::Memory(collected.clone());
     let watch = RunWatch::default();
-    run_watched(py, &watch, None, || {
+    run_by_size(py, (bytes, &watch), None, || {
         lookalike_batch::run::run_segment(&texts, &settings, &output, None, &watch)
     })?;
     give_table(py, &collected)

@@ -18,6 +18,7 @@ mod lsh;
 mod minhash;
 mod passages;
 mod recipe;
+mod rensa;
 mod run;
 mod settings;
 mod sketch;
@@ -60,6 +61,8 @@ mod engine {
     use crate::passages::{passages, shared_passages};
     #[pymodule_export]
     use crate::recipe::Recipe;
+    #[pymodule_export]
+    use crate::rensa::{NumberLsh, TokenMinHash, hash_token_sets};
     #[pymodule_export]
     use crate::run::{dedup, pairs};
     #[pymodule_export]

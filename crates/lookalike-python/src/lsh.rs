@@ -24,12 +24,15 @@ use crate::settings::RuleSettings;
 /// Signatures that are added or removed between two checks for signals.
 const PORTION: usize = 128;
 
+/// Signatures that wait for the tables at most.
+const MOST_PENDING: usize = 1 << 14;
+
 /// Number of signatures below which memory is not released.
 const FEW: usize = 1024;
 
 /// A hasher that passes on numbers that are hashes already.
 #[derive(Default)]
-struct IdentityHash(u64);
+pub(crate) struct IdentityHash(u64);
 
 impl Hasher for IdentityHash {
     fn finish(&self) -> u64 {
@@ -100,13 +103,13 @@ type BandTable = HashMap<u64, BandBucket, BuildHasherDefault<IdentityHash>>;
 
 /// One table per band.
 #[derive(Default)]
-struct BandTables {
+pub(crate) struct BandTables {
     rows: usize,
     tables: Vec<BandTable>,
 }
 
 impl BandTables {
-    fn new(bands: usize, rows: usize) -> Self {
+    pub(crate) fn new(bands: usize, rows: usize) -> Self {
         Self {
             rows,
             tables: (0..bands).map(|_| BandTable::default()).collect(),
@@ -114,41 +117,47 @@ impl BandTables {
     }
 
     /// Returns the hash of each band.
-    fn band_hashes<'s, T: Copy + Into<u64>>(
+    pub(crate) fn band_hashes<'s, T: Copy + Into<u64>>(
         &self,
         slots: &'s [T],
     ) -> impl Iterator<Item = u64> + use<'s, T> {
-        let mut bytes = Vec::with_capacity(8 * self.rows);
-        let rows = self.rows;
-        let bands = slots.chunks_exact(rows).take(self.tables.len());
-        bands.map(move |band| {
-            bytes.clear();
-            for &slot in band {
-                bytes.extend_from_slice(&slot.into().to_le_bytes());
-            }
-            value_hash(&bytes)
-        })
+        let bands = slots.chunks_exact(self.rows).take(self.tables.len());
+        bands.map(hash_band)
     }
 
     fn hashes_of_slots(&self, slots: &SlotValues) -> Vec<u64> {
+        let mut hashes = Vec::with_capacity(self.tables.len());
+        self.append_hashes(slots, &mut hashes);
+        hashes
+    }
+
+    fn append_hashes(&self, slots: &SlotValues, hashes: &mut Vec<u64>) {
         match slots {
-            SlotValues::Narrow(slots) => self.band_hashes(slots).collect(),
-            SlotValues::Wide(slots) => self.band_hashes(slots).collect(),
+            SlotValues::Narrow(slots) => hashes.extend(self.band_hashes(slots)),
+            SlotValues::Wide(slots) => hashes.extend(self.band_hashes(slots)),
         }
     }
 
-    fn insert_number(&mut self, hashes: &[u64], number: u32) {
+    pub(crate) fn insert_number(&mut self, hashes: &[u64], number: u32) {
         for (table, &hash) in self.tables.iter_mut().zip(hashes) {
-            match table.entry(hash) {
-                Entry::Occupied(mut bucket) => bucket.get_mut().push_number(number),
-                Entry::Vacant(place) => {
-                    place.insert(BandBucket::One(number));
-                }
+            insert_into_table(table, hash, number);
+        }
+    }
+
+    /// Adds numbers whose hashes follow one another. It fills one table after another, so that the table stays in the
+    /// cache of the processor.
+    fn insert_numbers(&mut self, hashes: &[u64], numbers: &[u32]) {
+        let bands = self.tables.len();
+        for (band, table) in self.tables.iter_mut().enumerate() {
+            table.reserve(numbers.len());
+            let hashes = hashes[band..].iter().step_by(bands);
+            for (&hash, &number) in hashes.zip(numbers) {
+                insert_into_table(table, hash, number);
             }
         }
     }
 
-    fn remove_number(&mut self, hashes: &[u64], number: u32) {
+    pub(crate) fn remove_number(&mut self, hashes: &[u64], number: u32) {
         for (table, hash) in self.tables.iter_mut().zip(hashes) {
             let bucket = table.get_mut(hash);
             if bucket.is_some_and(|bucket| bucket.remove_number(number)) {
@@ -168,16 +177,59 @@ impl BandTables {
         }
     }
 
+    /// Calls `visit` with the numbers of each bucket of these hashes, in the order of the bands.
+    pub(crate) fn visit_buckets(&self, hashes: &[u64], mut visit: impl FnMut(&[u32])) {
+        for (table, hash) in self.tables.iter().zip(hashes) {
+            if let Some(bucket) = table.get(hash) {
+                visit(bucket.numbers());
+            }
+        }
+    }
+
     /// Returns the numbers that share one of the first `bands` bands, each once, ascending.
     fn query_bands(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
+        // Sorting the repetitions too takes less time than a set of the distinct numbers, as measured.
         let mut found: Vec<u32> = Vec::new();
-        for (table, hash) in self.tables.iter().zip(hashes).take(bands) {
-            found.extend(table.get(hash).map_or(&[][..], BandBucket::numbers));
-        }
+        self.visit_buckets(&hashes[..bands.min(hashes.len())], |numbers| {
+            found.extend_from_slice(numbers);
+        });
         found.sort_unstable();
         found.dedup();
         found
     }
+}
+
+fn insert_into_table(table: &mut BandTable, hash: u64, number: u32) {
+    match table.entry(hash) {
+        Entry::Occupied(mut bucket) => bucket.get_mut().push_number(number),
+        Entry::Vacant(place) => {
+            place.insert(BandBucket::One(number));
+        }
+    }
+}
+
+/// Returns the hash of the slots of a band. The tables are in memory only, so that it may change with a version.
+fn hash_band<T: Copy + Into<u64>>(band: &[T]) -> u64 {
+    // Two sums, because each multiplication waits for the one before.
+    const FACTORS: [u64; 3] = [
+        0x9e37_79b9_7f4a_7c15,
+        0xbf58_476d_1ce4_e5b9,
+        0x94d0_49bb_1331_11eb,
+    ];
+    let fold = |number: u64, factor: u64| {
+        let product = u128::from(number) * u128::from(factor);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let [mut even, mut odd] = [band.len() as u64, !0];
+    let (pairs, rest) = band.as_chunks::<2>();
+    for &[first, second] in pairs {
+        even = fold(even ^ first.into(), FACTORS[0]);
+        odd = fold(odd ^ second.into(), FACTORS[1]);
+    }
+    for &last in rest {
+        even = fold(even ^ last.into(), FACTORS[0]);
+    }
+    fold(even ^ odd.rotate_left(32), FACTORS[2])
 }
 
 fn checked_number(count: usize) -> PyResult<u32> {
@@ -207,6 +259,9 @@ struct KeyedSignatures {
     /// Entries by number. Numbers ascend in the order of insertion and are never reused.
     entries: HashMap<u32, KeyEntry, BuildHasherDefault<IdentityHash>>,
     next: u32,
+    /// Entries that are not in the tables yet. The next query adds all of them, because that takes a fraction of the
+    /// time of adding one after another.
+    pending: Vec<u32>,
     scheme: Option<&'static str>,
 }
 
@@ -234,12 +289,32 @@ impl KeyedSignatures {
             numbers: PyDict::new(py).unbind(),
             entries: HashMap::default(),
             next: 0,
+            pending: Vec::new(),
             scheme: None,
         }
     }
 
+    /// Adds the pending entries to the tables.
+    fn apply_pending(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        let mut hashes = Vec::with_capacity(pending.len() * self.tables.tables.len());
+        for number in &pending {
+            self.tables
+                .append_hashes(&self.entries[number].slots, &mut hashes);
+        }
+        self.tables.insert_numbers(&hashes, &pending);
+    }
+
     /// Removes an entry, and its bands from the tables.
     fn withdraw_entry(&mut self, number: u32) -> Option<KeyEntry> {
+        if self.pending.last() == Some(&number) {
+            self.pending.pop();
+            return self.entries.remove(&number);
+        }
+        self.apply_pending();
         let entry = self.entries.remove(&number)?;
         if self.entries.len() < self.entries.capacity() / 8 {
             self.entries.shrink_to_fit();
@@ -253,6 +328,7 @@ impl KeyedSignatures {
 
     /// Adds a signature to an entry unless the entry has it already.
     fn add_to_entry(&mut self, number: u32, slots: &SlotValues) {
+        self.apply_pending();
         let Some(entry) = self.entries.get_mut(&number) else {
             return;
         };
@@ -322,16 +398,14 @@ impl LshTables {
 
     /// Creates an entry that no query finds yet.
     fn enter_key(&self, key: &Bound<'_, PyAny>, minhash: &MinHash) -> PyResult<u32> {
-        let slots = minhash.slot_values();
         let mut inner = self.lock_inner();
         inner.check_comparable(minhash)?;
+        let slots = minhash.slot_values();
         let number = inner.next;
         inner.next = number.checked_add(1).ok_or_else(|| {
             LimitError::new_err(format!("an index takes at most {} keys in", u32::MAX))
         })?;
         inner.scheme = Some(minhash.scheme_name());
-        let hashes = inner.tables.hashes_of_slots(&slots);
-        inner.tables.insert_number(&hashes, number);
         let entry = KeyEntry {
             key: key.clone().unbind(),
             slots,
@@ -339,6 +413,10 @@ impl LshTables {
             claimed: false,
         };
         inner.entries.insert(number, entry);
+        inner.pending.push(number);
+        if inner.pending.len() >= MOST_PENDING {
+            inner.apply_pending();
+        }
         Ok(number)
     }
 
@@ -446,8 +524,9 @@ impl LshTables {
     ) -> PyResult<Bound<'py, PyList>> {
         let minhash = minhash_of(minhash)?;
         let minhash = minhash.get();
-        let inner = self.lock_inner();
+        let mut inner = self.lock_inner();
         inner.check_comparable(minhash)?;
+        inner.apply_pending();
         let hashes = minhash.with_slots(|slots| inner.tables.hashes_of_slots(slots));
         let found = inner
             .tables

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use lookalike::sketch::{MessageHasher, PermutedFunctions, PermutedScheme};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyType};
 
 use crate::error::engine_error_to_py;
@@ -291,9 +291,29 @@ impl MessageLists {
         })
     }
 
-    /// Returns the slots of some lists. Their messages are hashed together, because lists are often shorter than the
-    /// number of messages that are hashed side by side.
+    /// Returns the slots of some lists.
     fn sign_range(
+        &self,
+        functions: &PermutedFunctions,
+        start: usize,
+        end: usize,
+    ) -> Vec<SlotValues> {
+        let mut slots = Vec::with_capacity(end - start);
+        let mut first = start;
+        while first < end {
+            let before = first.checked_sub(1).map_or(0, |at| self.lists[at]);
+            let full =
+                self.lists[first..end].partition_point(|&messages| messages < before + PENDING);
+            let last = (first + full + 1).min(end);
+            slots.extend(self.sign_portion(functions, first, last));
+            first = last;
+        }
+        slots
+    }
+
+    /// Returns the slots of some lists. Their messages are hashed together, because lists are often shorter than the
+    /// number of messages that are hashed side by side. A portion of some thousand messages stays in the cache.
+    fn sign_portion(
         &self,
         functions: &PermutedFunctions,
         start: usize,
@@ -848,8 +868,10 @@ impl MinHash {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
         let (py, own) = (this.py(), this.get());
         if this.as_any().cast_exact::<Self>().is_ok() && !own.given && own.hashfunc.is_none() {
-            let restore = py.import(intern!(py, "lookalike._engine"))?;
-            let restore = restore.getattr(intern!(py, "restore_minhash"))?;
+            static RESTORE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let restore = RESTORE
+                .import(py, "lookalike._engine", "restore_minhash")?
+                .clone();
             let state = own.with_slots(|slots| PyBytes::new(py, &slots.to_le_bytes()));
             let state = (state, own.seed, own.scheme()).into_pyobject(py)?;
             return Ok((restore, state, py.None().into_bound(py)));

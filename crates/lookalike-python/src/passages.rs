@@ -111,7 +111,7 @@ pub(crate) fn passages<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let settings = options.run_settings()?;
-    let inputs = run_inputs(table, against)?;
+    let (inputs, _) = run_inputs(table, against)?;
     let passages = CollectedTable::default();
     let outputs = PassageOutputs {
         passages: Some(OutputTarget::Memory(passages.clone())),

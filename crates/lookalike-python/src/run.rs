@@ -20,11 +20,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{OutputError, run_error_to_py};
-use crate::settings::RunOptions;
-use crate::table::{PyTableStream, give_table, take_table};
+use crate::settings::{RunOptions, thread_count};
+use crate::table::{PyTableStream, give_rows, give_table, take_sized_table};
 
 /// Interval between handling signals and reporting progress.
 const PULSE: Duration = Duration::from_millis(50);
+
+/// Bytes of inputs up to which a run takes less than some milliseconds, so that nobody interrupts it.
+const SMALL_BYTES: usize = 1 << 14;
 
 /// Names of the stages, in the order of [`RunStage`].
 const STAGES: [&str; 9] = [
@@ -137,6 +140,34 @@ pub(crate) fn run_watched<T: Send>(
     })
 }
 
+/// Does work on inputs of so many bytes: as [`run_watched`], or in the calling thread if it ends before anybody could
+/// interrupt it. Starting the thread of a watched run would take longer than such work.
+///
+/// # Errors
+/// As [`run_watched`].
+pub(crate) fn run_by_size<T: Send>(
+    py: Python<'_>,
+    (bytes, watch): (usize, &RunWatch),
+    told: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce() -> lookalike_io::Result<T> + Send,
+) -> PyResult<T> {
+    if bytes > SMALL_BYTES || told.is_some() {
+        return run_watched(py, watch, told, work);
+    }
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(result) => result.map_err(run_error_to_py),
+        Err(panic) => Err(OutputError::new_err(panic_text(&*panic))),
+    }
+}
+
+/// Returns the threads for inputs of so many bytes: the given ones, one for small inputs, or one per core.
+///
+/// # Errors
+/// As [`thread_count`].
+pub(crate) fn threads_by_size(given: Option<usize>, bytes: usize) -> PyResult<usize> {
+    thread_count(given.or((bytes <= SMALL_BYTES).then_some(1)))
+}
+
 /// Does work that cannot be stopped, in its own thread. After an interrupt the thread runs to its
 /// end and its result is dropped.
 ///
@@ -200,18 +231,21 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     )
 }
 
-/// Returns the inputs of a run: `data`, and the documents that precede them.
+/// Returns the inputs of a run, `data` and the documents that precede them, and the bytes of both.
 pub(crate) fn run_inputs(
     table: PyTableStream,
     against: Option<PyTableStream>,
-) -> PyResult<RunInputs> {
+) -> PyResult<(RunInputs, usize)> {
     let against = against
-        .map(|against| take_table(against, "against"))
+        .map(|against| take_sized_table(against, "against"))
         .transpose()?;
-    Ok(RunInputs {
-        documents: RowSource::Table(take_table(table, "data")?),
+    let (table, bytes) = take_sized_table(table, "data")?;
+    let (against, more) = against.unzip();
+    let inputs = RunInputs {
+        documents: RowSource::Table(table),
         against: against.map_or_else(RowSource::default, RowSource::Table),
-    })
+    };
+    Ok((inputs, bytes + more.unwrap_or(0)))
 }
 
 /// Removes the near-duplicates of a table.
@@ -225,8 +259,10 @@ pub(crate) fn dedup<'py>(
     components: bool,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let settings = options.run_settings()?;
-    let inputs = run_inputs(table, against)?;
+    let given = options.given_threads();
+    let mut settings = options.run_settings()?;
+    let (inputs, bytes) = run_inputs(table, against)?;
+    settings.threads = threads_by_size(given, bytes)?;
     let [kept, removed, clusters] = [(); 3].map(|()| CollectedTable::default());
     let memory = |collected: &CollectedTable| Some(OutputTarget::Memory(collected.clone()));
     let outputs = DedupOutputs {
@@ -237,11 +273,11 @@ pub(crate) fn dedup<'py>(
         ..DedupOutputs::default()
     };
     let watch = RunWatch::default();
-    let summary = run_watched(py, &watch, progress.as_ref(), || {
+    let summary = run_by_size(py, (bytes, &watch), progress.as_ref(), || {
         lookalike_batch::run::run_dedup(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);
-    result.set_item("kept", give_table(py, &kept)?)?;
+    result.set_item("kept", give_rows(py, &kept))?;
     result.set_item("removed", give_table(py, &removed)?)?;
     result.set_item("clusters", give_table(py, &clusters)?)?;
     result.set_item("rejected", watch.bad_row_list())?;
@@ -260,8 +296,10 @@ pub(crate) fn pairs<'py>(
     copies: &str,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let settings = options.run_settings()?;
-    let inputs = run_inputs(table, against)?;
+    let given = options.given_threads();
+    let mut settings = options.run_settings()?;
+    let (inputs, bytes) = run_inputs(table, against)?;
+    settings.threads = threads_by_size(given, bytes)?;
     let copies = match copies {
         "all" => CopyPairs::All,
         "none" => CopyPairs::None,
@@ -276,7 +314,7 @@ pub(crate) fn pairs<'py>(
         report: None,
     };
     let watch = RunWatch::default();
-    let summary = run_watched(py, &watch, progress.as_ref(), || {
+    let summary = run_by_size(py, (bytes, &watch), progress.as_ref(), || {
         lookalike_batch::run::find_pairs(&inputs, &settings, &outputs, &watch)
     })?;
     let result = PyDict::new(py);

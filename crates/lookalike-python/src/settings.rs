@@ -131,6 +131,11 @@ impl ReadSettings {
 }
 
 impl RunOptions {
+    /// Returns the number of threads, if it is given.
+    pub(crate) fn given_threads(&self) -> Option<usize> {
+        self.threads
+    }
+
     /// Returns the settings of a run.
     pub(crate) fn run_settings(self) -> PyResult<RunSettings> {
         let keep = self.keep.as_deref().unwrap_or("first");

@@ -11,8 +11,7 @@ use rayon::prelude::*;
 use crate::recipe::Recipe;
 use crate::run::{RunWatch, run_watched};
 use crate::settings::thread_count;
-use crate::table::PyTableStream;
-use crate::texts::TextColumn;
+use crate::texts::{TextColumn, TextInput};
 
 /// Number of texts that a thread takes at a time.
 const PORTION: usize = 64;
@@ -93,11 +92,11 @@ fn to_py_arrays<T: numpy::Element>(
 #[pyo3(signature = (texts, recipe, threads=None))]
 pub(crate) fn simhash<'py>(
     py: Python<'py>,
-    texts: PyTableStream,
+    texts: TextInput,
     recipe: &Recipe,
     threads: Option<usize>,
 ) -> PyResult<PyRows<'py, u64>> {
-    let texts = TextColumn::new(texts)?;
+    let texts = TextColumn::from_input(texts)?;
     let width = if recipe.0.simhash.bits > u64::BITS {
         2
     } else {
@@ -123,11 +122,11 @@ pub(crate) fn simhash<'py>(
 #[pyo3(signature = (texts, recipe, threads=None))]
 pub(crate) fn minhash<'py>(
     py: Python<'py>,
-    texts: PyTableStream,
+    texts: TextInput,
     recipe: &Recipe,
     threads: Option<usize>,
 ) -> PyResult<PyRows<'py, u32>> {
-    let texts = TextColumn::new(texts)?;
+    let texts = TextColumn::from_input(texts)?;
     let hasher = MinHasher::new(&recipe.0.minhash, Cpu::detect_best());
     let size = (hasher.slot_count(), self::thread_count(threads)?);
     let make =

@@ -7,11 +7,20 @@ use arrow_array::{
 use arrow_schema::DataType;
 use lookalike_io::source::{first_malformed, to_large_strings};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 
 use crate::error::InputError;
 use crate::table::PyTableStream;
 
+/// Texts of a call: a stream whose first column holds them, or a list of strings, which needs no table.
+#[derive(FromPyObject)]
+pub(crate) enum TextInput {
+    Strings(Vec<Option<PyBackedStr>>),
+    Stream(PyTableStream),
+}
+
 enum StringBatch {
+    Strings(Vec<Option<PyBackedStr>>),
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
@@ -36,6 +45,7 @@ impl StringBatch {
 
     fn len(&self) -> usize {
         match self {
+            Self::Strings(texts) => texts.len(),
             Self::Small(array) => array.len(),
             Self::Large(array) => array.len(),
             Self::View(array) => array.len(),
@@ -44,6 +54,7 @@ impl StringBatch {
 
     fn text_at(&self, row: usize) -> Option<&str> {
         match self {
+            Self::Strings(texts) => texts[row].as_deref(),
             Self::Small(array) => array.is_valid(row).then(|| array.value(row)),
             Self::Large(array) => array.is_valid(row).then(|| array.value(row)),
             Self::View(array) => array.is_valid(row).then(|| array.value(row)),
@@ -59,6 +70,17 @@ pub(crate) struct TextColumn {
 }
 
 impl TextColumn {
+    /// Returns the texts of a call.
+    pub(crate) fn from_input(input: TextInput) -> PyResult<Self> {
+        match input {
+            TextInput::Stream(stream) => Self::new(stream),
+            TextInput::Strings(texts) => Ok(Self {
+                starts: vec![0, texts.len()],
+                parts: vec![StringBatch::Strings(texts)],
+            }),
+        }
+    }
+
     pub(crate) fn new(stream: PyTableStream) -> PyResult<Self> {
         let reader = stream.0;
         if reader.schema().fields().is_empty() {

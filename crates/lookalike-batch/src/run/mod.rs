@@ -18,6 +18,7 @@ pub(crate) mod fingerprint;
 mod forecast;
 mod head;
 mod idf;
+mod idle_pools;
 pub(crate) mod ids;
 mod index_matches;
 mod labelled;
@@ -107,16 +108,26 @@ impl MemoryLimit {
     }
 }
 
-/// Runs `work` in a new thread pool of the given size.
+/// Runs `work` in a thread pool of the given size: one of its own, or for one thread an idle one.
 ///
 /// # Errors
 /// If the threads cannot be started, and the errors of `work`.
 pub fn run_in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.max(1))
-        .build();
-    let pool = pool.map_err(|cause| {
+    if threads > 1 {
+        return start_pool(threads)?.install(work);
+    }
+    let pool = match idle_pools::take_pool() {
+        Some(pool) => pool,
+        None => start_pool(1)?,
+    };
+    let done = pool.install(work);
+    idle_pools::give_back(pool);
+    done
+}
+
+fn start_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|cause| {
         Error::usage_error(format!("cannot start {threads} threads: {cause}")).with_source(cause)
-    })?;
-    pool.install(work)
+    })
 }

@@ -11,7 +11,7 @@ const REFERENCES: [&str; 10] = [
     "docs/evaluation.md",
     "docs/format.md",
     "docs/glossary.md",
-    "docs/python.md",
+    "docs/python/speed.md",
     "docs/reference.md",
     "docs/spark-steps.md",
     "docs/summaries.md",

@@ -1,0 +1,139 @@
+"""The classes of rensa: its values, as rensa 0.5 gave them, and its calls."""
+
+import pickle
+import random
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+import lookalike as la
+
+#: Tokens around the borders of the hash: nothing, 1 to 3, 4 to 7, 8 to 16 and more bytes.
+TOKENS = ["the", "ferry", "leaves", "at", "seven", "", "é", "渡", "a token of more than sixteen bytes"]
+TOKENS += ["0123456789abcdef", "12345678", "1234567"]
+
+#: The values of rensa 0.5.0; the checksums are those of `struct.pack`.
+DIGESTS = [
+    (la.RMinHash, 4, 42, TOKENS, [74671487, 1054064710, 172998459, 276358304]),
+    (
+        la.RMinHash,
+        7,
+        0,
+        TOKENS[:2],
+        [4087338536, 3899166166, 3307592329, 2813015937, 3843768582, 577357405, 852127849],
+    ),
+    (la.RMinHash, 128, 42, TOKENS, 1678884296),
+    (la.RMinHash, 128, 7, [f"t{number}" for number in range(2000)], 3771796418),
+    (la.RMinHash, 100, 2**64 - 1, TOKENS, 3235708520),
+    (
+        la.CMinHash,
+        4,
+        42,
+        TOKENS,
+        [508569921420696307, 122012111012892223, 445216598405877582, 466677486606777714],
+    ),
+    (la.CMinHash, 128, 42, TOKENS, 2621771579),
+    (la.CMinHash, 128, 7, [f"t{number}" for number in range(2000)], 2005118521),
+    (la.CMinHash, 100, 2**64 - 1, TOKENS, 1442314779),
+]
+HASHES = [1661244765357602455, 1130151289413793158, 4523577637673327796, 14458155050928150804, 1431754454917208280]
+HASHES += [17606491139363777937, 7558599288532377287, 12180031959595199512, 185606790692319311]
+HASHES += [16934938474888281339, 382863626933001122, 6741296348156276188]
+
+
+@pytest.mark.parametrize(("kind", "slots", "seed", "tokens", "expected"), DIGESTS)
+def test_values_of_rensa(kind, slots, seed, tokens, expected):
+    minhash = kind(slots, seed)
+    minhash.update(tokens)
+    digest = minhash.digest() if kind is la.RMinHash else minhash.digest_u64()
+    form = "I" if kind is la.RMinHash else "Q"
+    assert (digest if isinstance(expected, list) else zlib.crc32(struct.pack(f"<{slots}{form}", *digest))) == expected
+    # They depend neither on how tokens are divided into updates, nor on their order or number.
+    parts = kind(slots, seed)
+    for start in range(0, len(tokens), 5):
+        parts.update(tokens[start : start + 5][::-1])
+    parts.update(iter(tokens))
+    assert parts.digest() == minhash.digest() and parts.jaccard(minhash) == 1
+    assert kind.digests_from_token_sets([tokens], slots, seed) == [minhash.digest()]
+    assert pickle.loads(pickle.dumps(minhash)).digest() == minhash.digest()
+
+
+def test_tokens_of_every_kind():
+    assert la.RMinHash.hash_token_sets([TOKENS, []]) == [HASHES, []]
+    encoded = [token.encode() for token in TOKENS]
+    for tokens in (encoded, tuple(TOKENS), map(bytearray, encoded), map(memoryview, encoded)):
+        assert la.RMinHash.hash_token_sets([tokens]) == [HASHES]
+    # Bytes are one token, a string is its characters.
+    assert la.RMinHash.hash_token_sets([b"ferry"]) == [HASHES[1:2]]
+    assert la.RMinHash.hash_token_sets(["ab"]) == la.RMinHash.hash_token_sets([["a", "b"]])
+    assert la.CMinHash.digests64_from_token_hash_sets([HASHES], 4, 42) == [DIGESTS[5][4]]
+    assert la.CMinHash.digests64_from_token_sets([TOKENS], 4, 42) == [DIGESTS[5][4]]
+    for bad in ([1], [None], [["a"]]):
+        with pytest.raises(TypeError, match="give a string or bytes"):
+            la.RMinHash(4, 1).update(bad)
+
+
+def test_refusals_name_the_values():
+    with pytest.raises(ValueError, match="num_perm must be greater than 0"):
+        la.RMinHash(0, 42)
+    with pytest.raises(ValueError, match="num_perm mismatch: left is 4, right is 8"):
+        la.CMinHash(4, 42).jaccard(la.CMinHash(8, 42))
+    with pytest.raises(ValueError, match="seed mismatch: left is 1, right is 2"):
+        la.RMinHash(4, 1).jaccard(la.RMinHash(4, 2))
+    for threshold, slots, bands in ((1.1, 128, 16), (0.8, 0, 16), (0.8, 128, 0), (0.8, 128, 100)):
+        with pytest.raises(ValueError):
+            la.RMinHashLSH(threshold, slots, bands)
+    with pytest.raises(ValueError, match="has 64 permutations but LSH expects 128"):
+        la.RMinHashLSH(0.8, 128, 16).insert(1, la.RMinHash(64, 42))
+    with pytest.raises(ValueError, match="seed mismatch"):
+        la.RMinHashDeduplicator(0.8, 64, use_lsh=True).add("a", la.RMinHash(64, 1))
+
+
+def test_lsh_against_all_pairs():
+    source = random.Random(5)
+    sets = [[f"w{source.randrange(40)}" for _ in range(30)] for _ in range(60)]
+    minhashes = la.RMinHash.from_token_sets(sets, 64, 42)
+    lsh = la.RMinHashLSH(0.5, 64, 32)
+    lsh.insert_many(minhashes, start_key=100)
+    bands = np.array([one.digest() for one in minhashes]).reshape(60, 32, 2)
+    shared = (bands[:, None] == bands[None]).all(axis=3).any(axis=2)
+    expected = [[100 + int(at) for at in np.flatnonzero(row)] for row in shared]
+    assert [sorted(found) for found in lsh.query_all(minhashes)] == expected
+    assert 60 < sum(map(len, expected)) < 3600
+    assert lsh.query_duplicate_flags(minhashes) == [len(row) > 1 for row in expected]
+    opened = pickle.loads(pickle.dumps(lsh))
+    assert opened.query_all(minhashes) == lsh.query_all(minhashes) and opened.get_num_bands() == 32
+    # A key has one signature: the latest.
+    lsh.insert(100, minhashes[1])
+    assert 100 in lsh.query(minhashes[1]) and len(lsh) == 60
+    assert lsh.remove(100) and not lsh.remove(100) and 100 not in lsh.query(minhashes[1])
+    assert lsh.is_similar(minhashes[1], minhashes[1]) and lsh.get_num_perm() == 64
+
+
+@pytest.mark.parametrize(
+    "kept", [la.RMinHashDeduplicator(0.8, 128, use_lsh=lsh) for lsh in (True, False)] + [la.CMinHashDeduplicator(0.8, 128)]
+)
+def test_deduplicators(kept):
+    sets = {"a": ["the", "ferry", "leaves"], "b": ["the", "ferry", "leaves"], "c": ["a", "bridge"]}
+    assert kept.add_pairs(sets.items()) == [True, False, True] and kept.len() == 2
+    assert kept.is_duplicate_pairs([("x", sets["a"]), ("c", ["new"]), ("y", ["new"])]) == [True, True, False]
+    assert kept.get_duplicate_sets(sets.values()) == [["a"], ["a"], ["c"]]
+    assert kept.remove("a") and not kept.remove("a") and kept.get_duplicates(sets["b"]) == []
+    assert kept.add("b", sets["b"]) and not kept.is_empty()
+    kept.clear()
+    assert kept.is_empty() and kept.add("a", sets["a"])
+
+
+def test_values_beside_rensa():
+    rensa = pytest.importorskip("rensa", "0.5")
+    source = random.Random(3)
+    for name in ("RMinHash", "CMinHash"):
+        for slots, seed, count in ((1, 1, 3), (64, 9, 40), (100, 0, 1000), (256, 2**63, 20)):
+            tokens = [source.randbytes(source.randrange(40)) for _ in range(count)]
+            ours, theirs = getattr(la, name)(slots, seed), getattr(rensa, name)(slots, seed)
+            for start in range(0, count, 7):
+                ours.update(tokens[start : start + 7])
+                theirs.update(tokens[start : start + 7])
+            assert ours.digest() == theirs.digest()
