@@ -49,9 +49,13 @@ export class Place {
   }
 }
 
+/** Longest time for a step of a page. A machine that builds something else takes many times as long as one that is idle. */
+const mostMilliseconds = 180_000;
+
 /** Opens a page and fails on errors, on blocked content and on any request that leaves the file. */
 export async function openPage(browser, url, options = {}) {
   const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
+  context.setDefaultTimeout(mostMilliseconds);
   const page = await context.newPage();
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(String(error)));
@@ -97,6 +101,7 @@ export async function startNews(place) {
 
 export async function openConsole(browser, url, options = {}) {
   const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, ...options });
+  context.setDefaultTimeout(mostMilliseconds);
   const page = await context.newPage();
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(String(error)));
