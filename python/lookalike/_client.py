@@ -8,7 +8,7 @@ import urllib.parse
 import uuid
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
-from ._arguments import given_whole, refuse
+from ._arguments import given_whole, needed, refuse
 from ._connections import ConnectionPool, PooledResponse, ReplayableBody
 from ._engine import __version__
 from ._errors import ServiceError
@@ -134,6 +134,59 @@ class Client:
     def delete_recipe(self, name: str) -> None:
         """Deletes an uploaded recipe that no collection uses."""
         self.call("DELETE", f"/v1/recipes/{_quoted(name)}")
+
+    def extract_text(self, file: Union[FilePath, bytes], name: Optional[str] = None) -> str:
+        """Returns the text of a document file: ``.txt``, ``.md``, ``.html``, ``.docx`` or ``.pdf``. Nothing is stored.
+
+        ``file`` is a path, or the bytes of the file; then ``name`` says by its extension what it is. The file and its
+        text have at most the size of a document. A file without a text raises :class:`ServiceError` with the code
+        ``bad_document`` and the reason.
+
+        >>> import lookalike as la
+        >>> client = la.Client("http://127.0.0.1:7600")
+        >>> client.extract_text(b"<p>The ferry leaves <b>at seven</b>.</p>", "notes.html")
+        'The ferry leaves at seven.\\n'
+        """
+        if isinstance(file, bytes):
+            content = file
+            name = needed("name", name, "the name of the file, such as essay.docx")
+        else:
+            name = name or os.path.basename(file)
+            with open(file, "rb") as opened:
+                content = opened.read()
+        path = _with_query("/v1/extract", {"name": name})
+        with self._bytes("POST", path, content, "application/octet-stream", repeatable=True) as answer:
+            return str(json.loads(answer.read())["text"])
+
+    def document_passages(
+        self,
+        documents: Iterable[Document],
+        against: Optional[Iterable[Document]] = None,
+        *,
+        min_length: Optional[int] = None,
+        reworded: bool = False,
+        report: bool = False,
+        language: Optional[str] = None,
+    ) -> Any:
+        """Returns the passages that documents have from ``against``, by default from the documents before them.
+
+        A document is ``{"id", "text"}``. The answer has ``passages`` and ``summary``, and with ``report`` the report as
+        an HTML page, which opens in the ``language`` ``"en"`` or ``"zh"``. ``min_length`` is the shortest passage in
+        words, and ``reworded`` also finds passages in other words. Nothing is stored.
+
+        >>> import lookalike as la
+        >>> client = la.Client("http://127.0.0.1:7600")
+        >>> texts = ["The ferry leaves at seven.", "They say the ferry leaves at seven, and no later."]
+        >>> essays = [{"id": str(at), "text": text} for at, text in enumerate(texts)]
+        >>> found = client.document_passages(essays, min_length=5)["passages"]
+        >>> [(one["document"], one["source"], one["length"]) for one in found]
+        [('1', '0', 5)]
+        """
+        asked: dict[str, Any] = {"documents": [dict(one) for one in documents], "reworded": reworded, "report": report}
+        asked["against"] = None if against is None else [dict(one) for one in against]
+        asked.update(min_length=min_length, language=language)
+        given = {name: value for name, value in asked.items() if value is not None}
+        return self.call("POST", "/v1/passages/documents", given, repeatable=True)
 
     def is_ready(self) -> bool:
         """Returns True if the service accepts requests."""

@@ -39,6 +39,27 @@ def service(command, tmp_path_factory):
     log.close()
 
 
+def test_texts_of_files(service, tmp_path):
+    (tmp_path / "notes ü.html").write_text("<p>Fish &amp; <b>chips</b></p>", encoding="utf-8")
+    assert service.extract_text(tmp_path / "notes ü.html") == "Fish & chips\n"
+    assert service.extract_text(str(tmp_path / "notes ü.html"), "a.txt") == "<p>Fish &amp; <b>chips</b></p>"
+    with pytest.raises(la.ServiceError, match="it is an image") as caught:
+        service.extract_text(b"x", "a.png")
+    assert (caught.value.status, caught.value.code) == (422, "bad_document")
+    with pytest.raises(la.LookalikeError, match="name is None: give the name of the file"):
+        service.extract_text(b"x")
+
+
+def test_passages_of_documents(service):
+    text = "the ferry leaves at seven and nobody misses it because the next one leaves at noon"
+    essay, source = {"id": "essay", "text": f"They say {text}."}, {"id": "source", "text": f"{text}, we hear."}
+    found = service.document_passages([essay], [source], report=True, language="zh")
+    assert [(one["document"], one["source"]) for one in found["passages"]] == [("essay", "source")]
+    assert found["report"].startswith("<!doctype html>")
+    found = service.document_passages([source, essay], min_length=20)
+    assert (found["passages"], "report" in found) == ([], False)
+
+
 def test_collection_life_cycle(service):
     news = service.create("news", threshold=0.75)
     first = news.check_and_insert({"id": "a", "text": "The ferry leaves at seven, nobody misses it."})

@@ -210,13 +210,27 @@ export function Marked({ text, passages, shared, side }: MarkedProps) {
   );
 }
 
+/** Figures in the order of their use: what a match is decided by, then what estimates it. */
+const figureOrder = [
+  "jaccard", "containment", "cosine_of_counts", "cosine_of_weights", "levenshtein", "levenshtein_by_words", "indel", "indel_by_words",
+  "longest_common_substring", "longest_common_substring_by_words", "minhash", "bottom_k", "containment_by_bottom_k", "cosine_by_simhash", "simhash_bits",
+];
+
+function sortFigures(figures: Record<string, Figure>): [string, Figure][] {
+  const place = (name: string) => {
+    const at = figureOrder.indexOf(name);
+    return at < 0 ? figureOrder.length : at;
+  };
+  return Object.entries(figures).sort((a, b) => place(a[0]) - place(b[0]));
+}
+
 function Figures({ figures }: { figures: Record<string, Figure> }) {
   const say = useWording();
   return (
     <Card title={say.text("compare.figures")}>
       <table class="figures">
         <tbody>
-          {Object.entries(figures).map(([name, figure]) => (
+          {sortFigures(figures).map(([name, figure]) => (
             <tr key={name}>
               <th scope="row">{say.known(`figure.${name}`, name.replaceAll("_", " "))}</th>
               <td class="number">{figure.value === null ? "–" : figure.kind === "distance" ? Number(figure.value.toFixed(4)) : figure.value.toFixed(4)}</td>

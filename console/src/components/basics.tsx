@@ -46,16 +46,22 @@ export function Name({ text }: { text: string }) {
   );
 }
 
-/** A name on one line. Of a long one the middle is left out, because names of a corpus begin alike. */
-export function ShortName({ text, length = 34 }: { text: string; length?: number }) {
+/** Characters at the end of a name that stay when there is no room for all of it. */
+const tailCharacters = 20;
+/** Characters of a name that are shown at most. */
+const shownCharacters = 240;
+
+/** A name on one line. Of a long one the part before its end is cut to the room there is, because names of a corpus begin alike. */
+export function ShortName({ text }: { text: string }) {
   const characters = [...text];
-  if (characters.length <= length) return <Name text={text} />;
-  const head = Math.floor(length / 3);
-  const short = `${characters.slice(0, head).join("")}…${characters.slice(head + 1 - length).join("")}`;
+  if (characters.length <= tailCharacters) return <Name text={text} />;
+  const isCut = characters.length > shownCharacters;
+  const head = characters.slice(0, isCut ? shownCharacters / 2 : -tailCharacters).join("");
   return (
-    <span title={text}>
-      <Name text={short} />
-    </span>
+    <bdi class="shortened" title={text}>
+      <span class="head"><Visible text={isCut ? `${head}…` : head} /></span>
+      <span class="tail"><Visible text={characters.slice(-tailCharacters).join("")} /></span>
+    </bdi>
   );
 }
 

@@ -1,4 +1,4 @@
-/** The keys of a reviewer: j and k move, y, n and u mark, / searches. */
+/** The keys of a list: j and k move, / searches, and where pairs are marked, y, n and u mark. */
 import { useEffect } from "preact/hooks";
 
 export type Mark = "same" | "different";
@@ -6,7 +6,7 @@ export type Mark = "same" | "different";
 interface ReviewKeys {
   /** Moves by a number of entries. */
   move: (step: number) => void;
-  mark: (mark: Mark | null) => void;
+  mark?: (mark: Mark | null) => void;
   search?: () => void;
 }
 
@@ -22,9 +22,9 @@ export function useReviewKeys({ move, mark, search }: ReviewKeys): void {
       const actions: Record<string, (() => void) | undefined> = {
         j: () => move(1),
         k: () => move(-1),
-        y: () => mark("same"),
-        n: () => mark("different"),
-        u: () => mark(null),
+        y: mark && (() => mark("same")),
+        n: mark && (() => mark("different")),
+        u: mark && (() => mark(null)),
         "/": search,
       };
       const action = actions[event.key];

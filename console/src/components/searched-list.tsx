@@ -1,28 +1,20 @@
 /** A list with its search, its order, its number of entries and what stands in its place where it is empty. */
-import type { ComponentChildren, RefObject } from "preact";
+import type { ComponentChildren } from "preact";
 import type { MessageKey } from "../language/catalog";
-import type { BadTerm, Query } from "../report/query";
 import { isBadTerm } from "../report/query";
 import { useWording } from "./basics";
+import type { ListControls } from "./list-state";
 import { VirtualList } from "./virtual-list";
 
 interface SearchedListProps<Order extends string> {
   /** Name of the list on its page. */
   id: string;
   label: string;
-  search: string;
-  onSearch: (search: string) => void;
-  /** The parsed search. */
-  query: Query | BadTerm;
+  controls: ListControls<Order>;
   hint: MessageKey;
   help: MessageKey;
-  box?: RefObject<HTMLInputElement | null>;
   /** Choices before the order. */
   filters?: ComponentChildren;
-  order?: { value: Order; values: readonly Order[]; onChange: (order: Order) => void };
-  count: number;
-  selected: number;
-  onSelect: (at: number) => void;
   /** What stands in place of an empty list. */
   empty: string;
   render: (at: number) => ComponentChildren;
@@ -30,32 +22,28 @@ interface SearchedListProps<Order extends string> {
 
 export function SearchedList<Order extends string>(props: SearchedListProps<Order>) {
   const say = useWording();
-  const { query, order, filters, count } = props;
+  const { search, onSearch, query, box, order, count, selected, onSelect } = props.controls;
   return (
     <>
       <input
-        ref={props.box ?? null}
+        ref={box}
         class="search"
         type="search"
-        value={props.search}
+        value={search}
         placeholder={say.text(props.hint)}
         aria-label={say.text("list.search")}
         title={say.text(props.help)}
-        onInput={(event) => props.onSearch(event.currentTarget.value)}
+        onInput={(event) => onSearch(event.currentTarget.value)}
       />
-      {(filters || order) && (
-        <div class="filters">
-          {filters}
-          {order && (
-            <label class="field">
-              {say.text("list.sort")}
-              <select value={order.value} onChange={(event) => order.onChange(event.currentTarget.value as Order)}>
-                {order.values.map((it) => <option value={it} key={it}>{say.known(`sort.${it}`, it)}</option>)}
-              </select>
-            </label>
-          )}
-        </div>
-      )}
+      <div class="filters">
+        {props.filters}
+        <label class="field">
+          {say.text("list.sort")}
+          <select value={order.value} onChange={(event) => order.onChange(event.currentTarget.value as Order)}>
+            {order.values.map((it) => <option value={it} key={it}>{say.known(`sort.${it}`, it)}</option>)}
+          </select>
+        </label>
+      </div>
       {isBadTerm(query) && (
         <p class="note" role="alert">{say.text("list.badQuery", { term: query.term, help: say.text(query.help) })}</p>
       )}
@@ -63,7 +51,7 @@ export function SearchedList<Order extends string>(props: SearchedListProps<Orde
       {count === 0 ? (
         <p class="card muted">{props.empty}</p>
       ) : (
-        <VirtualList id={props.id} label={props.label} count={count} selected={props.selected} onSelect={props.onSelect} render={props.render} />
+        <VirtualList id={props.id} label={props.label} count={count} selected={selected} onSelect={onSelect} render={props.render} />
       )}
     </>
   );
@@ -73,10 +61,10 @@ export function SearchedList<Order extends string>(props: SearchedListProps<Orde
 export function ListEntry({ name, value, more, mark }: { name: ComponentChildren; value?: ComponentChildren; more?: ComponentChildren; mark?: ComponentChildren }) {
   return (
     <>
-      <span class="name">{name}</span>
+      <span class="name parts">{name}</span>
       <span class="value">{value}</span>
-      <span class="more">{more}</span>
-      <span class="under">{mark}</span>
+      <span class={typeof more === "string" ? "more" : "more parts"}>{more}</span>
+      {mark && <span class="under">{mark}</span>}
     </>
   );
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { MessageKey } from "../language/catalog";
 import { useWording } from "./basics";
+import { KeyHelp, type KeyRow } from "./key-help";
 
 interface ShellProps {
   title: string;
@@ -11,13 +12,15 @@ interface ShellProps {
   section?: string;
   onSection?: (section: string) => void;
   onLanguage: () => void;
+  /** Keys of the page; none without lists. */
+  keys?: readonly KeyRow[] | undefined;
   tools?: ComponentChildren;
   notice?: ComponentChildren;
   footer: string;
   children: ComponentChildren;
 }
 
-export function Shell({ title, sections = [], section, onSection, onLanguage, tools, notice, footer, children }: ShellProps) {
+export function Shell({ title, sections = [], section, onSection, onLanguage, keys, tools, notice, footer, children }: ShellProps) {
   const say = useWording();
   const isTabbed = sections.length > 0;
   return (
@@ -49,6 +52,7 @@ export function Shell({ title, sections = [], section, onSection, onLanguage, to
               {say.text("app.language")}
             </button>
             <button type="button" class="button" onClick={() => print()}>{say.text("app.print")}</button>
+            {keys && <KeyHelp keys={keys} />}
             {tools}
           </div>
         </div>

@@ -2,9 +2,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Name, ShortName, useWording } from "../components/basics";
 import { ClusterGraph, maxDrawn, type GraphEdge, type GraphMember } from "../components/cluster-graph";
+import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
-import { fold, isBadTerm, parseQuery, type Query } from "../report/query";
+import { fold, isBadTerm, type Query } from "../report/query";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
 import { countBytes, maxComparedBytes, type Cluster, type Settings, type StoredDocument, type Verdict } from "./service";
 
@@ -12,6 +13,19 @@ type Order = "input" | "newest" | "largest" | "stretched";
 
 /** Members that are compared with each other. Of 14 there are 91 pairs, and a request has at most 100. */
 const maxConnected = 14;
+
+/** Clusters of a collection that were read so far. */
+interface LoadedClusters {
+  name: string;
+  clusters: readonly Cluster[];
+  /** Where the next ones begin; null if there are no more. */
+  next: string | null;
+}
+
+const nothingLoaded: Omit<LoadedClusters, "name"> = { clusters: [], next: null };
+
+/** Members of a cluster that is looked for by a document, as many as the list of clusters has of each. */
+const membersOnPage = 100;
 
 const leastOf = (cluster: Cluster): number => Math.min(1, ...cluster.members.map((it) => it.similarity ?? 1));
 
@@ -39,28 +53,31 @@ export function ConsoleClusters(props: ToolProps) {
   const { service, onProblem } = props;
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
-  const [clusters, setClusters] = useState<Cluster[]>([]);
-  const [next, setNext] = useState<string | null>(null);
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<Order>("largest");
-  const [selected, setSelected] = useState(0);
-  const query = useMemo(() => parseQuery(search), [search]);
-  const rows = useMemo(() => {
-    const found = isBadTerm(query) ? [...clusters] : findClusters(clusters, query);
-    return found.sort(orders[order]);
-  }, [clusters, query, order]);
-  useEffect(() => setSelected(0), [name, query, order]);
+  const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
+  // What is loaded of another collection is not shown, and nothing is asked for it.
+  const { clusters, next } = loaded.name === name ? loaded : nothingLoaded;
+  const { controls, rows, row: cluster } = useListState<Cluster, Order>({
+    orders: ["largest", "newest", "stretched", "input"],
+    inputs: [clusters],
+    subject: name,
+    find: (query, order) => (query ? findClusters(clusters, query) : [...clusters]).sort(orders[order]),
+  });
   const read = (after: string | null, before: readonly Cluster[]) =>
-    service.listClusters(name, after).then((it) => {
-      setClusters([...before, ...it.clusters]);
-      setNext(it.next);
-    }, onProblem);
+    service.listClusters(name, after).then((it) => setLoaded({ name, clusters: [...before, ...it.clusters], next: it.next }), onProblem);
   useEffect(() => {
-    setClusters([]);
     if (name) void read(null, []);
   }, [name]);
-  const at = Math.min(selected, rows.length - 1);
-  const cluster = rows[at];
+  const search = controls.search.trim();
+  /** Looks for the cluster of a document that is in none of the loaded ones. */
+  const findDocument = async () => {
+    try {
+      const document = await service.getDocument(name, search);
+      const found = document.cluster && (await service.getCluster(name, document.cluster, membersOnPage));
+      if (found) setLoaded({ name, clusters: [...clusters.filter((it) => it.cluster !== found.cluster), found], next });
+    } catch (problem) {
+      onProblem(problem);
+    }
+  };
   if (isEmpty) return <NoCollections />;
   return (
     <div class="split">
@@ -69,24 +86,21 @@ export function ConsoleClusters(props: ToolProps) {
         <SearchedList
           id="clusters"
           label={say.text("section.clusters")}
-          search={search}
-          onSearch={setSearch}
-          query={query}
+          controls={controls}
           hint="console.clusterHint"
           help="console.clusterHelp"
-          order={{ value: order, values: ["largest", "newest", "stretched", "input"], onChange: setOrder }}
-          count={rows.length}
-          selected={at}
-          onSelect={setSelected}
           empty={say.text(clusters.length === 0 ? "console.noClusters" : "list.empty")}
           render={(entry) => (
             <ListEntry
-              name={<ShortName text={rows[entry]!.cluster} length={28} />}
+              name={<ShortName text={rows[entry]!.cluster} />}
               value={`${say.count(rows[entry]!.members.length + 1)}${rows[entry]!.more ? "+" : ""}`}
               more={say.text("cluster.least", { similarity: say.similarity(leastOf(rows[entry]!)) })}
             />
           )}
         />
+        {next && rows.length === 0 && search !== "" && !isBadTerm(controls.query) && (
+          <button type="button" class="button" onClick={findDocument}>{say.text("console.findId")}</button>
+        )}
         {next && (
           <>
             <p class="muted">{say.text("console.loaded", { n: clusters.length })}</p>
@@ -147,19 +161,19 @@ function ClusterView({ cluster, name, settings, ...props }: ClusterViewProps) {
           <div class="line"><button type="button" class="button" onClick={connect}>{say.text("graph.connect", { n: members.length })}</button></div>
         )}
         <h3>
-          {say.text("cluster.members")}
+          {say.text("console.members")}
           {whole.more && <span class="muted"> · {say.text("console.newestMembers", { n: members.length })}</span>}
         </h3>
         <VirtualList
           id="members"
-          label={say.text("cluster.members")}
+          label={say.text("console.members")}
           isShort
           count={members.length}
           selected={member}
           onSelect={setMember}
           render={(at) => (
             <ListEntry
-              name={<ShortName text={members[at]!.id ?? ""} length={48} />}
+              name={<ShortName text={members[at]!.id ?? ""} />}
               value={say.similarity(members[at]!.similarity ?? 1)}
               more={say.text("console.arrival", { seq: members[at]!.seq ?? 0 })}
             />

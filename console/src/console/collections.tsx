@@ -45,7 +45,7 @@ export function Collections(props: ToolProps) {
             }}
             render={(entry) => (
               <ListEntry
-                name={<ShortName text={collections[entry]!.name} length={28} />}
+                name={<ShortName text={collections[entry]!.name} />}
                 more={say.known(`state.${collections[entry]!.state}`, collections[entry]!.state)}
               />
             )}
@@ -195,7 +195,7 @@ function PlannedCurve({ threshold, isJoined }: { threshold: number; isJoined: bo
         threshold={[threshold, say.text("similarity.threshold", { threshold: String(threshold) })]}
       />
       <p class="muted">
-        {say.text("run.bandsValue", { bands: plan.bands, rows: plan.rows })}. {say.text(isJoined ? "run.curveNote" : "collections.curveNote", { threshold: String(threshold), probability: say.share(findProbability(plan, threshold)) })}
+        {say.text("collections.bands", { bands: plan.bands, rows: plan.rows })} {say.text(isJoined ? "run.curveNote" : "collections.curveNote", { threshold: String(threshold), probability: say.share(findProbability(plan, threshold)) })}
       </p>
     </div>
   );

@@ -1,15 +1,30 @@
 /**
  * Files as documents: a text file is one document under its name, each line of a `.jsonl` file is one with `text` and
- * `id`. Without an id a line has the name of the file and its number.
+ * `id`. Without an id a line has the name of the file and its number. The service extracts the texts of Markdown, HTML,
+ * `.docx` and PDF files.
  */
-import type { NamedText } from "./service";
+import { ServiceProblem, type NamedText } from "./service";
+
+/** Extensions of the files that are read here, and of those that the service reads. */
+const rowKinds = ["jsonl", "ndjson"];
+const textKinds = ["txt", "text"];
+const markupKinds = ["md", "markdown", "html", "htm", "xhtml"];
+const binaryKinds = ["docx", "docm", "pdf"];
+
+/** The extensions as a file input takes them. */
+export const acceptedFiles = [...textKinds, ...rowKinds, ...markupKinds, ...binaryKinds].map((it) => `.${it}`).join(",");
+
+/** Files that are sent at a time: the service reads so many for one client. */
+const sentTogether = 2;
 
 /** A file, or a line of one, that is no document. */
 export interface BadFile {
   name: string;
   /** From 1; 0 for a whole file. */
   line: number;
-  reason: "kind" | "encoding" | "json" | "empty";
+  reason: "kind" | "encoding" | "json" | "empty" | "sending" | "service";
+  /** What the service says about the file. */
+  message?: string;
 }
 
 export interface ReadFiles {
@@ -47,20 +62,48 @@ function readLines(name: string, text: string): ReadFiles {
   return read;
 }
 
+/** Returns the text of a document file by its name and its bytes. */
+export type ExtractText = (name: string, bytes: Uint8Array) => Promise<string>;
+
+const findExtension = (name: string): string => /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "";
+
 /** Reads one file. */
-export function readFile(name: string, bytes: Uint8Array): ReadFiles {
-  const extension = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "";
-  const refuse = (reason: BadFile["reason"]): ReadFiles => ({ documents: [], bad: [{ name, line: 0, reason }] });
-  if (!["txt", "text", "jsonl", "ndjson"].includes(extension)) return refuse("kind");
-  const text = decodeText(bytes);
+export async function readFile(name: string, bytes: Uint8Array, extract: ExtractText): Promise<ReadFiles> {
+  const extension = findExtension(name);
+  const refuse = (reason: BadFile["reason"], message?: string): ReadFiles => ({
+    documents: [],
+    bad: [{ name, line: 0, reason, ...(message && { message }) }],
+  });
+  const take = (text: string): ReadFiles => (text.trim() === "" ? refuse("empty") : { documents: [{ id: name, text }], bad: [] });
+  const isBinary = binaryKinds.includes(extension);
+  if (![...rowKinds, ...textKinds, ...markupKinds].includes(extension) && !isBinary) return refuse("kind");
+  const text = isBinary ? "" : decodeText(bytes);
   if (text === null) return refuse("encoding");
-  if (text.trim() === "") return refuse("empty");
-  return extension.startsWith("t") ? { documents: [{ id: name, text }], bad: [] } : readLines(name, text);
+  if (rowKinds.includes(extension)) return text.trim() === "" ? refuse("empty") : readLines(name, text);
+  if (textKinds.includes(extension)) return take(text);
+  try {
+    // The service takes markup in UTF-8 alone.
+    return take(await extract(name, isBinary ? bytes : new TextEncoder().encode(text)));
+  } catch (problem) {
+    if (problem instanceof TypeError) return refuse("sending");
+    // A key that is missing or has no rights concerns the whole page.
+    if (!(problem instanceof ServiceProblem) || problem.status === 401 || problem.status === 403) throw problem;
+    return refuse("service", problem.message);
+  }
 }
 
-/** Reads files in the order of their names. */
-export async function readFiles(files: readonly File[]): Promise<ReadFiles> {
+/** Reads files in the order of their names. Calls `onProgress` with the number of files that are read. */
+export async function readFiles(files: readonly File[], extract: ExtractText, onProgress: (done: number) => void): Promise<ReadFiles> {
   const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const read = await Promise.all(sorted.map(async (file) => readFile(file.name, new Uint8Array(await file.arrayBuffer()))));
+  const read: ReadFiles[] = [];
+  let [next, done] = [0, 0];
+  const readNext = async (): Promise<void> => {
+    while (next < sorted.length) {
+      const at = next++;
+      read[at] = await readFile(sorted[at]!.name, new Uint8Array(await sorted[at]!.arrayBuffer()), extract);
+      onProgress(++done);
+    }
+  };
+  await Promise.all(Array.from({ length: sentTogether }, readNext));
   return { documents: read.flatMap((it) => it.documents), bad: read.flatMap((it) => it.bad) };
 }

@@ -1,13 +1,14 @@
 /** Pairs near the threshold of a collection for a person to label; the labels choose a threshold for a new collection. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Card, Name, ShortName, Stat, useWording } from "../components/basics";
 import { Lines, type Line } from "../components/charts";
+import { useListState } from "../components/list-state";
 import { MarkButtons, MarkLabel } from "../components/mark-buttons";
-import { useReviewKeys, type Mark } from "../components/review-keys";
+import type { Mark } from "../components/review-keys";
 import { decisionFile, saveFile, writeDecisionLines } from "../components/save-file";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { DiffLegend, SideBySide } from "../components/side-by-side";
-import { fold, isBadTerm, parseQuery, type Query } from "../report/query";
+import { fold, type Query } from "../report/query";
 import { NoCollections, useCollection, type ToolProps } from "./collection-choice";
 import { ThresholdInput } from "./collections";
 import { collectPairs, type Collected, type LabelCandidate } from "./label-pairs";
@@ -52,7 +53,7 @@ export function Label(props: ToolProps) {
         <div class="line">
           {choice}
           <button type="button" class="button strong" disabled={!canLabel || progress !== null} onClick={collect}>{say.text("label.collect")}</button>
-          {progress && <span class="muted" role="status">{say.text("label.progress", { done: progress[0], total: progress[1] })}</span>}
+          {progress && <span class="muted" role="status">{progress[1] === 0 ? say.text("console.reading") : say.text("label.progress", { done: progress[0], total: progress[1] })}</span>}
         </div>
         <p class="muted">{say.text(settings && !canLabel ? "label.cannot" : "label.origin")}</p>
       </section>
@@ -89,29 +90,19 @@ function Labelling({ settings, collected, marks, onMark, ...props }: LabellingPr
   const say = useWording();
   const { pairs } = collected;
   const threshold = settings.threshold ?? 0;
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<Order>("close");
-  const [selected, setSelected] = useState(0);
   const [chosen, setChosen] = useState(threshold);
-  const box = useRef<HTMLInputElement>(null);
   const labelled: LabelledPair[] = [...marks].map(([it, mark]) => ({ similarity: it.similarity, isSame: mark === "same" }));
-  const query = useMemo(() => parseQuery(search), [search]);
-  const rows = useMemo(() => {
-    const found = isBadTerm(query) ? [...pairs] : findPairs(pairs, query, query.marked.length > 0 ? marks : new Map());
-    const sign = order === "nearest" ? 1 : -1;
-    return order === "close" ? found : found.sort((a, b) => sign * (a.similarity - b.similarity));
-    // As in a report, marks do not move entries under the reviewer's hand.
-  }, [pairs, query, order]);
-  useEffect(() => setSelected(0), [query, order, pairs]);
-  const at = Math.min(selected, rows.length - 1);
-  const pair = rows[at];
-  const move = (step: number) => setSelected(Math.max(0, Math.min(rows.length - 1, at + step)));
-  const mark = (value: Mark | null) => {
-    if (!pair) return;
-    onMark(pair, value);
-    if (value) move(1);
-  };
-  useReviewKeys({ move, mark, search: () => box.current?.focus() });
+  const { controls, rows, row: pair, markSelected } = useListState<LabelCandidate, Order>({
+    orders: ["close", "nearest", "farthest"],
+    inputs: [pairs],
+    subject: pairs,
+    find: (query, order) => {
+      const found = query ? findPairs(pairs, query, query.marked.length > 0 ? marks : new Map()) : [...pairs];
+      const sign = order === "nearest" ? 1 : -1;
+      return order === "close" ? found : found.sort((a, b) => sign * (a.similarity - b.similarity));
+    },
+    mark: onMark,
+  });
   return (
     <>
       {collected.isIndexing && <p class="note">{say.text("label.indexing")}</p>}
@@ -122,24 +113,17 @@ function Labelling({ settings, collected, marks, onMark, ...props }: LabellingPr
           <SearchedList
             id="pairs"
             label={say.text("console.label")}
-            search={search}
-            onSearch={setSearch}
-            query={query}
+            controls={controls}
             hint="label.searchHint"
             help="label.searchHelp"
-            box={box}
-            order={{ value: order, values: ["close", "nearest", "farthest"], onChange: setOrder }}
-            count={rows.length}
-            selected={at}
-            onSelect={setSelected}
             empty={say.text(pairs.length === 0 ? "label.none" : "list.empty")}
             render={(entry) => {
               const it = rows[entry]!;
               return (
                 <ListEntry
-                  name={<ShortName text={it.ids[1]} length={28} />}
+                  name={<ShortName text={it.ids[1]} />}
                   value={say.similarity(it.similarity)}
-                  more={<>{say.text(`label.from.${it.origin}`)} → <ShortName text={it.ids[0]} length={24} /></>}
+                  more={<>{say.text(`label.from.${it.origin}`)} → <ShortName text={it.ids[0]} /></>}
                   mark={<MarkLabel mark={marks.get(it)} />}
                 />
               );
@@ -163,7 +147,7 @@ function Labelling({ settings, collected, marks, onMark, ...props }: LabellingPr
               keptTitle={<><b>A</b> <Name text={pair.ids[0]} /></>}
               removedTitle={<><b>B</b> <Name text={pair.ids[1]} /></>}
             />
-            <MarkButtons mark={marks.get(pair)} onMark={mark} />
+            <MarkButtons mark={marks.get(pair)} onMark={markSelected} />
           </div>
         ) : (
           <p class="card muted">{say.text("pair.select")}</p>

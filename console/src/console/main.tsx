@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "../design/design.css";
 import { WordingContext, useWording } from "../components/basics";
+import { listKeys, reviewKeys, type KeyRow } from "../components/key-help";
 import { Shell } from "../components/shell";
 import { Wording, type Language } from "../language/catalog";
 import { ConsoleOverview } from "./overview";
@@ -15,6 +16,12 @@ import { Check, CompareTool } from "./tools";
 
 const sections = ["overview", "collections", "check", "clusters", "label", "passages", "compare"] as const;
 type Section = (typeof sections)[number];
+
+/** Returns the keys of a section; none without lists. */
+function findKeys(section: Section): readonly KeyRow[] | undefined {
+  if (section === "label") return reviewKeys;
+  return section === "clusters" || section === "passages" ? listKeys : undefined;
+}
 
 function App() {
   const [language, setLanguage] = useState<Language>(() => (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en"));
@@ -54,6 +61,7 @@ function Console({ onLanguage }: { onLanguage: () => void }) {
       }}
       onLanguage={onLanguage}
       footer=""
+      keys={findKeys(section)}
       notice={problem && <p class="note" role="alert">{problem} <button type="button" class="fold-button" onClick={() => setProblem(null)}>{say.text("console.dismiss")}</button></p>}
     >
       {wantsKey ? (

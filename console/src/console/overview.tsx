@@ -1,40 +1,62 @@
 /** The state of the service, read every two seconds. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Card, Name, Stat, useWording } from "../components/basics";
-import { findQuantile, readSamples, ServiceProblem, type CollectionState, type Readiness, type Service, type Stats } from "./service";
+import type { MessageKey } from "../language/catalog";
+import { findQuantile, readSamples, ServiceProblem, sumSamples, type CollectionState, type Readiness, type Service, type Stats } from "./service";
+import { readWindowFill, type WindowFill } from "./window-fill";
+
+interface CollectionReading extends CollectionState {
+  stats: Stats | null;
+  fill: WindowFill | null;
+}
 
 interface Reading {
   at: number;
   readiness: Readiness;
-  collections: (CollectionState & { stats: Stats | null })[];
+  collections: CollectionReading[];
   metrics: string;
 }
 
+/** Documents per second, and how many of them are duplicates; null where the key does not permit the metrics. */
+interface Rate {
+  inserted: number;
+  duplicates: number | null;
+}
+
 const everyMilliseconds = 2000;
+/** Readings after which the fill of the windows is asked for again. */
+const readingsPerFill = 15;
+const shownRates = 60;
 const unready = ["opening", "stopped", "failed", "full", "damaged", "unreadable"];
 
 export function ConsoleOverview({ service, onProblem }: { service: Service; onProblem: (problem: unknown) => void }) {
   const say = useWording();
   const [reading, setReading] = useState<Reading | null>(null);
-  const [rates, setRates] = useState<number[]>([]);
+  const [rates, setRates] = useState<Rate[]>([]);
   const before = useRef<Reading | null>(null);
   useEffect(() => {
     let isActive = true;
+    let readings = 0;
+    let fills = new Map<string, WindowFill | null>();
     const read = async () => {
       try {
         const [readiness, states, metrics] = await Promise.all([service.getReadiness(), service.listCollections(), service.getMetrics()]);
-        const statsOf = (name: string) =>
-          service.getStats(name).catch((problem: unknown) => {
+        const permitted = <T,>(answer: Promise<T>) =>
+          answer.catch((problem: unknown) => {
             if (problem instanceof ServiceProblem) return null;
             throw problem;
           });
-        const collections = await Promise.all(states.map(async (it) => ({ ...it, stats: await statsOf(it.name) })));
+        if (readings++ % readingsPerFill === 0) fills = new Map();
+        const readCollection = async (state: CollectionState): Promise<CollectionReading> => {
+          const stats = await permitted(service.getStats(state.name));
+          if (stats && !fills.has(state.name)) fills.set(state.name, await permitted(readWindowFill(service, state.name, stats)));
+          return { ...state, stats, fill: fills.get(state.name) ?? null };
+        };
+        const collections = await Promise.all(states.map(readCollection));
         if (!isActive) return;
         const now: Reading = { at: performance.now(), readiness, collections, metrics };
-        if (before.current) {
-          const rate = (1000 * (countDocuments(now) - countDocuments(before.current))) / (now.at - before.current.at);
-          setRates((known) => [...known, Math.max(0, rate)].slice(-60));
-        }
+        const rate = before.current && findRate(before.current, now);
+        if (rate) setRates((known) => [...known, rate].slice(-shownRates));
         before.current = now;
         setReading(now);
       } catch (problem) {
@@ -50,6 +72,7 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
   }, [service]);
   if (!reading) return <p class="muted">{say.text("console.reading")}</p>;
   const { readiness, collections, metrics } = reading;
+  const last = rates[rates.length - 1];
   const sum = (of: (stats: Stats) => number) => collections.reduce((all, it) => all + (it.stats ? of(it.stats) : 0), 0);
   const buckets = readSamples(metrics, "lookalike_request_seconds_bucket", 'call="insert"', "le");
   const latency = findQuantile(buckets, 0.99);
@@ -58,39 +81,32 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
     <>
       <div class="stats">
         <Stat value={say.count(sum((it) => it.kept))} label={say.text("console.kept")} more={say.text("console.rows", { n: sum((it) => it.rows) })} />
-        <Stat value={say.decimal(rates[rates.length - 1] ?? 0, 1)} label={say.text("console.rate")} />
+        <Stat
+          value={say.decimal(last?.inserted ?? 0, 1)}
+          label={say.text("console.rate")}
+          more={typeof last?.duplicates === "number" ? say.text("console.duplicateRate", { rate: say.decimal(last.duplicates, 1) }) : undefined}
+        />
         <Stat
           value={latency === null ? "–" : showSeconds(say, latency)}
           label={say.text("console.latency")}
         />
-        <Stat value={say.bytes(sum((it) => Object.values(it.memory).reduce((a, b) => a + b, 0)))} label={say.text("console.memory")} />
+        <Stat value={say.bytes(sum(sumMemory))} label={say.text("console.memory")} />
         <Stat value={Number.isNaN(free) ? "–" : say.bytes(free)} label={say.text("console.disk")} />
       </div>
       <Card title={say.text("console.rateTitle")}>
-        <Spark values={rates} title={say.text("console.rateTitle")} />
+        <RateChart rates={rates} />
       </Card>
       <Card title={say.text("console.collections")}>
         {collections.length === 0 ? (
           <p class="muted">{say.text("console.noCollections")}</p>
         ) : (
           <div class="wide-table" tabIndex={0} role="group" aria-label={say.text("console.collections")}>
-            <table>
+            <table class="labelled">
               <thead>
-                <tr>
-                  <th>{say.text("console.name")}</th><th>{say.text("console.state")}</th><th class="number">{say.text("console.kept")}</th>
-                  <th class="number">{say.text("console.documents")}</th><th class="number">{say.text("console.memory")}</th>
-                </tr>
+                <tr>{columns.map(([key, isNumber]) => <th class={isNumber ? "number" : ""} key={key}>{say.text(key)}</th>)}</tr>
               </thead>
               <tbody>
-                {collections.map((it) => (
-                  <tr key={it.name}>
-                    <td><Name text={it.name} /></td>
-                    <td>{say.known(`state.${it.state}`, it.state)}</td>
-                    <td class="number">{it.stats ? say.count(it.stats.kept) : "–"}</td>
-                    <td class="number">{it.stats ? say.count(it.stats.rows) : "–"}</td>
-                    <td class="number">{it.stats ? say.bytes(Object.values(it.stats.memory).reduce((a, b) => a + b, 0)) : "–"}</td>
-                  </tr>
-                ))}
+                {collections.map((it) => <CollectionRow collection={it} key={it.name} />)}
               </tbody>
             </table>
           </div>
@@ -101,9 +117,51 @@ export function ConsoleOverview({ service, onProblem }: { service: Service; onPr
   );
 }
 
+const columns: readonly (readonly [key: MessageKey, isNumber: boolean])[] = [
+  ["console.name", false],
+  ["console.state", false],
+  ["console.kept", true],
+  ["console.documents", true],
+  ["console.window", true],
+  ["collections.memory", true],
+];
+
+function CollectionRow({ collection: { name, state, stats, fill } }: { collection: CollectionReading }) {
+  const say = useWording();
+  const cells = [
+    <Name text={name} />,
+    say.known(`state.${state}`, state),
+    stats ? say.count(stats.kept) : "–",
+    stats ? say.count(stats.rows) : "–",
+    fill ? say.text("console.fill", { window: fill.window, share: fill.share === null ? "–" : say.share(fill.share) }) : "–",
+    stats ? say.bytes(sumMemory(stats)) : "–",
+  ];
+  return (
+    <tr>
+      {columns.map(([key, isNumber], at) => (
+        <td class={isNumber ? "number" : ""} data-label={at > 0 ? say.text(key) : undefined} key={key}>{cells[at]}</td>
+      ))}
+    </tr>
+  );
+}
+
+const sumMemory = (stats: Stats) => Object.values(stats.memory).reduce((all, bytes) => all + bytes, 0);
+
 function showSeconds(say: ReturnType<typeof useWording>, seconds: number): string {
   if (!Number.isFinite(seconds)) return say.text("console.slow");
   return seconds < 1 ? say.text("console.milliseconds", { n: say.decimal(1000 * seconds, 1) }) : say.text("unit.seconds", { n: say.decimal(seconds, 0) });
+}
+
+/** Returns what was inserted between two readings. Without metrics, the numbers of documents stand for it. */
+function findRate(before: Reading, now: Reading): Rate {
+  const perSecond = (count: number) => Math.max(0, (1000 * count) / (now.at - before.at));
+  const difference = (result: string) => {
+    const counts = [now, before].map((it) => sumSamples(it.metrics, "lookalike_documents_total", `result="${result}"`));
+    return typeof counts[0] === "number" && typeof counts[1] === "number" ? counts[0] - counts[1] : null;
+  };
+  const [kept, duplicates] = [difference("kept"), difference("duplicate")];
+  if (kept === null || duplicates === null) return { inserted: perSecond(countDocuments(now) - countDocuments(before)), duplicates: null };
+  return { inserted: perSecond(kept + duplicates), duplicates: perSecond(duplicates) };
 }
 
 const countDocuments = (reading: Reading) => reading.collections.reduce((all, it) => all + (it.stats?.rows ?? 0), 0);
@@ -129,15 +187,32 @@ function Complaints({ readiness }: { readiness: Readiness }) {
   );
 }
 
-/** The last values as a line. */
-function Spark({ values, title }: { values: readonly number[]; title: string }) {
+/** The last rates as lines. */
+function RateChart({ rates }: { rates: readonly Rate[] }) {
   const say = useWording();
-  const most = Math.max(1, ...values);
-  const points = values.map((value, at) => `${(at / 59) * 600} ${56 - (value / most) * 52}`);
+  const most = Math.max(1, ...rates.map((it) => it.inserted));
+  const last = rates[rates.length - 1];
+  const drawLine = (kind: string, values: readonly number[]) => {
+    const points = values.map((value, at) => `${(at / (shownRates - 1)) * 600} ${56 - (value / most) * 52}`);
+    return points.length > 1 && <path class={`curve ${kind}`} d={`M${points.join(" L")}`} vector-effect="non-scaling-stroke" />;
+  };
+  const title = say.text("console.rateTitle");
+  const now = say.text("console.rateNow", { rate: say.decimal(last?.inserted ?? 0, 1), most: say.decimal(Math.max(0, ...rates.map((it) => it.inserted)), 1) });
   return (
-    <svg class="chart" viewBox="0 0 600 60" preserveAspectRatio="none" role="img" aria-label={`${title}: ${say.decimal(values[values.length - 1] ?? 0, 1)}`} style={{ height: "60px" }}>
-      <line class="axis" x1="0" x2="600" y1="58" y2="58" />
-      {points.length > 1 && <path class="curve" d={`M${points.join(" L")}`} vector-effect="non-scaling-stroke" />}
-    </svg>
+    <>
+      <svg class="chart" viewBox="0 0 600 60" preserveAspectRatio="none" role="img" aria-label={`${title}: ${now}`} style={{ height: "60px" }}>
+        <line class="axis" x1="0" x2="600" y1="58" y2="58" />
+        {drawLine("", rates.map((it) => it.inserted))}
+        {last?.duplicates !== null && drawLine("recall", rates.map((it) => it.duplicates ?? 0))}
+      </svg>
+      <div class="muted line">
+        <span class="line"><svg class="chart key" viewBox="0 0 36 12" aria-hidden="true"><path class="curve" d="M0 6H36" /></svg> {now}</span>
+        {typeof last?.duplicates === "number" && (
+          <span class="line">
+            <svg class="chart key" viewBox="0 0 36 12" aria-hidden="true"><path class="curve recall" d="M0 6H36" /></svg> {say.text("console.duplicateRate", { rate: say.decimal(last.duplicates, 1) })}
+          </span>
+        )}
+      </div>
+    </>
   );
 }

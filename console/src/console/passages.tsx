@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import { Name, useWording } from "../components/basics";
 import { saveFile } from "../components/save-file";
 import { PassagesView, readPassages, type PassageData } from "../passages/page";
+import type { MessageKey } from "../language/catalog";
 import type { ToolProps } from "./collection-choice";
-import { readFiles, type BadFile } from "./document-files";
+import { acceptedFiles, readFiles, type BadFile, type ExtractText } from "./document-files";
 import type { NamedText, PassagesRequest } from "./service";
 
 /** Documents that were dropped, and files that could not be read. */
@@ -18,16 +19,21 @@ const none: Dropped = { documents: [], bad: [] };
 /** Shortest passage in words, unless another one is chosen. */
 const usualWords = 12;
 
+/** What stands before the data in a report. */
+const dataStart = '<script type="application/json" id="data">';
+
 /** The report as it was answered, and the data in it. */
 interface FoundReport {
   page: string;
   data: PassageData;
 }
 
-/** Returns the data that a report has in it. Nothing of the page runs. */
+/** Returns the data that a report has in it. The page is not parsed: no `<` of the data is written as such. */
 function readReport(page: string): FoundReport | null {
-  const json = new DOMParser().parseFromString(page, "text/html").getElementById("data")?.textContent;
-  const data = readPassages(JSON.parse(json ?? "{}") as { kind: string });
+  const start = page.indexOf(dataStart);
+  if (start < 0) return null;
+  const json = page.slice(start + dataStart.length, page.indexOf("<", start + dataStart.length));
+  const data = readPassages(JSON.parse(json) as { kind: string });
   return data && { page, data };
 }
 
@@ -56,8 +62,8 @@ export function PassagesTool({ service, onProblem }: ToolProps) {
     <>
       <section class="card stack">
         <div class="grid">
-          <FileDrop label={say.text("drop.documents")} dropped={documents} onChange={setDocuments} onProblem={onProblem} />
-          {againstSources && <FileDrop label={say.text("drop.sources")} dropped={sources} onChange={setSources} onProblem={onProblem} />}
+          <FileDrop label={say.text("drop.documents")} dropped={documents} onChange={setDocuments} onProblem={onProblem} extract={service.extractText} />
+          {againstSources && <FileDrop label={say.text("drop.sources")} dropped={sources} onChange={setSources} onProblem={onProblem} extract={service.extractText} />}
         </div>
         <div class="line" role="radiogroup" aria-label={say.text("drop.compare")}>
           <span class="muted">{say.text("drop.compare")}</span>
@@ -94,15 +100,21 @@ interface FileDropProps {
   dropped: Dropped;
   onChange: (dropped: Dropped) => void;
   onProblem: (problem: unknown) => void;
+  extract: ExtractText;
 }
 
 /** A place to drop files on, or to choose them. Files are added to those before. */
-function FileDrop({ label, dropped, onChange, onProblem }: FileDropProps) {
+function FileDrop({ label, dropped, onChange, onProblem, extract }: FileDropProps) {
   const say = useWording();
   const [isOver, setOver] = useState(false);
+  const [progress, setProgress] = useState<[done: number, total: number] | null>(null);
   const add = (files: FileList | null | undefined) => {
-    if (!files?.length) return;
-    readFiles([...files]).then((read) => onChange({ documents: [...dropped.documents, ...read.documents], bad: [...dropped.bad, ...read.bad] }), onProblem);
+    if (!files?.length || progress) return;
+    const total = files.length;
+    setProgress([0, total]);
+    readFiles([...files], extract, (done) => setProgress([done, total]))
+      .then((read) => onChange({ documents: [...dropped.documents, ...read.documents], bad: [...dropped.bad, ...read.bad] }), onProblem)
+      .finally(() => setProgress(null));
   };
   const shown = dropped.documents.slice(0, 8);
   return (
@@ -121,18 +133,21 @@ function FileDrop({ label, dropped, onChange, onProblem }: FileDropProps) {
     >
       <h2>{label}</h2>
       <p class="muted">{say.text("drop.hint")}</p>
-      <label class="field">
+      <label class="button file">
         {say.text("drop.choose")}
         <input
+          class="hidden"
           type="file"
           multiple
-          accept=".txt,.text,.jsonl,.ndjson"
+          accept={acceptedFiles}
+          disabled={progress !== null}
           onChange={(event) => {
             add(event.currentTarget.files);
             event.currentTarget.value = "";
           }}
         />
       </label>
+      {progress && <p class="muted" role="status">{say.text("drop.progress", { done: progress[0], total: progress[1] })}</p>}
       {dropped.documents.length > 0 && (
         <>
           <p role="status">
@@ -146,7 +161,7 @@ function FileDrop({ label, dropped, onChange, onProblem }: FileDropProps) {
         </>
       )}
       {dropped.bad.map((it) => (
-        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />: {say.text(`drop.bad.${it.reason}`)}</p>
+        <p class="note" role="alert" key={it.name + it.line}><Name text={it.line ? `${it.name}:${it.line}` : it.name} />: {it.message ? <span lang="en">{it.message}</span> : say.text(`drop.bad.${it.reason}` as MessageKey)}</p>
       ))}
     </div>
   );

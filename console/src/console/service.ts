@@ -9,6 +9,8 @@ export interface CollectionState {
 export interface Stats {
   rows: number;
   kept: number;
+  /** Largest sequence number on disk. */
+  last_durable_row: number;
   memory: Record<string, number>;
   partitions: number;
   stopped: string | null;
@@ -110,12 +112,16 @@ export class Service {
     this.key = key;
   }
 
+  /** Sends a call. A body of bytes is a file, any other one is sent as JSON. */
   private async call(method: string, path: string, body?: unknown): Promise<Response> {
     const headers: Record<string, string> = {};
-    if (this.key) headers["authorization"] = `Bearer ${this.key}`;
-    if (body !== undefined) headers["content-type"] = "application/json";
     const request: RequestInit = { method, headers, credentials: "omit", cache: "no-store" };
-    if (body !== undefined) request.body = JSON.stringify(body);
+    if (this.key) headers["authorization"] = `Bearer ${this.key}`;
+    if (body !== undefined) {
+      const isFile = body instanceof Uint8Array;
+      headers["content-type"] = isFile ? "application/octet-stream" : "application/json";
+      request.body = isFile ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body);
+    }
     return fetch(path, request);
   }
 
@@ -162,6 +168,9 @@ export class Service {
   /** Lists kept documents with their texts. */
   listKept = (name: string, limit: number): Promise<{ documents: StoredDocument[] }> =>
     this.ask("GET", `/v1/collections/${encode(name)}/documents?verdict=kept&text=true&limit=${limit}`);
+  /** Returns the first document after a sequence number; undefined if there is none. */
+  findDocumentAfter = async (name: string, seq: number): Promise<StoredDocument | undefined> =>
+    (await this.ask<{ documents: StoredDocument[] }>("GET", `/v1/collections/${encode(name)}/documents?limit=1&after=${seq}`)).documents[0];
   /** Returns kept documents that a text has passages from. */
   findSources = async (name: string, text: string, limit: number): Promise<Source[]> =>
     (await this.ask<{ sources: Source[] }>("POST", `/v1/collections/${encode(name)}/passages`, { text, limit })).sources;
@@ -180,6 +189,9 @@ export class Service {
   /** Returns the passages that two texts share. */
   findShared = async (a: string, b: string): Promise<SharedPassages> =>
     (await this.ask<{ results: SharedPassages[] }>("POST", "/v1/passages", { pairs: [{ a, b }] })).results[0]!;
+  /** Returns the text of a document file. */
+  extractText = async (name: string, bytes: Uint8Array): Promise<string> =>
+    (await this.ask<{ text: string }>("POST", `/v1/extract?name=${encode(name)}`, bytes)).text;
   /** Returns the report of passages, as one HTML page. */
   reportPassages = async (body: PassagesRequest): Promise<string> =>
     (await this.ask<{ report: string }>("POST", "/v1/passages/documents", { ...body, report: true })).report;
@@ -222,6 +234,12 @@ export function toRuns(differences: readonly Difference[]): number[] {
     if (side === "both") return [0, words.length, words.length];
     return side === "kept" ? [2, words.length, 0] : [3, 0, words.length];
   });
+}
+
+/** Returns the sum of a metric over all series that have a label; null without such a series. */
+export function sumSamples(metrics: string, name: string, label: string): number | null {
+  const values = metrics.split("\n").flatMap((line) => (line.startsWith(`${name}{`) && line.includes(label) ? [Number(line.slice(line.lastIndexOf(" ") + 1))] : []));
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
 }
 
 /** Returns the samples of a metric with these labels, by the value of one further label. */

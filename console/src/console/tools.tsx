@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
 import { Compared, NoCollections, useCollection, type ToolProps } from "./collection-choice";
-import type { QueryVerdict, StoredDocument } from "./service";
+import type { QueryVerdict, Settings, StoredDocument } from "./service";
 
 export function Check(props: ToolProps) {
   const { service, onProblem } = props;
@@ -53,44 +53,77 @@ export function Check(props: ToolProps) {
           <div class="line">
             {matches.map((it) => (
               <button type="button" class="button" aria-pressed={matched?.id === it.id} key={it.id} onClick={() => open(it.id)}>
-                <ShortName text={it.id} length={40} /> <span class="number">{say.similarity(it.similarity)}</span>
+                <ShortName text={it.id} /> <span class="number">{say.similarity(it.similarity)}</span>
               </button>
             ))}
           </div>
         </section>
       )}
-      {answer && matched && <Compared {...props} a={matched} b={answer} settings={settings} />}
+      {answer && matched && <Compared {...props} a={matched} b={{ id: say.text("console.pasted"), text: answer.text }} settings={settings} />}
     </>
   );
 }
 
+/** A text of a comparison, with its id if it is that of a document. */
+interface ComparedText {
+  id: string;
+  text: string;
+  /** Name of the collection that it is from; null for a pasted text. */
+  collection: string | null;
+}
+
+const emptyText: ComparedText = { id: "", text: "", collection: null };
+
+/** Compares two texts, pasted or of a collection. Two documents are compared under the settings of their collection. */
 export function CompareTool(props: ToolProps) {
+  const { service, onProblem } = props;
   const say = useWording();
-  const [texts, setTexts] = useState(["", ""]);
-  const [compared, setCompared] = useState<[string, string] | null>(null);
-  const [a, b] = texts as [string, string];
+  const { name, settings, choice, isEmpty } = useCollection(props);
+  const [sides, setSides] = useState([emptyText, emptyText]);
+  const [compared, setCompared] = useState<{ sides: ComparedText[]; settings: Settings | undefined } | null>(null);
+  const change = (at: number, side: Partial<ComparedText>) => setSides((known) => known.map((it, other) => (other === at ? { ...it, ...side } : it)));
+  const take = (at: number) => service.getDocument(name, sides[at]!.id).then((it) => change(at, { text: it.text ?? "", collection: name }), onProblem);
+  const compare = () => setCompared({ sides, settings: sides.every((it) => it.collection === name) ? settings : undefined });
+  const shown = compared?.sides.map(({ id, text, collection }) => (collection === null ? { text } : { id, text }));
   return (
     <>
       <section class="card stack">
+        {!isEmpty && <div class="line">{choice} <span class="muted">{say.text("console.compareAbout")}</span></div>}
         <div class="grid">
-          {[0, 1].map((at) => (
-            <textarea
-              class="search"
-              rows={6}
-              key={at}
-              value={texts[at]}
-              aria-label={say.text("console.text", { letter: "AB"[at]! })}
-              placeholder={say.text("console.text", { letter: "AB"[at]! })}
-              dir="auto"
-              onInput={(event) => setTexts(texts.map((it, other) => (other === at ? event.currentTarget.value : it)))}
-            />
+          {sides.map((side, at) => (
+            <div class="stack" key={at}>
+              <textarea
+                class="search"
+                rows={6}
+                value={side.text}
+                aria-label={say.text("console.text", { letter: "AB"[at]! })}
+                placeholder={say.text("console.text", { letter: "AB"[at]! })}
+                dir="auto"
+                onInput={(event) => change(at, { text: event.currentTarget.value, collection: null })}
+              />
+              {!isEmpty && (
+                <form
+                  class="line"
+                  onSubmit={(event) => {
+                    event.preventDefault();
+                    void take(at);
+                  }}
+                >
+                  <label class="field">
+                    {say.text("console.id")}
+                    <input value={side.id} onInput={(event) => change(at, { id: event.currentTarget.value, collection: null })} />
+                  </label>
+                  <button type="submit" class="button" disabled={!side.id}>{say.text("console.take")}</button>
+                </form>
+              )}
+            </div>
           ))}
         </div>
         <div class="line">
-          <button type="button" class="button strong" disabled={!a || !b} onClick={() => setCompared([a, b])}>{say.text("console.compare")}</button>
+          <button type="button" class="button strong" disabled={sides.some((it) => !it.text)} onClick={compare}>{say.text("console.compare")}</button>
         </div>
       </section>
-      {compared && <Compared {...props} a={{ text: compared[0] }} b={{ text: compared[1] }} />}
+      {compared && shown && <Compared {...props} a={shown[0]!} b={shown[1]!} settings={compared.settings} />}
     </>
   );
 }

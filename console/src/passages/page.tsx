@@ -1,11 +1,13 @@
 /** Copied passages: how much of each document is found elsewhere and where, with both texts side by side. */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Name, ShortName, Stat, useWording } from "../components/basics";
+import { listKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
+import { useListState } from "../components/list-state";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import { VirtualList } from "../components/virtual-list";
 import { Marked } from "../compare/page";
-import { fold, isBadTerm, parseQuery, type Query } from "../report/query";
+import { fold, type Query } from "../report/query";
 
 type Mark = [start: number, end: number, sourceStart: number, sourceEnd: number, length: number, similarity: number, kind: string];
 
@@ -77,7 +79,7 @@ export function PassagesPage({ data, onLanguage }: { data: PassageData; onLangua
   const say = useWording();
   const footer = useFooter(data.created, data.program);
   return (
-    <Shell title={say.text("passages.title")} onLanguage={onLanguage} footer={footer}>
+    <Shell title={say.text("passages.title")} keys={listKeys} onLanguage={onLanguage} footer={footer}>
       <PassagesView data={data} />
     </Shell>
   );
@@ -85,27 +87,23 @@ export function PassagesPage({ data, onLanguage }: { data: PassageData; onLangua
 
 type Order = "most" | "sources" | "name";
 
+const orders: Record<Order, (a: CopyingDocument, b: CopyingDocument) => number> = {
+  most: () => 0,
+  sources: (a, b) => b.pairs.length - a.pairs.length,
+  name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+};
+
 /** The parts of a report of passages, for a page of its own or inside another. */
 export function PassagesView({ data }: { data: PassageData }) {
   const say = useWording();
   const { summary, pairs } = data;
   const documents = useMemo(() => groupPairs(pairs), [pairs]);
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<Order>("most");
-  const [selected, setSelected] = useState(0);
-  const query = useMemo(() => parseQuery(search), [search]);
-  const rows = useMemo(() => {
-    const found = isBadTerm(query) ? [...documents] : findDocuments(data, documents, query);
-    const compare: Record<Order, (a: CopyingDocument, b: CopyingDocument) => number> = {
-      most: () => 0,
-      sources: (a, b) => b.pairs.length - a.pairs.length,
-      name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
-    };
-    return found.sort(compare[order]);
-  }, [documents, query, order]);
-  useEffect(() => setSelected(0), [documents, query, order]);
-  const at = Math.min(selected, rows.length - 1);
-  const document = rows[at];
+  const { controls, rows, row: document } = useListState<CopyingDocument, Order>({
+    orders: ["most", "sources", "name"],
+    inputs: [documents],
+    subject: documents,
+    find: (query, order) => (query ? findDocuments(data, documents, query) : [...documents]).sort(orders[order]),
+  });
   return (
     <>
       <div class="stats">
@@ -123,19 +121,13 @@ export function PassagesView({ data }: { data: PassageData }) {
             <SearchedList
               id="documents"
               label={say.text("passages.copying")}
-              search={search}
-              onSearch={setSearch}
-              query={query}
+              controls={controls}
               hint="passages.searchHint"
               help="passages.searchHelp"
-              order={{ value: order, values: ["most", "sources", "name"], onChange: setOrder }}
-              count={rows.length}
-              selected={at}
-              onSelect={setSelected}
               empty={say.text("list.empty")}
               render={(entry) => (
                 <ListEntry
-                  name={<ShortName text={rows[entry]!.name} length={28} />}
+                  name={<ShortName text={rows[entry]!.name} />}
                   value={say.share(rows[entry]!.share)}
                   more={say.text("passages.sources", { n: rows[entry]!.pairs.length })}
                 />
@@ -170,7 +162,7 @@ function DocumentView({ data, document }: { data: PassageData; document: Copying
             const row = document.pairs[at]!;
             return (
               <ListEntry
-                name={<ShortName text={pairs.source[row]!} length={56} />}
+                name={<ShortName text={pairs.source[row]!} />}
                 value={say.share(pairs.share[row]!)}
                 more={say.text("passages.ofSource", { n: pairs.passages[row]!, longest: pairs.longest[row]!, share: say.share(pairs.source_share[row]!) })}
               />

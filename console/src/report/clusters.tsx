@@ -1,6 +1,7 @@
 /** The clusters: kept documents with those that were removed for them. */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Name, ShortName, useWording } from "../components/basics";
+import { useListState } from "../components/list-state";
 import { MarkLabel } from "../components/mark-buttons";
 import type { Mark } from "../components/review-keys";
 import { ListEntry, SearchedList } from "../components/searched-list";
@@ -8,7 +9,7 @@ import { VirtualList } from "../components/virtual-list";
 import type { Report } from "./data";
 import type { Marks } from "./marks";
 import { PairView } from "./pair-view";
-import { fold, isBadTerm, parseQuery, type Query } from "./query";
+import { fold, type Query } from "./query";
 
 type Order = "largest" | "smallest" | "stretched" | "input";
 
@@ -33,6 +34,15 @@ export function findClusters(report: Report, query: Query): number[] {
   return found;
 }
 
+function compareClusters(clusters: Report["data"]["clusters"], order: Order, a: number, b: number): number {
+  switch (order) {
+    case "largest": return clusters.size[b]! - clusters.size[a]!;
+    case "smallest": return clusters.size[a]! - clusters.size[b]!;
+    case "stretched": return clusters.least[a]! - clusters.least[b]!;
+    case "input": return clusters.source[a]! - clusters.source[b]! || clusters.row[a]! - clusters.row[b]!;
+  }
+}
+
 interface ClustersProps {
   report: Report;
   marks: Marks;
@@ -42,44 +52,30 @@ interface ClustersProps {
 export function Clusters({ report, marks, onMark }: ClustersProps) {
   const say = useWording();
   const { clusters } = report.data;
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<Order>("largest");
-  const [selected, setSelected] = useState(0);
-  const query = useMemo(() => parseQuery(search), [search]);
-  const rows = useMemo(() => {
-    const found = isBadTerm(query) ? clusters.id.map((_, at) => at) : findClusters(report, query);
-    const compare: Record<Order, (a: number, b: number) => number> = {
-      largest: (a, b) => clusters.size[b]! - clusters.size[a]!,
-      smallest: (a, b) => clusters.size[a]! - clusters.size[b]!,
-      stretched: (a, b) => clusters.least[a]! - clusters.least[b]!,
-      input: (a, b) => clusters.source[a]! - clusters.source[b]! || clusters.row[a]! - clusters.row[b]!,
-    };
-    return found.sort((a, b) => compare[order](a, b) || a - b);
-  }, [report, query, order]);
-  useEffect(() => setSelected(0), [query, order]);
-  const at = Math.min(selected, rows.length - 1);
-  const cluster = rows[at];
+  const { controls, rows, row: cluster } = useListState<number, Order>({
+    orders: ["largest", "smallest", "stretched", "input"],
+    inputs: [report],
+    subject: report,
+    find: (query, order) => {
+      const found = query ? findClusters(report, query) : clusters.id.map((_, at) => at);
+      return found.sort((a, b) => compareClusters(clusters, order, a, b) || a - b);
+    },
+  });
   return (
     <div class="split">
       <div class="side">
         <SearchedList
           id="clusters"
           label={say.text("section.clusters")}
-          search={search}
-          onSearch={setSearch}
-          query={query}
+          controls={controls}
           hint="list.searchHint"
           help="list.searchHelp"
-          order={{ value: order, values: ["largest", "smallest", "stretched", "input"], onChange: setOrder }}
-          count={rows.length}
-          selected={at}
-          onSelect={setSelected}
           empty={say.text("list.empty")}
           render={(entry) => {
             const row = rows[entry]!;
             return (
               <ListEntry
-                name={<ShortName text={clusters.id[row]!} length={28} />}
+                name={<ShortName text={clusters.id[row]!} />}
                 value={say.count(clusters.size[row]!)}
                 more={say.text("cluster.least", { similarity: say.similarity(clusters.least[row]!) })}
               />
@@ -131,9 +127,9 @@ function ClusterView({ report, cluster, marks, onMark }: ClustersProps & { clust
             const row = members[at]!;
             return (
               <ListEntry
-                name={<ShortName text={removals.id[row]!} length={56} />}
+                name={<ShortName text={removals.id[row]!} />}
                 value={say.similarity(removals.similarity[row]!)}
-                more={<ShortName text={say.text("pair.row", { source: sources[removals.source[row]!] ?? "", row: removals.row[row]! })} length={56} />}
+                more={<ShortName text={say.text("pair.row", { source: sources[removals.source[row]!] ?? "", row: removals.row[row]! })} />}
                 mark={<MarkLabel mark={marks.get(row)} />}
               />
             );

@@ -1,5 +1,6 @@
 /** The report of a run that found matches. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import { reviewKeys } from "../components/key-help";
 import { Shell, useFooter } from "../components/shell";
 import { useWording } from "../components/basics";
 import { decisionFile, saveFile } from "../components/save-file";
@@ -24,22 +25,12 @@ export function ReportPage({ report, onLanguage }: { report: Report; onLanguage:
   const say = useWording();
   const { data } = report;
   const [view, setView] = useState<View>({ section: "overview" });
-  const [isHelpOpen, setHelpOpen] = useState(false);
   const { marks, setMark, clearMarks } = useMarks(report);
   const footer = useFooter(data.created, data.program);
   const open = (next: View) => {
     setView(next);
     window.scrollTo(0, 0);
   };
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const isTyping = (event.target as HTMLElement).matches("input, select, textarea");
-      if (event.key === "?" && !isTyping) setHelpOpen(!isHelpOpen);
-      if (event.key === "Escape") setHelpOpen(false);
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  });
   const clear = () => {
     if (confirm(say.text("marks.clearAsk", { n: marks.size }))) clearMarks();
   };
@@ -60,56 +51,28 @@ export function ReportPage({ report, onLanguage }: { report: Report; onLanguage:
     </div>
   );
   return (
-    <>
-      <Shell
-        title={say.text("app.report")}
-        sections={sections.map((section) => [section, say.text(`section.${section}` as MessageKey)] as const)}
-        section={view.section}
-        onSection={(section) => open({ section: section as Section })}
-        onLanguage={onLanguage}
-        notice={notice}
-        footer={footer}
-        tools={
-          <button type="button" class="button keys-button" aria-expanded={isHelpOpen} onClick={() => setHelpOpen(!isHelpOpen)}>
-            {say.text("app.keys")} <kbd>?</kbd>
-          </button>
-        }
-      >
-        {view.section === "overview" && <Overview report={report} onOpen={open} />}
-        {view.section === "review" && (
-          <Review
-            report={report}
-            shown={view.show ?? "nearest"}
-            onShow={(show) => setView({ section: "review", show })}
-            marks={marks}
-            onMark={setMark}
-          />
-        )}
-        {view.section === "clusters" && <Clusters report={report} marks={marks} onMark={setMark} />}
-        {view.section === "run" && <Run report={report} />}
-      </Shell>
-      {isHelpOpen && <KeyHelp />}
-    </>
-  );
-}
-
-function KeyHelp() {
-  const say = useWording();
-  const rows: [string[], MessageKey][] = [
-    [["j", "k"], "keys.next"],
-    [["y", "n", "u"], "keys.mark"],
-    [["/"], "keys.search"],
-    [["?"], "keys.help"],
-  ];
-  return (
-    <aside class="keys" aria-label={say.text("keys.title")}>
-      <h2>{say.text("keys.title")}</h2>
-      {rows.map(([keys, what]) => (
-        <div class="line" key={what}>
-          <span>{keys.map((key) => <><kbd>{key}</kbd> </>)}</span>
-          <span>{say.text(what)}</span>
-        </div>
-      ))}
-    </aside>
+    <Shell
+      title={say.text("app.report")}
+      sections={sections.map((section) => [section, say.text(`section.${section}` as MessageKey)] as const)}
+      section={view.section}
+      onSection={(section) => open({ section: section as Section })}
+      onLanguage={onLanguage}
+      notice={notice}
+      footer={footer}
+      keys={reviewKeys}
+    >
+      {view.section === "overview" && <Overview report={report} onOpen={open} />}
+      {view.section === "review" && (
+        <Review
+          report={report}
+          shown={view.show ?? "nearest"}
+          onShow={(show) => setView({ section: "review", show })}
+          marks={marks}
+          onMark={setMark}
+        />
+      )}
+      {view.section === "clusters" && <Clusters report={report} marks={marks} onMark={setMark} />}
+      {view.section === "run" && <Run report={report} />}
+    </Shell>
   );
 }

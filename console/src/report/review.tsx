@@ -1,13 +1,13 @@
 /** The removals one by one, the most doubtful first. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ShortName, useWording } from "../components/basics";
+import { useListState } from "../components/list-state";
 import { MarkLabel } from "../components/mark-buttons";
-import { useReviewKeys, type Mark } from "../components/review-keys";
+import type { Mark } from "../components/review-keys";
 import { ListEntry, SearchedList } from "../components/searched-list";
 import type { Report } from "./data";
 import type { Marks } from "./marks";
 import { PairView } from "./pair-view";
-import { fold, isBadTerm, parseQuery, type Query } from "./query";
+import { fold, type Query } from "./query";
 
 export type Shown = "nearest" | "equal" | "all";
 type Order = "nearest" | "farthest" | "input";
@@ -50,47 +50,28 @@ interface ReviewProps {
 export function Review({ report, shown, onShow, marks, onMark }: ReviewProps) {
   const say = useWording();
   const { removals, clusters } = report.data;
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<Order>("nearest");
-  const [selected, setSelected] = useState(0);
-  const box = useRef<HTMLInputElement>(null);
-  const query = useMemo(() => parseQuery(search), [search]);
-  const rows = useMemo(() => {
-    const { nearest, equal_after_normalization: equal } = report.data;
-    const all = shown === "nearest" ? nearest : shown === "equal" ? equal.rows : removals.id.map((_, row) => row);
-    const found = isBadTerm(query) ? all : findRemovals(report, all, query, query.marked.length > 0 ? marks : new Map());
-    const sign = order === "nearest" ? 1 : order === "farthest" ? -1 : 0;
-    const by = (a: number, b: number) => sign * (removals.similarity[a]! - removals.similarity[b]!) || a - b;
-    return [...found].sort(by);
-    // Marks change the list only where the search asks for them, so that no entry moves under the reviewer's hand.
-  }, [report, shown, query, order]);
-  useEffect(() => setSelected(0), [shown, query, order]);
-  const at = Math.min(selected, rows.length - 1);
-  const removal = rows[at];
-
-  const move = (step: number) => setSelected(Math.max(0, Math.min(rows.length - 1, at + step)));
-  useReviewKeys({
-    move,
-    mark: (mark) => {
-      if (removal === undefined) return;
-      onMark(removal, mark);
-      if (mark) move(1);
+  const { controls, rows, row: removal } = useListState<number, Order>({
+    orders: ["nearest", "farthest", "input"],
+    inputs: [report, shown],
+    subject: shown,
+    find: (query, order) => {
+      const { nearest, equal_after_normalization: equal } = report.data;
+      const all = shown === "nearest" ? nearest : shown === "equal" ? equal.rows : removals.id.map((_, row) => row);
+      const found = query ? findRemovals(report, all, query, query.marked.length > 0 ? marks : new Map()) : [...all];
+      const sign = order === "nearest" ? 1 : order === "farthest" ? -1 : 0;
+      return found.sort((a, b) => sign * (removals.similarity[a]! - removals.similarity[b]!) || a - b);
     },
-    search: () => box.current?.focus(),
+    mark: onMark,
   });
-
   return (
     <div class="split">
       <div class="side">
         <SearchedList
           id="removals"
           label={say.text("section.review")}
-          search={search}
-          onSearch={setSearch}
-          query={query}
+          controls={controls}
           hint="list.searchHint"
           help="list.searchHelp"
-          box={box}
           filters={
             <label class="field">
               {say.text("list.show")}
@@ -101,17 +82,13 @@ export function Review({ report, shown, onShow, marks, onMark }: ReviewProps) {
               </select>
             </label>
           }
-          order={{ value: order, values: ["nearest", "farthest", "input"], onChange: setOrder }}
-          count={rows.length}
-          selected={at}
-          onSelect={setSelected}
           empty={say.text("list.empty")}
           render={(entry) => {
             const row = rows[entry]!;
             const cluster = removals.cluster[row]!;
             return (
               <ListEntry
-                name={<ShortName text={removals.id[row]!} length={28} />}
+                name={<ShortName text={removals.id[row]!} />}
                 value={say.similarity(removals.similarity[row]!)}
                 more={<>→ <ShortName text={clusters.id[cluster]!} /></>}
                 mark={<MarkLabel mark={marks.get(row)} />}

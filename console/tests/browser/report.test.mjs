@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { statSync, writeFileSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { Place, checkPage, checkWidth, launch, openPage, sampleRows, skip } from "./support.mjs";
+import { Place, checkLooks, checkPage, checkWidth, launch, openPage, sampleRows, skip } from "./support.mjs";
 
 const sections = ["overview", "review", "clusters", "run"];
 let browser, place;
@@ -23,19 +23,22 @@ const open = (options) => openPage(browser, place.url("report.html"), options);
 const show = (page, section) => page.click(`#tab-${section}`);
 
 test("every section is accessible in light and dark, in both languages and on a phone", { skip }, async () => {
-  for (const colorScheme of ["light", "dark"]) {
-    for (const locale of ["en-GB", "zh-CN"]) {
-      for (const width of [1440, 390]) {
-        const page = await open({ colorScheme, locale, viewport: { width, height: 844 } });
-        assert.equal(await page.getAttribute("html", "lang"), locale === "zh-CN" ? "zh-Hans" : "en");
-        for (const section of sections) {
-          await show(page, section);
-          await checkPage(page, `${section}, ${colorScheme}, ${locale}, ${width}`);
-          await checkWidth(page, `${section}, ${locale}, ${width}`);
-        }
-        await page.context().close();
-      }
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await open({ locale });
+    assert.equal(await page.getAttribute("html", "lang"), locale === "zh-CN" ? "zh-Hans" : "en");
+    for (const section of sections) {
+      await show(page, section);
+      await checkLooks(page, section, locale);
     }
+    await page.context().close();
+  }
+});
+
+test("a report that is opened on a phone fits it", { skip }, async () => {
+  const page = await open({ viewport: { width: 390, height: 844 } });
+  for (const section of sections) {
+    await show(page, section);
+    await checkWidth(page, section);
   }
 });
 
@@ -143,15 +146,12 @@ test("pairs are reported by the same page", { skip }, async () => {
 test("a comparison shows differences, passages and every step", { skip }, async () => {
   const [a, b] = ["the boat left at dawn with nine men on board", "the boat left at dawn with ten men on board </script>"];
   place.run("compare", "--literal", a, b, "--html", "compare.html");
-  for (const colorScheme of ["light", "dark"]) {
-    for (const width of [1440, 390]) {
-      const page = await openPage(browser, place.url("compare.html"), { colorScheme, viewport: { width, height: 844 } });
-      assert.equal(await page.textContent(".sides del"), "nine");
-      for (const details of await page.$$("details > summary")) await details.click();
-      await checkPage(page, `compare, ${colorScheme}, ${width}`);
-      await checkWidth(page, `compare, ${width}`);
-      await page.context().close();
-    }
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, place.url("compare.html"), { locale });
+    assert.equal(await page.textContent(".sides del"), "nine");
+    for (const details of await page.$$("details > summary")) await details.click();
+    await checkLooks(page, "compare", locale);
+    await page.context().close();
   }
   const shared = "a passage of more than twelve words that both texts have in common, word for word, as it is ";
   place.write("a.txt", `${"alone here ".repeat(40)}${shared}`);
@@ -169,10 +169,9 @@ test("passages are shown side by side, with linked numbers", { skip }, async () 
   place.write("essay.txt", `${"my own thoughts about <boats> ".repeat(30)}${shared}${"and more of my own ".repeat(20)}`);
   place.write("source.txt", `${shared}${"the source goes on with something else ".repeat(20)}`);
   place.run("passages", "essay.txt", "--against", "source.txt", "--report", "passages.html");
-  for (const [locale, colorScheme, width] of [["en-GB", "light", 1440], ["zh-CN", "dark", 390]]) {
-    const page = await openPage(browser, place.url("passages.html"), { locale, colorScheme, viewport: { width, height: 844 } });
-    await checkPage(page, `passages, ${locale}`);
-    await checkWidth(page, `passages, ${locale}`);
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, place.url("passages.html"), { locale });
+    await checkLooks(page, "passages", locale);
     assert.match(await page.textContent("#a1"), /a passage of more than twelve words/);
     await page.click("#a1 a");
     assert.ok(page.url().endsWith("#b1"));
@@ -183,12 +182,11 @@ test("an evaluation shows its curves", { skip }, async () => {
   const pair = (at, label) => JSON.stringify({ a: `the boat ${at} left at dawn with nine men`, b: label ? `the boat ${at} left at dawn with ten men` : `the price of wheat ${at} will rise`, label });
   place.write("pairs.jsonl", [1, 2, 3, 4, 5, 6].map((at) => pair(at, at % 2)).join("\n"));
   place.run("eval", "pairs.jsonl", "--method", "auto,simhash", "--report", "eval.html");
-  for (const [locale, colorScheme, width] of [["en-GB", "light", 1440], ["zh-CN", "dark", 390]]) {
-    const page = await openPage(browser, place.url("eval.html"), { locale, colorScheme, viewport: { width, height: 844 } });
+  for (const locale of ["en-GB", "zh-CN"]) {
+    const page = await openPage(browser, place.url("eval.html"), { locale });
     assert.equal(await page.locator("path.curve").count(), 6);
     for (const details of await page.$$("details > summary")) await details.click();
-    await checkPage(page, `evaluation, ${locale}`);
-    await checkWidth(page, `evaluation, ${locale}`);
+    await checkLooks(page, "evaluation", locale);
   }
 });
 

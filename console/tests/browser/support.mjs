@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { crc32 } from "node:zlib";
 import { chromium } from "playwright-core";
 
 const root = resolve(import.meta.dirname, "../../..");
@@ -48,9 +49,13 @@ export class Place {
   }
 }
 
+/** Longest time for a step of a page. A machine that builds something else takes many times as long as one that is idle. */
+const mostMilliseconds = 180_000;
+
 /** Opens a page and fails on errors, on blocked content and on any request that leaves the file. */
 export async function openPage(browser, url, options = {}) {
   const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
+  context.setDefaultTimeout(mostMilliseconds);
   const page = await context.newPage();
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(String(error)));
@@ -96,6 +101,7 @@ export async function startNews(place) {
 
 export async function openConsole(browser, url, options = {}) {
   const context = await browser.newContext({ locale: "en-GB", viewport: { width: 1440, height: 900 }, ...options });
+  context.setDefaultTimeout(mostMilliseconds);
   const page = await context.newPage();
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(String(error)));
@@ -141,26 +147,70 @@ export const openSections = {
   },
 };
 
-/** Files as a user drops them: two texts with a passage in common, one of them hostile, and rows in GB18030 and of another kind. */
+/** Returns a `.docx` file of one paragraph: a ZIP archive with one file that is not compressed. */
+export function makeDocx(text) {
+  const name = Buffer.from("word/document.xml");
+  const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const content = Buffer.from(`<w:document xmlns:w="w"><w:body><w:p><w:r><w:t>${escaped}</w:t></w:r></w:p></w:body></w:document>`);
+  const numbers = (...parts) => Buffer.concat(parts.map(([value, bytes]) => {
+    const written = Buffer.alloc(bytes);
+    written.writeUIntLE(value, 0, bytes);
+    return written;
+  }));
+  const sizes = [[0, 2], [0, 2], [0, 2], [33, 2], [crc32(content), 4], [content.length, 4], [content.length, 4], [name.length, 2], [0, 2]];
+  const local = Buffer.concat([numbers([0x04034b50, 4], [20, 2], ...sizes), name, content]);
+  const central = Buffer.concat([numbers([0x02014b50, 4], [20, 2], [20, 2], ...sizes, [0, 2], [0, 2], [0, 2], [0, 4], [0, 4]), name]);
+  const end = numbers([0x06054b50, 4], [0, 2], [0, 2], [1, 2], [1, 2], [central.length, 4], [local.length, 4], [0, 2]);
+  return Buffer.concat([local, central, end]);
+}
+
+/** Files as a user drops them: texts of several kinds with a passage in common, some of them hostile, one in GB18030, and others that are no documents. */
 export function droppedFiles() {
   const shared = "a passage of more than twelve words that two of these files have in common with one another";
   const file = (name, buffer) => ({ name, mimeType: "application/octet-stream", buffer: Buffer.from(buffer) });
   return [
     file("essay.txt", `An essay begins in its own words. ${shared}. ${hostile[0]} ${hostile[2]}`),
     file("notes.jsonl", `${JSON.stringify({ id: "<b>row</b> 1", text: `Notes say that ${shared}, and then ${hostile[1]}` })}\nno JSON\n`),
+    file("letter.docx", makeDocx(`A letter quotes ${shared} <b>& more</b> ${hostile[0]}`)),
+    file("page.html", `<!doctype html><title>page</title><script>globalThis.hacked = 3</script><p>A page says that <b>${shared}</b>.`),
+    file("broken.docx", "no archive"),
     file("picture.png", "PNG"),
     // 一篇文章 in GB18030.
     file("chinese.txt", [0xd2, 0xbb, 0xc6, 0xaa, 0xce, 0xc4, 0xd5, 0xc2]),
   ];
 }
 
-/** Fails if the page has faults or if axe finds one. */
-export async function checkPage(page, what) {
+/** Fails if the page has faults or if axe finds one. `options` are those of axe. */
+export async function checkPage(page, what, options = {}) {
   assert.deepEqual(page.faults, [], what);
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  // Parsing it takes a third of a second, so that a page has it once.
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
+  const found = await page.evaluate((given) => globalThis.axe.run(document, { resultTypes: ["violations"], ...given }), options);
   const told = found.violations.map((it) => `${it.id}: ${it.nodes.map((node) => `${node.html.slice(0, 120)} ${node.failureSummary}`).join("; ")}`);
   assert.deepEqual(told, [], what);
+}
+
+/** Widths of a screen and of a phone, in pixels. */
+const widths = [1440, 390];
+const withoutContrast = { rules: { "color-contrast": { enabled: false } } };
+
+/**
+ * Checks what a page shows now on a screen and on a phone, in light and in dark.
+ *
+ * Contrast takes nine tenths of the time of axe. It depends on the colours, hardly on the width and not on the language,
+ * so English has it checked in light and dark on a screen, and Chinese in dark on a phone. All other rules run for all
+ * combinations.
+ */
+export async function checkLooks(page, what, locale) {
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 844 });
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      const hasContrast = locale === "en-GB" ? width === widths[0] : width === widths[1] && colorScheme === "dark";
+      await checkPage(page, `${what}, ${colorScheme}, ${locale}, ${width}`, hasContrast ? {} : withoutContrast);
+    }
+    await checkWidth(page, `${what}, ${locale}, ${width}`);
+  }
 }
 
 /** Fails if the page is wider than its window. */

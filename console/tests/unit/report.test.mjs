@@ -124,12 +124,52 @@ test("lines of a large cluster lead to its least similar members", async () => {
 test("files become documents, in any of the encodings", async () => {
   const { readFile } = await load("console/document-files.ts");
   const bytes = (text) => new TextEncoder().encode(text);
-  assert.deepEqual(readFile("a.txt", bytes("\ufefftext")).documents, [{ id: "a.txt", text: "text" }]);
-  assert.deepEqual(readFile("a.txt", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2])).documents, [{ id: "a.txt", text: "文章" }]);
-  assert.deepEqual(readFile("a.txt", new Uint8Array([0xff, 0xfe, 0x00, 0x4e])).documents, [{ id: "a.txt", text: "一" }]);
-  assert.deepEqual(readFile("a.txt", new Uint8Array([0x41, 0xff, 0xff])).bad, [{ name: "a.txt", line: 0, reason: "encoding" }]);
-  const rows = readFile("r.jsonl", bytes('{"id":7,"text":"x"}\n\n{"text":"y"}\n{"id":"z"}\n[1]\n'));
+  const read = (name, content) => readFile(name, content, () => assert.fail(`${name} is read here`));
+  assert.deepEqual((await read("a.txt", bytes("\ufefftext"))).documents, [{ id: "a.txt", text: "text" }]);
+  assert.deepEqual((await read("a.txt", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]))).documents, [{ id: "a.txt", text: "文章" }]);
+  assert.deepEqual((await read("a.txt", new Uint8Array([0xff, 0xfe, 0x00, 0x4e]))).documents, [{ id: "a.txt", text: "一" }]);
+  assert.deepEqual((await read("a.txt", new Uint8Array([0x41, 0xff, 0xff]))).bad, [{ name: "a.txt", line: 0, reason: "encoding" }]);
+  const rows = await read("r.jsonl", bytes('{"id":7,"text":"x"}\n\n{"text":"y"}\n{"id":"z"}\n[1]\n'));
   assert.deepEqual(rows.documents, [{ id: "7", text: "x" }, { id: "r.jsonl:3", text: "y" }]);
   assert.deepEqual(rows.bad.map((it) => [it.line, it.reason]), [[4, "json"], [5, "json"]]);
-  assert.deepEqual([readFile("x.pdf", bytes("x")).bad[0].reason, readFile("x.txt", bytes(" ")).bad[0].reason], ["kind", "empty"]);
+  assert.deepEqual([(await read("x.odt", bytes("x"))).bad[0].reason, (await read("x.txt", bytes(" "))).bad[0].reason], ["kind", "empty"]);
+});
+
+test("the service extracts the texts of other documents, two at a time", async () => {
+  const { readFile, readFiles } = await load("console/document-files.ts");
+  const { ServiceProblem } = await load("console/service.ts");
+  // Markup in GB18030 is sent as UTF-8, other files as they are.
+  const echo = async (_, content) => new TextDecoder("utf-8", { fatal: true }).decode(content);
+  assert.deepEqual((await readFile("a.MD", new Uint8Array([0xce, 0xc4, 0xd5, 0xc2]), echo)).documents, [{ id: "a.MD", text: "文章" }]);
+  const sent = new Uint8Array([0x50, 0xff]);
+  assert.deepEqual((await readFile("b.docx", sent, async (name, content) => `${name} ${content === sent}`)).documents, [{ id: "b.docx", text: "b.docx true" }]);
+  const fail = (problem) => readFile("c.pdf", sent, () => Promise.reject(problem));
+  assert.deepEqual((await fail(new ServiceProblem(422, "bad_document", "no text"))).bad, [{ name: "c.pdf", line: 0, reason: "service", message: "no text" }]);
+  assert.deepEqual((await fail(new TypeError("Failed to fetch"))).bad[0].reason, "sending");
+  assert.deepEqual((await readFile("d.pdf", sent, async () => "\n")).bad[0].reason, "empty");
+  await assert.rejects(fail(new ServiceProblem(401, "unauthenticated", "a key is required")));
+  let [running, most, told] = [0, 0, 0];
+  const slow = async (name) => {
+    most = Math.max(most, ++running);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    running -= 1;
+    return name;
+  };
+  const files = ["5", "1", "4", "2", "3"].map((it) => new File(["x"], `${it}.pdf`));
+  const { documents } = await readFiles(files, slow, (done) => (told = done));
+  assert.deepEqual([documents.map((it) => it.text).join(" "), most, told], ["1.pdf 2.pdf 3.pdf 4.pdf 5.pdf", 2, 5]);
+});
+
+test("the fill of a window is the time between its oldest and its newest document", async () => {
+  const { findFill, parsePeriod } = await load("console/window-fill.ts");
+  assert.deepEqual(["90s", "15m", "36h", "2d", "1.5w", "2", "d", "2 days"].map(parsePeriod), [90, 900, 129_600, 172_800, 907_200, null, null, null]);
+  assert.equal(findFill("2d", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), 0.5);
+  assert.equal(findFill("2d", 1_000, 1_000 + 172_801), 1);
+  assert.deepEqual([findFill("2d", undefined, 5), findFill("none", 1, 5), findFill("1h", 5, 1)], [null, null, 0]);
+});
+
+test("metrics are summed by a label", async () => {
+  const { sumSamples } = await load("console/service.ts");
+  const metrics = 'x_total{collection="a",result="kept"} 3\nx_total{collection="b",result="kept"} 4\nx_total{collection="b",result="late"} 9\nx_totals{result="kept"} 1\n';
+  assert.deepEqual([sumSamples(metrics, "x_total", 'result="kept"'), sumSamples(metrics, "x_total", 'result="none"')], [7, null]);
 });

@@ -334,13 +334,23 @@ impl ProgressListener for ProgressReporter {
     fn repeated_ids(&self, repeated: &RepeatedIds) {
         let [first, next] = &repeated.places;
         let count = NounCount(repeated.documents, CountedNoun::DocumentWithId);
-        self.warn(&messages::repeated_document_ids(count, &repeated.id, first, next));
+        self.warn(&messages::repeated_document_ids(
+            count,
+            &repeated.id,
+            first,
+            next,
+        ));
     }
 
     fn repeated_index_ids(&self, repeated: &RepeatedIds) {
         let [first, next] = &repeated.places;
         let count = NounCount(repeated.documents, CountedNoun::RowWithId);
-        self.warn(&messages::repeated_row_ids(count, &repeated.id, first, next));
+        self.warn(&messages::repeated_row_ids(
+            count,
+            &repeated.id,
+            first,
+            next,
+        ));
     }
 }
 

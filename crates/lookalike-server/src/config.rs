@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lookalike_io::documents::PdfReader;
+
 use crate::access::AccessKeys;
 use crate::api::request_log::RequestLogSettings;
 use crate::limits::byte_budget::ByteBudget;
@@ -30,6 +32,8 @@ pub struct ServiceConfig {
     pub only_loopback: bool,
     /// `true` if browsers get the console at `/`.
     pub serves_console: bool,
+    /// Reader of PDF files that clients send; `None` refuses them.
+    pub pdf: Option<PdfReader>,
     /// Addresses of proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpAddr>,
     /// Files of the certificate and its key, which are read again on SIGHUP.

@@ -38,18 +38,18 @@ pub(super) fn give_back(pool: ThreadPool) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::run::run_in_pool;
 
     #[test]
     fn a_pool_is_used_again_and_never_by_two_runs() {
         let thread = || std::thread::current().id();
-        let run = || super::super::run_in_pool(1, || Ok((thread(), rayon::current_num_threads())));
+        let run = || run_in_pool(1, || Ok((thread(), rayon::current_num_threads())));
         let (first, threads) = run().unwrap();
         assert_eq!(threads, 1);
         let mut again = (0..20).map(|_| run().unwrap().0);
         assert!(again.any(|thread| thread == first));
-        let both = super::super::run_in_pool(1, || {
-            let inner = super::super::run_in_pool(1, || Ok(thread()))?;
+        let both = run_in_pool(1, || {
+            let inner = run_in_pool(1, || Ok(thread()))?;
             Ok((thread(), inner))
         });
         let (outer, inner) = both.unwrap();

@@ -62,7 +62,11 @@ fn to_chinese(phrase: &str) -> Option<String> {
         let part = parts.next()?;
         // What stands in marks is a name or a value of the user.
         let translated = (!text.ends_with(['`', '\''])).then(|| to_chinese(part));
-        text.push_str(&translated.flatten().unwrap_or_else(|| part.replace(JOINT, " ")));
+        text.push_str(
+            &translated
+                .flatten()
+                .unwrap_or_else(|| part.replace(JOINT, " ")),
+        );
         text.push_str(piece);
     }
     Some(text)

@@ -167,7 +167,11 @@ impl CountedNoun {
             Self::DocumentWithId => ["document has", "documents have", "篇文档"],
             Self::RowWithId => ["row has", "rows have", "行"],
             Self::MoreBadRow => ["more bad row", "more bad rows", "个坏行"],
-            Self::SkippedFile => ["file in directories is", "files in directories are", "个文件"],
+            Self::SkippedFile => [
+                "file in directories is",
+                "files in directories are",
+                "个文件",
+            ],
             Self::FurtherFile => ["more file", "more files", "个文件"],
             Self::MissingId => ["more id is", "more ids are", "个 id"],
             Self::Finding => ["more", "more", "项"],

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use serde_json::{Value, json};
 
 use crate::reporting::read_report;
+use crate::service::{Reply, Service};
 use crate::support::{Numbers, Place, jsonl};
 
 /// A passage of 20 words with a combining mark, an emoji, a quote and an ampersand.
@@ -37,6 +38,13 @@ fn docx(paragraphs: &[&str]) -> Vec<u8> {
         .unwrap();
     writer.write_all(xml.as_bytes()).unwrap();
     writer.finish().unwrap().into_inner()
+}
+
+/// Sends a file to the service for its text. `name` is percent-encoded.
+fn extract(service: &Service, name: &str, file: &[u8]) -> Reply {
+    let kind = [("Content-Type", "application/octet-stream")];
+    let path = format!("/v1/extract?name={name}");
+    service.connect().request("POST", &path, &kind, file)
 }
 
 /// Builds a PDF file from its objects, numbered from 1.
@@ -433,6 +441,92 @@ fn equal_names_of_different_directories_are_different_ids() {
     place.refused("passages one one -o out.tsv --strict", &["one/essay.html"]);
 }
 
+/// The service extracts the texts that the command compares.
+#[test]
+fn service_extracts_texts_of_files() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let word = docx(&["My own words.", PASSAGE]);
+    place.write("in/essay.docx", &word);
+    place.ok("passages in -o out.jsonl --extracted texts");
+    let html = format!("<h1>Title</h1><script>x</script><p>{PASSAGE}</p>");
+    for (name, kind, file, text) in [
+        (
+            "essay.docx",
+            "docx",
+            word,
+            place.read("texts/in/essay.docx.txt"),
+        ),
+        (
+            "page.html",
+            "html",
+            html.into_bytes(),
+            format!("Title\n{PASSAGE}\n"),
+        ),
+        (
+            "notes.md",
+            "markdown",
+            b"# Notes\n\n*fish*".into(),
+            "Notes\nfish\n".to_owned(),
+        ),
+        ("plain.txt", "text", PASSAGE.into(), PASSAGE.to_owned()),
+        (
+            "%E6%96%87%E7%AB%A0+1.MD",
+            "markdown",
+            "一".into(),
+            "一\n".to_owned(),
+        ),
+    ] {
+        let told = extract(&service, name, &file).json();
+        assert_eq!(
+            (&told["kind"], &told["text"]),
+            (&json!(kind), &json!(text)),
+            "{name}"
+        );
+        let decoded = name.replace("%E6%96%87%E7%AB%A0+", "文章 ");
+        assert_eq!(told["name"], decoded);
+    }
+}
+
+#[test]
+fn service_refuses_files_with_the_reason() {
+    let place = Place::new();
+    let service = Service::start(&place, "--max-document 100000");
+    let reason = |name: &str, file: &[u8], status: u16, code: &str, words: &str| {
+        let reply = extract(&service, name, file);
+        assert_eq!(reply.problem(), (status, code.to_owned()), "{name}");
+        assert!(reply.text().contains(words), "{name}: {}", reply.text());
+    };
+    reason("", b"x", 400, "bad_request", "such as essay.docx");
+    let unreadable = |name: &str, file: &[u8], words: &str| {
+        reason(name, file, 422, "bad_document", words);
+    };
+    unreadable(
+        "a.doc",
+        b"x",
+        "'a.doc' cannot be read: it is a word processor document",
+    );
+    unreadable("a.png", b"x", "it is an image");
+    unreadable("a.docx", b"x", "'a.docx' cannot be read: ");
+    unreadable("a.docx.gz", b"\x1F\x8B", "cannot be read");
+    unreadable("a.txt", b"a\xFFb", "UTF-8");
+    unreadable("a.md", b"%PDF-1.5", "its content is a PDF file");
+    // A file of a few kilobytes whose text is longer than a document may be.
+    let bomb = docx(&[&"word ".repeat(200_000)]);
+    assert!(bomb.len() < 10_000);
+    unreadable("a.docx", &bomb, "100000");
+    reason("a.txt", &vec![b'a'; 100_001], 413, "too_large", "100000");
+    for kind in ["application/json", "text/plain", ""] {
+        let headers = [("Content-Type", kind)];
+        let reply = service
+            .connect()
+            .request("POST", "/v1/extract?name=a.txt", &headers, b"x");
+        assert_eq!(reply.problem(), (415, "unsupported_type".into()), "{kind}");
+    }
+    // The service is as before.
+    assert_eq!(extract(&service, "a.txt", b"text").json()["text"], "text");
+}
+
 #[test]
 fn word_document_is_compared_with_a_page() {
     let place = Place::new();
@@ -569,6 +663,27 @@ mod pdf_files {
             "compare essay.md in/scan.pdf",
             &["in/scan.pdf:1", "without text"],
         );
+    }
+
+    #[test]
+    fn service_extracts_texts_of_pdf_files() {
+        let place = Place::new();
+        let service = Service::start(&place, "");
+        let told = extract(&service, "paper.pdf", &text_pdf(&LINES)).json();
+        assert_eq!(told["kind"], "pdf");
+        assert!(told["text"].as_str().unwrap().contains(LINES[1]), "{told}");
+        let scan = extract(&service, "scan.pdf", &pdf_page("0 0 100 100 re f", "", &[]));
+        assert_eq!(scan.problem(), (422, "bad_document".into()));
+        assert!(
+            scan.text()
+                .contains("'scan.pdf' cannot be read: it is a PDF file without text")
+        );
+        // A form that shows itself overflows the stack of the process that reads it, and of no other one.
+        let deep = pdf_page("/A Do", "/XObject <</A 6 0 R>>", &[form("/A Do")]);
+        let deep = extract(&service, "deep.pdf", &deep);
+        assert_eq!(deep.problem(), (422, "bad_document".into()));
+        assert!(deep.text().contains("64 MiB of stack"), "{}", deep.text());
+        assert_eq!(service.get("/livez").json()["live"], true);
     }
 
     fn read_within(bytes: &[u8], limits: PdfLimits) -> Result<String, String> {

@@ -45,6 +45,14 @@ const OLE: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
 const TEXT_START: usize = 8192;
 
 impl DocumentKind {
+    /// Names of all kinds.
+    pub const NAMES: [&str; 5] = ["text", "markdown", "html", "docx", "pdf"];
+
+    /// Returns the name of the kind.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
     /// Returns the kind by the extension of a path, after `.gz` or `.zst` is removed, or what else the file is:
     /// a phrase without a full stop.
     ///

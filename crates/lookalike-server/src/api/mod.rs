@@ -5,6 +5,7 @@ pub(crate) mod body;
 pub(crate) mod collections;
 pub(crate) mod documents;
 pub(crate) mod export;
+pub(crate) mod extraction;
 pub(crate) mod health;
 pub(crate) mod listing;
 pub(crate) mod openapi;

@@ -5,6 +5,7 @@ use lookalike::passages::PassageSettings;
 use lookalike::plan::{CandidateRule, EditUnit, MatchMethod, SimilarityMeasure};
 use lookalike_batch::FingerprintNotation;
 use lookalike_batch::run::SketchKind;
+use lookalike_io::documents::DocumentKind;
 use lookalike_store::StoredRecipe;
 use serde_json::{Map, Value, json};
 
@@ -13,6 +14,7 @@ use crate::api::documents::{
     CLUSTERS_ON_PAGE, CLUSTERS_WITH_PREFERRED, COMPARED, COMPARED_ON_PAGE, MAX_MATCHES, MEMBERS,
     MEMBERS_ON_PAGE,
 };
+use crate::api::extraction;
 use crate::api::listing::{DOCUMENTS_ON_PAGE, MAX_CONDITIONS, MAX_IDS};
 use crate::api::problem::ProblemCode;
 use crate::api::recipe_upload::{MAX_PARTS, MAX_UPLOAD_BYTES};
@@ -73,6 +75,7 @@ fn describe_operation(call: &ApiCall) -> Value {
     if let Some((schema, many)) = call.takes {
         let media_type = match call.name {
             "put_recipe" => "multipart/form-data",
+            "extract" => extraction::FILE_TYPE,
             _ => "application/json",
         };
         let mut content = json!({ media_type: { "schema": schema_reference(schema) } });
@@ -310,6 +313,11 @@ fn parameters(call: &ApiCall) -> Vec<Value> {
                 "The `next` of the previous answer: only the members after it are listed.",
             ),
             ("collection", _) => (short_name(), "Only the snapshots of this collection."),
+            ("name", _) => {
+                let about = "Name of the file. Its extension says what the file is: .txt, .md, .html, .docx or .pdf.";
+                let schema = json!({ "type": "string", "minLength": 1 });
+                return json!({ "name": name, "in": "query", "required": true, "description": about, "schema": schema });
+            }
             ("after", _) => (
                 json!({ "type": "string" }),
                 "The `next` of the previous page.",
@@ -703,6 +711,17 @@ fn document_schemas() -> Value {
                     "share_of_b": number,
                 }),
             )),
+        })),
+        "DocumentFile": {
+            "type": "string",
+            "format": "binary",
+            "description": "The bytes of the file, at most those of a document (`--max-document`), as for its text. \
+                Text, Markdown and HTML are UTF-8, or UTF-16 with its mark.",
+        },
+        "ExtractedFile": object_schema(&["name", "kind", "text"], json!({
+            "name": text,
+            "kind": { "enum": DocumentKind::NAMES },
+            "text": text,
         })),
         "FingerprintRequest": strict_object_schema(&["texts"], json!({
             "texts": list_schema(text.clone()),

@@ -17,7 +17,9 @@ use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::request_log::{RequestId, RequestRecord};
-use super::{aliases, collections, documents, export, health, listing, recipes, snapshots, texts};
+use super::{
+    aliases, collections, documents, export, extraction, health, listing, recipes, snapshots, texts,
+};
 use crate::access::host::check_host;
 use crate::access::{AccessRole, AccessScope, ApiCaller};
 use crate::api::body::BodyReader;
@@ -81,7 +83,7 @@ impl ApiCall {
 }
 
 /// Names of the calls without a collection that a key for some collections permits.
-const FOR_LIMITED_KEYS: [&str; 10] = [
+const FOR_LIMITED_KEYS: [&str; 11] = [
     "list_snapshots",
     "list_collections",
     "list_aliases",
@@ -90,6 +92,7 @@ const FOR_LIMITED_KEYS: [&str; 10] = [
     "compare",
     "passages",
     "document_passages",
+    "extract",
     "fingerprint",
     "segment",
 ];
@@ -139,7 +142,7 @@ macro_rules! calls {
 }
 
 /// All calls.
-pub(crate) static CALLS: [ApiCall; 39] = calls! {
+pub(crate) static CALLS: [ApiCall; 40] = calls! {
     "list_collections" GET "/v1/collections" Read, "list the collections",
         takes None, with [], gives 200 Some("CollectionList"), collections::list_collections;
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
@@ -226,6 +229,8 @@ pub(crate) static CALLS: [ApiCall; 39] = calls! {
         "find the passages that documents have from earlier ones, or from given sources",
         takes Some(("DocumentPassagesRequest", ONE)), with [], gives 200 Some("DocumentPassages"),
         texts::find_document_passages;
+    "extract" POST "/v1/extract" Read, "return the text of a document file",
+        takes Some(("DocumentFile", ONE)), with ["name"], gives 200 Some("ExtractedFile"), extraction::extract_file;
     "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
         takes Some(("FingerprintRequest", ONE)), with [], gives 200 Some("FingerprintResults"),
         texts::fingerprint;

@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use lookalike_io::documents::PdfLimits;
 use lookalike_server::{
     AccessKeys, ClientLimits, RequestLogSettings, ServiceConfig, SnapshotPlace, SnapshotSchedule,
     run_service,
@@ -22,11 +23,20 @@ use tracing_subscriber::fmt;
 
 pub(crate) use self::args::ServeArgs;
 use self::args::{ByteSize, LogFormat, LogLevel, PeriodArg};
+use super::shared::inputs::pdf_reader;
 use super::shared::running::thread_count;
 use crate::CommandOutcome;
 use crate::free_memory;
 
 use crate::output::{OutputPrinter, with_context};
+
+/// Limits for reading one PDF file of a client. They are shorter than those of a run over files, because the file
+/// occupies a turn that other clients wait for.
+const PDF_LIMITS: PdfLimits = PdfLimits {
+    memory_bytes: 2 << 30,
+    cpu_seconds: 20,
+    wall_seconds: 30,
+};
 
 /// Serves until a signal asks the process to stop.
 pub(crate) fn run_serve(args: &ServeArgs) -> Result<CommandOutcome> {
@@ -84,6 +94,7 @@ fn service_config(args: &ServeArgs) -> Result<ServiceConfig> {
     Ok(ServiceConfig {
         only_loopback: keys.is_empty() && !whoever,
         serves_console: !args.no_console.unwrap_or(false),
+        pdf: pdf_reader(PDF_LIMITS),
         trusted_proxies: args.trusted_proxy.clone().map_or(Vec::new(), |it| it.0),
         data,
         listen,

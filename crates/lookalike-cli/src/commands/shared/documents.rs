@@ -19,7 +19,8 @@ pub(crate) fn unless_known(path: &Path, usual: InputFormat) -> Option<InputForma
         .find_map(|extension| lower.strip_suffix(extension))
         .unwrap_or(&lower);
     let known = [
-        ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows",
+        ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow",
+        ".feather", ".ipc", ".arrows",
     ];
     let is_known = known.iter().any(|extension| plain.ends_with(extension)) || path.is_dir();
     (!is_known).then_some(usual)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::{Arg, Args, ValueEnum};
 use lookalike_batch::units::parse_size;
-use lookalike_io::documents::PdfReader;
+use lookalike_io::documents::{PdfLimits, PdfReader};
 use lookalike_io::source::{
     DocumentFileOptions, IdField, InputFormat, InvalidText, ReadOptions, WantedFields,
 };
@@ -154,24 +154,23 @@ pub(crate) fn read_options(reading: &ReadingArgs) -> Result<ReadOptions> {
 
 /// Returns how document files are read: PDF files by this program itself, in processes of their own.
 pub(crate) fn document_file_options() -> DocumentFileOptions {
-    DocumentFileOptions { pdf: pdf_reader() }
+    DocumentFileOptions {
+        pdf: pdf_reader(PdfLimits::default()),
+    }
 }
 
+/// Returns the reader of PDF files: this program itself. It is `None` in a program that reads no PDF files.
 #[cfg(feature = "pdf")]
-fn pdf_reader() -> Option<PdfReader> {
+pub(crate) fn pdf_reader(limits: PdfLimits) -> Option<PdfReader> {
     use crate::commands::read_pdf;
 
     // A program whose path is unknown cannot start itself; the message of that names the cause.
     let program = std::env::current_exe().unwrap_or_default();
-    Some(PdfReader::new(
-        program,
-        read_pdf::NAME,
-        lookalike_io::documents::PdfLimits::default(),
-    ))
+    Some(PdfReader::new(program, read_pdf::NAME, limits))
 }
 
 #[cfg(not(feature = "pdf"))]
-fn pdf_reader() -> Option<PdfReader> {
+pub(crate) fn pdf_reader(_: PdfLimits) -> Option<PdfReader> {
     None
 }
 

@@ -1,0 +1,86 @@
+//! The call that returns the text of a document file, so that a program or a page can send it to other calls.
+//! Nothing is stored.
+//!
+//! The file, its text, and what a `.docx` file expands to, have at most the size of a document (`--max-document`). A
+//! PDF file is read in a process with limits of time and memory. The call waits for a turn, as every long answer, so
+//! that one client cannot start many such processes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use lookalike_io::documents::{DocumentKind, ExtractOptions, extract_text};
+use serde::Serialize;
+
+use crate::api::problem::{ApiProblem, ProblemCode, shorten_text};
+use crate::api::responses::{self, QueryParameters};
+use crate::api::router::{ApiRequest, ApiResult};
+
+/// Type of the body: the bytes of the file. A page of another origin cannot send it without a permission that the
+/// service never gives.
+pub(crate) const FILE_TYPE: &str = "application/octet-stream";
+
+/// A file that was read.
+#[derive(Serialize)]
+struct ExtractedFileJson<'a> {
+    name: &'a str,
+    kind: &'static str,
+    text: String,
+}
+
+/// Returns the text of a document file.
+pub(crate) async fn extract_file(mut api_request: ApiRequest) -> ApiResult {
+    let (service, client) = (Arc::clone(&api_request.service), api_request.client);
+    let name = take_file_name(&api_request)?;
+    check_file_type(&api_request.headers)?;
+    let kind = DocumentKind::from_path(Path::new(&name));
+    let kind = kind.map_err(|reason| unreadable_file(&name, &reason))?;
+    let most = service.config.limits.document;
+    let options = ExtractOptions {
+        max_bytes: u32::try_from(most).unwrap_or(u32::MAX),
+        pdf: service.config.pdf.clone(),
+        ..ExtractOptions::default()
+    };
+    let reader = api_request.read_body(most)?;
+    let (body, room) = responses::read_whole_body(reader, &service.queue, client).await?;
+    responses::long_answer(Arc::clone(&service), client, move || {
+        let extracted = extract_text(kind, &body, &options);
+        drop((body, room));
+        let extracted = extracted.map_err(|reason| unreadable_file(&name, &reason))?;
+        Ok(responses::json_text(&ExtractedFileJson {
+            name: &name,
+            kind: kind.name(),
+            text: extracted.text,
+        }))
+    })
+    .await
+}
+
+/// Returns the name of the file, whose extension says what it is.
+fn take_file_name(api_request: &ApiRequest) -> Result<String, ApiProblem> {
+    let query = QueryParameters::parse_query(api_request.query.as_deref(), &["name"])?;
+    let name: Option<String> = query.get_parameter("name", "the name of the file")?;
+    name.filter(|name| !name.is_empty()).ok_or_else(|| {
+        let detail = "the parameter `name` is missing: give the name of the file, such as essay.docx, \
+                      because its extension says what the file is";
+        ApiProblem::new(ProblemCode::BadRequest, detail)
+    })
+}
+
+fn check_file_type(headers: &HeaderMap) -> Result<(), ApiProblem> {
+    let stated = headers.get(header::CONTENT_TYPE);
+    let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
+    let essence = stated.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case(FILE_TYPE) {
+        return Ok(());
+    }
+    let shown = shorten_text(stated);
+    let detail =
+        format!("the Content-Type is '{shown}': give {FILE_TYPE}, with the file as the body");
+    Err(ApiProblem::new(ProblemCode::UnsupportedType, detail))
+}
+
+fn unreadable_file(name: &str, reason: &str) -> ApiProblem {
+    let detail = format!("'{}' cannot be read: {reason}", shorten_text(name));
+    ApiProblem::new(ProblemCode::BadDocument, detail)
+}
