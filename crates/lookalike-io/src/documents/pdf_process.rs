@@ -9,7 +9,8 @@
 //! the seconds of processor time and the largest text in bytes. It ends with 0 after the text, or with 1 after
 //! the reason why there is none, on standard output. [`read_pdf_input`](super::read_pdf_input) is its work.
 
-use std::ffi::OsString;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -34,6 +35,16 @@ const SIGABRT: i32 = 6;
 
 /// The advice about a PDF file that cannot be read here.
 const REMEDY: &str = "extract its text first, for example with `pdftotext`";
+
+/// Beginnings of the names of variables that may hold keys: those of the service and of object stores.
+const SECRET_NAMES: [&str; 5] = ["LOOKALIKE_", "AWS_", "GOOGLE_", "AZURE_", "HF_"];
+
+fn is_secret_name(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    SECRET_NAMES
+        .iter()
+        .any(|start| name.starts_with(start.as_bytes()))
+}
 
 /// Limits for reading one PDF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +121,12 @@ impl PdfReader {
             cpu_seconds,
             ..
         } = self.limits;
-        Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        // A file that misleads its reader finds no keys in the environment.
+        for (name, _) in env::vars_os().filter(|(name, _)| is_secret_name(name)) {
+            command.env_remove(name);
+        }
+        command
             .arg(&self.argument)
             .args([memory_bytes, cpu_seconds, max_bytes.into()].map(|it| it.to_string()))
             .stdin(Stdio::piped())
@@ -182,4 +198,16 @@ fn read_at_most(pipe: Option<impl Read>, most: usize) -> Vec<u8> {
         let _ = pipe.take(most as u64).read_to_end(&mut bytes);
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_may_hold_keys_are_secret() {
+        let is_secret = |name: &str| is_secret_name(OsStr::new(name));
+        assert!(is_secret("LOOKALIKE_ADMIN_KEY") && is_secret("AWS_SECRET_ACCESS_KEY"));
+        assert!(!is_secret("PATH") && !is_secret("MY_LOOKALIKE_DIR") && !is_secret(""));
+    }
 }
