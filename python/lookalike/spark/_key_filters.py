@@ -33,12 +33,12 @@ def rows_without(data: "DataFrame", id: "Column", gone: "DataFrame", count: int,
 
     built = build_filter(gone.select(F.xxhash64("__removed").alias("key")), count, max_bytes)
     may_be_gone = F.pandas_udf(_hits(built), "boolean")
-    text = id.cast("string")
-    suspected = data.select(text.alias("__id")).where(may_be_gone(F.xxhash64("__id")))
+    marked = data.withColumn("__id", id.cast("string"))
+    suspected = marked.select("__id").where(may_be_gone(F.xxhash64("__id")))
     spared = suspected.join(gone, F.col("__id") == F.col("__removed"), "left_anti").withColumnRenamed("__id", "__spared")
-    marked = data.withColumn("__hit", may_be_gone(F.xxhash64(text)))
-    told = marked.join(F.broadcast(spared), id.cast("string") == F.col("__spared"), "left")
-    return told.where(~F.col("__hit") | F.col("__spared").isNotNull()).drop("__hit", "__spared")
+    marked = marked.withColumn("__hit", may_be_gone(F.xxhash64("__id")))
+    told = marked.join(F.broadcast(spared), F.col("__id") == F.col("__spared"), "left")
+    return told.where(~F.col("__hit") | F.col("__spared").isNotNull()).drop("__id", "__hit", "__spared")
 
 
 def _hits(built: KeyFilter) -> Any:
