@@ -46,8 +46,8 @@ export function Name({ text }: { text: string }) {
   );
 }
 
-/** Characters at the end of a name that stay when there is no room for all of it. */
-const tailCharacters = 20;
+/** Characters at the end of a name that keep their place while there is room for them. */
+const tailCharacters = 22;
 /** Characters of a name that are shown at most. */
 const shownCharacters = 240;
 

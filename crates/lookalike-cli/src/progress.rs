@@ -346,7 +346,12 @@ impl ProgressListener for ProgressReporter {
         let [first, next] = &repeated.places;
         let (first, next) = (translate_phrase(first), translate_phrase(next));
         let count = NounCount(repeated.documents, CountedNoun::RowWithId);
-        self.warn(&messages::repeated_row_ids(count, &repeated.id, &first, &next));
+        self.warn(&messages::repeated_row_ids(
+            count,
+            &repeated.id,
+            &first,
+            &next,
+        ));
     }
 }
 
