@@ -459,7 +459,7 @@ fn unwritable_outputs_are_refused_at_once() {
         let ran = place.refused(&format!("dedup --strict {line}"), words);
         assert!(!ran.err.contains("row 1"), "{line}: {}", ran.err);
     };
-    at_once("in.jsonl -o out.parquet", &["out.parquet"]);
+    at_once("in.jsonl -o out.csv", &["out.csv"]);
     at_once(
         "a/x.jsonl b/x.jsonl -o out/",
         &["a/x.jsonl and b/x.jsonl", "out/x.jsonl"],
