@@ -7,7 +7,7 @@ run where they are, with a module of the peer's name that has the classes of `lo
 too, which has to be installed, because a test that the peer fails says nothing. Printed are the tests that the peer
 passes and the package does not.
 
-It wants pytest and what the peers' tests want: `pip install pytest numpy scipy aiounittest redis mockredispy`.
+It wants pytest and what the peers' tests want: `pip install pytest numpy scipy scikit-learn aiounittest redis mockredispy`.
 """
 
 import os
@@ -81,6 +81,9 @@ def compare_suite(peer, source):
     theirs = run_tests(folder, "")
     ours = run_tests(folder, STAND_IN.replace("PEER", repr(peer)).replace("PARTS", repr(PARTS)) + "import importlib\n")
     passed = [name for name, reason in theirs.items() if reason is None]
+    if not passed:
+        print(f"{peer}: the peer passes none of its tests; the first says: {next(iter(theirs.values()), 'nothing')}")
+        return
     missed = [name for name in passed if ours.get(name, "it does not run") is not None]
     print(f"{peer}: the peer passes {len(passed)} of its tests, of which the package passes {len(passed) - len(missed)}")
     for name in missed:
