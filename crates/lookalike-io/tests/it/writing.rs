@@ -300,7 +300,6 @@ fn failed_runs_leave_no_files() {
     let csv = store(root, "b.csv", b"text\na\n");
     for (inputs, output) in [
         (vec![input.clone()], "out.csv"),
-        (vec![input.clone()], "out.parquet"),
         (vec![csv.clone()], "out.tsv.gz"),
         (vec![input.clone(), csv.clone()], "out.jsonl"),
     ] {
