@@ -22,7 +22,7 @@ class _TokenMinHash(_engine.TokenMinHash):
     _is_circulant = False
 
     def __new__(cls: type[_Own], num_perm: int, seed: int) -> _Own:
-        return super().__new__(cls, num_perm, seed, cls._is_circulant)  # type: ignore[return-value]
+        return super().__new__(cls, num_perm, seed, cls._is_circulant)
 
     @classmethod
     def digests_from_token_sets(cls, token_sets: Iterable[Any], num_perm: int, seed: int) -> list[list[int]]:
@@ -53,7 +53,7 @@ class RMinHash(_TokenMinHash):
     >>> a.update("the ferry leaves at seven".split())
     >>> b.update("the ferry leaves at eight".split())
     >>> a.jaccard(b)
-    0.65625
+    0.6328125
     """
 
     @staticmethod
@@ -179,13 +179,15 @@ class _Deduplicator(Generic[_Kept]):
         if not isinstance(value, self._kind):
             if self._num_perm is None:
                 raise ValueError("num_perm is not known yet: give it, or begin with a MinHash")
-            tokens, value = value, self._kind(self._num_perm, self._seed)
-            value.update(tokens)
-        if value.seed != self._seed:
-            raise ValueError(f"seed mismatch: deduplicator expects {self._seed}, received {value.seed}")
-        if self._num_perm not in (None, value.num_perm):
-            raise ValueError(f"num_perm mismatch: deduplicator expects {self._num_perm}, received {value.num_perm}")
-        return value
+            signed: _Kept = self._kind(self._num_perm, self._seed)
+            signed.update(value)
+        else:
+            signed = value
+        if signed.seed != self._seed:
+            raise ValueError(f"seed mismatch: deduplicator expects {self._seed}, received {signed.seed}")
+        if self._num_perm not in (None, signed.num_perm):
+            raise ValueError(f"num_perm mismatch: deduplicator expects {self._num_perm}, received {signed.num_perm}")
+        return signed
 
     def _candidates(self, minhash: _Kept) -> Iterable[str]:
         return self._kept

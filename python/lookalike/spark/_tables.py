@@ -71,7 +71,8 @@ class RunTables:
         self.written += 1
         path = f"{self.checkpoint}/{self.written}"
         table.write.parquet(path)
-        return self.spark.read.parquet(path)
+        # With its columns, because an engine may write no file for a table without rows.
+        return self.spark.read.schema(table.schema).parquet(path)
 
     def unpersist(self) -> None:
         """Releases the tables that Spark holds."""
