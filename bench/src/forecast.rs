@@ -1,4 +1,4 @@
-//! What `--explain-plan` predicts, beside what the run then takes: time, memory, and temporary files under a limit.
+//! Predictions of `--explain-plan` beside the time, the memory and the temporary files that runs then take.
 //!
 //! The time is that of reading and deciding, as the prediction says. Memory is that of a run without a limit, temporary
 //! files are those of a run with one, where the corpus does not fit into it.

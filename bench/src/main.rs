@@ -6,7 +6,7 @@
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
 //! - `growth`: the cost of a short text in corpora of different sizes; `bounded`: corpora beyond the memory;
-//! - `forecast`: what plans predict beside what runs take;
+//! - `forecast`: predictions of plans beside what runs take;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: copies the results to the tables of the documents; `--check` fails if they are
 //!   stale.
@@ -85,7 +85,7 @@ enum Command {
     Growth(growth::GrowthOptions),
     /// Time, memory and temporary files of corpora with a limit of memory; takes 15 GB of disk.
     Bounded(bounded::BoundedOptions),
-    /// What `--explain-plan` predicts of time, memory and temporary files, beside what runs take.
+    /// Predictions of `--explain-plan` beside the time, memory and temporary files that runs take.
     Forecast,
     /// Writes the titles of `growth` to a file.
     Titles {

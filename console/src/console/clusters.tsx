@@ -54,7 +54,7 @@ export function ConsoleClusters(props: ToolProps) {
   const say = useWording();
   const { name, settings, choice, isEmpty } = useCollection(props);
   const [loaded, setLoaded] = useState<LoadedClusters>({ name: "", clusters: [], next: null });
-  // What is loaded of another collection is not shown, and nothing is asked for it.
+  // Clusters that were loaded of another collection are not shown, and no more of them are requested.
   const { clusters, next } = loaded.name === name ? loaded : nothingLoaded;
   const { controls, rows, row: cluster } = useListState<Cluster, Order>({
     orders: ["largest", "newest", "stretched", "input"],

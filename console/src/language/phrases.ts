@@ -56,7 +56,7 @@ export function toChinese(phrase: string): string | null {
   let at = 0;
   return best.chinese.replace(/([`']?)\{\}/g, (_, mark: string) => {
     const part = parts[at++] ?? "";
-    // What stands in marks is a name or a value of the user.
+    // A quoted part is a name or a value of the user.
     const translated = mark === "" ? toChinese(part) : null;
     return mark + (translated ?? part.replaceAll(joint, " "));
   });

@@ -76,10 +76,7 @@ def dedup(
     """
     from pyspark.sql import functions as F
 
-    if window is not None or time is not None:
-        raise SettingError(
-            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
-        )
+    _refuse_times(window, time)
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
@@ -183,10 +180,7 @@ def passages(
     >>> [(row.document, row.source, row.start, row.end, row.kind) for row in found]
     [('e', 'k', 13, 65, 'verbatim')]
     """
-    if window is not None or time is not None:
-        raise SettingError(
-            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
-        )
+    _refuse_times(window, time)
     if order is not None:
         raise SettingError(
             "order is not available on Spark: leave it out, and sort the passages by a column with orderBy"
@@ -213,3 +207,10 @@ def fingerprint(
     """
     source = Columns(arguments.names("text", text), id).of(df).select("id", "text")
     return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")
+
+
+def _refuse_times(window: Any, time: Optional[str]) -> None:
+    if window is not None or time is not None:
+        raise SettingError(
+            "window and time are not available on Spark: leave them out, or divide the data by a column with within"
+        )

@@ -97,8 +97,10 @@ pub(super) struct RowSampling {
     rows: AtomicU64,
     bad: AtomicU64,
     read: AtomicU64,
-    /// Nanoseconds of sketching, summed over all threads.
+    /// Nanoseconds of sketching the sampled rows as they take in a run, summed over all threads.
     sketching: AtomicU64,
+    /// Nanoseconds spent on the sampled rows, summed over all threads.
+    spent: AtomicU64,
 }
 
 impl RowSampling {
@@ -110,6 +112,7 @@ impl RowSampling {
             bad: AtomicU64::new(0),
             read: AtomicU64::new(0),
             sketching: AtomicU64::new(0),
+            spent: AtomicU64::new(0),
         }
     }
 
@@ -148,9 +151,12 @@ impl RowSampling {
         self.read.load(Ordering::Relaxed) >= MOST_READ
     }
 
-    pub(super) fn add_sketching(&self, time: Duration) {
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.sketching.fetch_add(nanoseconds, Ordering::Relaxed);
+    /// Adds the time of sketching a sampled row as a run takes it, and all the time spent on the row.
+    pub(super) fn add_sketching(&self, sketching: Duration, spent: Duration) {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.sketching
+            .fetch_add(nanoseconds(sketching), Ordering::Relaxed);
+        self.spent.fetch_add(nanoseconds(spent), Ordering::Relaxed);
     }
 
     /// Returns the share of the input that was read.
@@ -264,9 +270,11 @@ impl ForecastScale<'_> {
     /// Returns the time of reading. Sketching time grows with the sampled rows, all other time with the
     /// bytes read.
     fn scale_reading(&self, seconds: f64) -> f64 {
-        let nanoseconds = self.sampling.sketching.load(Ordering::Relaxed);
-        let sketching = nanoseconds as f64 / 1e9 / self.threads as f64;
-        let rest = (seconds - sketching).max(0.0);
+        let of_threads = |nanoseconds: &AtomicU64| {
+            nanoseconds.load(Ordering::Relaxed) as f64 / 1e9 / self.threads as f64
+        };
+        let sketching = of_threads(&self.sampling.sketching);
+        let rest = (seconds - of_threads(&self.sampling.spent)).max(0.0);
         (rest + sketching / self.sampling.chosen_share()) / self.sampling.read_share()
     }
 }

@@ -60,7 +60,7 @@ fn to_chinese(phrase: &str) -> Option<String> {
     let mut text = pieces.next()?.to_owned();
     for piece in pieces {
         let part = parts.next()?;
-        // What stands in marks is a name or a value of the user.
+        // A quoted part is a name or a value of the user.
         let translated = (!text.ends_with(['`', '\''])).then(|| to_chinese(part));
         text.push_str(
             &translated

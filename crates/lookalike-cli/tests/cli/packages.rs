@@ -1,4 +1,5 @@
-//! What a package needs before it is built: crates that have all their files, versions that agree, one list of features.
+//! Conditions of packages that can be checked before a build: crates have all their files, versions agree, and there is one
+//! list of features.
 //! `.ci/release` builds the packages, which takes too long for every change.
 
 use std::fs;

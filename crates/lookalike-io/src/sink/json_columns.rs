@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef, Fields, SchemaRef};
 use super::json_value::{JsonMember, JsonValue};
 
 /// A value that does not have the type of its column, because the input has changed.
-pub(super) struct Misfit;
+pub(super) struct UnexpectedType;
 
 /// Builds batches of rows.
 pub(super) struct JsonBatchBuilder {
@@ -30,10 +30,10 @@ impl JsonBatchBuilder {
     }
 
     /// Appends a row.
-    pub(super) fn append_row(&mut self, row: &JsonValue<'_>) -> Result<(), Misfit> {
+    pub(super) fn append_row(&mut self, row: &JsonValue<'_>) -> Result<(), UnexpectedType> {
         match row {
             JsonValue::Object(members) => self.object.append_members(members),
-            _ => Err(Misfit),
+            _ => Err(UnexpectedType),
         }
     }
 
@@ -91,10 +91,10 @@ impl ObjectBuilder {
         }
     }
 
-    fn append_members(&mut self, members: &[JsonMember<'_>]) -> Result<(), Misfit> {
+    fn append_members(&mut self, members: &[JsonMember<'_>]) -> Result<(), UnexpectedType> {
         self.length += 1;
         for (name, value) in members {
-            let &place = self.places.get(&**name).ok_or(Misfit)?;
+            let &place = self.places.get(&**name).ok_or(UnexpectedType)?;
             self.columns[place].append_value(value)?;
             self.filled[place] = self.length;
         }
@@ -150,13 +150,13 @@ impl ColumnBuilder {
         }
     }
 
-    fn append_value(&mut self, value: &JsonValue<'_>) -> Result<(), Misfit> {
+    fn append_value(&mut self, value: &JsonValue<'_>) -> Result<(), UnexpectedType> {
         match (self, value) {
             (column, JsonValue::Null) => column.append_null(),
             (Self::Bools(builder), JsonValue::Bool(value)) => builder.append_value(*value),
             (Self::Integers(builder), JsonValue::Integer(number)) => builder.append_value(*number),
             (Self::Unsigned(builder), JsonValue::Integer(number)) => {
-                builder.append_value(u64::try_from(*number).map_err(|_| Misfit)?);
+                builder.append_value(u64::try_from(*number).map_err(|_| UnexpectedType)?);
             }
             (Self::Unsigned(builder), JsonValue::Unsigned(number)) => builder.append_value(*number),
             (Self::Floats(builder), JsonValue::Integer(number)) => {
@@ -183,7 +183,7 @@ impl ColumnBuilder {
                 object.append_members(members)?;
                 valid.append_non_null();
             }
-            _ => return Err(Misfit),
+            _ => return Err(UnexpectedType),
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ struct ObjectType {
 pub(super) struct TypeConflict {
     /// Names from the inside to the outside; an empty one stands for the items of a list.
     path: Vec<String>,
-    /// What was seen, and in which row: an index in the row set.
+    /// Kinds of values, each with the index of a row that has it in the row set.
     pub(super) seen: Vec<(&'static str, usize)>,
 }
 

@@ -37,7 +37,7 @@ enum SpillRule {
     Always,
 }
 
-/// What a plan of a run is made for.
+/// The conditions of a plan.
 #[derive(Debug, Clone, Copy)]
 struct PlanFrame {
     limit: MemoryLimit,
