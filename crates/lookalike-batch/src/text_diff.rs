@@ -2,13 +2,16 @@
 //!
 //! Words are those of Unicode text segmentation; in Chinese every character is a word.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use lookalike::Result;
 use lookalike::text::{SpanTokenizer, SpannedTokens};
 use serde::Serialize;
-use similar::{Algorithm, ChangeTag, DiffTag, DiffableStr, TextDiff, capture_diff_slices_deadline};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{DiffOp, DiffTag};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest time for finding the shortest difference. After it, a longer one is accepted.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,31 +44,18 @@ fn concatenated<S: serde::Serializer>(words: &[&str], serializer: S) -> Result<S
 
 /// Splits both texts into passages, in order.
 pub fn diff_passages<'a>(kept: &'a str, removed: &'a str) -> Vec<DiffPassage<'a>> {
-    let deadline = Instant::now() + PATIENCE;
-    let diff = TextDiff::configure()
-        .deadline(deadline)
-        .diff_unicode_words(kept, removed);
-    let (mut kept, mut removed) = (TextCursor::new(kept), TextCursor::new(removed));
-    let mut passages: Vec<DiffPassage<'a>> = Vec::new();
-    for change in diff.iter_all_changes() {
-        let length = change.value().len();
-        let (side, word) = match change.tag() {
-            ChangeTag::Equal => {
-                removed.take_front(length);
-                (PassageSide::Both, kept.take_front(length))
-            }
-            ChangeTag::Delete => (PassageSide::Kept, kept.take_front(length)),
-            ChangeTag::Insert => (PassageSide::Removed, removed.take_front(length)),
+    let mut keys = HashMap::new();
+    let mut key_words = |words: &[&'a str]| -> Vec<u64> {
+        let mut key = |word: &&'a str| {
+            let next = keys.len() as u64;
+            *keys.entry(*word).or_insert(next)
         };
-        match passages.last_mut().filter(|passage| passage.side == side) {
-            Some(passage) => passage.words.push(word),
-            None => passages.push(DiffPassage {
-                side,
-                words: vec![word],
-            }),
-        }
-    }
-    passages
+        words.iter().map(&mut key).collect()
+    };
+    let kept: Vec<&str> = kept.split_word_bounds().collect();
+    let removed: Vec<&str> = removed.split_word_bounds().collect();
+    let steps = diff_keys(&key_words(&kept), &key_words(&removed), PATIENCE);
+    passages_of_steps(&steps, &kept, &removed)
 }
 
 /// Splits both texts into passages, in order. Words that are equal after normalisation are common; they are given as
@@ -80,15 +70,29 @@ pub fn diff_normalized<'a>(
 ) -> Result<Vec<DiffPassage<'a>>> {
     let kept = KeyedWords::new(kept, tokenizer)?;
     let removed = KeyedWords::new(removed, tokenizer)?;
-    let deadline = Instant::now() + PATIENCE;
-    let steps =
-        capture_diff_slices_deadline(Algorithm::Myers, &kept.keys, &removed.keys, Some(deadline));
+    let steps = diff_keys(&kept.keys, &removed.keys, PATIENCE);
+    Ok(passages_of_steps(&steps, &kept.words, &removed.words))
+}
+
+/// Returns the steps from the first list of keys to the second one: the fewest changes, if they are found in time.
+/// Of the library's algorithms this one alone is compiled, once.
+fn diff_keys(kept: &[u64], removed: &[u64], patience: Duration) -> Vec<DiffOp> {
+    let deadline = Some(Instant::now() + patience);
+    let mut steps = Compact::new(Replace::new(Capture::new()), kept, removed);
+    let ranges = (0..kept.len(), 0..removed.len());
+    let Ok(()) = myers::diff_deadline(&mut steps, kept, ranges.0, removed, ranges.1, deadline);
+    steps.into_inner().into_inner().into_ops()
+}
+
+/// Common words are given as the second text has them.
+fn passages_of_steps<'a>(
+    steps: &[DiffOp],
+    kept: &[&'a str],
+    removed: &[&'a str],
+) -> Vec<DiffPassage<'a>> {
     let mut passages = Vec::new();
     for step in steps {
-        let (kept, removed) = (
-            &kept.words[step.old_range()],
-            &removed.words[step.new_range()],
-        );
+        let (kept, removed) = (&kept[step.old_range()], &removed[step.new_range()]);
         let sides: &[(PassageSide, &[&'a str])] = match step.tag() {
             DiffTag::Equal => &[(PassageSide::Both, removed)],
             DiffTag::Delete | DiffTag::Insert | DiffTag::Replace => {
@@ -101,7 +105,7 @@ pub fn diff_normalized<'a>(
             words: words.to_vec(),
         }));
     }
-    Ok(passages)
+    passages
 }
 
 /// How two texts relate in a run of words.
@@ -136,9 +140,7 @@ pub struct PairedRun {
 pub fn diff_paired(kept: &str, removed: &str, tokenizer: &SpanTokenizer) -> Result<Vec<PairedRun>> {
     let kept = KeyedWords::new(kept, tokenizer)?;
     let removed = KeyedWords::new(removed, tokenizer)?;
-    let deadline = Instant::now() + PAIR_PATIENCE;
-    let steps =
-        capture_diff_slices_deadline(Algorithm::Myers, &kept.keys, &removed.keys, Some(deadline));
+    let steps = diff_keys(&kept.keys, &removed.keys, PAIR_PATIENCE);
     let mut blocks: Vec<WordBlock> = Vec::new();
     for step in steps {
         let block = WordBlock {
@@ -259,7 +261,7 @@ impl<'a> KeyedWords<'a> {
     fn new(text: &'a str, tokenizer: &SpanTokenizer) -> Result<Self> {
         let mut tokens = SpannedTokens::default();
         tokenizer.tokenize_text(text, &mut tokens)?;
-        let words = text.tokenize_unicode_words();
+        let words: Vec<&str> = text.split_word_bounds().collect();
         let (mut end, mut at) = (0, 0);
         let keys = words.iter().map(|word| {
             end += word.len();
@@ -292,21 +294,6 @@ impl<'a> KeyedWords<'a> {
             Some(*end)
         }));
         (self.words, ends)
-    }
-}
-
-/// Returns a text piece by piece; the pieces outlive the diff.
-struct TextCursor<'a>(&'a str);
-
-impl<'a> TextCursor<'a> {
-    fn new(text: &'a str) -> Self {
-        Self(text)
-    }
-
-    fn take_front(&mut self, length: usize) -> &'a str {
-        let (piece, rest) = self.0.split_at(length);
-        self.0 = rest;
-        piece
     }
 }
 
