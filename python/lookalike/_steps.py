@@ -6,6 +6,7 @@ and Ray's ``map_batches`` accepts. The engine implements the steps and releases 
 
 from __future__ import annotations
 
+import os
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
@@ -412,23 +413,31 @@ def unpack_repeats(job: Job) -> Step:
     return step
 
 
-#: Largest size of a component in bytes.
+#: Largest size in bytes of a component in memory.
 COMPONENT_MEMORY = 4 << 30
 
 
 def settle(job: Job, pairs: bool = False, limit: int = COMPONENT_MEMORY) -> Step:
     """Turns rows of whole components, sorted by component and rank, into removed documents or pairs.
 
-    A component that takes more than ``limit`` bytes is refused.
+    The texts of a component that takes more than ``limit`` bytes go to a temporary file. If it takes more without
+    them, it is refused.
     """
 
     def step(batches: Batches) -> Iterator[Any]:
-        settle = _engine.Settle(job.open(), pairs, limit)
+        settle = _engine.Settle(job.open(), pairs, limit, _temporary_directory())
         for batch in batches:
             yield settle.add(batch)
         yield settle.finish()
 
     return step
+
+
+def _temporary_directory() -> Optional[str]:
+    """Returns a directory that Spark gives its tasks for temporary files; None outside of Spark."""
+    directories = [path for path in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(path)]
+    # They are on different disks, so the tasks of a machine take turns.
+    return directories[os.getpid() % len(directories)] if directories else None
 
 
 def fingerprint(recipe: str) -> Step:

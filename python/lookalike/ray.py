@@ -15,6 +15,7 @@ from . import _engine, _steps
 from ._errors import InputError, SettingError
 from ._recipe import RecipeLike, recipe_of
 from ._steps import Job, Step
+from ._words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +85,8 @@ class Deduplicated:
         }
 
     def __repr__(self) -> str:
-        return f"<Deduplicated Dataset: {self.removed.num_rows:,} documents removed; summary() counts the others>"
+        removed = counted(self.removed.num_rows, "document")
+        return f"<Deduplicated Dataset: {removed} removed; summary() counts the others>"
 
 
 def dedup(

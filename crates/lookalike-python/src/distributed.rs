@@ -3,6 +3,7 @@
 //! A step takes and returns Arrow record batches, because Spark and Ray can pass these on without a
 //! copy. Blocks of bytes travel as rows with a kind, a part and the block; see [`BlockRowKind`].
 
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::builder::{
@@ -28,6 +29,7 @@ use crate::documents::DocumentReader;
 use crate::error::{InputError, SettingError, engine_error_to_py};
 use crate::recipe::Recipe;
 use crate::settings::RuleSettings;
+use crate::temporary_texts::TemporaryTexts;
 
 pub(crate) type PyRecordBatch = PyArrowType<RecordBatch>;
 
@@ -656,16 +658,20 @@ pub(crate) struct Settle {
 
 #[pymethods]
 impl Settle {
-    /// `limit` is the largest number of bytes of a component.
+    /// `limit` is the largest number of bytes of a component in memory. The texts of a larger one go to a temporary file
+    /// in `directory`, or in the one of the system.
     #[new]
-    fn new(of: ShuffleJob, pairs: bool, limit: u64) -> Self {
+    #[pyo3(signature = (of, pairs, limit, directory=None))]
+    fn new(of: ShuffleJob, pairs: bool, limit: u64, directory: Option<PathBuf>) -> Self {
         let settle = if pairs {
             Settling::for_pairs(of.setup)
         } else {
             Settling::new(of.setup)
         };
         Self {
-            settle: settle.with_limit(limit),
+            settle: settle
+                .with_limit(limit)
+                .with_text_spill(TemporaryTexts::spill_to(directory)),
             pairs,
             decided: Vec::new(),
         }

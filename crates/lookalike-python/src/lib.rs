@@ -24,6 +24,7 @@ mod settings;
 mod sketch;
 mod stream;
 mod table;
+mod temporary_texts;
 mod texts;
 
 use pyo3::prelude::*;

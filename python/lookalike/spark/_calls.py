@@ -60,7 +60,8 @@ def dedup(
     connects up to ``links_on_driver`` links between documents (16 bytes each). More links are connected by
     joins. If all sketches of a run fit into the bytes of these links, the driver also finds the links. One task
     decides each component of connected documents. If the texts of a component, with 600 bytes added for each, take
-    more than ``component_memory`` bytes (4 GiB), the run ends with an error that names one of them. Filters of at most
+    more than ``component_memory`` bytes (4 GiB), the task moves the texts to a temporary file. If the 600 bytes for each
+    alone take more, the run ends with an error that names one of them. Filters of at most
     ``filter_memory`` bytes each (64 MiB), which every task holds, select the documents that travel. With ten bits for
     each of these, less than 1 % of the others travel too.
 

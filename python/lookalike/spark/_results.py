@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .._recipe import recipe_of
+from .._words import counted
 from ._dedup_run import DedupRun
 from ._key_filters import rows_without
 
@@ -111,7 +112,7 @@ class Deduplicated:
         }
 
     def __repr__(self) -> str:
-        return f"<Deduplicated DataFrame: {self._count:,} documents removed; summary() counts the others>"
+        return f"<Deduplicated DataFrame: {counted(self._count, 'document')} removed; summary() counts the others>"
 
     def unpersist(self) -> None:
         """Releases the tables that Spark holds for this result."""

@@ -2,12 +2,27 @@
 
 import lookalike as la
 from lookalike import spark as las
+from lookalike.spark._session import collect_arrow
+
+
+#: Arguments of Spark alone, which change no result.
+OF_SPARK = ("checkpoint", "links_on_driver", "component_memory", "filter_memory")
 
 
 def by_id(table):
     """The rows in the order of their ids: what stands for the order of reading."""
     ids = table.column("id").to_pylist()
     return table.take(sorted(range(len(ids)), key=lambda row: ids[row].encode()))
+
+
+def frame_from(session, table):
+    """A frame of a table of pyarrow, which Spark 3.5 does not take."""
+    if int(session.version.split(".")[0]) >= 4:
+        return session.createDataFrame(table)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    return session.createDataFrame(rows, from_arrow_schema(table.schema))
 
 
 def removed_of(rows):
@@ -18,17 +33,17 @@ def removed_of(rows):
 
 def check(session, table, frame=None, against=None, **settings):
     """Asserts that Spark removes what one machine does, for the same documents; returns the result."""
-    frame = session.createDataFrame(table) if frame is None else frame
-    known = None if against is None else session.createDataFrame(against)
+    frame = frame_from(session, table) if frame is None else frame
+    known = None if against is None else frame_from(session, against)
     result = las.dedup(frame, against=known, **settings)
-    here = {name: value for name, value in settings.items() if name not in ("checkpoint", "links_on_driver", "filter_memory")}
+    here = {name: value for name, value in settings.items() if name not in OF_SPARK}
     here = {"id": "id", "threads": 2, **here}
     alone = la.dedup(by_id(table), against=None if against is None else by_id(against), **here)
-    removed = result.removed.toArrow().to_pylist()
+    removed = collect_arrow(result.removed).to_pylist()
     expected = removed_of(alone.removed.to_pylist())
     assert removed_of(removed) == expected
     assert len(removed) == len(expected)
-    kept = result.kept.toArrow()
+    kept = collect_arrow(result.kept)
     assert sorted(kept.column("id").to_pylist()) == sorted(alone.kept.column("id").to_pylist())
     assert kept.column_names == table.column_names
     ids = by_id(table).column("id").to_pylist()
@@ -43,15 +58,15 @@ def rows_of(table):
 
 def check_passages(session, table, frame=None, against=None, partitions=None, checkpoint=None, **settings):
     """Asserts that Spark finds what one machine finds; returns the results of both."""
-    frame = session.createDataFrame(table) if frame is None else frame
-    known = None if against is None else session.createDataFrame(against)
+    frame = frame_from(session, table) if frame is None else frame
+    known = None if against is None else frame_from(session, against)
     if partitions is not None:
         frame = frame.repartition(partitions)
     result = las.passages(frame, known, checkpoint=checkpoint, **settings)
     alone = la.passages(
         by_id(table), against=None if against is None else by_id(against), **{"id": "id", "threads": 2, **settings}
     )
-    found = result.passages.toArrow()
+    found = collect_arrow(result.passages)
     assert found.column_names == alone.passages.column_names
     assert rows_of(found) == rows_of(alone.passages)
     told, expected = result.summary, alone.summary

@@ -5,7 +5,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from alike import check, check_passages
+from alike import check, check_passages, frame_from
 from corpora import chained, copied, generated, of_the_repository, real, repeated, skewed
 
 
@@ -97,6 +97,11 @@ def test_components_by_joins(cluster, tmp_path):
         check(cluster, generated(300, 30), threshold=0.6, checkpoint=checkpoint, links_on_driver=0)
 
 
+@pytest.mark.parametrize("way", [{}, {"links_on_driver": 10_000}], ids=str)
+def test_component_beyond_the_memory_goes_to_a_file(cluster, way):
+    check(cluster, chained(3000), component_memory=3000 * 600, **way)
+
+
 def jobs_of(cluster):
     return len(cluster.sparkContext.statusTracker().getJobIdsForGroup())
 
@@ -149,7 +154,7 @@ def test_repeated_stages_change_no_result(cluster, tmp_path, fails, way):
         if time in fails:
             raise OSError("this attempt fails")
 
-    frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
+    frame = again(frame_from(cluster, table).repartition(4), str(tmp_path), deed)
     check(cluster, table, frame=frame, **way)
     assert len(list(tmp_path.iterdir())) > max(fails)
 
@@ -162,7 +167,7 @@ def test_repeated_stages_change_no_passage(cluster, tmp_path, fails):
         if time in fails:
             raise OSError("this attempt fails")
 
-    frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
+    frame = again(frame_from(cluster, table).repartition(4), str(tmp_path), deed)
     check_passages(cluster, table, frame=frame)
     assert len(list(tmp_path.iterdir())) > max(fails)
 
@@ -179,6 +184,6 @@ def test_killed_executor_changes_no_result(cluster, tmp_path, dies, way):
                 executor = int(stat.read().rpartition(")")[2].split()[1])
             os.kill(executor, 9)
 
-    frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
+    frame = again(frame_from(cluster, table).repartition(4), str(tmp_path), deed)
     check(cluster, table, frame=frame, **way)
     assert len(list(tmp_path.iterdir())) > dies + 1

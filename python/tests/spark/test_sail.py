@@ -8,6 +8,7 @@ from alike import by_id, check, removed_of, rows_of
 from corpora import chained, generated, of_the_repository, real, repeated, skewed
 
 import lookalike as la
+from lookalike import _engine, _steps
 from lookalike import spark as las
 from lookalike._steps import Job
 from lookalike.spark import _calls, _dedup_run, _linking, _results, _session
@@ -371,12 +372,55 @@ def test_components_stay_whole_beyond_the_memory_of_small_ones(spark, tmp_path):
         spark.conf.set("spark.sql.shuffle.partitions", "3")
 
 
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_component_beyond_the_memory_goes_to_a_file(spark, tmp_path, way):
+    """A chain of 1,500 texts is one component, and takes its memory without the texts, which are 285 bytes each."""
+    table = chained(1500)
+    _, alone = check(spark, table, checkpoint=str(tmp_path), component_memory=1500 * 600, **way)
+    assert len(alone.removed) > 500
+    frame = spark.createDataFrame(table)
+    found = las.pairs(frame, checkpoint=str(tmp_path), component_memory=1500 * 600, **way).toArrow()
+    assert rows_of(found) == rows_of(la.pairs(by_id(table), id="id", distinct=True).pairs.select(found.column_names))
+
+
 def test_too_large_component_is_refused(spark):
     text = "one two three four five six seven eight nine ten"
     frame = spark.createDataFrame([(str(at), f"{text} {at}") for at in range(50)], "id string, text string")
-    assert las.dedup(frame, component_memory=50 * 700).removed.count() == 49
-    with pytest.raises(Exception, match="takes more than the limit of 20000 bytes"):
+    assert las.dedup(frame, component_memory=50 * 600).removed.count() == 49
+    with pytest.raises(Exception, match="first 34 texts take 20400 beside the texts themselves"):
         las.dedup(frame, component_memory=20_000).removed.count()
+
+
+def component_of(texts):
+    """The rows of `collect` for one component, whose links are given."""
+    import struct
+
+    job = Job.of("default", None, "id")
+    rows = pa.record_batch({"id": [f"{at:04}" for at in range(len(texts))], "text": texts})
+    (named,) = _steps.candidate_texts(job, _Everything(), None)([rows])
+    nodes = named.column("node").to_pylist()
+    links = b"".join(struct.pack("<2q", nodes[0], node) for node in nodes[1:])
+    return job, list(_steps.collect(job, _engine.members([links], []))([rows]))
+
+
+class _Everything:
+    """A filter that has every key."""
+
+    def has(self, keys):
+        return numpy.ones(len(keys), bool)
+
+
+def test_texts_beyond_the_memory_go_to_the_directories_of_spark(tmp_path, monkeypatch):
+    job, rows = component_of([f"one two three four five six seven eight nine {at}" for at in range(20)])
+    expected = [batch.to_pylist() for batch in _steps.settle(job)(rows)]
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'none'},{tmp_path}")
+    settle = _steps.settle(job, limit=20 * 600)
+    assert [batch.to_pylist() for batch in settle(rows)] == expected
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "full").symlink_to("/proc")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "full"))
+    with pytest.raises(la.LookalikeError, match="cannot create a temporary file in .*full.*spark.local.dir"):
+        list(settle(rows))
 
 
 def test_parquet_round_trip_with_checkpoints(spark, tmp_path):

@@ -31,10 +31,11 @@
 //! **Cost.** A long document sends about 70 bytes of sketch to each part in which it has a key, and 12
 //! bytes for each key. A short one sends 20 bytes to each part, and 12 for each key. By containment, every document
 //! sends 140 bytes to each part, and 12 for each feature that others have too. Texts of documents with a link are sent
-//! once. One thread resolves a component and holds its texts.
+//! once. One thread resolves a component. It holds the texts, unless they exceed its memory and go to a [`TextSpill`].
 
 mod blocks;
 mod collect;
+mod component_texts;
 mod document;
 mod feature_order;
 mod gather;
@@ -60,6 +61,7 @@ use crate::text::{TextAnalyzer, TextState};
 use crate::types::DocId;
 
 pub use collect::{DocumentCollector, DocumentRole};
+pub use component_texts::{CreateTextSpill, TextSpill};
 pub use document::{MatchBounds, ShuffleDocument, pack_features};
 pub use feature_order::FeatureOrder;
 pub use gather::{BlockGatherer, GatheredLinks, RepeatedText};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::component_texts::{ComponentTexts, CreateTextSpill};
 use super::{ShuffleSetup, TextName};
 use crate::dedup::{
     CopyPairs, DedupOutcome, MatchCorpus, MatchingPair, TextReanalysis, find_pairs, find_verdicts,
@@ -55,10 +56,10 @@ pub struct ResolvedPair {
 }
 
 /// Bytes of text that are resolved together, so that small components share the fixed cost of a run.
-const MAX_TEXT_BYTES: usize = 32 << 20;
+const MAX_TEXT_BYTES: u64 = 32 << 20;
 
 /// Bytes of memory for a text in addition to the text itself: its sketch, its position and its keys.
-const BESIDE_A_TEXT: u64 = 600;
+pub(super) const BESIDE_A_TEXT: u64 = 600;
 
 /// Number of repeats that may wait for the verdicts of their component. It is lower in tests, so that
 /// these need fewer documents.
@@ -68,12 +69,14 @@ pub(super) const WAITING: usize = if cfg!(test) { 1 << 9 } else { 1 << 16 };
 /// texts must come after all documents with texts; apart from that, any order will do.
 ///
 /// It works in the `rayon` pool in which it is called. Memory: the texts of one component and some
-/// hundred bytes for each, or some tens of megabytes of small components; repeats take none. A
-/// component beyond the [limit](Self::with_limit) is refused before it takes more.
+/// hundred bytes for each, or some tens of megabytes of small components; repeats take none. Of a
+/// component beyond the [limit](Self::with_limit), the texts go to a [spill](Self::with_text_spill) if there is one.
+/// A component that takes more than that is refused before it takes more.
 pub struct ComponentResolver {
     setup: Arc<ShuffleSetup>,
     pairs_wanted: bool,
     limit: u64,
+    create_spill: Option<Box<CreateTextSpill>>,
     component: Option<u64>,
     /// Number of texts of the component, and the bytes that they take.
     size: (u64, u64),
@@ -90,14 +93,14 @@ pub struct ComponentResolver {
 #[derive(Default)]
 struct PendingDocuments {
     documents: Vec<ResolvedDocument>,
-    texts: String,
+    texts: ComponentTexts,
 }
 
 struct ResolvedDocument {
     name: TextName,
     position: Vec<u8>,
     part: u64,
-    text: std::ops::Range<usize>,
+    text: std::ops::Range<u64>,
     repeated: bool,
 }
 
@@ -122,6 +125,7 @@ impl ComponentResolver {
             setup,
             pairs_wanted: false,
             limit: u64::MAX,
+            create_spill: None,
             component: None,
             size: (0, 0),
             held: PendingDocuments::default(),
@@ -151,14 +155,24 @@ impl ComponentResolver {
         }
     }
 
+    /// Returns the step with a store for the texts of a component beyond the limit. Of such a component, the limit then
+    /// bounds the 600 bytes beside each text alone. Verdicts are the same.
+    #[must_use]
+    pub fn with_text_spill(self, create: Box<CreateTextSpill>) -> Self {
+        Self {
+            create_spill: Some(create),
+            ..self
+        }
+    }
+
     /// Adds a document.
     ///
     /// # Errors
-    /// Fails if its component is beyond the limit, if packed features are damaged, if a text comes
+    /// Fails if its component is beyond the limit, if texts cannot be spilled, if packed features are damaged, if a text comes
     /// after many repeats of its component, or if resolving earlier documents fails.
     pub fn add_document(&mut self, document: ComponentDocument<'_>) -> Result<()> {
         if self.component != Some(document.component) {
-            if self.walked || self.held.texts.len() >= MAX_TEXT_BYTES {
+            if self.walked || self.held.texts.count_bytes() >= MAX_TEXT_BYTES {
                 self.resolve_pending()?;
                 self.verdicts.clear();
             }
@@ -188,15 +202,19 @@ impl ComponentResolver {
         self.size.0 += 1;
         self.size.1 += text.len() as u64 + BESIDE_A_TEXT;
         if self.size.1 > self.limit {
-            return Err(self.too_large_error(document.position));
+            match &self.create_spill {
+                Some(create) if self.size.0 * BESIDE_A_TEXT <= self.limit => {
+                    self.held.texts.move_to_spill(create)?;
+                }
+                _ => return Err(self.too_large_error(document.position)),
+            }
         }
-        let start = self.held.texts.len();
-        self.held.texts.push_str(text);
+        let text = self.held.texts.append_text(text)?;
         self.held.documents.push(ResolvedDocument {
             name: document.name,
             position: document.position.to_vec(),
             part: document.part,
-            text: start..self.held.texts.len(),
+            text,
             repeated: document.repeated,
         });
         Ok(())
@@ -223,7 +241,7 @@ impl ComponentResolver {
     fn resolve_pending(&mut self) -> Result<()> {
         if !self.held.documents.is_empty() {
             let held = std::mem::take(&mut self.held);
-            let walk = ComponentWalk::new(&self.setup, held);
+            let walk = ComponentWalk::new(&self.setup, held)?;
             if self.pairs_wanted {
                 walk.find_pairs(&mut self.pairs)?;
             } else {
@@ -239,10 +257,17 @@ impl ComponentResolver {
 
     fn too_large_error(&self, position: &[u8]) -> Error {
         let (texts, bytes) = self.size;
+        let taken = match self.create_spill {
+            None => format!("take {bytes}"),
+            Some(_) => format!(
+                "take {} beside the texts themselves, which are in a file",
+                texts * BESIDE_A_TEXT
+            ),
+        };
         let id = self.setup.id_at_position(position).unwrap_or_default();
         let message = format!(
             "the component of document '{id}' takes more than the limit of {} bytes: its first \
-             {texts} texts take {bytes}, and one task must hold all of them. Raise the limit if \
+             {texts} texts {taken}, and one task must hold all of them. Raise the limit if \
              tasks have the memory, or give a higher threshold or a field within which documents \
              match, so that fewer are connected",
             self.limit
@@ -284,7 +309,7 @@ fn missing_text_error(name: TextName) -> Error {
 struct ComponentWalk<'s> {
     setup: &'s ShuffleSetup,
     documents: Vec<ResolvedDocument>,
-    texts: String,
+    texts: ComponentTexts,
     sketches: DocumentSketches,
     /// Partitions of the documents, if documents match only within one.
     parts: Option<Vec<u64>>,
@@ -297,7 +322,7 @@ struct ComponentWalk<'s> {
 const FEATURE_BUDGET: usize = 4 << 20;
 
 impl<'s> ComponentWalk<'s> {
-    fn new(setup: &'s ShuffleSetup, held: PendingDocuments) -> Self {
+    fn new(setup: &'s ShuffleSetup, held: PendingDocuments) -> Result<Self> {
         let PendingDocuments {
             mut documents,
             texts,
@@ -306,13 +331,14 @@ impl<'s> ComponentWalk<'s> {
         let mut sketches = setup.sketcher.new_sketches(FEATURE_BUDGET);
         let mut scratch = AnalysisScratch::default();
         for document in &documents {
-            let text = &texts[document.text.clone()];
-            let analysis = setup.analyze_text(text, &mut scratch);
-            setup.sketcher.add_document(&analysis, &mut sketches);
+            texts.with_text(document.text.clone(), |text| {
+                let analysis = setup.analyze_text(text, &mut scratch);
+                setup.sketcher.add_document(&analysis, &mut sketches);
+            })?;
         }
         let parts = documents.iter().map(|document| document.part);
         let is_given = |document: &ResolvedDocument| setup.is_known(&document.position);
-        Self {
+        Ok(Self {
             setup,
             parts: setup.bounds.within.then(|| parts.collect()),
             given: documents.partition_point(is_given),
@@ -320,7 +346,7 @@ impl<'s> ComponentWalk<'s> {
             texts,
             sketches,
             scratch: Mutex::new(vec![scratch]),
-        }
+        })
     }
 
     fn match_corpus(&self) -> MatchCorpus<'_> {
@@ -447,8 +473,10 @@ impl TextReanalysis for ComponentWalk<'_> {
     ) -> Result<()> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
-        let text = &self.texts[self.documents[document.index()].text.clone()];
-        visit(&self.setup.analyze_text(text, &mut scratch));
+        let range = self.documents[document.index()].text.clone();
+        self.texts.with_text(range, |text| {
+            visit(&self.setup.analyze_text(text, &mut scratch));
+        })?;
         pool().push(scratch);
         Ok(())
     }

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lookalike_oracle::effort::choose_effort;
 
 use super::gather::BucketLimits;
+use super::resolve::BESIDE_A_TEXT;
 use super::*;
 use crate::candidates::KeyPrices;
 use crate::dedup::{CopyPairs, MatchCorpus, TextReanalysis, find_pairs, find_verdicts};
@@ -166,6 +168,15 @@ struct Hot {
 }
 
 fn distributed(setup: &Arc<ShuffleSetup>, documents: &[Held], cut: Cut) -> (Found, Hot) {
+    let (members, hot) = find_members(setup, documents, cut);
+    (settle(setup, documents, &members, &|it| it), hot)
+}
+
+fn find_members(
+    setup: &Arc<ShuffleSetup>,
+    documents: &[Held],
+    cut: Cut,
+) -> (Arc<ComponentMembers>, Hot) {
     let portion = documents.len().div_ceil(cut.portions).max(1);
     let (mut parts, mut features) = (Vec::new(), Vec::new());
     for documents in documents.chunks(portion) {
@@ -226,11 +237,17 @@ fn distributed(setup: &Arc<ShuffleSetup>, documents: &[Held], cut: Cut) -> (Foun
     let links: Vec<_> = gathered.iter().flat_map(|it| it.links.clone()).collect();
     let repeats = gathered.into_iter().flat_map(|it| it.repeats).collect();
     let members = ComponentMembers::new(&links, repeats);
-    let members = Arc::new(ComponentMembers::decode_members(&members.to_bytes()).unwrap());
-    (settle(setup, documents, &members), hot)
+    let members = ComponentMembers::decode_members(&members.to_bytes()).unwrap();
+    (Arc::new(members), hot)
 }
 
-fn settle(setup: &Arc<ShuffleSetup>, documents: &[Held], members: &Arc<ComponentMembers>) -> Found {
+/// Resolves components with the steps that `prepare` returns.
+fn settle(
+    setup: &Arc<ShuffleSetup>,
+    documents: &[Held],
+    members: &Arc<ComponentMembers>,
+    prepare: &dyn Fn(ComponentResolver) -> ComponentResolver,
+) -> Found {
     let mut found = Found::default();
     let mut collected = Vec::new();
     let mut collect = DocumentCollector::new(setup.clone(), members.clone());
@@ -255,7 +272,8 @@ fn settle(setup: &Arc<ShuffleSetup>, documents: &[Held], members: &Arc<Component
     let mut walks = [
         ComponentResolver::new(setup.clone()),
         ComponentResolver::for_pairs(setup.clone()),
-    ];
+    ]
+    .map(prepare);
     for walk in &mut walks {
         for (component, repeats, name, position, repeated, document) in &collected {
             let incoming = ComponentDocument {
@@ -561,6 +579,88 @@ fn component_beyond_the_limit_is_refused() {
     assert!(settle(2000, [1, 1, 2]).is_ok());
     let error = settle(2999, [1, 1, 1]).unwrap_err().to_string();
     for named in ["'id2'", "limit of 2999 bytes", "first 3 texts take 3000"] {
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+/// Texts outside of a resolver.
+struct SpilledTexts(String);
+
+impl TextSpill for SpilledTexts {
+    fn append_text(&mut self, text: &str) -> Result<()> {
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    fn read_text(&self, range: std::ops::Range<u64>) -> Result<String> {
+        Ok(self.0[range.start as usize..range.end as usize].to_owned())
+    }
+}
+
+/// Returns a resolver whose largest component may take `limit` bytes without its texts, and which counts in `spills`
+/// how often texts went elsewhere.
+fn with_counted_spill(
+    resolver: ComponentResolver,
+    limit: u64,
+    spills: &Arc<AtomicUsize>,
+) -> ComponentResolver {
+    let spills = spills.clone();
+    let create = move || {
+        spills.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(SpilledTexts(String::new())) as Box<dyn TextSpill>)
+    };
+    resolver.with_limit(limit).with_text_spill(Box::new(create))
+}
+
+#[test]
+fn spilled_components_equal_one_machine() {
+    let mut random = Random(17);
+    let spills = Arc::new(AtomicUsize::new(0));
+    for settings in all_settings() {
+        let documents = corpus(&mut random, 200, 40);
+        let setup = setup(settings, DocumentOrder::Least);
+        let (members, _) = find_members(&setup, &documents, CUTS[1]);
+        let mut sizes = BTreeMap::new();
+        for (_, component) in members.components() {
+            *sizes.entry(component).or_insert(0) += 1;
+        }
+        let limit = sizes.into_values().max().unwrap_or(0) * BESIDE_A_TEXT;
+        let prepare = |it| with_counted_spill(it, limit, &spills);
+        let found = settle(&setup, &documents, &members, &prepare);
+        assert_eq!(found, alone(&setup, &documents), "{settings:?}");
+    }
+    // Every setting but `exact` has a component of several texts, for verdicts and for pairs.
+    assert!(spills.load(Ordering::Relaxed) >= 2 * (all_settings().len() - 1));
+}
+
+#[test]
+fn spilled_component_beyond_the_limit_is_refused() {
+    let setup = setup(MatchSettings::default(), DocumentOrder::Smallest);
+    let spills = Arc::new(AtomicUsize::new(0));
+    let add_texts = |limit: u64| {
+        let resolver = ComponentResolver::new(setup.clone());
+        let mut resolver = with_counted_spill(resolver, limit, &spills);
+        (0..3).try_for_each(|at| {
+            resolver.add_document(ComponentDocument {
+                component: 1,
+                name: TextName(at),
+                position: format!("id{at}").as_bytes(),
+                part: 0,
+                text: Some("a text"),
+                repeated: false,
+            })
+        })
+    };
+    assert!(add_texts(1818).is_ok());
+    assert_eq!(spills.load(Ordering::Relaxed), 0);
+    assert!(add_texts(1800).is_ok());
+    assert_eq!(spills.load(Ordering::Relaxed), 1);
+    let error = add_texts(1799).unwrap_err().to_string();
+    for named in [
+        "'id2'",
+        "limit of 1799 bytes",
+        "first 3 texts take 1800 beside the texts",
+    ] {
         assert!(error.contains(named), "{error}");
     }
 }
