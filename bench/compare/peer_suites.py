@@ -2,14 +2,17 @@
 
     python bench/compare/peer_suites.py datasketch=DIR rensa=DIR simhash=DIR
 
-Each DIR is the source of a peer, as its source distribution or its repository has it. Nothing of it is copied: its tests
-run where they are, with a module of the peer's name that has the classes of `lookalike`. They run with the peer itself
+Each DIR is the source of a peer: its source distribution, if that has the tests, as rensa's has
+(`pip download --no-deps --no-binary :all: rensa==0.5.0`), or else its repository. Nothing of it is copied: its tests run
+where they are, with a module of the peer's name that has the classes of `lookalike`. They run with the peer itself
 too, which has to be installed, because a test that the peer fails says nothing. Printed are the tests that the peer
 passes and the package does not.
 
-It wants pytest and what the peers' tests want: `pip install pytest numpy scipy scikit-learn aiounittest redis mockredispy`.
+It wants pytest and what the peers' tests want: `pip install pytest pytest-asyncio numpy scipy scikit-learn aiounittest
+redis mockredispy mock motor`.
 """
 
+import collections
 import os
 import pathlib
 import subprocess
@@ -40,7 +43,7 @@ class Part(types.ModuleType):
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path, target=None):
-        if name == PEER or name.startswith(PEER + "."):
+        if name == PEER or name in [PEER + "." + part for part in PARTS]:
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
     def create_module(self, spec):
         return Part(spec.name)
@@ -49,7 +52,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 sys.meta_path.insert(0, Finder())
 '''
-PARTS = ("minhash", "lsh", "lshforest", "lshensemble", "weighted_minhash", "hyperloglog", "lean_minhash", "aio")
+#: Modules of the peers. A name that is none of them is a class, or is not there.
+PARTS = ("minhash", "lean_minhash", "b_bit_minhash", "weighted_minhash", "hyperloglog", "hyperloglog_const", "hnsw", "storage")
+PARTS += ("lsh", "lsh_bloom", "lshforest", "lshensemble", "aio", "experimental", "experimental.aio", "experimental.aio.lsh")
 
 
 def run_tests(folder, before):
@@ -58,15 +63,20 @@ def run_tests(folder, before):
         report = pathlib.Path(work, "report.xml")
         pathlib.Path(work, "conftest_of_peer.py").write_text(before)
         ignored = [f"--ignore={path}" for path in folder.rglob("*.py") if path.name in OTHER_THINGS]
-        subprocess.run(
+        # One file that cannot be read does not end the others, and options of the peer's own project do not count.
+        options = ["--continue-on-collection-errors", "--override-ini=addopts=", "--junitxml", str(report)]
+        run = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "conftest_of_peer", "-p", "no:cacheprovider", *ignored]
-            + ["--junitxml", str(report), str(folder)],
+            + [*options, str(folder)],
             cwd=work,
             env={**os.environ, "PYTHONPATH": f"{work}:{ROOT / 'python'}", "PYTHONDONTWRITEBYTECODE": "1"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
             timeout=1800,
         )
+        if not report.exists():
+            sys.exit(f"{folder}: pytest did not run:\n{run.stdout}")
         outcomes = {}
         for case in ElementTree.parse(report).iter("testcase"):
             failed = [case.find(kind) for kind in ("failure", "error")]
@@ -87,7 +97,11 @@ def compare_suite(peer, source):
     missed = [name for name in passed if ours.get(name, "it does not run") is not None]
     print(f"{peer}: the peer passes {len(passed)} of its tests, of which the package passes {len(passed) - len(missed)}")
     for name in missed:
-        print(f"  {name}: {str(ours.get(name, 'it does not run')).splitlines()[0][:150]}")
+        if name in ours:
+            print(f"  {name}: {str(ours[name]).splitlines()[0][:150]}")
+    unread = collections.Counter(name.split("::")[0] for name in missed if name not in ours)
+    for place, tests in unread.items():
+        print(f"  {place}: its {tests} tests do not run, because their file does not import")
 
 
 def main():

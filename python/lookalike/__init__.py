@@ -37,7 +37,14 @@ from ._passages import Passages, SharedPassage, SharedPassages, Spot, passages
 from ._presets import Preset, presets
 from ._recipe import RECIPES, Recipe
 from ._redis_lsh import RedisMinHashLSH
-from ._rensa import CMinHash, CMinHashDeduplicator, RMinHash, RMinHashDeduplicator, RMinHashLSH
+from ._rensa import (
+    CMinHash,
+    CMinHashDeduplicator,
+    RMinHash,
+    RMinHashDeduplicator,
+    RMinHashDigestMatrix,
+    RMinHashLSH,
+)
 from ._run import Deduplicated, Pairs, dedup, pairs
 from ._simhash import Simhash, SimhashIndex
 from ._sketch import minhash, simhash
@@ -52,8 +59,6 @@ WeightedMinHashLSHForest = MinHashLSHForest
 #: Classes of other packages that are not here, and the calls that do their work.
 _ELSEWHERE = {
     "HNSW": "la.HammingIndex or la.Index, which search by distance",
-    "RMinHashDigestMatrix": "la.minhash(texts), which signs whole texts into an array; la.RMinHash.from_token_sets(…) "
-    "has the values of rensa",
 }
 
 
@@ -100,6 +105,7 @@ __all__ = [
     "Preset",
     "RMinHash",
     "RMinHashDeduplicator",
+    "RMinHashDigestMatrix",
     "RMinHashLSH",
     "Recipe",
     "RecipeError",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Generic, Optional, TypeVar, Union
+from typing import Any, Generic, NoReturn, Optional, TypeVar, Union
+
+import numpy as np
 
 from . import _engine
 
@@ -13,6 +15,53 @@ _Kept = TypeVar("_Kept", bound="_TokenMinHash")
 
 #: Version of the values of ``rensa`` that the classes have: that of rensa 0.5.
 _VERSION = 2
+
+#: Largest key of an index.
+_LARGEST_KEY = 2**64 - 1
+
+
+def _token_hashes(values: Any) -> list[int]:
+    """Returns hashes of tokens from a list or a buffer, after checking that each is a whole number of 64 bits."""
+    if not isinstance(values, (list, tuple)) and _is_buffer(values):
+        array = np.asarray(values)
+        if array.dtype == np.uint64 and array.dtype.isnative and array.ndim == 1:
+            return array.tolist()  # type: ignore[no-any-return]
+        raise TypeError(f"a token hash must be an unsigned 64-bit integer: the buffer has the type {array.dtype}")
+    hashes = list(values)
+    for value in hashes:
+        if not isinstance(value, int) or not 0 <= value < 2**64:
+            raise TypeError(f"a token hash must be an unsigned 64-bit integer: one is {value!r}")
+    return hashes
+
+
+def _row_offsets(values: Any, count: int) -> list[int]:
+    """Returns the offsets of rows in a list of so many hashes, after checking them."""
+    wanted = "row_offsets must be an unsigned integer buffer without gaps, or a list of whole numbers"
+    if not isinstance(values, (list, tuple)) and _is_buffer(values):
+        if not memoryview(values).c_contiguous or np.asarray(values).dtype.kind != "u":
+            raise ValueError(wanted)
+        values = np.asarray(values).tolist()
+    offsets = list(values)
+    if any(not isinstance(offset, int) or offset < 0 for offset in offsets):
+        raise ValueError(wanted)
+    if not offsets or offsets[0] != 0 or offsets[-1] != count or sorted(offsets) != offsets:
+        raise ValueError(f"row_offsets must start at 0, must not decrease, and end at {count}, the number of token hashes")
+    return offsets
+
+
+def _is_buffer(values: Any) -> bool:
+    try:
+        memoryview(values)
+    except TypeError:
+        return False
+    return True
+
+
+def _refuse_rho(name: str, instead: str) -> NoReturn:
+    raise NotImplementedError(
+        f"{name} is not here, because the rho pipeline of rensa samples the tokens of a text, so that its result depends "
+        f"on their order: call {instead}, or la.dedup with the texts"
+    )
 
 
 class _TokenMinHash(_engine.TokenMinHash):
@@ -32,14 +81,64 @@ class _TokenMinHash(_engine.TokenMinHash):
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.num_perm, self.seed, self.slot_values())
 
+    def __setstate__(self, state: Any) -> NoReturn:
+        _refuse_state(type(self).__name__)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} num_perm={self.num_perm} seed={self.seed}>"
+
+
+def _refuse_state(name: str) -> NoReturn:
+    raise ValueError(f"a pickle of rensa.{name} cannot be read: rebuild it from the tokens")
 
 
 def _restored(cls: type[_Own], num_perm: int, seed: int, values: list[int]) -> _Own:
     one = cls(num_perm, seed)
     one.set_slot_values(values)
     return one
+
+
+class RMinHashDigestMatrix:
+    """The digests of many documents, a row for each, as ``rensa.RMinHashDigestMatrix``.
+
+    ``numpy.asarray`` gives the rows as an array of uint32. The calls ``digest_matrix_from_…`` of :class:`RMinHash` make
+    a matrix.
+
+    >>> import lookalike as la
+    >>> matrix = la.RMinHash.digest_matrix_from_token_sets([["the", "ferry"], ["a", "bridge"]], 128, 42)
+    >>> matrix.len(), matrix.get_num_perm()
+    (2, 128)
+    """
+
+    def __init__(self, rows: Iterable[list[int]], num_perm: int) -> None:
+        self._rows = np.array(list(rows), np.uint32).reshape(-1, num_perm)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        return np.array(self._rows, dtype)
+
+    def to_rows(self) -> list[list[int]]:
+        """Returns the digest of each document."""
+        return self._rows.tolist()  # type: ignore[no-any-return]
+
+    def get_num_perm(self) -> int:
+        """Returns the number of slots of a digest."""
+        return self._rows.shape[1]
+
+    def len(self) -> int:
+        """Returns the number of documents."""
+        return self._rows.shape[0]
+
+    __len__ = len
+
+    def __repr__(self) -> str:
+        return f"<RMinHashDigestMatrix of {self.len()} documents, {self.get_num_perm()} slots each>"
+
+    def get_rho_non_empty_counts(self) -> None:
+        """Returns None, because no row is a sample of tokens. So do the other calls about samples."""
+
+    get_rho_source_token_counts = get_rho_non_empty_counts
+    get_rho_sparse_occupancy_threshold = get_rho_non_empty_counts
+    get_rho_sparse_row_rate = get_rho_non_empty_counts
 
 
 class RMinHash(_TokenMinHash):
@@ -60,6 +159,65 @@ class RMinHash(_TokenMinHash):
     def hash_token_sets(token_sets: Iterable[Any]) -> list[list[int]]:
         """Returns the hashes of the tokens of each list."""
         return _engine.hash_token_sets(token_sets)
+
+    @classmethod
+    def digest_matrix_from_token_sets(
+        cls, token_sets: Iterable[Any], num_perm: int, seed: int
+    ) -> RMinHashDigestMatrix:
+        """Returns the digests of lists of tokens as a matrix."""
+        return cls._matrix_of_hashes(_engine.hash_token_sets(token_sets), num_perm, seed)
+
+    @classmethod
+    def digest_matrix_from_token_byte_sets(
+        cls, token_sets: Iterable[Iterable[Any]], num_perm: int, seed: int
+    ) -> RMinHashDigestMatrix:
+        """Returns the digests of lists of tokens that are bytes as a matrix."""
+        sets = [list(tokens) for tokens in token_sets]
+        if any(isinstance(token, str) for tokens in sets for token in tokens):
+            raise TypeError("a token is a string: give bytes, or call digest_matrix_from_token_sets")
+        return cls.digest_matrix_from_token_sets(sets, num_perm, seed)
+
+    @classmethod
+    def digest_matrix_from_token_hash_sets(
+        cls, token_hash_sets: Iterable[Any], num_perm: int, seed: int
+    ) -> RMinHashDigestMatrix:
+        """Returns the digests of lists of hashes of tokens as a matrix."""
+        return cls._matrix_of_hashes(map(_token_hashes, token_hash_sets), num_perm, seed)
+
+    @classmethod
+    def digest_matrix_from_flat_token_hashes(
+        cls, token_hashes: Any, row_offsets: Any, num_perm: int, seed: int
+    ) -> RMinHashDigestMatrix:
+        """Returns digests as a matrix. Row ``n`` has the hashes from ``row_offsets[n]`` to ``row_offsets[n + 1]``."""
+        hashes = _token_hashes(token_hashes)
+        offsets = _row_offsets(row_offsets, len(hashes))
+        rows = (hashes[start:end] for start, end in zip(offsets, offsets[1:]))
+        return cls._matrix_of_hashes(rows, num_perm, seed)
+
+    @classmethod
+    def _matrix_of_hashes(cls, rows: Iterable[list[int]], num_perm: int, seed: int) -> RMinHashDigestMatrix:
+        empty = cls(num_perm, seed)
+        first, digests = empty.slot_values(), []
+        for hashes in rows:
+            empty.set_slot_values(first)
+            empty.add_token_hashes(hashes)
+            digests.append(empty.digest())
+        return RMinHashDigestMatrix(digests, num_perm)
+
+    @classmethod
+    def digest_matrix_from_token_sets_rho(cls, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Raises NotImplementedError, which says what to call. So do the other calls of the rho pipeline."""
+        _refuse_rho("digest_matrix_from_token_sets_rho", "digest_matrix_from_token_sets")
+
+    @classmethod
+    def digest_matrix_from_token_hash_sets_rho(cls, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Raises NotImplementedError."""
+        _refuse_rho("digest_matrix_from_token_hash_sets_rho", "digest_matrix_from_token_hash_sets")
+
+    @classmethod
+    def digest_matrix_from_flat_token_hashes_rho(cls, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Raises NotImplementedError."""
+        _refuse_rho("digest_matrix_from_flat_token_hashes_rho", "digest_matrix_from_flat_token_hashes")
 
 
 class CMinHash(_TokenMinHash):
@@ -89,7 +247,7 @@ class CMinHash(_TokenMinHash):
         digests = []
         for hashes in token_hash_sets:
             one = cls(num_perm, seed)
-            one.add_token_hashes(list(hashes))
+            one.add_token_hashes(_token_hashes(hashes))
             digests.append(one.slot_values())
         return digests
 
@@ -98,6 +256,21 @@ def _checked_threshold(threshold: float) -> float:
     if not math.isfinite(threshold) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a finite value between 0.0 and 1.0, got {threshold}")
     return threshold
+
+
+def _check_key(key: int) -> None:
+    if key > _LARGEST_KEY:
+        raise ValueError(f"the key {key} is above the maximum key {_LARGEST_KEY}: give a smaller start_key")
+
+
+def _minhashes_of_rows(matrix: RMinHashDigestMatrix) -> Iterable[RMinHash]:
+    """Yields one RMinHash with the slots of each row in turn. It has no tokens, so it is for an index alone."""
+    if not isinstance(matrix, RMinHashDigestMatrix):
+        raise TypeError(f"the matrix is of the type {type(matrix).__name__}: give an RMinHashDigestMatrix")
+    minhash = RMinHash(matrix.get_num_perm(), 0)
+    for row in matrix.to_rows():
+        minhash.set_slot_values(row)
+        yield minhash
 
 
 class RMinHashLSH(_engine.NumberLsh):
@@ -132,7 +305,43 @@ class RMinHashLSH(_engine.NumberLsh):
     def insert_many(self, minhashes: Iterable[RMinHash], start_key: int = 0) -> None:
         """Inserts MinHashes under consecutive keys."""
         for key, minhash in enumerate(minhashes, start_key):
+            _check_key(key)
             self.insert(key, minhash)
+
+    def insert_matrix(self, digest_matrix: RMinHashDigestMatrix, start_key: int = 0) -> None:
+        """Inserts the rows of a matrix under consecutive keys."""
+        _check_key(start_key + max(digest_matrix.len() - 1, 0))
+        self.insert_many(_minhashes_of_rows(digest_matrix), start_key)
+
+    def insert_matrix_and_query_duplicate_flags(
+        self, digest_matrix: RMinHashDigestMatrix, start_key: int = 0
+    ) -> list[bool]:
+        """Inserts the rows of a matrix, and returns for each True if another row, or a key that was there, shares a
+        band."""
+        _check_key(start_key + max(digest_matrix.len() - 1, 0))
+        flags = [False] * digest_matrix.len()
+        for row, minhash in enumerate(_minhashes_of_rows(digest_matrix)):
+            self.insert(start_key + row, minhash)
+            for key in self.query(minhash):
+                if key == start_key + row:
+                    continue
+                flags[row] = True
+                if 0 <= key - start_key < row:
+                    flags[key - start_key] = True
+        return flags
+
+    def query_duplicate_flags_matrix(self, digest_matrix: RMinHashDigestMatrix) -> list[bool]:
+        """Returns `query_duplicate_flags` of the rows of a matrix."""
+        return self.query_duplicate_flags(_minhashes_of_rows(digest_matrix))
+
+    def query_duplicate_flags_matrix_one_shot(self, digest_matrix: RMinHashDigestMatrix) -> list[bool]:
+        """Returns for each row of a matrix True if another row, or a key of the index, shares a band. The index stays as
+        it is."""
+        alone = type(self)(*self._settings)
+        alone.insert_matrix(digest_matrix)
+        return [
+            bool(self.query(minhash)) or len(alone.query(minhash)) > 1 for minhash in _minhashes_of_rows(digest_matrix)
+        ]
 
     def query_all(self, minhashes: Iterable[RMinHash]) -> list[list[int]]:
         """Returns the answers to many queries."""
@@ -157,11 +366,20 @@ class RMinHashLSH(_engine.NumberLsh):
     def __reduce__(self) -> Any:
         return _restored_lsh, (type(self), self._settings, self.entries())
 
+    def __setstate__(self, state: Any) -> NoReturn:
+        _refuse_state(type(self).__name__)
+
 
 def _restored_lsh(cls: type[RMinHashLSH], settings: tuple[float, int, int], entries: Any) -> RMinHashLSH:
     lsh = cls(*settings)
     lsh.restore(entries)
     return lsh
+
+
+def _checked_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"the key is {key!r}: give a string")
+    return key
 
 
 class _Deduplicator(Generic[_Kept]):
@@ -171,6 +389,7 @@ class _Deduplicator(Generic[_Kept]):
 
     def __init__(self, threshold: float, num_perm: Optional[int], seed: int) -> None:
         self._threshold = _checked_threshold(threshold)
+        self._given_num_perm = num_perm
         self._num_perm = num_perm
         self._seed = seed
         self._kept: dict[str, _Kept] = {}
@@ -178,7 +397,7 @@ class _Deduplicator(Generic[_Kept]):
     def _as_minhash(self, value: Any) -> _Kept:
         if not isinstance(value, self._kind):
             if self._num_perm is None:
-                raise ValueError("num_perm is not known yet: give it, or begin with a MinHash")
+                raise ValueError("num_perm is not configured: give it, or begin with a MinHash")
             signed: _Kept = self._kind(self._num_perm, self._seed)
             signed.update(value)
         else:
@@ -195,7 +414,7 @@ class _Deduplicator(Generic[_Kept]):
     def add(self, key: str, minhash: Union[_Kept, Iterable[Any]]) -> bool:
         """Adds a MinHash unless a similar one is there, and returns True if it was added."""
         made = self._as_minhash(minhash)
-        if self.is_duplicate(key, made):
+        if self.is_duplicate(_checked_key(key), made):
             return False
         self._num_perm = made.num_perm
         self._kept[key] = made
@@ -203,7 +422,8 @@ class _Deduplicator(Generic[_Kept]):
 
     def is_duplicate(self, key: str, minhash: Union[_Kept, Iterable[Any]]) -> bool:
         """Returns True if the key or a similar MinHash is there."""
-        return key in self._kept or bool(self.get_duplicates(minhash))
+        made = self._as_minhash(minhash)
+        return _checked_key(key) in self._kept or bool(self.get_duplicates(made))
 
     def get_duplicates(self, minhash: Union[_Kept, Iterable[Any]]) -> list[str]:
         """Returns the keys of the similar MinHashes."""
@@ -224,11 +444,19 @@ class _Deduplicator(Generic[_Kept]):
 
     def remove(self, key: str) -> bool:
         """Removes a key, and returns True if it was there."""
-        return self._kept.pop(key, None) is not None
+        removed = self._kept.pop(key, None) is not None
+        self._forget_num_perm()
+        return removed
 
     def clear(self) -> None:
         """Removes all keys."""
         self._kept.clear()
+        self._forget_num_perm()
+
+    def _forget_num_perm(self) -> None:
+        """Lets the next MinHash determine the number of slots, if it was not given and nothing is left."""
+        if not self._kept:
+            self._num_perm = self._given_num_perm
 
     def len(self) -> int:
         """Returns the number of keys."""

@@ -1,10 +1,13 @@
 """The package as a program, and its types."""
 
+import mmap
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import lookalike as la
 import pytest
 from made import ROOT, read_jsonl, write_jsonl
 
@@ -100,3 +103,18 @@ def test_types_of_the_package_and_of_documented_calls(checker, tmp_path):
         env={**os.environ, "MYPYPATH": str(PACKAGE), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
     )
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads an ELF file")
+def test_engine_can_be_loaded_late():
+    """Static thread-local storage is scarce, so that a library that wants it cannot be loaded after large ones."""
+    with open(la._engine.__file__, "rb") as file:
+        image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    (headers,), (size, count) = struct.unpack_from("<Q", image, 32), struct.unpack_from("<HH", image, 54)
+    flags = {}
+    for at in range(headers, headers + size * count, size):
+        kind, _, start, _, _, length = struct.unpack_from("<IIQQQQ", image, at)
+        if kind == 2:  # PT_DYNAMIC
+            flags.update(struct.iter_unpack("<QQ", image[start : start + length]))
+    assert flags, "the engine has no dynamic section"
+    assert not flags.get(30, 0) & 0x10, "DT_FLAGS has DF_STATIC_TLS"

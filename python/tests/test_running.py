@@ -177,6 +177,49 @@ def test_interpreter_lock_stays_off():
     assert ran.returncode == 0, ran.stderr
 
 
+def _small_results(**options):
+    """The results of calls with a few short texts, without what differs from run to run."""
+    texts = ["the ferry leaves at seven", "The ferry leaves at seven!", "the ferry leaves at eight", "a bridge", ""]
+    deduplicated = la.dedup(texts, threshold=0.6, **options)
+    found = la.pairs(texts, threshold=0.6, **options)
+    for summary in (deduplicated.summary, found.summary):
+        summary.pop("seconds"), summary.pop("stages", None)
+    compared = la.compare(texts[0], texts[2])
+    segmented = la.segment(texts[:4], recipe="default").to_pydict()
+    tables = [deduplicated.removed.to_pylist(), deduplicated.clusters.to_pylist(), found.pairs.to_pylist()]
+    return deduplicated.kept, deduplicated.summary, found.summary, tables, repr(compared), compared.figures, segmented
+
+
+def test_small_runs_have_the_results_of_runs_in_a_pool():
+    here = _small_results()
+    assert here[1]["removed"] == 2 and len(here[3][2]) == 2
+    # With threads, and where somebody watches the progress, a pool does the work.
+    assert _small_results(threads=2) == here
+    assert _small_results(progress=lambda *_: None) == here
+    # More threads than get a pool of their own: the later ones hand their work to others.
+    results = []
+    for _ in range(80):
+        thread = threading.Thread(target=lambda: results.append(_small_results()))
+        thread.start()
+        thread.join()
+    assert len(results) == 80 and all(result == here for result in results)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the threads of Linux")
+def test_small_runs_start_no_thread():
+    script = textwrap.dedent(
+        """
+        import lookalike as la, os
+        la.minhash(["a b"])
+        before = os.listdir("/proc/self/task")
+        for _ in range(3):
+            la.dedup(["a b", "a b"]), la.pairs(["a b"]), la.compare("a b", "b c"), la.segment(["a b"], recipe="default")
+        assert os.listdir("/proc/self/task") == before, (before, os.listdir("/proc/self/task"))
+        """
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_process_works():
     la.dedup(["a b", "a b"])

@@ -1,7 +1,7 @@
 //! Comparing two texts, and segmenting texts into tokens.
 
 use lookalike::compare::{AnalysisSteps, Comparison};
-use lookalike_batch::run::{SegmentSettings, SegmentTexts, TermListing};
+use lookalike_batch::run::{SegmentSettings, SegmentTexts, TermListing, run_in_caller};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
 use lookalike_io::source::RowSource;
 use pyo3::prelude::*;
@@ -26,12 +26,11 @@ pub(crate) fn compare<'py>(
     rule: RuleSettings,
 ) -> PyResult<Bound<'py, PyDict>> {
     let matching = rule.match_settings()?;
+    recipe.recipe_analyzer(py);
     let compared = if a.len() + b.len() < LONG {
-        // In a pool of one thread: without one, all threads of the process would be woken for two texts.
-        py.detach(|| {
-            lookalike_batch::run::run_in_pool(1, || Ok(Comparison::new(&recipe.0, matching, a, b)))
-        })
-        .map_err(run_error_to_py)?
+        // Without a pool, all threads of the process would be woken for two texts.
+        py.detach(|| run_in_caller(|| Ok(Comparison::new(&recipe.0, matching, a, b))))
+            .map_err(run_error_to_py)?
     } else {
         let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());
         abandonable(py, move || Comparison::new(&recipe, matching, &a, &b))?
@@ -102,6 +101,7 @@ pub(crate) fn segment<'py>(
         TermListing::Tokens
     };
     let (table, bytes) = take_sized_table(table, "data")?;
+    recipe.recipe_analyzer(py);
     let settings = SegmentSettings {
         recipe: recipe.0.clone(),
         listing,

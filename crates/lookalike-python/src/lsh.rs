@@ -101,11 +101,37 @@ impl BandBucket {
 /// Map from the hash of a band to the signatures that have it.
 type BandTable = HashMap<u64, BandBucket, BuildHasherDefault<IdentityHash>>;
 
+/// The numbers that a query has found: one bit for each number up to the largest.
+#[derive(Default)]
+struct FoundNumbers(Vec<u64>);
+
+impl FoundNumbers {
+    /// Adds a number. Returns `false` if it was there.
+    fn insert_number(&mut self, number: u32) -> bool {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
+
+    /// Removes all numbers, given each of them.
+    fn clear_numbers(&mut self, numbers: &[u32]) {
+        for &number in numbers {
+            self.0[number as usize / 64] = 0;
+        }
+    }
+}
+
 /// One table per band.
 #[derive(Default)]
 pub(crate) struct BandTables {
     rows: usize,
     tables: Vec<BandTable>,
+    /// Empty between two queries. It takes an eighth of a byte for each number up to the largest.
+    found: FoundNumbers,
 }
 
 impl BandTables {
@@ -113,6 +139,7 @@ impl BandTables {
         Self {
             rows,
             tables: (0..bands).map(|_| BandTable::default()).collect(),
+            found: FoundNumbers::default(),
         }
     }
 
@@ -177,25 +204,26 @@ impl BandTables {
         }
     }
 
-    /// Calls `visit` with the numbers of each bucket of these hashes, in the order of the bands.
-    pub(crate) fn visit_buckets(&self, hashes: &[u64], mut visit: impl FnMut(&[u32])) {
+    /// Returns the numbers in the buckets of these hashes, each once, in the order of the bands.
+    pub(crate) fn collect_numbers(&mut self, hashes: &[u64]) -> Vec<u32> {
+        let mut numbers = Vec::new();
         for (table, hash) in self.tables.iter().zip(hashes) {
-            if let Some(bucket) = table.get(hash) {
-                visit(bucket.numbers());
-            }
+            let bucket = table.get(hash).map_or(&[][..], BandBucket::numbers);
+            numbers.extend(
+                bucket
+                    .iter()
+                    .filter(|&&number| self.found.insert_number(number)),
+            );
         }
+        self.found.clear_numbers(&numbers);
+        numbers
     }
 
     /// Returns the numbers that share one of the first `bands` bands, each once, ascending.
-    fn query_bands(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
-        // Sorting the repetitions too takes less time than a set of the distinct numbers, as measured.
-        let mut found: Vec<u32> = Vec::new();
-        self.visit_buckets(&hashes[..bands.min(hashes.len())], |numbers| {
-            found.extend_from_slice(numbers);
-        });
-        found.sort_unstable();
-        found.dedup();
-        found
+    fn query_bands(&mut self, hashes: &[u64], bands: usize) -> Vec<u32> {
+        let mut numbers = self.collect_numbers(&hashes[..bands.min(hashes.len())]);
+        numbers.sort_unstable();
+        numbers
     }
 }
 
@@ -882,7 +910,7 @@ impl LshIndexBase {
             let mut signals = PythonSignals::new();
             for (query, row) in (0u64..).zip(rows) {
                 signals.handle_signals()?;
-                let inner = self.lock_inner();
+                let mut inner = self.lock_inner();
                 let hashes: Vec<u64> = inner.tables.band_hashes(row).collect();
                 for place in inner.tables.query_bands(&hashes, usize::MAX) {
                     let share =

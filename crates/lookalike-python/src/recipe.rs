@@ -26,8 +26,12 @@ pub(crate) struct Recipe(
 );
 
 impl Recipe {
-    pub(crate) fn recipe_analyzer(&self) -> &TextAnalyzer {
-        self.1.get_or_init(|| TextAnalyzer::new(&self.0))
+    /// Returns the analyzer of the recipe. Every run under the recipe shares its tables, as long as the recipe exists.
+    pub(crate) fn recipe_analyzer(&self, py: Python<'_>) -> &TextAnalyzer {
+        match self.1.get() {
+            Some(analyzer) => analyzer,
+            None => py.detach(|| self.1.get_or_init(|| TextAnalyzer::new(&self.0))),
+        }
     }
 }
 

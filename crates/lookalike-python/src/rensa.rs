@@ -21,7 +21,7 @@
 //! Cost of a token: `RMinHash` up to three mixes, and one more for each slot that stays empty; `CMinHash` one for each
 //! slot.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -257,10 +257,15 @@ fn hash_item(item: &Bound<'_, PyAny>) -> PyResult<u64> {
             .name()
             .map_or_else(|_| "?".into(), |name| name.to_string());
         PyTypeError::new_err(format!(
-            "a token is of the type {kind}: give a string or bytes"
+            "a token is of the type {kind}: each item must be a string or bytes"
         ))
     };
     let view = PyMemoryView::from(item).map_err(refused)?;
+    if !view.getattr("c_contiguous")?.is_truthy()? {
+        return Err(PyTypeError::new_err(
+            "a token is a buffer with gaps: give it C-contiguous, as bytes(token) is",
+        ));
+    }
     let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
     Ok(hash_token(bytes.as_bytes()))
 }
@@ -459,14 +464,12 @@ impl NumberTables {
     }
 
     /// Returns the keys that share a band, each once, in the order of the bands.
-    fn find_keys(&self, bands: &[u64]) -> Vec<u64> {
-        let mut seen = HashSet::new();
-        let mut keys = Vec::new();
-        self.tables.visit_buckets(bands, |numbers| {
-            let fresh = numbers.iter().filter(|&&number| seen.insert(number));
-            keys.extend(fresh.map(|number| self.entries[number].key));
-        });
-        keys
+    fn find_keys(&mut self, bands: &[u64]) -> Vec<u64> {
+        let numbers = self.tables.collect_numbers(bands);
+        numbers
+            .iter()
+            .map(|number| self.entries[number].key)
+            .collect()
     }
 }
 

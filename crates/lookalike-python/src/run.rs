@@ -13,7 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lookalike::dedup::CopyPairs;
-use lookalike_batch::run::{DedupOutputs, PairsOutputs, ProgressListener, RunInputs, RunStage};
+use lookalike_batch::run::{
+    DedupOutputs, PairsOutputs, ProgressListener, RunInputs, RunStage, run_in_caller,
+};
 use lookalike_io::sink::{CollectedTable, OutputTarget};
 use lookalike_io::source::{BadRow, RowSource};
 use pyo3::prelude::*;
@@ -154,7 +156,7 @@ pub(crate) fn run_by_size<T: Send>(
     if bytes > SMALL_BYTES || told.is_some() {
         return run_watched(py, watch, told, work);
     }
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+    match py.detach(|| catch_unwind(AssertUnwindSafe(|| run_in_caller(work)))) {
         Ok(result) => result.map_err(run_error_to_py),
         Err(panic) => Err(OutputError::new_err(panic_text(&*panic))),
     }
@@ -260,7 +262,7 @@ pub(crate) fn dedup<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let given = options.given_threads();
-    let mut settings = options.run_settings()?;
+    let mut settings = options.run_settings(py)?;
     let (inputs, bytes) = run_inputs(table, against)?;
     settings.threads = threads_by_size(given, bytes)?;
     let [kept, removed, clusters] = [(); 3].map(|()| CollectedTable::default());
@@ -297,7 +299,7 @@ pub(crate) fn pairs<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let given = options.given_threads();
-    let mut settings = options.run_settings()?;
+    let mut settings = options.run_settings(py)?;
     let (inputs, bytes) = run_inputs(table, against)?;
     settings.threads = threads_by_size(given, bytes)?;
     let copies = match copies {

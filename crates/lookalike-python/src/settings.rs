@@ -136,8 +136,9 @@ impl RunOptions {
         self.threads
     }
 
-    /// Returns the settings of a run.
-    pub(crate) fn run_settings(self) -> PyResult<RunSettings> {
+    /// Returns the settings of a run, with the given threads, or with 1.
+    pub(crate) fn run_settings(self, py: Python<'_>) -> PyResult<RunSettings> {
+        self.recipe.recipe_analyzer(py);
         let keep = self.keep.as_deref().unwrap_or("first");
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
@@ -150,7 +151,7 @@ impl RunOptions {
             keep,
             within: self.within,
             window: run_window(self.window, self.time)?,
-            threads: thread_count(self.threads)?,
+            threads: thread_count(self.threads.or(Some(1)))?,
             strict: self.strict,
             audit: self.audit.map(|documents| AuditSettings {
                 documents: Some(documents).filter(|&documents| documents > 0),
@@ -192,7 +193,8 @@ pub(crate) fn parse_window(span: TimeSpan) -> PyResult<f64> {
     }
 }
 
-/// Returns the number of threads: the given one, or one per core.
+/// Returns the number of threads: the given one, or one per core. Counting the cores reads files, because their number
+/// can be limited while the process runs.
 pub(crate) fn thread_count(given: Option<usize>) -> PyResult<usize> {
     match given {
         None => Ok(RunSettings::default().threads),

@@ -24,7 +24,7 @@ fn sketch_rows<T: Send + Default + Copy>(
     py: Python<'_>,
     texts: &TextColumn,
     analyzer: &TextAnalyzer,
-    (width, threads): (usize, usize),
+    (width, threads): (usize, Option<usize>),
     make: impl Fn(&TextAnalysis<'_>, &mut [T]) -> bool + Sync,
 ) -> PyResult<(Vec<T>, Vec<bool>)> {
     let mut numbers = vec![T::default(); width * texts.len()];
@@ -38,7 +38,9 @@ fn sketch_rows<T: Send + Default + Copy>(
             }
         }
     };
-    if is_small_input(texts) {
+    let is_small = is_small_input(texts);
+    let threads = thread_count(threads.or(is_small.then_some(1)))?;
+    if is_small {
         py.detach(|| {
             fill(
                 &mut AnalysisScratch::default(),
@@ -112,8 +114,8 @@ pub(crate) fn simhash<'py>(
         }
         true
     };
-    let size = (width, self::thread_count(threads)?);
-    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(), size, make)?;
+    let size = (width, threads);
+    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(py), size, make)?;
     to_py_arrays(py, made, width)
 }
 
@@ -128,10 +130,10 @@ pub(crate) fn minhash<'py>(
 ) -> PyResult<PyRows<'py, u32>> {
     let texts = TextColumn::from_input(texts)?;
     let hasher = MinHasher::new(&recipe.0.minhash, Cpu::detect_best());
-    let size = (hasher.slot_count(), self::thread_count(threads)?);
+    let size = (hasher.slot_count(), threads);
     let make =
         |analysis: &TextAnalysis<'_>, row: &mut [u32]| hasher.original_signature(analysis, row);
-    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(), size, make)?;
+    let made = sketch_rows(py, &texts, recipe.recipe_analyzer(py), size, make)?;
     to_py_arrays(py, made, hasher.slot_count())
 }
 

@@ -48,11 +48,13 @@ mod tests {
         assert_eq!(threads, 1);
         let mut again = (0..20).map(|_| run().unwrap().0);
         assert!(again.any(|thread| thread == first));
-        let both = run_in_pool(1, || {
-            let inner = run_in_pool(1, || Ok(thread()))?;
-            Ok((thread(), inner))
+        let both = std::thread::scope(|scope| {
+            let beside = run_in_pool(1, || {
+                let other = scope.spawn(|| run_in_pool(1, || Ok(thread())));
+                Ok((thread(), other.join().unwrap()?))
+            });
+            beside.unwrap()
         });
-        let (outer, inner) = both.unwrap();
-        assert_ne!(outer, inner);
+        assert_ne!(both.0, both.1);
     }
 }

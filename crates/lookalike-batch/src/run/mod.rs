@@ -10,6 +10,7 @@
 //! soon as their verdicts are final.
 
 mod audit;
+mod caller_pool;
 mod corpus_rows;
 mod dedup;
 mod documents;
@@ -46,6 +47,7 @@ mod work_directory;
 use lookalike_io::error::{Error, Result};
 
 pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
+pub use caller_pool::run_in_caller;
 pub use dedup::{ShardOutcome, run_dedup, run_dedup_beside_index, run_resumable_dedup, run_shard};
 pub use documents::{parse_time, part_value};
 pub use evaluate::{
@@ -108,11 +110,15 @@ impl MemoryLimit {
     }
 }
 
-/// Runs `work` in a thread pool of the given size: one of its own, or for one thread an idle one.
+/// Runs `work` in a thread pool of the given size: the one of the calling thread if it has that size, else one of its
+/// own, or for one thread an idle one.
 ///
 /// # Errors
 /// If the threads cannot be started, and the errors of `work`.
 pub fn run_in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    if rayon::current_thread_index().is_some() && rayon::current_num_threads() == threads {
+        return work();
+    }
     if threads > 1 {
         return start_pool(threads)?.install(work);
     }

@@ -165,7 +165,7 @@ fn run_pairs(
         candidate_threshold: plan.separate_candidate_threshold().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.recipe_id().to_string(),
+        recipe_id: corpus.recipe_id().to_string(),
     };
     let report = outputs.report.as_ref().zip(reported_sample);
     let report = report.map(|(wanted, sample)| {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use lookalike::dedup::{self, DocumentRemoval, MatchCorpus, PairDecisions, TextReanalysis};
 use lookalike::plan::MatchPlan;
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
-use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe};
+use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe, RecipeId};
 use lookalike_io::error::{Error, Result};
 use lookalike_io::source::{BadRow, InputSet, ParseScratch};
 
@@ -183,6 +183,11 @@ impl<'a> ReadCorpus<'a> {
         let documents = share.len() as u64;
         work.finish_reading(documents)?;
         Ok(documents)
+    }
+
+    /// Returns the identity of the recipe.
+    pub(super) fn recipe_id(&self) -> RecipeId {
+        self.analyzer.recipe_id()
     }
 
     /// Returns the hash of each document's value of `--within`; empty if documents are not divided.

@@ -104,7 +104,7 @@ pub fn run_segment(
         bytes: done.bytes,
         seconds: started.elapsed().as_secs_f64(),
         recipe: settings.recipe.name.clone(),
-        recipe_id: settings.recipe.recipe_id().to_string(),
+        recipe_id: lister.analyzer.recipe_id().to_string(),
     })
 }
 

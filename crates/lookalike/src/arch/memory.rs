@@ -80,13 +80,18 @@ impl DerefMut for MemoryMut {
     }
 }
 
-/// An array in large pages; a page takes RAM only once it is touched.
+/// An array in large pages; a page takes RAM only once it is touched. A small array is a vector.
 #[derive(Debug)]
-pub(crate) struct LargePageArray<T> {
-    memory: MemoryMut,
-    length: usize,
-    numbers: std::marker::PhantomData<T>,
+pub(crate) struct LargePageArray<T>(ArrayMemory<T>);
+
+#[derive(Debug)]
+enum ArrayMemory<T> {
+    Small(Vec<T>),
+    Mapped { memory: MemoryMut, length: usize },
 }
+
+/// Bytes below which an array is a vector, because mapping memory takes longer than filling that.
+const SMALL_ARRAY: usize = 1 << 16;
 
 impl<T: bytemuck::Pod> LargePageArray<T> {
     /// Allocates an array of `length` zeros.
@@ -95,15 +100,14 @@ impl<T: bytemuck::Pod> LargePageArray<T> {
     /// [`ErrorKind::Limit`] if the memory cannot be allocated.
     pub(crate) fn allocate_zeroed(length: usize) -> Result<Self> {
         let bytes = length * size_of::<T>();
+        if bytes < SMALL_ARRAY {
+            return Ok(Self(ArrayMemory::Small(vec![T::zeroed(); length])));
+        }
         let memory = MemoryMut::allocate_zeroed(bytes).map_err(|error| {
             let message = format!("cannot allocate {bytes} bytes of memory: {error}");
             Error::new(ErrorKind::Limit, message)
         })?;
-        Ok(Self {
-            memory,
-            length,
-            numbers: std::marker::PhantomData,
-        })
+        Ok(Self(ArrayMemory::Mapped { memory, length }))
     }
 }
 
@@ -111,19 +115,21 @@ impl<T: bytemuck::Pod> Deref for LargePageArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        if self.length == 0 {
-            return &[];
+        match &self.0 {
+            ArrayMemory::Small(array) => array,
+            ArrayMemory::Mapped { memory, length } => &bytemuck::cast_slice(memory)[..*length],
         }
-        &bytemuck::cast_slice(&self.memory)[..self.length]
     }
 }
 
 impl<T: bytemuck::Pod> DerefMut for LargePageArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        if self.length == 0 {
-            return &mut [];
+        match &mut self.0 {
+            ArrayMemory::Small(array) => array,
+            ArrayMemory::Mapped { memory, length } => {
+                &mut bytemuck::cast_slice_mut(memory)[..*length]
+            }
         }
-        &mut bytemuck::cast_slice_mut(&mut self.memory)[..self.length]
     }
 }
 
@@ -197,6 +203,21 @@ impl ChunkedLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arrays_are_zero_on_both_sides_of_the_limit() {
+        for length in [0, 1, SMALL_ARRAY / 8 - 1, SMALL_ARRAY / 8, SMALL_ARRAY] {
+            let mut array = LargePageArray::<u64>::allocate_zeroed(length).unwrap();
+            let is_small = matches!(array.0, ArrayMemory::Small(_));
+            assert_eq!(is_small, length * 8 < SMALL_ARRAY);
+            assert_eq!(array.len(), length);
+            assert!(array.iter().all(|&number| number == 0));
+            if let Some(last) = array.last_mut() {
+                *last = 7;
+                assert_eq!(array[length - 1], 7);
+            }
+        }
+    }
 
     #[test]
     fn allocated_lines_never_move() {

@@ -1,7 +1,7 @@
 //! Analysis of a text under a recipe: tokens, text state, key and weights.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::charmap::{AsciiRules, CharMap};
 use super::layout::{PieceKind, TextLayout};
@@ -13,7 +13,7 @@ use super::tokenize::{TokenBuffers, TokenizeKernel};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::hash;
-use crate::recipe::{CompatScheme, MarkupKind, Recipe, TokenKind, WeightScheme};
+use crate::recipe::{CompatScheme, MarkupKind, Recipe, RecipeId, TokenKind, WeightScheme};
 use crate::sketch::compat::{self, CompatTool, OriginalVote, TextRemainder};
 use crate::text::weight::{
     FeatureWeighting, WEIGHT_STEPS, WeightingBuffers, keep_heaviest, weight_in_steps,
@@ -75,16 +75,63 @@ pub struct AnalysisScratch {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextAnalyzer {
-    recipe: Arc<Recipe>,
-    map: Arc<CharMap>,
-    ascii: Option<AsciiRules>,
-    speller: Arc<TermSpeller>,
-    /// `true` if tokens depend on their spelling, so that the fast path cannot compute them.
-    spelled: bool,
-    weighting: Option<Arc<FeatureWeighting>>,
-    tool: Option<CompatTool>,
+    tables: Arc<AnalyzerTables>,
     cpu: Cpu,
     extras: AnalysisExtras,
+}
+
+/// Everything that an analyzer derives from its recipe.
+#[derive(Debug)]
+struct AnalyzerTables {
+    recipe: Recipe,
+    /// Identity of the recipe, computed on first use.
+    id: OnceLock<RecipeId>,
+    map: Arc<CharMap>,
+    ascii: Option<AsciiRules>,
+    speller: TermSpeller,
+    /// `true` if tokens depend on their spelling, so that the fast path cannot compute them.
+    spelled: bool,
+    weighting: Option<FeatureWeighting>,
+    tool: Option<CompatTool>,
+}
+
+/// The tables of all analyzers that exist.
+static TABLES_IN_USE: Mutex<Vec<Weak<AnalyzerTables>>> = Mutex::new(Vec::new());
+
+impl AnalyzerTables {
+    /// Returns the tables of an analyzer that exists and has an equal recipe, or makes them.
+    fn shared_tables(recipe: &Recipe) -> Arc<Self> {
+        if let Some(tables) = Self::find_tables(recipe) {
+            return tables;
+        }
+        let tables = Arc::new(Self::new(recipe));
+        if let Ok(mut in_use) = TABLES_IN_USE.try_lock() {
+            in_use.retain(|tables| tables.strong_count() > 0);
+            in_use.push(Arc::downgrade(&tables));
+        }
+        tables
+    }
+
+    fn find_tables(recipe: &Recipe) -> Option<Arc<Self>> {
+        // Without waiting, because in a process that forks nobody may ever release the lock.
+        let in_use = TABLES_IN_USE.try_lock().ok()?;
+        let mut tables = in_use.iter().filter_map(Weak::upgrade);
+        tables.find(|tables| tables.recipe == *recipe)
+    }
+
+    fn new(recipe: &Recipe) -> Self {
+        let map = CharMap::shared_map(recipe);
+        Self {
+            recipe: recipe.clone(),
+            id: OnceLock::new(),
+            ascii: map.ascii_rules(),
+            speller: TermSpeller::new(recipe, &map),
+            spelled: recipe.tokens == TokenKind::Jieba || !recipe.filter.is_empty(),
+            weighting: FeatureWeighting::new(recipe, term_to_feature(recipe, &map)),
+            tool: CompatTool::new(recipe),
+            map,
+        }
+    }
 }
 
 /// Optional parts of an analysis, besides tokens.
@@ -124,7 +171,10 @@ const WEIGHT_DOMAIN: u64 = 5;
 impl TextAnalyzer {
     /// Creates an analyzer that uses the fastest instructions of this CPU.
     ///
-    /// The first analyzer with words cut by jieba loads the dictionary, which takes about 100 ms.
+    /// Analyzers of equal recipes share their tables as long as one of them exists. So a program that analyses one
+    /// text after another keeps an analyzer and makes further ones at no cost. Without one, a recipe with a table of
+    /// weights takes a pass over that table. The first analyzer with words cut by jieba loads the dictionary, which
+    /// takes about 100 ms.
     ///
     /// # Panics
     /// If the recipe names files and was not made by [`Recipe::read_recipe`], which reads them.
@@ -137,17 +187,8 @@ impl TextAnalyzer {
     /// # Panics
     /// As for [`new`](Self::new).
     pub fn with_cpu(recipe: &Recipe, cpu: Cpu) -> Self {
-        let map = CharMap::shared_map(recipe);
-        let ascii = map.ascii_rules();
-        let weighting = FeatureWeighting::new(recipe, term_to_feature(recipe, &map));
         Self {
-            recipe: Arc::new(recipe.clone()),
-            speller: Arc::new(TermSpeller::new(recipe, &map)),
-            spelled: recipe.tokens == TokenKind::Jieba || !recipe.filter.is_empty(),
-            weighting: weighting.map(Arc::new),
-            tool: CompatTool::new(recipe),
-            map,
-            ascii,
+            tables: AnalyzerTables::shared_tables(recipe),
             cpu,
             extras: AnalysisExtras::default(),
         }
@@ -169,7 +210,13 @@ impl TextAnalyzer {
 
     /// Returns the recipe.
     pub fn recipe(&self) -> &Recipe {
-        &self.recipe
+        &self.tables.recipe
+    }
+
+    /// Returns the identity of the recipe, as [`Recipe::recipe_id`] does. The tables keep it.
+    pub fn recipe_id(&self) -> RecipeId {
+        let compute = || self.tables.recipe.recipe_id();
+        *self.tables.id.get_or_init(compute)
     }
 
     /// Returns the instruction set in use.
@@ -190,7 +237,7 @@ impl TextAnalyzer {
         let plain = self.without_markup(text);
         self.read_extras(&plain, scratch);
         let sentences = self.sentence_signature(&plain);
-        if let Some(tool) = &self.tool {
+        if let Some(tool) = &self.tables.tool {
             let AnalysisScratch {
                 compat, symbols, ..
             } = scratch;
@@ -200,7 +247,7 @@ impl TextAnalyzer {
                 ..self.analyze_by(tool, text, compat)
             };
         }
-        if self.spelled {
+        if self.tables.spelled {
             self.spell_text(&plain, scratch);
         } else {
             self.tokenize_text(&plain, scratch);
@@ -213,7 +260,7 @@ impl TextAnalyzer {
             ..
         } = scratch;
         let analysis = self.finish_analysis(text, &buffers.tokens);
-        let weighted = self.weighting.as_ref().map(|weighting| {
+        let weighted = self.tables.weighting.as_ref().map(|weighting| {
             features.clear();
             features.resize(analysis.feature_count(), 0);
             shingle::hash_shingles(analysis.ngram, analysis.tokens, features);
@@ -233,23 +280,31 @@ impl TextAnalyzer {
         if !self.extras.characters {
             return;
         }
-        match &self.tool {
+        match &self.tables.tool {
             Some(tool) => tool.characters(plain, &mut scratch.symbols),
-            None => {
-                characters::append_characters(&self.recipe, &self.map, plain, &mut scratch.symbols)
-            }
+            None => characters::append_characters(
+                &self.tables.recipe,
+                &self.tables.map,
+                plain,
+                &mut scratch.symbols,
+            ),
         }
     }
 
     fn sentence_signature(&self, plain: &str) -> Option<u64> {
         let count = self.extras.sentences?;
-        sentences::sentence_signature(&self.recipe, &self.map, plain, count)
+        sentences::sentence_signature(&self.tables.recipe, &self.tables.map, plain, count)
     }
 
     /// Returns the longest sentences of a text, longest first: `count` of them, or fewer if the text has
     /// fewer. [`sentence_signature`](TextAnalysis::sentence_signature) is the signature of the same ones.
     pub fn longest_sentences(&self, text: &str, count: usize) -> Vec<LongSentence> {
-        sentences::longest_sentences(&self.recipe, &self.map, &self.without_markup(text), count)
+        sentences::longest_sentences(
+            &self.tables.recipe,
+            &self.tables.map,
+            &self.without_markup(text),
+            count,
+        )
     }
 
     fn tokenize_text(&self, plain: &str, scratch: &mut AnalysisScratch) {
@@ -260,15 +315,15 @@ impl TextAnalyzer {
         } = scratch;
         buffers.trim_buffers();
         let tokenize = TokenizeKernel {
-            map: &self.map,
-            ascii: self.ascii,
+            map: &self.tables.map,
+            ascii: self.tables.ascii,
             text: plain,
             buffers,
         };
         if !self.cpu.run(tokenize) {
             buffers.tokens.clear();
-            normalize::characters(&self.recipe, plain, characters);
-            normalize::cut_tokens(&self.recipe, characters, |token| {
+            normalize::characters(&self.tables.recipe, plain, characters);
+            normalize::cut_tokens(&self.tables.recipe, characters, |token| {
                 buffers.tokens.push(token.token_value());
             });
         }
@@ -279,8 +334,9 @@ impl TextAnalyzer {
         buffers.trim_buffers();
         let tokens = &mut buffers.tokens;
         tokens.clear();
-        let rules = (&*self.recipe, &*self.map);
-        self.speller
+        let rules = (&self.tables.recipe, &*self.tables.map);
+        self.tables
+            .speller
             .visit_terms(rules, plain, terms, false, |term| tokens.push(term.value));
     }
 
@@ -295,7 +351,7 @@ impl TextAnalyzer {
         tags: bool,
         visit: &mut dyn FnMut(SpelledTerm<'_>),
     ) {
-        if let Some(tool) = &self.tool {
+        if let Some(tool) = &self.tables.tool {
             let values = self.analyze_text(text, scratch).token_values().to_vec();
             for (text, value) in tool.list_features(text).iter().zip(values) {
                 let part = None;
@@ -304,8 +360,9 @@ impl TextAnalyzer {
             return;
         }
         let plain = self.without_markup(text);
-        let rules = (&*self.recipe, &*self.map);
-        self.speller
+        let rules = (&self.tables.recipe, &*self.tables.map);
+        self.tables
+            .speller
             .visit_terms(rules, &plain, &mut scratch.terms, tags, visit);
     }
 
@@ -332,7 +389,7 @@ impl TextAnalyzer {
             weighed.push((0, weight_in_steps(weight)));
             (feature, weight)
         });
-        let (tokens, original) = match &self.tool {
+        let (tokens, original) = match &self.tables.tool {
             None => {
                 tokens.extend(features.map(|(feature, _)| hash::hash_word(feature.as_bytes())));
                 (&tokens[..], None)
@@ -355,8 +412,8 @@ impl TextAnalyzer {
             *feature = shingle::hash_single_token(*token);
         }
         // Under a scheme, `top` is about the words of texts, not about given features.
-        if let Some(top) = self.recipe.simhash.top
-            && self.tool.is_none()
+        if let Some(top) = self.tables.recipe.simhash.top
+            && self.tables.tool.is_none()
         {
             weighted = true;
             sum_of_equal(weighed, 0, i64::saturating_add);
@@ -409,25 +466,29 @@ impl TextAnalyzer {
     /// Returns the tokens as text, by the definition. Under a scheme these are its features, and their hashes
     /// are the scheme's, not [`TextToken::token_value`].
     pub fn list_tokens(&self, text: &str) -> Vec<TextToken> {
-        if let Some(tool) = &self.tool {
+        if let Some(tool) = &self.tables.tool {
             let features = tool.list_features(text);
             return features.into_iter().map(TextToken::Word).collect();
         }
         let mut tokens = Vec::new();
-        if self.spelled {
+        if self.tables.spelled {
             self.visit_terms(text, &mut AnalysisScratch::default(), false, &mut |term| {
                 tokens.push(TextToken::from_term(term));
             });
             return tokens;
         }
         let mut characters = Vec::new();
-        normalize::characters(&self.recipe, &self.without_markup(text), &mut characters);
-        normalize::cut_tokens(&self.recipe, &characters, |token| tokens.push(token));
+        normalize::characters(
+            &self.tables.recipe,
+            &self.without_markup(text),
+            &mut characters,
+        );
+        normalize::cut_tokens(&self.tables.recipe, &characters, |token| tokens.push(token));
         tokens
     }
 
     fn without_markup<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.recipe.markup {
+        match self.tables.recipe.markup {
             MarkupKind::None => Cow::Borrowed(text),
             MarkupKind::Markdown => Cow::Owned(markup::from_markdown(text)),
             MarkupKind::Html => Cow::Owned(markup::strip_html(text)),
@@ -435,7 +496,7 @@ impl TextAnalyzer {
     }
 
     fn finish_analysis<'a>(&self, text: &str, tokens: &'a [u64]) -> TextAnalysis<'a> {
-        let ngram = self.recipe.ngram as usize;
+        let ngram = self.tables.recipe.ngram as usize;
         let raw = text.trim();
         let (state, key) = if tokens.is_empty() && raw.is_empty() {
             (TextState::Empty, 0)
@@ -457,7 +518,7 @@ impl TextAnalyzer {
             key,
             tokens,
             weighted: None,
-            binary: self.recipe.simhash.weights == WeightScheme::Binary,
+            binary: self.tables.recipe.simhash.weights == WeightScheme::Binary,
             ngram,
             original: None,
             characters: &[],
@@ -721,3 +782,32 @@ pub(crate) const CHUNK: usize = 1024;
 
 /// Number of features in a chunk of a short text.
 const SHORT_CHUNK: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn analyzers_of_equal_recipes_share_their_tables_while_one_exists() {
+        let recipe = Recipe {
+            name: "a recipe of this test alone".into(),
+            ..Recipe::default()
+        };
+        let first = TextAnalyzer::new(&recipe);
+        let shares = |recipe: &Recipe| {
+            let mut again = (0..100).map(|_| TextAnalyzer::new(recipe));
+            again.any(|analyzer| Arc::ptr_eq(&analyzer.tables, &first.tables))
+        };
+        // Other tests can hold the lock for a moment, and an analyzer then has tables of its own.
+        assert!(shares(&recipe.clone()));
+        let ngram = recipe.ngram + 1;
+        assert!(!shares(&Recipe {
+            ngram,
+            ..recipe.clone()
+        }));
+        assert_eq!(first.recipe_id(), recipe.recipe_id());
+        let tables = Arc::downgrade(&first.tables);
+        drop(first);
+        assert!(tables.upgrade().is_none());
+    }
+}

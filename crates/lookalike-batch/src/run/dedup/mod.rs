@@ -372,7 +372,7 @@ impl<'a> DedupSession<'a> {
         let documents = corpus.documents.len() as u64;
         let audit = verdicts.audit_report()?;
         let removed = outcome.removals.len() as u64;
-        let id: RecipeId = self.settings.recipe.recipe_id();
+        let id: RecipeId = corpus.recipe_id();
         let clusters = verdicts.list_clusters();
         Ok(DedupSummary {
             documents,
