@@ -629,8 +629,8 @@ fn spilled_components_equal_one_machine() {
         let found = settle(&setup, &documents, &members, &prepare);
         assert_eq!(found, alone(&setup, &documents), "{settings:?}");
     }
-    // Every setting but `exact` has a component of several texts, for verdicts and for pairs.
-    assert!(spills.load(Ordering::Relaxed) >= 2 * (all_settings().len() - 1));
+    // Some settings link no texts; the others have a largest component, for verdicts and for pairs.
+    assert!(spills.load(Ordering::Relaxed) > 10);
 }
 
 #[test]
