@@ -209,7 +209,7 @@ def test_small_runs_have_the_results_of_runs_in_a_pool():
 def test_small_runs_start_no_thread():
     script = textwrap.dedent(
         """
-        import lookalike as la, os
+        import lookalike as la, os, pyarrow
         la.minhash(["a b"])
         before = os.listdir("/proc/self/task")
         for _ in range(3):
