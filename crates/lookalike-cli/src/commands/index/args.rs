@@ -118,7 +118,7 @@ pub(crate) struct IndexBuildArgs {
     /// Store only fingerprints: the index is smaller and answers with distances only
     ///
     /// Without this option, an index of documents also stores their features and MinHash signatures, from
-    /// which `search --threshold` finds all matches at any threshold from 0.5.
+    /// which `search --threshold` finds all matches at any threshold from 0.2.
     #[arg(long, help_heading = "Index")]
     pub(crate) distance_only: bool,
 
