@@ -21,6 +21,7 @@ const QUERIES = [
   ["/zh/", "阈值", "阈值"],
   ["/zh/", "洗稿", "查抄袭"],
   ["/zh/", "降维", "SimHash"],
+  ["/zh/", "覆盖键", "术语表"],
 ];
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json", ".svg": "image/svg+xml" };
 

@@ -47,6 +47,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::api::body::{MAX_DROP_TIME, MAX_DROPPED_BYTES, MIN_BYTES_PER_SECOND};
 use crate::api::problem::{ApiProblem, ProblemCode};
 use crate::api::router::{UnfinishedBody, is_probe_path};
+use crate::certificate_expiry::earliest_expiry;
 use crate::error::{Result, with_context};
 use crate::limits::byte_budget::network_of;
 use crate::service::ServiceState;
@@ -474,13 +475,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     }
 }
 
+/// A certificate in use.
+pub(crate) struct ServedCertificate {
+    pub(crate) acceptor: TlsAcceptor,
+    /// When the first certificate of the chain expires, in seconds since 1970; `None` if that cannot be read.
+    pub(crate) expiry: Option<i64>,
+}
+
 /// Reads a certificate and its key.
 ///
 /// # Errors
 /// If a file cannot be read, or the two do not belong together.
 pub(crate) fn load_tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
-) -> Result<TlsAcceptor> {
+) -> Result<ServedCertificate> {
     let (certificate, key) = (certificate.as_ref(), key.as_ref());
     let of_certificate = format!("the certificate {}", certificate.display());
     let of_key = format!("the key {}", key.display());
@@ -488,12 +496,16 @@ pub(crate) fn load_tls(
         .map_err(with_context(&of_certificate))?
         .collect();
     let chain = chain.map_err(with_context(&of_certificate))?;
+    let expiry = earliest_expiry(&chain);
     let key = PrivateKeyDer::from_pem_file(key).map_err(with_context(of_key))?;
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(with_context(&of_certificate))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(ServedCertificate {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        expiry,
+    })
 }
 
 #[cfg(test)]

@@ -29,12 +29,14 @@
 
 mod access;
 mod api;
+mod certificate_expiry;
 mod collections;
 mod config;
 mod connections;
 mod error;
 mod json;
 mod limits;
+mod memory_limit;
 mod metrics;
 mod process_figures;
 mod recipes;

@@ -107,6 +107,15 @@ impl ServiceMetrics {
             page.push_family(name, kind, help);
             page.push_sample(name, "", value);
         }
+        if let Some(expiry) = figures.certificate_expiry {
+            let name = "lookalike_certificate_expiry_seconds";
+            page.push_family(
+                name,
+                "gauge",
+                "When the first certificate of the chain expires, in seconds since 1970.",
+            );
+            page.push_sample(name, "", expiry);
+        }
         self.append_requests(&mut page);
         let count = |count: &AtomicU64| count.load(Relaxed);
         for (name, kind, help, value) in [
@@ -223,6 +232,8 @@ impl MetricsPage {
 pub(crate) struct ServiceFigures<'a> {
     /// Directory of the collections.
     pub(crate) directory: &'a Path,
+    /// When the certificate expires, in seconds since 1970, if connections are encrypted.
+    pub(crate) certificate_expiry: Option<i64>,
     /// Bytes of documents that wait for their answers.
     pub(crate) queued: u64,
     /// Bytes of answers that clients have not taken.

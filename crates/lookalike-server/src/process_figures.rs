@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Resource;
 use rustix::time::ClockId;
 
+use crate::memory_limit::memory_limit;
+
 /// A figure: its name, its kind, its description and its value.
 pub(crate) type ProcessFigure = (&'static str, &'static str, &'static str, f64);
 
@@ -32,6 +34,12 @@ pub(crate) fn process_figures(started: SystemTime, directory: &Path) -> Vec<Proc
             "gauge",
             "Resident memory of the process.",
             resident_bytes(),
+        ),
+        (
+            "lookalike_memory_limit_bytes",
+            "gauge",
+            "Memory that the process may take: of the machine, or less if a control group limits it.",
+            memory_limit().map(|it| it as f64),
         ),
         (
             "process_open_fds",
@@ -98,7 +106,7 @@ mod tests {
     #[test]
     fn every_figure_is_known_here() {
         let figures = process_figures(SystemTime::now(), Path::new("."));
-        assert_eq!(figures.len(), 8);
+        assert_eq!(figures.len(), 9);
         for (name, _, _, value) in figures {
             assert!(value > 0.0, "{name}: {value}");
         }

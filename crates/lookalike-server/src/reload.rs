@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::AccessKeys;
-use crate::connections;
+use crate::connections::{self, ServedCertificate};
 use crate::error::{Result, bail};
 
 /// Keys and certificate in use, and the files that they come from. A reload replaces each as a whole;
@@ -15,7 +15,7 @@ pub(crate) struct ReloadedFiles {
     key_file: Option<PathBuf>,
     tls_files: Option<(PathBuf, PathBuf)>,
     keys: RwLock<Arc<AccessKeys>>,
-    tls: RwLock<Option<TlsAcceptor>>,
+    certificate: RwLock<Option<ServedCertificate>>,
 }
 
 impl ReloadedFiles {
@@ -28,12 +28,12 @@ impl ReloadedFiles {
         key_file: Option<PathBuf>,
         tls_files: Option<(PathBuf, PathBuf)>,
     ) -> Result<Self> {
-        let tls = tls_files.as_ref().map(connections::load_tls).transpose()?;
+        let certificate = tls_files.as_ref().map(load_certificate).transpose()?;
         Ok(Self {
             key_file,
             tls_files,
             keys: RwLock::new(Arc::new(keys)),
-            tls: RwLock::new(tls),
+            certificate: RwLock::new(certificate),
         })
     }
 
@@ -45,10 +45,20 @@ impl ReloadedFiles {
 
     /// Returns the certificate for new connections, if they are encrypted.
     pub(crate) fn tls(&self) -> Option<TlsAcceptor> {
-        self.tls
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.of_certificate(|certificate| certificate.acceptor.clone())
+    }
+
+    /// Returns when the first certificate of the chain in use expires, in seconds since 1970, if connections are
+    /// encrypted and that is known.
+    pub(crate) fn certificate_expiry(&self) -> Option<i64> {
+        self.of_certificate(|certificate| certificate.expiry)
+            .flatten()
+    }
+
+    fn of_certificate<T>(&self, value: impl FnOnce(&ServedCertificate) -> T) -> Option<T> {
+        let certificate = self.certificate.read();
+        let certificate = certificate.unwrap_or_else(PoisonError::into_inner);
+        certificate.as_ref().map(value)
     }
 
     /// Reads the files again, and logs the result. What cannot be read stays as it was.
@@ -91,10 +101,23 @@ impl ReloadedFiles {
         let Some(files) = &self.tls_files else {
             return Ok(false);
         };
-        let tls = connections::load_tls(files)?;
-        *self.tls.write().unwrap_or_else(PoisonError::into_inner) = Some(tls);
+        let loaded = load_certificate(files)?;
+        let certificate = self.certificate.write();
+        *certificate.unwrap_or_else(PoisonError::into_inner) = Some(loaded);
         Ok(true)
     }
+}
+
+/// Reads a certificate and its key. Warns if the metrics cannot say when it expires.
+fn load_certificate(files: &(PathBuf, PathBuf)) -> Result<ServedCertificate> {
+    let loaded = connections::load_tls(files)?;
+    if loaded.expiry.is_none() {
+        tracing::warn!(
+            "the certificate {} has no readable time of expiry: no alert can warn of it",
+            files.0.display()
+        );
+    }
+    Ok(loaded)
 }
 
 #[cfg(test)]

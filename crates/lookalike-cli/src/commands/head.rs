@@ -11,10 +11,8 @@ use super::shared::recipes::{RecipeChangeArgs, load_recipe};
 use super::shared::summary::format_recipe;
 use crate::CommandOutcome;
 use crate::language::engine_phrases::translate_phrase;
-use crate::language::messages;
-use crate::output::{
-    OutputPrinter, escape_control, format_bytes, format_count, format_plural, pad_to_width,
-};
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{OutputPrinter, escape_control, format_bytes, format_count, pad_to_width};
 
 /// Show the fields of inputs, and what the recipe makes of the first rows
 ///
@@ -77,20 +75,16 @@ const SHOWN: usize = 60;
 fn describe_head(head: &InputHead) -> String {
     let size = head
         .bytes
-        .map(|bytes| format!(", {}", format_bytes(bytes)))
+        .map(|bytes| messages::further_part(&format_bytes(bytes)))
         .unwrap_or_default();
     let others = match head.inputs {
         0 | 1 => size,
-        count => format!(
-            ", the first of {}{size} in all",
-            format_plural(count as u64, "input", "inputs")
-        ),
+        count => messages::first_of(NounCount(count as u64, CountedNoun::Input), &size),
     };
     let mut text = format!("{}: {}{others}\n", head.source, head.format);
-    let looked_at = format_plural(head.looked_at as u64, "row", "rows");
     if !head.fields.is_empty() {
-        text +=
-            &format!("\nFields of the first {looked_at}: rows that have it, type, first value\n");
+        let rows = NounCount(head.looked_at as u64, CountedNoun::Row);
+        text += &format!("\n{}\n", messages::fields_of(rows));
         let names = head.fields.iter().map(|field| field.name.chars().count());
         let width = names.max().unwrap_or(0).clamp(8, 30);
         for field in &head.fields {
@@ -108,36 +102,34 @@ fn describe_head(head: &InputHead) -> String {
         text += &format!("\n{told}\n");
     }
     if head.rows.is_empty() && !head.bad.is_empty() {
-        text += "\nName the field of the text with --text FIELD, that of the id with --id FIELD\n";
+        text += &format!("\n{}\n", messages::name_the_fields());
     }
     if !head.rows.is_empty() {
         let recipe = format_recipe(&head.recipe, &head.recipe_id);
-        text += &format!("\nThe first rows under the recipe {recipe}\n");
+        text += &format!("\n{}\n", messages::first_rows_under(&recipe));
         text.extend(head.rows.iter().map(describe_row));
     }
     text
 }
 
 fn describe_row(row: &HeadRow) -> String {
-    let characters = format_plural(row.characters as u64, "character", "characters");
+    let line = |label: String, value: String| format!("  {} {value}\n", pad_to_width(&label, 9));
+    let characters = NounCount(row.characters as u64, CountedNoun::Character);
+    let shown = messages::shown_text(&one_line(&row.text), characters);
+    let mut text = messages::row_with_id(&row.place, &escape_control(&row.id)) + "\n";
+    text += &line(messages::text(), shown);
+    if row.token_count > 0 {
+        let tokens = one_line(&row.tokens.join(" "));
+        let shown = messages::shown_tokens(&tokens, &format_count(row.token_count as u64));
+        text += &line(messages::token_column(), shown);
+    }
     let features = match row.state {
-        "fingerprintable" => format!("{} different", format_count(row.features as u64)),
-        state => format!("none: {state}"),
+        "fingerprintable" => messages::different_features(&format_count(row.features as u64)),
+        "too_short" => messages::no_features_too_short(),
+        "symbols_only" => messages::no_features_but_symbols(),
+        _ => messages::no_features_empty(),
     };
-    let tokens = match row.token_count {
-        0 => String::new(),
-        count => format!(
-            "  tokens    {}, {}\n",
-            one_line(&row.tokens.join(" ")),
-            format_count(count as u64)
-        ),
-    };
-    format!(
-        "{}, id {}\n  text      {}, {characters}\n{tokens}  features  {features}\n",
-        row.place,
-        escape_control(&row.id),
-        one_line(&row.text)
-    )
+    text + &line(messages::features(), features)
 }
 
 /// Returns the beginning of a text on one line.

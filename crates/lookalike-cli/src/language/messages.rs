@@ -429,6 +429,172 @@ messages! {
         "It was kept, and {documents} removed because of it: {named}\nTo see what they have in common, give the id of one of these."
         "它被保留，因它删除了 {documents}：{named}\n要查看共同之处，请给出其中一个 id。";
 
+    // `--explain-plan`.
+    features_are(recipe: &str, id: impl Display, features: &str)
+        "{recipe} ({id}): features are {features}" "{recipe}（{id}）：特征是{features}";
+    equal() "equal" "相同";
+    equal_texts_match() "texts that are equal after normalisation match" "归一化后相同的文本匹配";
+    equal_texts_alone() "texts that are equal after normalisation" "归一化后相同的文本";
+    joined_documents(features: impl Display, partner_features: impl Display)
+        "documents of up to {features} features with those of up to {partner_features}"
+        "特征不超过 {features} 个的文档，与不超过 {partner_features} 个的";
+    all_documents() "all documents" "全部文档";
+    join_finds_all(documents: &str) "{documents}: every pair is found" "{documents}：每一对都找到";
+    join_of_any_lengths(documents: &str)
+        "{documents}: every pair is found, whatever the lengths of its texts are" "{documents}：每一对都找到，不论两篇各有多长";
+    bands_and_rows(bands: impl Display, rows: impl Display, slots: impl Display, equal: impl Display)
+        "{bands} bands x {rows} rows of {slots} slots; pairs with fewer than {equal} equal slots are skipped"
+        "{slots} 个槽，分 {bands} 段，每段 {rows} 行；相等的槽不足 {equal} 个的文档对略过";
+    longer_documents(route: &str) "longer documents: {route}" "更长的文档：{route}";
+    fingerprints_share_block(blocks: impl Display, bits: impl Display)
+        "fingerprints that share one of {blocks} blocks of their {bits} bits, at any distance"
+        "指纹的 {bits} 位分为 {blocks} 块，至少一块相同，海明距离不限";
+    fingerprints_within(distance: impl Display, bits: impl Display)
+        "fingerprints that differ in at most {distance} of {bits} bits" "指纹的 {bits} 位中至多 {distance} 位不同";
+    same_longest_sentence() "documents with the same longest sentence" "最长的一句相同的文档";
+    same_longest_sentences(count: impl Display)
+        "documents with the same {count} longest sentences" "最长的 {count} 句相同的文档";
+    share_smallest_hashes(keys: impl Display, hashes: impl Display, shared: impl Display)
+        "documents that share one of their {keys} smallest hashes; of {hashes} stored, pairs that share fewer than {shared} of the smallest of both are skipped"
+        "最小的 {keys} 个哈希中至少一个相同的文档；各存 {hashes} 个，两篇合起来最小的之中相同不足 {shared} 个的文档对略过";
+    jaccard_of_features() "Jaccard index of the sets of features" "特征集合的 Jaccard 系数";
+    share_of_smaller()
+        "shared features / features of the smaller document" "共有的特征 / 较小一篇的特征";
+    cosine_of_features() "cosine of the weighted features" "加权特征的余弦";
+    levenshtein_formula() "1 - edits / length of the longer text" "1 - 编辑次数 / 较长一篇的长度";
+    indel_formula()
+        "1 - (insertions + deletions) / length of both texts" "1 - (插入 + 删除) / 两篇的总长度";
+    substring_formula()
+        "2 x longest common substring / length of both texts" "2 × 最长公共子串 / 两篇的总长度";
+    in_characters() ", in characters," "（以字符计）";
+    in_words() ", in words," "（以词计）";
+    distance_unverified() "the distance alone, without verification" "只看海明距离，不校验";
+    sentences_unverified() "the same longest sentences, without verification" "最长的句子相同，不校验";
+    share_of_equal_slots() "share of equal slots" "相等的槽的比例";
+    estimate_unverified(estimate: &str, threshold: impl Display)
+        "{estimate} >= {threshold}, without verification" "{estimate} >= {threshold}，不校验";
+    candidates_from(index: &str)
+        ", for pairs with a Jaccard index >= {index}" "，只算 Jaccard 系数 >= {index} 的文档对";
+    candidates_from_lowest(index: &str)
+        ", for pairs with a Jaccard index >= {index}, the lowest that is searched for: edits can leave less"
+        "，只算 Jaccard 系数 >= {index} 的文档对；这是查找的下限，编辑可能使系数更低";
+    memory() "memory" "内存";
+    bytes_of_document(document: impl Display, id: impl Display, sketch: &str)
+        "{document} bytes per document, {id} plus its length per id{sketch}"
+        "每篇文档 {document} 字节，每个 id {id} 字节加其长度{sketch}";
+    bytes_of_longer(bytes: impl Display, features: impl Display)
+        ", {bytes} more per document with more than {features} features" "，特征超过 {features} 个的文档再加 {bytes} 字节";
+    bytes_of_sketch(bytes: impl Display) ", {bytes} more per sketch" "，每个摘要再加 {bytes} 字节";
+    predicted_recall(axis: &str) "Predicted recall of pairs, by {axis}" "文档对的预计召回率，按{axis}";
+    threshold_mark() "  <- threshold" "  <- 阈值";
+    prediction(documents: NounCount, sampled: &str)
+        "Prediction for {documents}, from a sample of {sampled} with different texts"
+        "对 {documents}的预测，样本为 {sampled} 篇文本不同的文档";
+    pairs_to_compare(pairs: &str, wrong: &str, sampled: &str, sampled_wrong: &str, verified: &str)
+        "{pairs} pairs to compare, {wrong} of them false candidates (the sample has {sampled}, and {sampled_wrong} of {verified} compared were false)"
+        "要比较 {pairs} 对，其中假候选 {wrong} 对（样本有 {sampled} 对，比较的 {verified} 对中假候选 {sampled_wrong} 对）";
+    no_pair_was_compared() "no pair was compared in the sample" "样本中没有比较任何文档对";
+    memory_with_buffers(size: &str) "about {size}, plus buffers" "约 {size}，另加缓冲区";
+    time() "time" "时间";
+    time_to_compare(time: &str, threads: NounCount)
+        "about {time} to read and compare all pairs with {threads}, without writing"
+        "用 {threads}读取并比较全部文档对约 {time}，不含写出";
+    time_to_decide(time: &str, threads: NounCount)
+        "about {time} to read and decide with {threads}, without writing" "用 {threads}读取并判定约 {time}，不含写出";
+    bad() "bad" "坏行";
+    unusable_of_sample(rows: NounCount)
+        "{rows} of the sample cannot be used: a run reports each with its reason" "样本中有 {rows}不能用：运行时会逐一说明原因";
+    limited_memory(size: &str) "Memory, with a limit of {size}" "内存，上限 {size}";
+    all() "all" "全部";
+    memory_of_all(expected: &str, most: &str)
+        "about {expected} if everything stays in memory, at most {most}" "全部留在内存约需 {expected}，至多 {most}";
+    plan() "plan" "方案";
+    plan_in_memory() "in memory, without temporary files" "在内存中，不用临时文件";
+    plan_out_of_core(disk: &str, resident: &str)
+        "out of core: about {disk} of temporary files; {resident} for rows and buffers stay in memory"
+        "使用磁盘：临时文件约 {disk}；行和缓冲区的 {resident} 留在内存";
+    least() "least" "最少";
+
+    // `index`.
+    segments_rewritten(before: NounCount, after: &str, time: &str)
+        "{before} written as {after} in {time}" "{before}重写为 {after} 个，用时 {time}";
+    erased() "erased" "抹去";
+    before() "before" "之前";
+    fingerprints() "fingerprints" "指纹";
+    fingerprints_of_bits(count: &str, bits: impl Display) "{count} of {bits} bits" "{count} 个，{bits} 位";
+    rows_without_fingerprint(count: &str)
+        "{count} of these rows have no fingerprint" "其中 {count} 行没有指纹";
+    still_on_disk(count: &str) "{count} that still use disk space" "{count} 行，仍占磁盘空间";
+    distance() "distance" "海明距离";
+    at_most(value: impl Display) "at most {value}" "至多 {value}";
+    ids() "ids" "各行的 id";
+    unknown_until_added() "not known until rows are added" "加入行之后才知道";
+    stored() "stored" "已存";
+    row_numbers() "row numbers" "行号";
+    texts() "texts" "文本";
+    not_stored() "not stored" "未存";
+    searched() "searched" "搜索方式";
+    by_distance_threshold_measure()
+        "by distance, threshold and measure" "按海明距离、阈值和度量";
+    by_distance_alone() "by distance" "按海明距离";
+    passages_of_words(words: impl Display)
+        "of at least {words} words, with `lookalike passages IN --index`" "不少于 {words} 个词，用 `lookalike passages IN --index` 查找";
+    on_disk() "on disk" "磁盘";
+    segment() "segment" "分段";
+    files_whole(files: NounCount, size: &str, rows: NounCount, time: &str)
+        "{files} ({size}) with {rows} in {time}: whole" "{files}（{size}），{rows}，用时 {time}：完整";
+    computed_again(count: &str)
+        "{count} computed again from their texts: equal" "从文本重新计算 {count} 个：相同";
+    planned_search(count: &str, bits: impl Display, distance: impl Display)
+        "{count} fingerprints of {bits} bits, distance at most {distance}" "{count} 个 {bits} 位指纹，海明距离不超过 {distance}";
+    probes() "probes" "查桶";
+    bytes_each() "bytes" "字节";
+    one_look_up() "one look-up" "查一次";
+    plan_column()
+        "plan: blocks; differing bits allowed in each (keys, layout)" "方案：各块的位数；每块允许不同的位数（键，布局）";
+    chosen_plan_mark() "  <- this one" "  <- 选用";
+    too_large_mark() "  (too large)" "  （太大）";
+    table_orders()
+        "Tables: order of the blocks (0 has the lowest bits); the blocks before the bar are equal, with their bits"
+        "表：各块的次序（0 是最低位）；竖线前的块相同，后面是它们的位数";
+    table_bits(bits: impl Display) "{bits} bits" "{bits} 位";
+
+    // `head`.
+    first_of(inputs: NounCount, size: &str)
+        ", the first of {inputs}{size} in all" "，共 {inputs}{size}，这是第一个";
+    further_part(part: &str) ", {part}" "，{part}";
+    fields_of(rows: NounCount)
+        "Fields of the first {rows}: rows that have it, type, first value" "前 {rows}的字段：有它的行数、类型、第一个值";
+    name_the_fields()
+        "Name the field of the text with --text FIELD, that of the id with --id FIELD" "用 --text FIELD 指定文本字段，用 --id FIELD 指定 id 字段";
+    first_rows_under(recipe: &str)
+        "The first rows under the recipe {recipe}" "前几行，按配方 {recipe}";
+    row_with_id(place: &str, id: &str) "{place}, id {id}" "{place}，id {id}";
+    text() "text" "文本";
+    token_column() "tokens" "词";
+    features() "features" "特征";
+    different_features(count: &str) "{count} different" "不同的 {count} 个";
+    no_features_too_short() "none: too_short" "没有：词太少";
+    no_features_but_symbols() "none: symbols_only" "没有：只有标点和符号";
+    no_features_empty() "none: empty" "没有：空文本";
+    shown_text(text: &str, characters: NounCount) "{text}, {characters}" "{text}，{characters}";
+    shown_tokens(tokens: &str, count: &str) "{tokens}, {count}" "{tokens}，{count} 个";
+
+    // Fingerprints by hand.
+    features_with_votes(letter: &str)
+        "Features of {letter}: weight, hash, votes from the highest bit" "{letter} 的特征：权重、哈希、自最高位起的投票";
+    differ_at_most(bits: NounCount, distance: u32)
+        "they differ in {bits}, at most the distance {distance}" "相差 {bits}，不超过海明距离 {distance}";
+    differ_more(bits: NounCount, distance: u32)
+        "they differ in {bits}, more than the distance {distance}" "相差 {bits}，超过海明距离 {distance}";
+    fingerprints_heading() "Fingerprints" "指纹";
+    permutation_table(number: usize)
+        "Permutation {number}: 1 where a document has the shingle" "排列 {number}：文档有该片段处为 1";
+    minimum() "minimum" "最小者";
+    equal_minima_of_pairs()
+        "Pairs: equal minima of all permutations, as an estimate of Jaccard; Jaccard" "各对：所有排列中相等的最小者，作为 Jaccard 系数的估计；Jaccard 系数";
+    some_of_all(some: usize, all: usize) "{some} of {all}" "{some} / {all}";
+
     // `eval` and `tune`.
     labelled_pairs(texts: NounCount, similar: NounCount, different: &str)
         "{texts}: {similar} similar, {different} not" "{texts}：相似 {similar}，不相似 {different} 对";
@@ -556,6 +722,8 @@ mod tests {
                 "--strict",
                 "--format",
                 "--corpus",
+                "--id",
+                "--index",
             ];
             let names = [
                 "lookalike",
@@ -569,6 +737,9 @@ mod tests {
                 "plant",
                 "source",
                 "row",
+                "passages",
+                "IN",
+                "FIELD",
             ];
             let given = arguments(chinese);
             let words = words.map(|word| word.trim_end_matches('-'));

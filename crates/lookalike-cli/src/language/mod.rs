@@ -123,6 +123,12 @@ pub(crate) enum CountedNoun {
     Feature,
     Word,
     WordRun,
+    Thread,
+    IndexSegment,
+    File,
+    Input,
+    Character,
+    Bit,
 }
 
 /// A number of things: `1 document`, `2 documents`, `2 篇文档`.
@@ -182,6 +188,12 @@ impl CountedNoun {
             Self::WordRun => ["run of words", "runs of words", "个词串"],
             Self::SampledDocument => ["sampled document", "sampled documents", "篇抽样文档"],
             Self::Word => ["word", "words", "个词"],
+            Self::Thread => ["thread", "threads", "个线程"],
+            Self::IndexSegment => ["segment", "segments", "个分段"],
+            Self::File => ["file", "files", "个文件"],
+            Self::Bit => ["bit", "bits", "位"],
+            Self::Input => ["input", "inputs", "个输入"],
+            Self::Character => ["character", "characters", "个字符"],
         }
     }
 }

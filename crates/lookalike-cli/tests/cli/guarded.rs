@@ -1,15 +1,8 @@
 //! Access to the service: addresses, keys, TLS, configuration.
 
-use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
-
 use serde_json::json;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::service::{Reply, Service, document};
+use crate::service::{Reply, Service, TLS_OPTIONS, document, write_certificate};
 use crate::support::Place;
 
 pub(crate) const READ: &str = "read-read-read-1";
@@ -194,31 +187,18 @@ fn keys_are_read_from_the_environment() {
 #[test]
 fn service_uses_tls() {
     let place = Place::new();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    place.write("cert.pem", made.cert.pem());
-    place.write("key.pem", made.signing_key.serialize_pem());
-    let service = Service::launch(&place, "--tls-cert cert.pem --tls-key key.pem");
-    let mut known = RootCertStore::empty();
-    let certificate = CertificateDer::from_pem_file(place.path("cert.pem")).unwrap();
-    known.add(certificate).unwrap();
-    let config = ClientConfig::builder()
-        .with_root_certificates(known)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
-    let client = ClientConnection::new(Arc::new(config), name).unwrap();
-    let stream = TcpStream::connect(service.address).unwrap();
-    let mut stream = BufReader::new(StreamOwned::new(client, stream));
-    let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.get_mut().write_all(request).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let certificate = write_certificate(&place, 2090);
+    let service = Service::launch(&place, TLS_OPTIONS);
+    let answer = service.try_get_encrypted(&certificate, "/livez").unwrap();
     assert!(
         answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("{\"live\":true}"),
         "{answer}"
     );
     // A client without TLS gets no answer.
     let mut plain = service.connect();
-    plain.send(request).unwrap();
+    plain
+        .send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
     assert!(plain.reply().is_err());
     for (options, said) in [
         ("--tls-cert cert.pem", "belong together"),

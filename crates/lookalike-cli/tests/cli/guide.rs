@@ -3,14 +3,14 @@
 //! Every block that opens with ` ```console ` is run: those of `README.md` and of each page below `docs/`. The commands of
 //! a page run one after another in a directory with the `examples` of the repository. From `lookalike serve` on they
 //! share one shell, because the service must stay. The pages about the service in production are one session together.
-//! Chinese pages have the same blocks, which [`super::pages`] compares.
+//! Chinese pages have the same commands, which [`super::pages`] compares, and the output of the program in Chinese.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::pages::{chinese_page, read_page, root, user_pages, with_blocks_of};
+use super::pages::{PageLanguage, read_page, root, user_pages, with_blocks_of};
 use crate::support::Place;
 
 /// The pages about the service in production, in the order of their session.
@@ -47,18 +47,26 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// Returns a shell that finds the program.
-fn shell(place: &Place) -> Command {
+/// Returns a shell that finds the program and makes it speak a language. Other programs sort and cut as in English.
+fn shell(place: &Place, language: PageLanguage) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_lookalike")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
-    shell.env("PATH", path).current_dir(place.path(""));
+    shell
+        .env("PATH", path)
+        .env("LC_ALL", "")
+        .env("LANG", "C.UTF-8")
+        .env("LC_MESSAGES", language.locale())
+        .current_dir(place.path(""));
     shell
 }
 
 /// Returns the lines that a command prints, those of standard error first.
-fn run_command(place: &Place, command: &str) -> Vec<String> {
-    let ran = shell(place).args(["-c", command]).output().unwrap();
+fn run_command(place: &Place, language: PageLanguage, command: &str) -> Vec<String> {
+    let ran = shell(place, language)
+        .args(["-c", command])
+        .output()
+        .unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(ran.status.success(), "{command}: {said}");
     let out = String::from_utf8(ran.stdout).unwrap();
@@ -68,14 +76,14 @@ fn run_command(place: &Place, command: &str) -> Vec<String> {
 
 /// Sets the time and the speed that a summary states to zero, because they differ at each run.
 fn without_time(line: &str) -> String {
-    let stated = line.split_once(" in ").and_then(|(before, after)| {
-        let (seconds, rest) = after.split_once(" s")?;
+    let forms = [(" in ", " s", ": "), ("，用时 ", " 秒", "，")];
+    let stated = forms.iter().find_map(|(opening, unit, speed)| {
+        let (before, after) = line.split_once(opening)?;
+        let (seconds, rest) = after.split_once(unit)?;
         seconds.parse::<f64>().ok()?;
-        let is_speed = rest.starts_with(": ") && rest.ends_with(" MB/s");
-        Some(format!(
-            "{before} in 0.0 s{}",
-            if is_speed { "" } else { rest }
-        ))
+        let is_speed = rest.starts_with(speed) && rest.ends_with(" MB/s");
+        let rest = if is_speed { "" } else { rest };
+        Some(format!("{before}{opening}0.0{unit}{rest}"))
     });
     stated.unwrap_or_else(|| line.to_owned())
 }
@@ -91,13 +99,13 @@ const SESSION: &str = r#"
 
 /// Runs commands as if pasted into a shell, except for the port of the service. Returns the lines that each of them
 /// prints, without empty ones.
-fn run_session(place: &Place, commands: &[&str]) -> Vec<Vec<String>> {
+fn run_session(place: &Place, language: PageLanguage, commands: &[&str]) -> Vec<Vec<String>> {
     // Outside a terminal, curl would print its progress.
     place.write(".curlrc", "silent\nshow-error\n");
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (usual, port) = (":7600", format!(":{}", free.local_addr().unwrap().port()));
     drop(free);
-    let ran = shell(place)
+    let ran = shell(place, language)
         .args(["-c", SESSION, "sh"])
         .args(commands.iter().map(|command| command.replace(usual, &port)))
         .env("CURL_HOME", place.path(""))
@@ -157,7 +165,7 @@ fn with_outputs(page: &str, outputs: impl IntoIterator<Item = Vec<String>>) -> S
 }
 
 /// Returns a page with the output of every command after it.
-fn filled(page: &str) -> String {
+fn filled(page: &str, language: PageLanguage) -> String {
     let commands = commands(page);
     let served = commands
         .iter()
@@ -166,33 +174,40 @@ fn filled(page: &str) -> String {
     let place = with_examples();
     let mut outputs: Vec<_> = single
         .iter()
-        .map(|command| run_command(&place, command))
+        .map(|command| run_command(&place, language, command))
         .collect();
     if !session.is_empty() {
-        outputs.extend(run_session(&place, session));
+        outputs.extend(run_session(&place, language, session));
     }
     with_outputs(page, outputs)
 }
 
 /// Returns the pages about the service with the output of every command after it, all from one session.
-fn filled_service_pages() -> Vec<(&'static str, String)> {
-    let pages = SERVICE_PAGES.map(|name| (name, read_page(Path::new(name))));
+fn filled_service_pages(language: PageLanguage) -> Vec<(PathBuf, String)> {
+    let pages = SERVICE_PAGES.map(|name| {
+        let page = language.page_of(Path::new(name));
+        let text = read_page(&page);
+        (page, text)
+    });
     let commands: Vec<_> = pages.iter().flat_map(|(_, page)| commands(page)).collect();
-    let mut outputs = run_session(&Place::new(), &commands).into_iter();
+    let mut outputs = run_session(&Place::new(), language, &commands).into_iter();
     pages
         .iter()
-        .map(|(name, page)| (*name, with_outputs(page, outputs.by_ref())))
+        .map(|(name, page)| (name.clone(), with_outputs(page, outputs.by_ref())))
         .collect()
 }
 
-/// Returns the pages with commands, apart from those about the service in production.
-fn example_pages() -> Vec<PathBuf> {
-    let mut pages = user_pages();
-    pages.retain(|page| {
+/// Returns the pages with commands, apart from those about the service in production, with the output of every command.
+fn filled_example_pages(language: PageLanguage) -> impl Iterator<Item = (PathBuf, String)> {
+    let pages = user_pages().into_iter().filter(|page| {
         let is_session = SERVICE_PAGES.iter().any(|name| page == Path::new(name));
         !is_session && read_page(page).contains("```console\n")
     });
-    pages
+    pages.map(move |page| {
+        let page = language.page_of(&page);
+        let filled = filled(&read_page(&page), language);
+        (page, filled)
+    })
 }
 
 fn assert_current(name: &Path, filled: &str) {
@@ -214,20 +229,39 @@ fn assert_current(name: &Path, filled: &str) {
     );
 }
 
-#[test]
-fn guide_examples_are_current() {
-    let pages = example_pages();
-    assert!(pages.len() > 12, "{pages:?}");
-    for page in pages {
-        assert_current(&page, &filled(&read_page(&page)));
+fn assert_examples_current(language: PageLanguage) {
+    let mut checked = 0;
+    for (page, filled) in filled_example_pages(language) {
+        assert_current(&page, &filled);
+        checked += 1;
+    }
+    assert!(checked > 12, "{checked}");
+}
+
+fn assert_service_pages_current(language: PageLanguage) {
+    for (page, filled) in filled_service_pages(language) {
+        assert_current(&page, &filled);
     }
 }
 
 #[test]
+fn guide_examples_are_current() {
+    assert_examples_current(PageLanguage::English);
+}
+
+#[test]
+fn chinese_guide_examples_are_current() {
+    assert_examples_current(PageLanguage::Chinese);
+}
+
+#[test]
 fn service_page_examples_are_current() {
-    for (name, filled) in filled_service_pages() {
-        assert_current(Path::new(name), &filled);
-    }
+    assert_service_pages_current(PageLanguage::English);
+}
+
+#[test]
+fn chinese_service_page_examples_are_current() {
+    assert_service_pages_current(PageLanguage::Chinese);
 }
 
 /// Commands in other blocks need what a test has not, for example an object store. The program knows their options.
@@ -247,13 +281,14 @@ fn commands_that_cannot_run_are_valid() {
                     .iter()
                     .filter_map(|mark| line.find(mark));
                 let command = &line[..end.min().unwrap_or(line.len())];
-                let _ = run_command(&place, &format!("{command} --help"));
+                let help = format!("{command} --help");
+                let _ = run_command(&place, PageLanguage::English, &help);
                 checked += 1;
             }
         }
     }
     assert!(checked > 8, "{checked}");
-    let unknown = shell(&place)
+    let unknown = shell(&place, PageLanguage::English)
         .args(["-c", "lookalike dedup in.jsonl --treshold 0.8 --help"])
         .output();
     assert!(!unknown.unwrap().status.success());
@@ -262,19 +297,20 @@ fn commands_that_cannot_run_are_valid() {
 #[test]
 #[ignore = "writes the outputs in the documents anew"]
 fn write_the_guide() {
-    let pages = example_pages().into_iter().map(|page| {
-        let filled = filled(&read_page(&page));
-        (page, filled)
-    });
-    let service = filled_service_pages().into_iter();
-    let service = service.map(|(name, filled)| (PathBuf::from(name), filled));
-    for (page, filled) in pages.chain(service) {
-        fs::write(root().join(&page), &filled).unwrap();
-    }
+    write_outputs(PageLanguage::English);
     for page in user_pages() {
-        let chinese = root().join(chinese_page(&page));
+        let chinese = root().join(PageLanguage::Chinese.page_of(&page));
         if let Ok(text) = fs::read_to_string(&chinese) {
             fs::write(chinese, with_blocks_of(&text, &read_page(&page))).unwrap();
         }
+    }
+    write_outputs(PageLanguage::Chinese);
+}
+
+/// Writes the outputs of all commands into the pages of a language.
+fn write_outputs(language: PageLanguage) {
+    let pages = filled_example_pages(language).chain(filled_service_pages(language));
+    for (page, filled) in pages {
+        fs::write(root().join(page), filled).unwrap();
     }
 }

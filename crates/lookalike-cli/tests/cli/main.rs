@@ -40,6 +40,7 @@ mod pages;
 mod passage_index;
 mod passages;
 mod plain;
+mod plan_names;
 mod planting;
 mod recipes;
 mod repeated_text;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::service::{Connection, PATIENCE, Service, document};
+use crate::service::{Connection, PATIENCE, Service, TLS_OPTIONS, document, write_certificate};
 use crate::support::Place;
 
 fn deployed(file: &str) -> PathBuf {
@@ -84,6 +84,21 @@ fn start_busy_service(place: &Place) -> Service {
     let made = service.post("/v1/collections/posts/snapshot", &json!({ "name": "one" }));
     assert_eq!(made.status, 201, "{}", made.text());
     service
+}
+
+/// Starts a service with a certificate, which has the metrics that another one lacks.
+fn start_encrypted_service(place: &Place) -> (Service, String) {
+    let certificate = write_certificate(place, 2090);
+    let service = Service::launch(place, TLS_OPTIONS);
+    let metrics = service.try_get_encrypted(&certificate, "/metrics").unwrap();
+    (service, metrics)
+}
+
+/// Returns the metrics of a busy service and of one with a certificate.
+fn collect_metrics() -> String {
+    let (place, encrypted) = (Place::new(), Place::new());
+    let metrics = start_busy_service(&place).get("/metrics").text();
+    metrics + &start_encrypted_service(&encrypted).1
 }
 
 /// Inserts a document and a repetition of it, and asks for its matches.
@@ -175,8 +190,7 @@ fn alerts_and_dashboard_name_existing_series() {
     let queries = dashboard_queries();
     assert!(queries.len() > 30, "{}", queries.len());
     let expressions = queries.iter().map(|query| &query.expression[..]);
-    let place = Place::new();
-    let metrics = start_busy_service(&place).get("/metrics").text();
+    let metrics = collect_metrics();
     for expression in expressions.chain(alerts) {
         for selector in find_selectors(expression) {
             selector.check(&metrics, expression);
@@ -191,8 +205,7 @@ fn alerts_and_dashboard_name_existing_series() {
 #[test]
 fn dashboard_shows_every_metric() {
     let queries = dashboard_queries();
-    let place = Place::new();
-    let metrics = start_busy_service(&place).get("/metrics").text();
+    let metrics = collect_metrics();
     let families = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "));
@@ -256,14 +269,18 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    fn start(place: &Place, service: &Service) -> Self {
+    /// Starts it with two targets, of which the second one has a certificate.
+    fn start(place: &Place, service: &Service, encrypted: &Service) -> Self {
         let rules = deployed("alerts.yml").canonicalize().unwrap();
         let configuration = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
              rule_files: [{}]\n\
-             scrape_configs:\n- job_name: lookalike\n  static_configs: [{{targets: ['{}']}}]\n",
+             scrape_configs:\n- job_name: lookalike\n  static_configs: [{{targets: ['{}']}}]\n\
+             - job_name: encrypted\n  scheme: https\n  tls_config: {{insecure_skip_verify: true}}\n  \
+             static_configs: [{{targets: ['{}']}}]\n",
             rules.display(),
-            service.address
+            service.address,
+            encrypted.address
         );
         place.write("prometheus.yml", configuration);
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -315,7 +332,9 @@ fn prometheus_answers_every_query() {
     }
     let place = Place::new();
     let service = start_busy_service(&place);
-    let prometheus = Prometheus::start(&place, &service);
+    let other_place = Place::new();
+    let (encrypted, _) = start_encrypted_service(&other_place);
+    let prometheus = Prometheus::start(&place, &service, &encrypted);
     let mut unanswered = dashboard_queries();
     // No alert fires here.
     unanswered.retain(|query| query.panel != "Alerts");

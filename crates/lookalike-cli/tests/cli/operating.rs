@@ -1,17 +1,12 @@
 //! Administration of a running service: keys, certificates, aliases, snapshots, settings, log and metrics.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::guarded::{ADMIN, READ, WRITE, line, with_key};
-use crate::service::{Reply, Service, document};
+use crate::service::{Reply, Service, TLS_OPTIONS, document, write_certificate};
 use crate::support::Place;
 
 /// Repeats a check until it holds, because a signal takes effect a moment after it was sent.
@@ -149,39 +144,29 @@ fn requests_have_ids() {
 #[test]
 fn certificate_is_replaced_without_restart() {
     let place = Place::new();
-    let renew = || {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        place.write("cert.pem", made.cert.pem());
-        place.write("key.pem", made.signing_key.serialize_pem());
-        CertificateDer::from_pem_file(place.path("cert.pem")).unwrap()
+    let first = write_certificate(&place, 2090);
+    let service = Service::launch(&place, TLS_OPTIONS);
+    let answers = |trusted| {
+        let answer = service.try_get_encrypted(trusted, "/livez");
+        answer.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
     };
-    let first = renew();
-    let service = Service::launch(&place, "--tls-cert cert.pem --tls-key key.pem");
-    let answers = |known: &CertificateDer<'static>| {
-        let mut roots = RootCertStore::empty();
-        roots.add(known.clone()).unwrap();
-        let config = ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = ServerName::try_from("localhost").unwrap();
-        let client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut stream = StreamOwned::new(client, TcpStream::connect(service.address).unwrap());
-        let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        let mut answer = Vec::new();
-        stream.write_all(request).is_ok()
-            && stream.read_to_end(&mut answer).is_ok()
-            && answer.starts_with(b"HTTP/1.1 200 ")
+    let states_expiry = |trusted, year_begins: &str| {
+        let metrics = service.try_get_encrypted(trusted, "/metrics").unwrap();
+        let sample = format!("\nlookalike_certificate_expiry_seconds {year_begins}\n");
+        metrics.contains(&sample)
     };
     assert!(answers(&first));
-    let second = renew();
+    assert!(states_expiry(&first, "3786912000"));
+    let second = write_certificate(&place, 2091);
     assert!(!answers(&second));
     service.signal("-HUP");
     wait_until("the new certificate is in use", || answers(&second));
     assert!(!answers(&first));
+    assert!(states_expiry(&second, "3818448000"));
     place.write("key.pem", "damaged");
     service.signal("-HUP");
     std::thread::sleep(Duration::from_millis(100));
-    assert!(answers(&second));
+    assert!(answers(&second) && states_expiry(&second, "3818448000"));
     let (_, log) = service.stop();
     assert!(log.contains("the certificate was not read again"), "{log}");
 }

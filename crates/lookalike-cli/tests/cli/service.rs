@@ -3,12 +3,29 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::support::{self, Place};
+
+/// Options of a service with the certificate of [`write_certificate`].
+pub(crate) const TLS_OPTIONS: &str = "--tls-cert cert.pem --tls-key key.pem";
+
+/// Writes a new certificate for `localhost` that expires at the beginning of a year, and its key.
+pub(crate) fn write_certificate(place: &Place, expires_in_year: i32) -> CertificateDer<'static> {
+    let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    parameters.not_after = rcgen::date_time_ymd(expires_in_year, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    place.write("cert.pem", certificate.pem());
+    place.write("key.pem", key.serialize_pem());
+    certificate.der().clone()
+}
 
 /// Longest time that a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -120,6 +137,39 @@ impl Service {
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
         self.connect().json("POST", path, body)
+    }
+
+    /// Connects over TLS. The client trusts one certificate alone.
+    fn connect_encrypted(
+        &self,
+        trusted: &CertificateDer<'static>,
+    ) -> StreamOwned<ClientConnection, TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(trusted.clone()).unwrap();
+        let config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        StreamOwned::new(client, TcpStream::connect(self.address).unwrap())
+    }
+
+    /// Fetches a path over TLS and returns head and body of the response.
+    ///
+    /// # Errors
+    /// If the client does not trust the certificate of the service.
+    pub(crate) fn try_get_encrypted(
+        &self,
+        trusted: &CertificateDer<'static>,
+        path: &str,
+    ) -> io::Result<String> {
+        let mut stream = self.connect_encrypted(trusted);
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 
     /// Sends documents, one per line; returns the lines of the response.

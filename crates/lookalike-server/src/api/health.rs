@@ -93,6 +93,7 @@ pub(crate) async fn report_metrics(api_request: ApiRequest) -> ApiResult {
         }
         let text = service.metrics.render_metrics(&ServiceFigures {
             directory: &service.config.data,
+            certificate_expiry: service.reloaded.certificate_expiry(),
             queued: service.queue.used_bytes(),
             held: service.held.used_bytes(),
             collections: &collections,

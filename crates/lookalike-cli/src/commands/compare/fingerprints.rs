@@ -10,7 +10,8 @@ use super::{CompareArgs, text_report};
 use crate::CommandOutcome;
 use crate::commands::shared::fingerprints::{NotationArg, notation_from_arg};
 use crate::commands::shared::weighted_hashes::render_votes;
-use crate::output::{OutputPrinter, TextTone, format_plural};
+use crate::language::{CountedNoun, NounCount, messages};
+use crate::output::{OutputPrinter, TextTone};
 
 pub(super) fn compare_fingerprints(args: &CompareArgs) -> Result<CommandOutcome> {
     let shape = shape_of_bits(args, common_bits(args)?)?;
@@ -83,15 +84,11 @@ fn render_fingerprints(
 ) -> String {
     let (heading, rows) = text_report::fingerprints(shape, both);
     let distance = (both.0 ^ both.1).count_ones();
-    let differing = format_plural(distance.into(), "bit", "bits");
-    let (said, than) = match distance <= shape.distance {
-        true => ("They match", "at most"),
-        false => ("They do not match", "more than"),
+    let differing = NounCount(distance.into(), CountedNoun::Bit);
+    let verdict = match distance <= shape.distance {
+        true => messages::they_match(&messages::differ_at_most(differing, shape.distance)),
+        false => messages::they_do_not_match(&messages::differ_more(differing, shape.distance)),
     };
-    let verdict = format!(
-        "{said}: they differ in {differing}, {than} the distance {}.",
-        shape.distance
-    );
     let [heading, verdict] = [heading, verdict].map(|text| {
         printer
             .paint_for_output(TextTone::Heading, &text)

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::CommandOutcome;
 use crate::commands::shared::weighted_hashes::render_votes;
+use crate::language::messages;
 use crate::output::{OutputPrinter, TextTone, escape_control};
 
 /// Prints the votes, the sums and the fingerprint of every document.
@@ -40,7 +41,8 @@ fn push_fingerprints(
     documents: &[(&str, &WeightedHashes)],
     printer: &OutputPrinter,
 ) {
-    let heading = printer.paint_for_output(TextTone::Heading, "Fingerprints");
+    let heading = messages::fingerprints_heading();
+    let heading = printer.paint_for_output(TextTone::Heading, &heading);
     let _ = writeln!(text, "\n{heading}");
     for (name, document) in documents {
         let shape = FingerprintShape {
@@ -76,7 +78,7 @@ fn render_sets(sets: &ShingleSets, printer: &OutputPrinter) -> String {
     let mut text = String::new();
     let columns = TableColumns::new(sets);
     for (number, order) in (1..).zip(sets.permutations()) {
-        let heading = format!("Permutation {number}: 1 where a document has the shingle");
+        let heading = messages::permutation_table(number);
         let heading = printer.paint_for_output(TextTone::Heading, &heading);
         let _ = writeln!(text, "{heading}");
         columns.push_row(&mut text, "", sets.document_names());
@@ -86,7 +88,7 @@ fn render_sets(sets: &ShingleSets, printer: &OutputPrinter) -> String {
             columns.push_row(&mut text, shingle, cells);
         }
         let minima = sets.find_minima(order);
-        columns.push_row(&mut text, "minimum", minima.into_iter());
+        columns.push_row(&mut text, &messages::minimum(), minima.into_iter());
         text.push('\n');
     }
     push_pairs(&mut text, sets, printer);
@@ -107,7 +109,7 @@ impl TableColumns {
         let shingle = shingles.map(|it| width(it)).max().unwrap_or(0);
         let name = sets.document_names().map(width).max().unwrap_or(0);
         Self {
-            first: shingle.max("minimum".len()),
+            first: shingle.max(messages::minimum().width()),
             other: shingle.max(name),
         }
     }
@@ -133,8 +135,8 @@ fn push_pairs(text: &mut String, sets: &ShingleSets, printer: &OutputPrinter) {
     if pairs.is_empty() {
         return;
     }
-    let heading = "Pairs: equal minima of all permutations, as an estimate of Jaccard; Jaccard";
-    let heading = printer.paint_for_output(TextTone::Heading, heading);
+    let heading = messages::equal_minima_of_pairs();
+    let heading = printer.paint_for_output(TextTone::Heading, &heading);
     let _ = writeln!(text, "{heading}");
     let names: Vec<_> = sets.document_names().collect();
     let wide = names.iter().map(|name| escape_control(name).width()).max();
@@ -145,10 +147,10 @@ fn push_pairs(text: &mut String, sets: &ShingleSets, printer: &OutputPrinter) {
         let estimate = pair.equal_minima as f64 / all as f64;
         let _ = writeln!(
             text,
-            "  {} {}  {} of {all}  {estimate:.4}  {:.4}",
+            "  {} {}  {}  {estimate:.4}  {:.4}",
             pad_right(names[a], wide),
             pad_right(names[b], wide),
-            pair.equal_minima,
+            messages::some_of_all(pair.equal_minima, all),
             pair.jaccard
         );
     }

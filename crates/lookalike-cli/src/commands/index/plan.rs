@@ -11,7 +11,8 @@ use lookalike_batch::units::parse_size;
 use serde_json::{Value, json};
 
 use crate::CommandOutcome;
-use crate::output::{OutputPrinter, TextTone, format_bytes, format_count};
+use crate::language::messages;
+use crate::output::{OutputPrinter, TextTone, format_bytes, format_count, pad_before};
 
 /// Show the plans for a search and their cost
 ///
@@ -188,19 +189,19 @@ fn tables_in_words(tables: &[TablePermutation], printer: &OutputPrinter) -> Stri
     if tables.is_empty() {
         return String::new();
     }
-    let heading = "Tables: order of the blocks (0 has the lowest bits); the blocks before the bar \
-                   are equal, with their bits";
-    let mut text = format!("{}\n", printer.paint_for_output(TextTone::Heading, heading));
+    let heading = messages::table_orders();
+    let heading = printer.paint_for_output(TextTone::Heading, &heading);
+    let mut text = format!("{heading}\n");
     for (number, table) in tables.iter().enumerate() {
         let blocks: Vec<String> = table.order.iter().map(u32::to_string).collect();
         let (leading, behind) = blocks.split_at(table.leading as usize);
         let _ = writeln!(
             text,
-            "{:>12}  {} | {}  {} bits",
+            "{:>12}  {} | {}  {}",
             number + 1,
             leading.join(" "),
             behind.join(" "),
-            table.leading_bits
+            messages::table_bits(table.leading_bits)
         );
     }
     text
@@ -212,17 +213,17 @@ fn plans_in_words(
     others: &[NamedPrediction],
     printer: &OutputPrinter,
 ) -> String {
-    let mut text = format!(
-        "{} fingerprints of {} bits, distance at most {}\n",
-        format_count(args.count),
-        args.bits,
-        args.distance
-    );
-    let heading = format!(
-        "{:>12} {:>12} {:>10} {:>6} {:>12}  plan: blocks; differing bits allowed in each (keys, \
-         layout)",
-        "probes", "candidates", "memory", "bytes", "one look-up"
-    );
+    let mut text = messages::planned_search(&format_count(args.count), args.bits, args.distance);
+    text.push('\n');
+    let columns = [
+        (messages::probes(), 12),
+        (messages::candidates(), 12),
+        (messages::memory(), 10),
+        (messages::bytes_each(), 6),
+        (messages::one_look_up(), 12),
+    ];
+    let columns = columns.map(|(name, width)| pad_before(&name, width));
+    let heading = format!("{}  {}", columns.join(" "), messages::plan_column());
     let _ = writeln!(
         text,
         "{}",
@@ -240,12 +241,16 @@ fn plans_in_words(
             format_nanoseconds(cost.nanoseconds),
         );
     };
-    row(chosen, "  <- this one");
+    row(chosen, &messages::chosen_plan_mark());
     for other in others {
         let over = args
             .index_memory
             .is_some_and(|most| other.1.bytes > most as f64);
-        row(other, if over { "  (too large)" } else { "" });
+        let note = match over {
+            true => messages::too_large_mark(),
+            false => String::new(),
+        };
+        row(other, &note);
     }
     text
 }

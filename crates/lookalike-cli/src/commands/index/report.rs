@@ -7,7 +7,7 @@ use lookalike_batch::index::{
 use crate::commands::shared::fingerprints::field_option;
 use crate::commands::shared::summary::{SummaryText, format_optional_recipe};
 use crate::language::{CountedNoun, NounCount, messages};
-use crate::output::{escape_control, format_bytes, format_count, format_duration, format_plural};
+use crate::output::{escape_control, format_bytes, format_count, format_duration};
 
 /// Returns the summary of building an index or adding to one.
 pub(super) fn describe_added(done: &AddSummary, entries: &IndexEntries) -> String {
@@ -41,14 +41,14 @@ pub(super) fn describe_removal(done: &RemoveSummary) -> String {
 /// Returns the summary of a compaction.
 pub(super) fn describe_compaction(done: &CompactSummary) -> String {
     let mut text = SummaryText::default();
-    text.add_text(format_args!(
-        "{} written as {} in {}",
-        format_plural(done.segments, "segment", "segments"),
-        format_count(done.index.segments.len() as u64),
-        format_duration(done.seconds)
+    text.add_text(messages::segments_rewritten(
+        NounCount(done.segments, CountedNoun::IndexSegment),
+        &format_count(done.index.segments.len() as u64),
+        &format_duration(done.seconds),
     ));
-    text.add_line("erased", format_plural(done.erased, "row", "rows"));
-    text.add_line("before", format_bytes(done.bytes_before));
+    let erased = NounCount(done.erased, CountedNoun::Row);
+    text.add_line(&messages::erased(), erased);
+    text.add_line(&messages::before(), format_bytes(done.bytes_before));
     add_index(&mut text, &done.index);
     text.into_text()
 }
@@ -63,41 +63,34 @@ fn add_index(text: &mut SummaryText, info: &IndexInfo) {
 /// Returns the description of an index.
 pub(super) fn describe_index(info: &IndexInfo) -> String {
     let mut text = SummaryText::default();
-    text.add_line("index", escape_control(&info.path));
+    text.add_line(&messages::index(), escape_control(&info.path));
     let count = format_count(info.fingerprints);
-    text.add_line(
-        "fingerprints",
-        format_args!("{count} of {} bits", info.bits),
-    );
+    let fingerprints = messages::fingerprints_of_bits(&count, info.bits);
+    text.add_line(&messages::fingerprints(), fingerprints);
     if info.unfingerprinted > 0 {
-        let short = format_count(info.unfingerprinted);
-        text.add_line(
-            "texts too short",
-            format_args!("{short} of these rows have no fingerprint"),
-        );
+        let short = messages::rows_without_fingerprint(&format_count(info.unfingerprinted));
+        text.add_line(&messages::texts_too_short(), short);
     }
     if info.tombstones > 0 {
-        let removed = format_count(info.tombstones);
-        text.add_line(
-            "removed",
-            format_args!("{removed} that still use disk space"),
-        );
+        let removed = messages::still_on_disk(&format_count(info.tombstones));
+        text.add_line(&messages::removed(), removed);
     }
-    text.add_line("distance", format_args!("at most {}", info.distance));
+    text.add_line(&messages::distance(), messages::at_most(info.distance));
     let recipe = format_optional_recipe(info.recipe.as_deref(), info.recipe_id.as_deref());
-    text.add_line("recipe", recipe);
+    text.add_line(&messages::recipe(), recipe);
     add_contents(&mut text, info);
-    text.add_line("plan", &info.plan);
+    text.add_line(&messages::plan(), &info.plan);
     if let Some(memory) = info.max_memory_bytes {
-        text.add_line("memory", format_args!("at most {}", format_bytes(memory)));
+        let memory = messages::at_most(format_bytes(memory));
+        text.add_line(&messages::memory(), memory);
     }
-    text.add_line("on disk", format_bytes(info.bytes));
+    text.add_line(&messages::on_disk(), format_bytes(info.bytes));
     for segment in &info.segments {
-        let rows = format_plural(segment.rows, "row", "rows");
-        let plan = segment.plan.iter().map(|plan| format!(", {plan}"));
-        let plan: String = plan.collect();
-        let bytes = format_bytes(segment.bytes);
-        text.add_line("segment", format_args!("{rows}, {bytes}{plan}"));
+        let rows = NounCount(segment.rows, CountedNoun::Row);
+        let bytes = messages::further_part(&format_bytes(segment.bytes));
+        let plan = segment.plan.as_deref().map(messages::further_part);
+        let plan = plan.unwrap_or_default();
+        text.add_line(&messages::segment(), format_args!("{rows}{bytes}{plan}"));
     }
     text.into_text()
 }
@@ -105,46 +98,39 @@ pub(super) fn describe_index(info: &IndexInfo) -> String {
 /// Adds what an index stores, and how it can be searched.
 fn add_contents(text: &mut SummaryText, info: &IndexInfo) {
     let ids = match info.has_ids {
-        None => "not known until rows are added",
-        Some(true) => "stored",
-        Some(false) => "row numbers",
+        None => messages::unknown_until_added(),
+        Some(true) => messages::stored(),
+        Some(false) => messages::row_numbers(),
     };
-    text.add_line("ids", ids);
-    let texts = if info.has_texts {
-        "stored"
-    } else {
-        "not stored"
+    text.add_line(&messages::ids(), ids);
+    let texts = match info.has_texts {
+        true => messages::stored(),
+        false => messages::not_stored(),
     };
-    text.add_line("texts", texts);
+    text.add_line(&messages::texts(), texts);
     let searched = match info.has_features {
-        true => "by distance, threshold and measure",
-        false => "by distance",
+        true => messages::by_distance_threshold_measure(),
+        false => messages::by_distance_alone(),
     };
-    text.add_line("searched", searched);
+    text.add_line(&messages::searched(), searched);
     if let Some(words) = info.min_passage_words {
-        text.add_line(
-            "passages",
-            format_args!("of at least {words} words, with `lookalike passages IN --index`"),
-        );
+        let passages = messages::passages_of_words(words);
+        text.add_line(&messages::passages(), passages);
     }
 }
 
 /// Returns the summary of a verified index.
 pub(super) fn describe_verified(done: &VerifySummary) -> String {
     let mut text = SummaryText::default();
-    text.add_text(format_args!(
-        "{} ({}) with {} in {}: whole",
-        format_plural(done.files, "file", "files"),
-        format_bytes(done.bytes),
-        format_plural(done.rows, "row", "rows"),
-        format_duration(done.seconds)
+    text.add_text(messages::files_whole(
+        NounCount(done.files, CountedNoun::File),
+        &format_bytes(done.bytes),
+        NounCount(done.rows, CountedNoun::Row),
+        &format_duration(done.seconds),
     ));
     if done.sampled > 0 {
-        let sampled = format_count(done.sampled);
-        text.add_line(
-            "fingerprints",
-            format_args!("{sampled} computed again from their texts: equal"),
-        );
+        let again = messages::computed_again(&format_count(done.sampled));
+        text.add_line(&messages::fingerprints(), again);
     }
     text.into_text()
 }

@@ -19,8 +19,10 @@ use super::matching::recipe_and_plan;
 use super::matching_runs::MatchingRunArgs;
 use crate::CommandOutcome;
 use crate::commands::recipe::describe_feature;
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::{CountedNoun, NounCount, messages};
 use crate::output::{
-    OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count, format_plural,
+    OutputPrinter, TextTone, escape_control, format_bar, format_bytes, format_count, pad_to_width,
 };
 use crate::progress::ProgressReporter;
 
@@ -112,43 +114,26 @@ fn plan_memory(planned: PlannedRun<'_>) -> Result<Option<MemoryPlan>> {
 
 fn memory_in_words(plan: &MemoryPlan, printer: &OutputPrinter) -> String {
     let mut text = String::new();
-    let heading = format!("Memory, with a limit of {}", format_bytes(plan.limit_bytes));
+    let heading = messages::limited_memory(&format_bytes(plan.limit_bytes));
     let _ = writeln!(
         text,
         "{}",
         printer.paint_for_output(TextTone::Heading, &heading)
     );
-    let mut line = |label: &str, value: &str| {
-        let _ = writeln!(text, "  {label:<8} {value}");
-    };
     if let Some((expected, most)) = plan.expected_bytes.zip(plan.in_memory_bytes) {
         let (expected, most) = (format_bytes(expected), format_bytes(most));
-        line(
-            "all",
-            &format!("about {expected} if everything stays in memory, at most {most}"),
-        );
+        let all = messages::memory_of_all(&expected, &most);
+        push_forecast_line(&mut text, &messages::all(), &all);
     }
-    if plan.out_of_core {
-        let (disk, rows) = (
-            format_bytes(plan.disk_bytes),
-            format_bytes(plan.resident_bytes),
-        );
-        line(
-            "plan",
-            &format!(
-                "out of core: about {disk} of temporary files; {rows} for rows and buffers stay in memory"
-            ),
-        );
+    let where_it_runs = if plan.out_of_core {
+        let disk = format_bytes(plan.disk_bytes);
+        messages::plan_out_of_core(&disk, &format_bytes(plan.resident_bytes))
     } else {
-        line("plan", "in memory, without temporary files");
-    }
-    line(
-        "least",
-        &format!(
-            "--memory {}M",
-            plan.smallest_limit_bytes.div_ceil(1_000_000)
-        ),
-    );
+        messages::plan_in_memory()
+    };
+    push_forecast_line(&mut text, &messages::plan(), &where_it_runs);
+    let least = plan.smallest_limit_bytes.div_ceil(1_000_000);
+    push_forecast_line(&mut text, &messages::least(), &format!("--memory {least}M"));
     text
 }
 
@@ -158,60 +143,48 @@ fn forecast_in_words(
     printer: &OutputPrinter,
 ) -> String {
     let mut text = String::new();
-    let heading = format!(
-        "Prediction for {} documents, from a sample of {} with different texts",
-        format_count(forecast.documents),
-        format_count(forecast.sampled)
+    let heading = messages::prediction(
+        NounCount(forecast.documents, CountedNoun::Document),
+        &format_count(forecast.sampled),
     );
     let _ = writeln!(
         text,
         "{}",
         printer.paint_for_output(TextTone::Heading, &heading)
     );
-    let mut line = |label: &str, value: &str| {
-        let _ = writeln!(text, "  {label:<8} {value}");
-    };
+    let mut line = |label: &str, value: &str| push_forecast_line(&mut text, label, value);
     for route in &forecast.compared {
-        let compared = format!(
-            "{} pairs to compare, {} of them false candidates (the sample has {}, and {} of {} \
-             compared were false)",
-            round_to_two_digits(route.pairs),
-            round_to_two_digits(route.false_candidates),
-            format_count(route.sampled_pairs),
-            format_count(route.sampled_false),
-            format_count(route.verified_pairs)
+        let compared = messages::pairs_to_compare(
+            &round_to_two_digits(route.pairs),
+            &round_to_two_digits(route.false_candidates),
+            &format_count(route.sampled_pairs),
+            &format_count(route.sampled_false),
+            &format_count(route.verified_pairs),
         );
         line(route.route, &compared);
     }
     if forecast.compared.is_empty() {
-        line("pairs", "no pair was compared in the sample");
+        line(&messages::pairs(), &messages::no_pair_was_compared());
     }
-    line(
-        "memory",
-        &format!(
-            "about {}, plus buffers",
-            format_bytes(forecast.memory_bytes)
-        ),
-    );
-    let compare = match purpose {
-        SurveyKind::Pairs => "compare all pairs",
-        SurveyKind::Verdicts => "decide",
+    let memory = messages::memory_with_buffers(&format_bytes(forecast.memory_bytes));
+    line(&messages::memory(), &memory);
+    let seconds = messages::seconds(format_args!("{:.1}", forecast.seconds));
+    let threads = NounCount(forecast.threads as u64, CountedNoun::Thread);
+    let time = match purpose {
+        SurveyKind::Pairs => messages::time_to_compare(&seconds, threads),
+        SurveyKind::Verdicts => messages::time_to_decide(&seconds, threads),
     };
-    let time = format!(
-        "about {:.1} s to read and {compare} with {} thread{}, without writing",
-        forecast.seconds,
-        forecast.threads,
-        if forecast.threads == 1 { "" } else { "s" }
-    );
-    line("time", &time);
+    line(&messages::time(), &time);
     if forecast.bad_rows > 0 {
-        let bad = format_plural(forecast.bad_rows, "row", "rows");
-        line(
-            "bad",
-            &format!("{bad} of the sample cannot be used: a run reports each with its reason"),
-        );
+        let bad = NounCount(forecast.bad_rows, CountedNoun::Row);
+        line(&messages::bad(), &messages::unusable_of_sample(bad));
     }
     text
+}
+
+/// Appends a line below a heading: a label and a value.
+fn push_forecast_line(text: &mut String, label: &str, value: &str) {
+    let _ = writeln!(text, "  {} {value}", pad_to_width(label, 10));
 }
 
 /// Formats a number with two significant digits.
@@ -327,24 +300,26 @@ fn binomial_at_most(most: u32, trials: u32, probability: f64) -> f64 {
 fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: &str| {
-        let _ = writeln!(text, "{label:<10} {value}");
+        let _ = writeln!(text, "{} {value}", pad_to_width(label, 10));
     };
     let name = escape_control(&recipe.name);
+    let features = describe_feature(recipe);
+    let features = translate_phrase(&features);
     line(
-        "recipe",
-        &format!(
-            "{name} ({}): features are {}",
-            recipe.recipe_id(),
-            describe_feature(recipe)
-        ),
+        &messages::recipe(),
+        &messages::features_are(&name, recipe.recipe_id(), &features),
     );
-    line("matches", &describe_predicate(plan));
+    line(&messages::matches(), &describe_predicate(plan));
     for (label, route) in describe_routes(plan) {
-        line(label, &route);
+        line(&label, &route);
     }
-    line("memory", &describe_memory(plan));
+    line(&messages::memory(), &describe_memory(plan));
     if let Some(curve) = RecallCurve::from_plan(plan) {
-        let heading = format!("Predicted recall of pairs, by {}", curve.axis_name());
+        let axis = match curve.axis_name() {
+            "cosine" => messages::by_cosine(),
+            name => name.to_owned(),
+        };
+        let heading = messages::predicted_recall(&axis);
         let _ = writeln!(
             text,
             "{}",
@@ -353,7 +328,11 @@ fn plan_in_words(recipe: &Recipe, plan: &MatchPlan, printer: &OutputPrinter) -> 
         for (similarity, recall) in curve.sample_points() {
             let plot = format_bar(if recall < NEGLIGIBLE { 0.0 } else { recall }, BAR);
             let here = similarity == curve.threshold && curve.axis_name() == "Jaccard";
-            let mark = if here { "  <- threshold" } else { "" };
+            let mark = if here {
+                messages::threshold_mark()
+            } else {
+                String::new()
+            };
             let _ = writeln!(text, "  {similarity:.3}  {recall:.4}  {plot:<BAR$}{mark}");
         }
     }
@@ -367,25 +346,23 @@ fn describe_predicate(plan: &MatchPlan) -> String {
     let threshold = plan.threshold().get();
     let measure = plan.match_settings().measure;
     if plan.match_settings().method == MatchMethod::Exact {
-        return "texts that are equal after normalisation".to_owned();
+        return messages::equal_texts_alone();
     }
     if measure == SimilarityMeasure::Sketch {
         return describe_unchecked(plan, threshold);
     }
     let similarity = match measure {
-        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => {
-            "Jaccard index of the sets of features"
-        }
-        SimilarityMeasure::Containment => "shared features / features of the smaller document",
-        SimilarityMeasure::Cosine => "cosine of the weighted features",
-        SimilarityMeasure::Levenshtein => "1 - edits / length of the longer text",
-        SimilarityMeasure::Indel => "1 - (insertions + deletions) / length of both texts",
-        SimilarityMeasure::Substring => "2 x longest common substring / length of both texts",
+        SimilarityMeasure::Jaccard | SimilarityMeasure::Sketch => messages::jaccard_of_features(),
+        SimilarityMeasure::Containment => messages::share_of_smaller(),
+        SimilarityMeasure::Cosine => messages::cosine_of_features(),
+        SimilarityMeasure::Levenshtein => messages::levenshtein_formula(),
+        SimilarityMeasure::Indel => messages::indel_formula(),
+        SimilarityMeasure::Substring => messages::substring_formula(),
     };
     let unit = match (plan.sequence_measure(), plan.match_settings().unit) {
-        (None, _) => "",
-        (Some(_), EditUnit::Characters) => ", in characters,",
-        (Some(_), EditUnit::Words) => ", in words,",
+        (None, _) => String::new(),
+        (Some(_), EditUnit::Characters) => messages::in_characters(),
+        (Some(_), EditUnit::Words) => messages::in_words(),
     };
     format!(
         "{similarity}{unit} >= {threshold}{}",
@@ -395,12 +372,12 @@ fn describe_predicate(plan: &MatchPlan) -> String {
 
 fn describe_unchecked(plan: &MatchPlan, threshold: f64) -> String {
     let alone = match (plan.distance(), plan.sentence_count(), plan.bottom_k_plan()) {
-        (Some(_), ..) => return "the distance alone, without verification".to_owned(),
-        (_, Some(_), _) => return "the same longest sentences, without verification".to_owned(),
-        (.., Some(_)) => "estimate from the smallest hashes",
-        _ => "share of equal slots",
+        (Some(_), ..) => return messages::distance_unverified(),
+        (_, Some(_), _) => return messages::sentences_unverified(),
+        (.., Some(_)) => messages::by_smallest_hashes(),
+        _ => messages::share_of_equal_slots(),
     };
-    format!("{alone} >= {threshold}, without verification")
+    messages::estimate_unverified(&alone, threshold)
 }
 
 /// Describes the pairs for which a measure other than the Jaccard index is computed.
@@ -412,81 +389,59 @@ fn describe_candidates(plan: &MatchPlan) -> String {
     }
     let least = plan.candidate_threshold().get();
     let floor = plan.sequence_measure().is_some() && least <= LOWEST_CANDIDATE_THRESHOLD;
-    let why = if floor {
-        ", the lowest that is searched for: edits can leave less"
-    } else {
-        ""
-    };
-    format!(", for pairs with a Jaccard index >= {least:.4}{why}")
+    let least = format!("{least:.4}");
+    match floor {
+        true => messages::candidates_from_lowest(&least),
+        false => messages::candidates_from(&least),
+    }
 }
 
-fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
-    let mut routes = vec![(
-        "equal",
-        "texts that are equal after normalisation match".to_owned(),
-    )];
+fn describe_routes(plan: &MatchPlan) -> Vec<(String, String)> {
+    let mut routes = vec![(messages::equal(), messages::equal_texts_match())];
+    let mut add = |name: &str, route: String| routes.push((name.to_owned(), route));
     if let Some(join) = plan.join_plan() {
-        let who = if plan.band_plan().is_some() {
-            format!(
-                "documents of up to {} features with those of up to {}",
-                join.max_features, join.max_partner_features
-            )
-        } else {
-            "all documents".to_owned()
+        let who = match plan.band_plan() {
+            Some(_) => messages::joined_documents(join.max_features, join.max_partner_features),
+            None => messages::all_documents(),
         };
-        let reach = match plan.joins_by_containment() {
-            true => ", whatever the lengths of its texts are",
-            false => "",
+        let route = match plan.joins_by_containment() {
+            true => messages::join_of_any_lengths(&who),
+            false => messages::join_finds_all(&who),
         };
-        routes.push(("join", format!("{who}: every pair is found{reach}")));
+        add("join", route);
     }
     if let Some(bands) = plan.band_plan() {
-        routes.push((
-            "MinHash",
-            format!(
-                "{}{} bands x {} rows of {} slots; pairs with fewer than {} equal slots are \
-                 skipped",
-                if plan.join_plan().is_some() {
-                    "longer documents: "
-                } else {
-                    ""
-                },
-                bands.bands,
-                bands.rows,
-                plan.signature_slots(),
-                bands.min_equal_slots
-            ),
-        ));
+        let slots = plan.signature_slots();
+        let route = messages::bands_and_rows(bands.bands, bands.rows, slots, bands.min_equal_slots);
+        let is_for_longer = plan.join_plan().is_some();
+        let route = match is_for_longer {
+            true => messages::longer_documents(&route),
+            false => route,
+        };
+        add("MinHash", route);
     }
     if let Some(distance) = plan.distance() {
+        let bits = plan.fingerprint_bits();
         let route = match plan.block_plan() {
-            Some(blocks) => format!(
-                "fingerprints that share one of {} blocks of their {} bits, at any distance",
-                blocks.count,
-                plan.fingerprint_bits()
-            ),
-            None => format!(
-                "fingerprints that differ in at most {} of {} bits",
-                distance.get(),
-                plan.fingerprint_bits()
-            ),
+            Some(blocks) => messages::fingerprints_share_block(blocks.count, bits),
+            None => messages::fingerprints_within(distance.get(), bits),
         };
-        routes.push(("SimHash", route));
+        add("SimHash", route);
     }
     if let Some(count) = plan.sentence_count() {
         let route = match count {
-            1 => "documents with the same longest sentence".to_owned(),
-            count => format!("documents with the same {count} longest sentences"),
+            1 => messages::same_longest_sentence(),
+            count => messages::same_longest_sentences(count),
         };
-        routes.push(("sentences", route));
+        add("sentences", route);
     }
     if let Some(smallest) = plan.bottom_k_plan() {
-        let route = format!(
-            "documents that share one of their {} smallest hashes; of {} stored, pairs that share \
-             fewer than {} of the smallest of both are skipped",
-            smallest.bucket_keys, smallest.hashes, smallest.min_shared_hashes
+        let route = messages::share_smallest_hashes(
+            smallest.bucket_keys,
+            smallest.hashes,
+            smallest.min_shared_hashes,
         );
-        routes.push(("bottom-k", route));
+        add("bottom-k", route);
     }
     routes
 }
@@ -494,15 +449,10 @@ fn describe_routes(plan: &MatchPlan) -> Vec<(&'static str, String)> {
 fn describe_memory(plan: &MatchPlan) -> String {
     let sketch = match (plan.sketch_bytes(), plan.join_plan()) {
         (0, _) => String::new(),
-        (bytes, Some(join)) => {
-            format!(
-                ", {bytes} more per document with more than {} features",
-                join.max_features
-            )
-        }
-        (bytes, None) => format!(", {bytes} more per sketch"),
+        (bytes, Some(join)) => messages::bytes_of_longer(bytes, join.max_features),
+        (bytes, None) => messages::bytes_of_sketch(bytes),
     };
-    format!("{DOCUMENT_BYTES} bytes per document, {ID_BYTES} plus its length per id{sketch}")
+    messages::bytes_of_document(DOCUMENT_BYTES, ID_BYTES, &sketch)
 }
 
 fn plan_to_json(recipe: &Recipe, plan: &MatchPlan) -> Value {

@@ -7,6 +7,8 @@ use lookalike_batch::comparison::{FingerprintShape, format_number};
 use lookalike_batch::weighted_hashes::WeightedHashes;
 use unicode_width::UnicodeWidthStr;
 
+use crate::language::engine_phrases::translate_phrase;
+use crate::language::messages;
 use crate::output::{OutputPrinter, TextTone, escape_control};
 
 /// Largest number of bits whose votes are written as numbers; of more bits, only their signs are.
@@ -22,13 +24,13 @@ pub(crate) fn render_votes(
 ) -> String {
     let mut text = String::new();
     for (letter, document) in documents {
-        let heading = format!("Features of {letter}: weight, hash, votes from the highest bit");
+        let heading = messages::features_with_votes(letter);
         push_heading(&mut text, &heading, printer);
         push_features(&mut text, document);
         text.push('\n');
     }
-    let heading = "Sums of the votes, from the highest bit; above 0 gives 1";
-    push_heading(&mut text, heading, printer);
+    let heading = messages::sums_of_votes(&translate_phrase("above 0 gives 1"));
+    push_heading(&mut text, &heading, printer);
     for (letter, document) in documents {
         push_sums(&mut text, letter, &document.sums);
     }

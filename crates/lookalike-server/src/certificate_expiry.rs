@@ -1,0 +1,161 @@
+//! When a certificate expires, read from its bytes.
+//!
+//! A certificate is DER (RFC 5280, section 4.1): elements of a tag, a length and a content, one inside the other. The
+//! elements before the time of expiry are skipped, and nothing behind it is read:
+//!
+//! ```text
+//! Certificate SEQUENCE
+//!   tbsCertificate SEQUENCE
+//!     version [0], serialNumber, signature, issuer     the version may be absent
+//!     validity SEQUENCE
+//!       notBefore, notAfter                            YYMMDDHHMMSSZ or YYYYMMDDHHMMSSZ
+//! ```
+//!
+//! It verifies nothing: clients do that, and the TLS library when it loads the certificate.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+const INTEGER: u8 = 0x02;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+const SEQUENCE: u8 = 0x30;
+const VERSION: u8 = 0xa0;
+
+/// Returns the time at which the first certificate of a chain expires, in seconds since 1970. `None` if the chain is
+/// empty or a certificate has no valid time of expiry.
+pub(crate) fn earliest_expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
+    let times = chain.iter().map(|certificate| read_expiry(certificate));
+    times.collect::<Option<Vec<_>>>()?.into_iter().min()
+}
+
+/// Returns the time of expiry of a certificate in DER, in seconds since 1970.
+fn read_expiry(certificate: &[u8]) -> Option<i64> {
+    let mut certificate = DerReader(DerReader(certificate).read_content(SEQUENCE)?);
+    let mut signed = DerReader(certificate.read_content(SEQUENCE)?);
+    if signed.0.first() == Some(&VERSION) {
+        signed.read_content(VERSION)?;
+    }
+    signed.read_content(INTEGER)?;
+    signed.read_content(SEQUENCE)?;
+    signed.read_content(SEQUENCE)?;
+    let mut validity = DerReader(signed.read_content(SEQUENCE)?);
+    validity.read_element()?;
+    let (tag, time) = validity.read_element()?;
+    parse_time(tag, std::str::from_utf8(time).ok()?)
+}
+
+/// Parses a time, in seconds since 1970. Two digits of a year stand for 1950 to 2049.
+fn parse_time(tag: u8, time: &str) -> Option<i64> {
+    let time = match tag {
+        GENERALIZED_TIME => time.to_owned(),
+        UTC_TIME if time.get(..2)? < "50" => format!("20{time}"),
+        UTC_TIME => format!("19{time}"),
+        _ => return None,
+    };
+    let time = DateTime::strptime("%Y%m%d%H%M%SZ", time).ok()?;
+    let zoned = time.to_zoned(TimeZone::UTC).ok()?;
+    Some(zoned.timestamp().as_second())
+}
+
+/// The rest of a sequence of DER elements.
+struct DerReader<'a>(&'a [u8]);
+
+impl<'a> DerReader<'a> {
+    /// Reads an element of this tag and returns its content.
+    fn read_content(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let (found, content) = self.read_element()?;
+        (found == tag).then_some(content)
+    }
+
+    /// Reads an element and returns its tag and its content.
+    fn read_element(&mut self) -> Option<(u8, &'a [u8])> {
+        let (&tag, rest) = self.0.split_first()?;
+        let (&short, rest) = rest.split_first()?;
+        // From 128 on, the length is in as many bytes as the lower bits say.
+        let (length, rest) = match short {
+            0..0x80 => (usize::from(short), rest),
+            _ => {
+                let (long, rest) = rest.split_at_checked(usize::from(short & 0x7f))?;
+                (big_endian(long)?, rest)
+            }
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some((tag, content))
+    }
+}
+
+/// Returns the number of at most four bytes, the highest one first.
+fn big_endian(bytes: &[u8]) -> Option<usize> {
+    let is_short = (1..=4).contains(&bytes.len());
+    is_short.then(|| {
+        bytes
+            .iter()
+            .fold(0, |sum, &byte| (sum << 8) | usize::from(byte))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a certificate for `localhost` that expires at the beginning of a day, in DER.
+    fn certificate_until(year: i32, month: u8, day: u8) -> Vec<u8> {
+        let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        parameters.not_after = rcgen::date_time_ymd(year, month, day);
+        let key = rcgen::KeyPair::generate().unwrap();
+        parameters.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn expiry_is_read_in_both_forms() {
+        for (date, expected) in [
+            // Two digits of the year up to 2049, four from 2050 on.
+            ((2031, 2, 3), 1_927_843_200),
+            ((2049, 12, 31), 2_524_521_600),
+            ((2050, 1, 1), 2_524_608_000),
+            ((2100, 3, 1), 4_107_542_400),
+        ] {
+            let (year, month, day) = date;
+            let read = read_expiry(&certificate_until(year, month, day));
+            assert_eq!(read, Some(expected), "{date:?}");
+        }
+        assert_eq!(parse_time(UTC_TIME, "700101000000Z"), Some(0));
+        assert_eq!(parse_time(UTC_TIME, "491231235959Z"), Some(2_524_607_999));
+        assert_eq!(parse_time(UTC_TIME, "500101000000Z"), Some(-631_152_000));
+    }
+
+    #[test]
+    fn chain_expires_with_its_first_certificate() {
+        let chain = |years: &[i32]| -> Vec<CertificateDer<'static>> {
+            let made = years.iter().map(|&year| certificate_until(year, 1, 1));
+            made.map(CertificateDer::from).collect()
+        };
+        assert_eq!(
+            earliest_expiry(&chain(&[2040, 2031, 2035])),
+            Some(1_924_992_000)
+        );
+        assert_eq!(earliest_expiry(&[]), None);
+        let mut damaged = chain(&[2031]);
+        damaged.push(CertificateDer::from(vec![0x30, 0x00]));
+        assert_eq!(earliest_expiry(&damaged), None);
+    }
+
+    #[test]
+    fn truncated_certificates_have_no_expiry() {
+        let whole = certificate_until(2031, 2, 3);
+        for length in 0..whole.len() {
+            assert_eq!(read_expiry(&whole[..length]), None, "{length} bytes");
+        }
+        for time in ["", "310203", "3102030000", "311303000000Z", "310203000000"] {
+            assert_eq!(parse_time(UTC_TIME, time), None, "{time}");
+        }
+        assert_eq!(parse_time(SEQUENCE, "310203000000Z"), None);
+        let endless = [0x30, 0x84, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(read_expiry(&endless), None);
+        assert_eq!(read_expiry(&[0x30, 0x80]), None);
+        assert_eq!(read_expiry(&[0x30, 0x85, 1, 0, 0, 0, 0]), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! The memory that the process may take, as the system states it.
+//!
+//! That is the memory of the machine, or the least limit of a control group that the process is in, for example of its
+//! container or of its unit under systemd. A process that takes more is killed. Systems without `/proc` state nothing.
+
+use std::fs;
+use std::path::Path;
+
+/// Directory of the control groups, as systemd and container engines mount it.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+
+/// Returns the bytes of memory that the process may take, if the system states it.
+pub(crate) fn memory_limit() -> Option<u64> {
+    let total = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|it| total_bytes(&it));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = group_limit(Path::new(CONTROL_GROUPS), &groups);
+    total.into_iter().chain(limit).min()
+}
+
+/// Returns the bytes of memory of the machine, from `/proc/meminfo`.
+fn total_bytes(meminfo: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes = line.trim().strip_suffix("kB")?.trim();
+    kibibytes.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Returns the least limit of the control groups of the process and of the groups around them. `groups` is the content of
+/// `/proc/self/cgroup`: a line `0::/PATH` for groups of version 2, `N:memory:/PATH` for the memory of version 1.
+fn group_limit(root: &Path, groups: &str) -> Option<u64> {
+    let limits = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let (root, file) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            _ if controllers.split(',').any(|it| it == "memory") => {
+                (root.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        // Inside a container the path can be that outside of it, so that only the root exists.
+        let group = root.join(path.trim_start_matches('/'));
+        let around = group.ancestors().take_while(|it| it.starts_with(&root));
+        let stated = around.filter_map(|it| fs::read_to_string(it.join(file)).ok());
+        // A group without a limit says `max`.
+        stated
+            .filter_map(|text| text.trim().parse::<u64>().ok())
+            .min()
+    });
+    limits.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_the_machine_is_read() {
+        let text = "MemTotal:       24639064 kB\nMemFree:        23000000 kB\n";
+        assert_eq!(total_bytes(text), Some(24_639_064 * 1024));
+        assert_eq!(total_bytes("MemFree: 5 kB\n"), None);
+        assert_eq!(total_bytes("MemTotal: 5\n"), None);
+    }
+
+    #[test]
+    fn least_limit_of_the_groups_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        let limit = |group: &str, file: &str, text: &str| {
+            fs::create_dir_all(root.join(group)).unwrap();
+            fs::write(root.join(group).join(file), text).unwrap();
+        };
+        let stated = |groups: &str| group_limit(root, groups);
+        assert_eq!(stated("0::/system.slice/a.service\n"), None);
+        limit("system.slice/a.service", "memory.max", "max\n");
+        assert_eq!(stated("0::/system.slice/a.service\n"), None);
+        limit("system.slice", "memory.max", "2000\n");
+        assert_eq!(stated("0::/system.slice/a.service\n"), Some(2000));
+        limit("system.slice/a.service", "memory.max", "1000\n");
+        assert_eq!(stated("0::/system.slice/a.service\n"), Some(1000));
+        assert_eq!(stated("0::/system.slice\n"), Some(2000));
+        // The path outside of a container does not exist inside.
+        limit("", "memory.max", "3000\n");
+        assert_eq!(stated("0::/docker/0123\n"), Some(3000));
+        limit("memory/user", "memory.limit_in_bytes", "500\n");
+        assert_eq!(stated("4:cpu,cpuacct:/user\n"), None);
+        assert_eq!(stated("5:cpu,memory:/user\n0::/system.slice\n"), Some(500));
+        assert_eq!(stated("no group"), None);
+    }
+}
