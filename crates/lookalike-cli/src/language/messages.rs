@@ -435,9 +435,9 @@ messages! {
     equal() "equal" "相同";
     equal_texts_match() "texts that are equal after normalisation match" "归一化后相同的文本匹配";
     equal_texts_alone() "texts that are equal after normalisation" "归一化后相同的文本";
-    joined_documents(features: impl Display, partner_features: impl Display)
-        "documents of up to {features} features with those of up to {partner_features}"
-        "特征不超过 {features} 个的文档，与不超过 {partner_features} 个的";
+    joined_documents(features: impl Display, others: impl Display)
+        "documents of up to {features} features with those of up to {others}"
+        "特征不超过 {features} 个的文档，与不超过 {others} 个的";
     all_documents() "all documents" "全部文档";
     join_finds_all(documents: &str) "{documents}: every pair is found" "{documents}：每一对都找到";
     join_of_any_lengths(documents: &str)
