@@ -118,7 +118,7 @@ class RMinHashDigestMatrix:
 
     def to_rows(self) -> list[list[int]]:
         """Returns the digest of each document."""
-        return self._rows.tolist()  # type: ignore[no-any-return]
+        return self._rows.tolist()
 
     def get_num_perm(self) -> int:
         """Returns the number of slots of a digest."""
