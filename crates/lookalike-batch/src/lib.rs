@@ -5,6 +5,7 @@ pub mod comparison;
 pub mod decisions;
 mod fingerprint_notation;
 pub mod index;
+pub mod machine_memory;
 pub mod match_options;
 pub mod passage_shuffle;
 pub mod rank_value;

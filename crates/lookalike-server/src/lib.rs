@@ -36,7 +36,6 @@ mod connections;
 mod error;
 mod json;
 mod limits;
-mod memory_limit;
 mod metrics;
 mod process_figures;
 mod recipes;

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use lookalike_batch::machine_memory::memory_limit;
 use rustix::process::Resource;
 use rustix::time::ClockId;
-
-use crate::memory_limit::memory_limit;
 
 /// A figure: its name, its kind, its description and its value.
 pub(crate) type ProcessFigure = (&'static str, &'static str, &'static str, f64);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lookalike::Recipe;
+use lookalike_batch::machine_memory::default_memory;
 use lookalike_batch::match_options::OptionSpelling;
 use lookalike_batch::run::{
     AuditSettings, KeepOrder, MemoryLimit, RunInputs, RunSettings, RunWindow,
@@ -12,7 +13,6 @@ use lookalike_batch::run::{
 use lookalike_batch::units::{parse_duration, parse_size};
 
 use super::inputs::{ReadingArgs, read_options};
-use super::machine_memory::default_memory;
 use super::matching::{MatchRuleArgs, settings_and_plan};
 use super::running::{RunningArgs, parse_limit, thread_count};
 

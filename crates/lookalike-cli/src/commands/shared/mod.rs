@@ -5,7 +5,6 @@ pub(crate) mod documents;
 pub(crate) mod fingerprints;
 pub(crate) mod inputs;
 pub(crate) mod labels;
-pub(crate) mod machine_memory;
 pub(crate) mod matching;
 pub(crate) mod matching_runs;
 pub(crate) mod memory_report;

@@ -1,4 +1,4 @@
-//! The memory that the process may take, as the system states it.
+//! The memory that a run or a service may take, as the system states it.
 //!
 //! That is the memory of the machine, or the least limit of a control group that the process is in, for example of its
 //! container or of its unit under systemd. A process that takes more is killed. Systems without `/proc` state nothing.
@@ -9,20 +9,34 @@ use std::path::Path;
 /// Directory of the control groups, as systemd and container engines mount it.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
+/// Part of the free memory that a run takes without `--memory`.
+const SHARE: f64 = 0.8;
+
 /// Returns the bytes of memory that the process may take, if the system states it.
-pub(crate) fn memory_limit() -> Option<u64> {
-    let total = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|it| total_bytes(&it));
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limit = group_limit(Path::new(CONTROL_GROUPS), &groups);
-    total.into_iter().chain(limit).min()
+pub fn memory_limit() -> Option<u64> {
+    least_of("MemTotal:")
 }
 
-/// Returns the bytes of memory of the machine, from `/proc/meminfo`.
-fn total_bytes(meminfo: &str) -> Option<u64> {
+/// Returns the bytes of memory that a run takes without `--memory`, if the system states it: a share of what the machine
+/// has free and of what the control groups of the process allow.
+pub fn default_memory() -> Option<u64> {
+    let least = least_of("MemAvailable:")?;
+    Some((SHARE * least as f64) as u64)
+}
+
+/// Returns the least of a figure of the machine and of the limits of control groups.
+fn least_of(label: &str) -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = group_limit(Path::new(CONTROL_GROUPS), &groups);
+    let bytes = labelled_bytes(&meminfo, label)?;
+    Some(limit.map_or(bytes, |limit| limit.min(bytes)))
+}
+
+/// Returns a figure of `/proc/meminfo` in bytes.
+fn labelled_bytes(meminfo: &str, label: &str) -> Option<u64> {
     let mut lines = meminfo.lines();
-    let line = lines.find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = lines.find_map(|line| line.strip_prefix(label))?;
     let kibibytes = line.trim().strip_suffix("kB")?.trim();
     kibibytes.parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -57,11 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_of_the_machine_is_read() {
-        let text = "MemTotal:       24639064 kB\nMemFree:        23000000 kB\n";
-        assert_eq!(total_bytes(text), Some(24_639_064 * 1024));
-        assert_eq!(total_bytes("MemFree: 5 kB\n"), None);
-        assert_eq!(total_bytes("MemTotal: 5\n"), None);
+    fn figures_of_the_machine_are_read() {
+        let text = "MemTotal:       24639064 kB\nMemAvailable:   23000000 kB\n";
+        let read = labelled_bytes;
+        assert_eq!(read(text, "MemTotal:"), Some(24_639_064 * 1024));
+        assert_eq!(read(text, "MemAvailable:"), Some(23_000_000 * 1024));
+        assert_eq!(read("MemFree: 5 kB\n", "MemTotal:"), None);
+        assert_eq!(read("MemTotal: 5\n", "MemTotal:"), None);
+        assert_eq!(read("MemTotal: x kB\n", "MemTotal:"), None);
     }
 
     #[test]
