@@ -48,12 +48,9 @@ fn ignored_signals() -> u64 {
 }
 
 /// Makes a panic in any thread remove incomplete outputs, ask for a report in a sentence, and end the process
-/// with 2. Panics caused by a damaged database are left to the store, which turns them into errors.
+/// with 2. Panics that are caught, of libraries that read damaged files, do not come here (`lookalike::catch_panics`).
 pub(crate) fn apologise_for_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        if lookalike_store::is_guarded() {
-            return;
-        }
         sink::abandon_all();
         let hint = "Please report it with the command that you ran. No incomplete output was \
                     written under its name.";

@@ -102,7 +102,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use files::file_names::{
     MANIFEST_FILE, is_collection_file, is_creation_file, is_data_file, remove_creation_files,
 };
-pub use files::is_guarded;
 pub use maintenance::{MaintenancePace, MaintenanceReport};
 pub use offline::{VerifyReport, read_recipe, read_settings, repair_collection, verify_collection};
 pub use recipes::{RecipeArchive, StoredRecipe, StoredRecipeFile};

@@ -69,6 +69,12 @@ impl OpenInputs {
             .map_or(Some(0), InputSet::total_bytes)?;
         Some(self.inputs.total_bytes()? + against)
     }
+
+    /// Returns the bytes of memory that large record batches of Arrow files take while they are read.
+    pub(super) fn batch_bytes(&self) -> Result<u64> {
+        let against = self.against.as_ref().map_or(Ok(0), InputSet::batch_bytes)?;
+        Ok(self.inputs.batch_bytes()?.max(against))
+    }
 }
 
 /// Documents of an index that match documents of the run. Their texts are not read.

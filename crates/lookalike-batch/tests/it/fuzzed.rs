@@ -1,5 +1,7 @@
 //! Runs the checks of the fuzz targets on malformed and on random bytes.
 
+#[path = "../../../../fuzz/bodies/columns.rs"]
+mod columns;
 #[path = "../../../../fuzz/bodies/documents.rs"]
 mod documents;
 #[path = "../../../../fuzz/bodies/library.rs"]
@@ -169,6 +171,18 @@ fn deep_nesting_is_an_error_or_text() {
 }
 
 #[test]
+fn changed_files_with_columns_are_read_or_refused() {
+    for choice in 0..12 {
+        columns::check(&[choice]);
+        for at in (0..4096u16).step_by(29 + usize::from(choice)) {
+            let [high, low] = at.to_be_bytes();
+            columns::check(&[choice, high, low, 1 << (at % 8)]);
+            columns::check(&[choice, high, low, 0]);
+        }
+    }
+}
+
+#[test]
 fn changed_manifests_are_read_or_refused() {
     let json = br#"{"recipe":null,"bits":64,"distance":3,"plan":"auto","memory":null,"ids":true,
         "texts":false,"next_row":9,"next_file":4,"segments":[{"file":1,"rows":8,
@@ -211,6 +225,11 @@ proptest! {
     #[test]
     fn arbitrary_bytes_as_documents(choice in 0u8..2, bytes in bytes()) {
         documents::check(&chosen(choice, &bytes));
+    }
+
+    #[test]
+    fn arbitrary_bytes_as_files_with_columns(choice in 16u8..32, bytes in bytes()) {
+        columns::check(&chosen(choice, &bytes));
     }
 
     #[test]

@@ -540,3 +540,30 @@ fn temporary_files_use_the_given_directory() {
         &["nowhere"],
     );
 }
+
+/// A damaged file with columns is an error of the data, also where the libraries that read it panic.
+#[test]
+fn damaged_files_with_columns_are_no_mistakes_of_the_program() {
+    let place = Place::new();
+    let texts: Vec<String> = (0..60).map(|at| format!("船长解开缆绳 {at}")).collect();
+    let ids: Vec<String> = (0..60).map(|at| at.to_string()).collect();
+    let rows = ids.iter().zip(&texts);
+    place.write("in.jsonl", jsonl(rows.map(|(id, text)| (&**id, &**text))));
+    let mut refused = 0;
+    // Some bits of these pages make the reader of Parquet panic.
+    for (name, step) in [("in.parquet", 3), ("in.arrow", 60), ("in.arrows", 60)] {
+        place.ok(&format!("dedup in.jsonl -o {name} --threshold 1"));
+        let bytes = place.bytes(name);
+        for at in (0..bytes.len()).step_by(step) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            place.write(name, damaged);
+            let ran = place.run(&format!("dedup {name} -o out.parquet"));
+            let is_apology = ran.err.contains("mistake in the program");
+            assert!(!is_apology, "{at}: {}", ran.err);
+            assert!(ran.code == Some(0) || ran.err.contains(name), "{}", ran.err);
+            refused += usize::from(ran.code != Some(0));
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}

@@ -1,16 +1,13 @@
 //! The text of a PDF file with text. Pages that are images have none.
 //!
 //! This is the work of the child processes of [`PdfReader`](super::PdfReader), which bound it. The library
-//! panics on many damaged files. Its panics become reasons; they print nothing, because the panic hook is told
-//! of them by a flag of the thread.
+//! panics on many damaged files. Its panics become reasons.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::fmt;
 use std::io::Read;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::Once;
 
+use lookalike::catch_panics;
 use pdf_extract::{ConvertToFmt, Document, PlainTextOutput, output_doc};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -60,6 +57,7 @@ pub fn extract_pdf_text(bytes: &[u8], max_bytes: u32) -> Result<String, String> 
             .stack_size(PDF_STACK_BYTES)
             .spawn_scoped(scope, || {
                 catch_panics(|| read_pages(bytes, max_bytes as usize))
+                    .unwrap_or_else(|panic| Err(describe_panic(&*panic)))
             })
             .map(|thread| thread.join())
     });
@@ -118,26 +116,6 @@ impl<'a> ConvertToFmt for &'a mut BoundedText {
     fn convert(self) -> Self::Writer {
         self
     }
-}
-
-thread_local! {
-    static IS_READING: Cell<bool> = const { Cell::new(false) };
-}
-
-fn catch_panics<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let previous = panic::take_hook();
-        panic::set_hook(Box::new(move |panic| {
-            if !IS_READING.get() {
-                previous(panic);
-            }
-        }));
-    });
-    IS_READING.set(true);
-    let read = panic::catch_unwind(AssertUnwindSafe(read));
-    IS_READING.set(false);
-    read.unwrap_or_else(|panic| Err(describe_panic(&*panic)))
 }
 
 fn describe_panic(panic: &(dyn Any + Send)) -> String {

@@ -7,9 +7,7 @@ use std::ops::Range;
 
 use arrow_schema::SchemaRef;
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelector};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -18,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 use super::column_rows::{BatchVisitor, ColumnRows, TASK_BYTES, kept_rows_of};
 use super::kept_rows::{OutputPart, WriteJob, refuse_other_columns};
 use crate::error::{Error, Result};
-use crate::source::{InputFile, PositionedFile};
+use crate::source::{InputFile, PositionedFile, load_metadata, open_batches};
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 256;
@@ -99,8 +97,7 @@ fn open_inputs<'a>(job: &WriteJob<'a>, part: &OutputPart) -> Result<Vec<OpenParq
     for index in part.files.clone() {
         let input = &job.inputs.input_files()[index];
         let file = input.open_positioned()?;
-        let metadata = ArrowReaderMetadata::load(&file, Default::default())
-            .map_err(|error| unreadable(input, error))?;
+        let metadata = load_metadata(&file).map_err(|error| unreadable(input, error))?;
         if let Some(first) = all.first() {
             let one = (first.input, first.metadata.schema());
             refuse_other_columns(one, (input, metadata.schema()), &part.output)?;
@@ -217,17 +214,14 @@ fn visit_row_group(
 ) -> Result<()> {
     let kept = kept_rows_of(job, task.rows.clone());
     let failed = |error| unreadable(file.input, error);
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
-        file.file.clone(),
-        file.metadata.clone(),
-    )
-    .with_row_groups(vec![task.group])
-    .with_row_selection(select_rows(job, file, task, &kept))
-    .with_batch_size(BATCH_ROWS)
-    .build()
-    .map_err(failed)?;
+    let batches = open_batches(&file.file, &file.metadata, |builder| {
+        builder
+            .with_row_groups(vec![task.group])
+            .with_row_selection(select_rows(job, file, task, &kept))
+            .with_batch_size(BATCH_ROWS)
+    });
     let mut passed = 0;
-    for batch in reader {
+    for batch in batches.map_err(failed)? {
         let batch = batch.map_err(|error| failed(error.into()))?;
         let rows = &kept[passed..(passed + batch.num_rows()).min(kept.len())];
         passed += batch.num_rows();

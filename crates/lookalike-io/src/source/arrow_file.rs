@@ -19,6 +19,7 @@
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -30,6 +31,7 @@ use arrow_ipc::{
     root_as_message,
 };
 use arrow_schema::{ArrowError, DataType, Field, Fields, SchemaRef, UnionMode};
+use lookalike::catch_panics;
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::InputFormat;
@@ -217,7 +219,7 @@ impl ArrowFile {
     }
 
     /// Returns the rows of a record batch, counted from 0 in the file.
-    pub(crate) fn batch_rows(&self, batch: usize) -> std::ops::Range<u64> {
+    pub(crate) fn batch_rows(&self, batch: usize) -> Range<u64> {
         let place = &self.batches[batch];
         place.first..place.first + place.rows
     }
@@ -225,6 +227,35 @@ impl ArrowFile {
     /// Returns the bytes of a record batch on disk.
     pub(crate) fn batch_bytes(&self, batch: usize) -> u64 {
         self.batches[batch].message.body
+    }
+
+    /// Returns the most bytes of memory that a record batch takes with all its columns while it is decoded: its buffers,
+    /// and what they expand to if they are compressed. A damaged batch counts as nothing, because reading it fails.
+    ///
+    /// Cost: it reads the header of every batch, and eight bytes of every compressed buffer.
+    pub(crate) fn largest_batch_bytes(&self) -> u64 {
+        let bytes = |batch| self.decoding_bytes(batch).unwrap_or(0);
+        self.batches.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    fn decoding_bytes(&self, batch: &BatchPlace) -> Outcome<u64> {
+        let place = &batch.message;
+        let bytes = read_bytes(&self.file, place.start, place.header)?;
+        let message = parse_message(&bytes)?;
+        let header = message
+            .header_as_record_batch()
+            .ok_or("it is no record batch")?;
+        let mut sum = place.body;
+        if header.compression().is_some() {
+            for range in buffer_ranges(place, &header)? {
+                let start = place.start + (place.header + range.start) as u64;
+                let said = read_bytes(&self.file, start, range.len().min(8))?;
+                if !said.is_empty() {
+                    sum += expanded_length(&said, range.len() as u64)?;
+                }
+            }
+        }
+        Ok(sum)
     }
 
     /// Decodes the wanted columns of a record batch, or all of them. `columns` ascends. Messages call the file `name`.
@@ -576,10 +607,9 @@ fn read_buffers(
     header: &arrow_ipc::RecordBatch<'_>,
     shapes: Option<&[BufferShape]>,
 ) -> Outcome<Buffer> {
-    let damaged = |what: &str| format!("its header is damaged: {what}");
     for node in header.nodes().iter().flatten() {
         if node.length() < 0 || !(0..=node.length()).contains(&node.null_count()) {
-            return Err(damaged(
+            return Err(damaged_header(
                 "a column has a negative number of values or of nulls",
             ));
         }
@@ -588,13 +618,7 @@ fn read_buffers(
     let mut body = MutableBuffer::try_from_len_zeroed(length)
         .map_err(|_| format!("its {length} bytes do not fit into the memory"))?;
     let start = place.start + place.header as u64;
-    for (at, buffer) in header.buffers().iter().flatten().enumerate() {
-        let range = usize::try_from(buffer.offset())
-            .ok()
-            .zip(usize::try_from(buffer.length()).ok())
-            .and_then(|(offset, size)| Some(offset..offset.checked_add(size)?))
-            .filter(|range| range.end <= length)
-            .ok_or_else(|| damaged("a buffer lies outside of its body"))?;
+    for (at, range) in buffer_ranges(place, header)?.into_iter().enumerate() {
         let shape = match shapes {
             None => BufferShape {
                 is_wanted: true,
@@ -612,33 +636,53 @@ fn read_buffers(
         let bytes = &mut body.as_slice_mut()[range.clone()];
         fill_bytes(file, start + range.start as u64, bytes)?;
         let expanded = match header.compression() {
-            Some(_) => expanded_length(bytes)?,
+            Some(_) => expanded_length(bytes, bytes.len() as u64)?,
             None => bytes.len() as u64,
         };
         if !expanded.is_multiple_of(shape.width) {
             let width = shape.width;
             let what = format!("a buffer has {expanded} bytes, which is no multiple of {width}");
-            return Err(damaged(&what));
+            return Err(damaged_header(&what));
         }
     }
     Ok(body.into())
 }
 
-/// Returns the length of a compressed buffer when it is expanded. Refuses one that says that it expands beyond all
-/// reason, before memory is reserved for it.
-fn expanded_length(buffer: &[u8]) -> Outcome<u64> {
-    let said = buffer
+fn damaged_header(what: &str) -> String {
+    format!("its header is damaged: {what}")
+}
+
+/// Returns the ranges of the buffers of a batch within its body.
+fn buffer_ranges(
+    place: &MessagePlace,
+    header: &arrow_ipc::RecordBatch<'_>,
+) -> Outcome<Vec<Range<usize>>> {
+    let buffers = header.buffers();
+    let ranges = buffers.iter().flatten().map(|buffer| {
+        usize::try_from(buffer.offset())
+            .ok()
+            .zip(usize::try_from(buffer.length()).ok())
+            .and_then(|(offset, size)| Some(offset..offset.checked_add(size)?))
+            .filter(|range| range.end as u64 <= place.body)
+            .ok_or_else(|| damaged_header("a buffer lies outside of its body"))
+    });
+    ranges.collect()
+}
+
+/// Returns the length of a compressed buffer when it is expanded, from its first bytes and its length. Refuses one that
+/// says that it expands beyond all reason, before memory is reserved for it.
+fn expanded_length(start: &[u8], length: u64) -> Outcome<u64> {
+    let said = start
         .first_chunk::<8>()
         .ok_or("a compressed buffer is shorter than its length")?;
-    let most = FREE_EXPANSION.max(buffer.len() as u64 * MAX_EXPANSION);
+    let most = FREE_EXPANSION.max(length.saturating_mul(MAX_EXPANSION));
     let said = i64::from_le_bytes(*said);
     match u64::try_from(said) {
-        Ok(length) if length <= most => Ok(length),
+        Ok(expanded) if expanded <= most => Ok(expanded),
         // Not compressed.
-        Err(_) if said == -1 => Ok(buffer.len() as u64 - 8),
+        Err(_) if said == -1 => Ok(length - 8),
         _ => Err(format!(
-            "a compressed buffer of {} bytes says that it has {said} bytes; at most {most} are read",
-            buffer.len()
+            "a compressed buffer of {length} bytes says that it has {said} bytes; at most {most} are read"
         )),
     }
 }
@@ -727,7 +771,7 @@ fn append_widths(
 
 /// Calls the decoder. It panics where a damaged file passes all checks, for example by an offset within a union.
 fn decode_checked<T>(decode: impl FnOnce() -> std::result::Result<T, ArrowError>) -> Outcome<T> {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)) {
+    match catch_panics(decode) {
         Ok(decoded) => decoded.map_err(|error| phrase_of(&error)),
         Err(_) => Err("it is damaged".to_owned()),
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use super::InputFormat;
 use super::arrow_file::ArrowFile;
 use super::arrow_portions::{ArrowPortion, ArrowPortions};
 use super::columnar::{NumberedBatch, ParquetPortion, ParquetPortions, has_column};
 use super::file::InputFile;
+use super::parquet_file::load_metadata;
 use super::row_values::FieldPlan;
 use crate::error::Result;
 
@@ -144,7 +144,7 @@ pub(super) fn count_rows(input: &InputFile) -> Result<u64> {
 pub(crate) fn column_schema(input: &InputFile) -> Result<SchemaRef> {
     match OpenColumns::open_input(input)? {
         OpenColumns::Arrow(file) => Ok(Arc::clone(file.schema())),
-        OpenColumns::Parquet(file) => ArrowReaderMetadata::load(&file, Default::default())
+        OpenColumns::Parquet(file) => load_metadata(&file)
             .map(|metadata| Arc::clone(metadata.schema()))
             .map_err(|error| {
                 input

@@ -16,9 +16,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelector};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
@@ -26,6 +24,7 @@ use parquet::schema::types::SchemaDescriptor;
 use super::convert::{plain_values, to_floats, to_large_strings, to_ticks};
 use super::field_census::suggest_field;
 use super::file::InputFile;
+use super::parquet_file::{load_metadata, open_batches};
 use super::row_values::{FieldPlan, RowValues, ValueKind};
 use super::{InputFormat, InvalidText};
 use crate::error::{Error, Result};
@@ -143,15 +142,15 @@ pub(super) fn count_rows(file: &InputFile) -> Result<u64> {
     let broken =
         |cause: ParquetError| Error::input_error(format!("{}: {cause}", file.display_name()));
     let opened = file.open_positioned()?;
-    let metadata = ArrowReaderMetadata::load(&opened, Default::default()).map_err(broken)?;
+    let metadata = load_metadata(&opened).map_err(broken)?;
     let rows = metadata.metadata().file_metadata().num_rows();
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
 /// Returns `true` if the file has a top-level column of this name.
 pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<bool> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone())?;
-    Ok(builder.schema().fields().find(name).is_some())
+    let metadata = load_metadata(file)?;
+    Ok(metadata.schema().fields().find(name).is_some())
 }
 
 /// Size of a portion in blocks of uncompressed bytes in the wanted columns. A page on the border of two
@@ -218,7 +217,7 @@ impl ParquetPortions {
         let broken = |error: ParquetError| {
             unreadable(name, InputFormat::Parquet, &error.to_string()).with_source(error)
         };
-        let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(broken)?;
+        let metadata = load_metadata(&file).map_err(broken)?;
         check_columns(name, metadata.schema(), plan)?;
         let said = metadata.metadata().file_metadata();
         let leaves = wanted_leaf_columns(said.schema_descr(), metadata.schema(), plan);
@@ -311,18 +310,17 @@ impl ParquetPortion {
             RowSelector::skip(self.within.start as usize),
             RowSelector::select(self.row_count() as usize),
         ];
-        let metadata = file.metadata.clone();
-        let reader =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file.file.clone(), metadata)
+        let batches = open_batches(&file.file, &file.metadata, |builder| {
+            builder
                 .with_row_groups(vec![self.group])
                 .with_row_selection(RowSelection::from(selection.to_vec()))
                 .with_projection(file.mask.clone())
                 .with_batch_size((block_rows as usize).clamp(1, MAX_BATCH_ROWS))
-                .build();
+        });
         let broken = |reason: String| unreadable(name, InputFormat::Parquet, &reason);
-        let reader = reader.map_err(|error| broken(error.to_string()).with_source(error))?;
+        let batches = batches.map_err(|error| broken(error.to_string()).with_source(error))?;
         let mut first = self.first;
-        for batch in reader {
+        for batch in batches {
             let batch = batch.map_err(|error| {
                 broken(format!("after row {first}: {error}")).with_source(error)
             })?;

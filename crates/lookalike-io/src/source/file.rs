@@ -260,6 +260,11 @@ impl InputFile {
         self.regular || (self.object.is_some() && !self.below.as_os_str().is_empty())
     }
 
+    /// Returns `true` if this is a regular file of this machine.
+    pub(crate) fn is_local_file(&self) -> bool {
+        self.regular
+    }
+
     /// Returns `true` if this is the object of a URL.
     pub(crate) fn is_object(&self, url: &Path) -> bool {
         self.object.is_some() && is_same_object(&self.path, url)

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::arrow_file::ArrowFile;
 use super::block::{BlockBody, DocumentFiles, InputBlock, KnownBlock, LineBlock, ParseScratch};
 use super::block_reader::ReadProgress;
+use super::columnar::PORTION_BLOCKS;
 use super::decode::{RowDecoding, bom_length, check_encoding};
 use super::expand::{ExpandedInputs, find_inputs};
 use super::field_census::FieldCensus;
@@ -193,6 +195,24 @@ impl InputSet {
     /// Returns the inputs in the order in which they are read.
     pub fn input_files(&self) -> &[InputFile] {
         &self.files
+    }
+
+    /// Returns the bytes of memory that the largest record batches of Arrow files take while rows are read, beside the
+    /// blocks of every input: two at a time, because a batch is decoded while the last rows of another are parsed. 0
+    /// without such files, and for batches that are no larger than the blocks. Objects are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn batch_bytes(&self) -> Result<u64> {
+        let counts =
+            |file: &&InputFile| file.input_format() == InputFormat::Arrow && file.is_local_file();
+        let mut largest = 0;
+        for file in self.files.iter().filter(counts) {
+            largest = largest.max(ArrowFile::open_input(file)?.largest_batch_bytes());
+        }
+        let of_blocks = PORTION_BLOCKS * self.options.block_bytes as u64;
+        Ok(if largest > of_blocks { 2 * largest } else { 0 })
     }
 
     /// Returns the size on disk of all inputs together, in bytes, or `None` if one is not a regular

@@ -4,11 +4,12 @@
 //! Cost: the pages of Parquet, or the record batches of Arrow, that contain the wanted rows are decoded again, in one
 //! pass per call.
 
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection, RowSelector};
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
 use super::arrow_file::ArrowFile;
 use super::column_json::row_to_json;
 use super::file::InputFile;
+use super::parquet_file::{load_metadata, open_batches};
 use super::{BadRow, InputFormat};
 use crate::error::Result;
 
@@ -43,16 +44,17 @@ fn visit_parquet_rows(file: &InputFile, rows: &[BadRow], visit: &mut RowVisitor<
         selectors.push(RowSelector::select(1));
         next = at + 1;
     }
-    let reader = ParquetRecordBatchReaderBuilder::try_new(handle)
-        .and_then(|builder| {
-            builder
-                .with_row_selection(RowSelection::from(selectors))
-                .with_batch_size(BATCH_ROWS)
-                .build()
+    let batches = load_metadata(&handle)
+        .and_then(|metadata| {
+            open_batches(&handle, &metadata, |builder| {
+                builder
+                    .with_row_selection(RowSelection::from(selectors))
+                    .with_batch_size(BATCH_ROWS)
+            })
         })
         .map_err(|error| broken(error.to_string()))?;
     let mut rows = rows.iter();
-    for batch in reader {
+    for batch in batches {
         let batch = batch.map_err(|error| broken(error.to_string()))?;
         for at in 0..batch.num_rows() {
             if let Some(row) = rows.next() {

@@ -324,3 +324,49 @@ fn errors_name_batch_rows_and_column() {
     let place = "record batch 2 (rows 4 to 6): column `text`";
     assert!(said.contains(place), "{said}");
 }
+
+/// What a large record batch takes in memory is known before it is read, also if it is compressed.
+#[test]
+fn large_record_batches_are_counted_before_they_are_read() {
+    let place = tempdir().unwrap();
+    let texts = |count: usize| -> ArrayRef {
+        let of = |at: usize| format!("row {at} ").repeat(20);
+        Arc::new((0..count).map(of).map(Some).collect::<StringArray>())
+    };
+    let bytes_of = |name: &str, count: usize, rows: usize, codec| {
+        let path = place.path().join(name);
+        write_arrow(
+            &path,
+            &batches_of(vec![("text", texts(count))], rows),
+            codec,
+        );
+        let inputs = InputSet::open_paths(from_ref(&path), &with_text("text", 1 << 10)).unwrap();
+        (
+            inputs.batch_bytes().unwrap(),
+            fs::metadata(&path).unwrap().len(),
+        )
+    };
+    for name in ["in.arrow", "in.arrows"] {
+        let (plain, on_disk) = bytes_of(name, 3000, 3000, None);
+        assert!(
+            (2 * on_disk - 8192..=2 * on_disk).contains(&plain),
+            "{plain} {on_disk}"
+        );
+        for codec in &CODECS[1..] {
+            let (compressed, on_disk) = bytes_of(name, 3000, 3000, *codec);
+            assert!(on_disk < plain / 6);
+            assert!(
+                (plain..plain + 2 * on_disk + 8192).contains(&compressed),
+                "{compressed}"
+            );
+        }
+        // Two thirds of the rows are in the first batch.
+        let (parted, _) = bytes_of(name, 3000, 2000, None);
+        assert!((plain * 6 / 10..plain * 7 / 10).contains(&parted));
+        assert_eq!(
+            bytes_of(name, 3000, 10, None).0,
+            0,
+            "batches are smaller than the blocks"
+        );
+    }
+}

@@ -1,10 +1,9 @@
 //! The database of a partition: redb on a file of the [disk](crate::disk::Disk), whose panics become errors.
 
-use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use lookalike::catch_panics;
 use redb::{Builder, Database, StorageBackend};
 
 use crate::disk::DiskFile;
@@ -45,26 +44,13 @@ impl Drop for GuardedDatabase {
     }
 }
 
-thread_local! {
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns `true` if a panic of this thread would be caught and become an [`Error`]. A panic hook should then
-/// not report it.
-pub fn is_guarded() -> bool {
-    GUARDED.get()
-}
-
 /// Runs an operation on a database. redb can panic on a damaged file; the panic becomes an error, because the
 /// operation changes none of our own state.
 pub(super) fn guard_database<T>(
     name: &str,
     work: impl FnOnce() -> Result<T, redb::Error>,
 ) -> Result<T> {
-    let before = GUARDED.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(before);
-    match done {
+    match catch_panics(work) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(redb::Error::Io(error))) => {
             Err(Error::disk_error("cannot read or write", name, &error))

@@ -22,4 +22,3 @@ pub(crate) mod sketches;
 pub(crate) mod window_history;
 
 pub(crate) use self::database::CACHE;
-pub use self::database::is_guarded;

@@ -265,7 +265,7 @@ impl MemoryPlan {
 
     fn plan_in_frame(paths: &RunInputs, settings: &RunSettings, frame: PlanFrame) -> Result<Self> {
         let of_unknown_size =
-            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame);
+            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame, 0);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
         // Measuring reads the first block of an object once more.
@@ -283,7 +283,14 @@ impl MemoryPlan {
             return of_unknown_size();
         };
         let of_document = measure_documents(&opened, settings, &plan)?;
-        Self::from_measures(Some(documents), of_document, settings.threads, frame)
+        let of_batches = opened.batch_bytes()?;
+        Self::from_measures(
+            Some(documents),
+            of_document,
+            settings.threads,
+            frame,
+            of_batches,
+        )
     }
 
     fn from_measures(
@@ -291,13 +298,14 @@ impl MemoryPlan {
         of_document: DocumentBytes,
         threads: usize,
         frame: PlanFrame,
+        of_batches: u64,
     ) -> Result<Self> {
         let PlanFrame {
             limit,
             rule,
             beside_row,
         } = frame;
-        let fixed = BASE + threads as u64 * OF_THREAD;
+        let fixed = BASE + threads as u64 * OF_THREAD + of_batches;
         let count = documents.unwrap_or(0.0);
         let scaled = |bytes: f64| (RESERVE * count * bytes) as u64;
         let in_memory = documents.map(|_| fixed + scaled(of_document.in_memory(beside_row)));
@@ -322,11 +330,18 @@ impl MemoryPlan {
                 ),
                 None => "inputs of unknown size, whose rows come".to_owned(),
             };
+            let reading = match of_batches {
+                0 => String::new(),
+                bytes => format!(
+                    " and the {} MB of the largest record batches of an Arrow file",
+                    bytes.div_ceil(1_000_000)
+                ),
+            };
             return Err(Error::usage_error(format!(
-                "{} MB of memory are too little for {of_documents} beside the {} MB of every run: give {} MB or \
-                 more",
+                "{} MB of memory are too little for {of_documents} beside the {} MB of every run{reading}: give {} MB \
+                 or more",
                 limit.bytes / 1_000_000,
-                fixed.div_ceil(1_000_000),
+                (fixed - of_batches).div_ceil(1_000_000),
                 smallest.div_ceil(1_000_000)
             )));
         }
@@ -340,7 +355,7 @@ impl MemoryPlan {
             limit_bytes: limit.bytes,
             in_memory_bytes: in_memory,
             expected_bytes: documents.map(|_| {
-                let usual = USUAL_BASE + threads as f64 * USUAL_OF_THREAD;
+                let usual = USUAL_BASE + threads as f64 * USUAL_OF_THREAD + of_batches as f64;
                 (usual + count * of_document.in_memory(beside_row)) as u64
             }),
             out_of_core,
@@ -519,6 +534,15 @@ mod tests {
     };
 
     fn plan_of(documents: Option<f64>, bytes: u64, is_set: bool) -> Result<MemoryPlan> {
+        plan_beside_batches(documents, bytes, is_set, 0)
+    }
+
+    fn plan_beside_batches(
+        documents: Option<f64>,
+        bytes: u64,
+        is_set: bool,
+        of_batches: u64,
+    ) -> Result<MemoryPlan> {
         let limit = MemoryLimit {
             bytes,
             is_set,
@@ -529,7 +553,7 @@ mod tests {
             rule: SpillRule::WhenNeeded,
             beside_row: BESIDE_ROW,
         };
-        MemoryPlan::from_measures(documents, ARTICLE, 2, frame)
+        MemoryPlan::from_measures(documents, ARTICLE, 2, frame, of_batches)
     }
 
     #[test]
@@ -541,6 +565,22 @@ mod tests {
         let bounded = plan_of(Some(1e6), needed - 1, true).unwrap();
         assert!(bounded.out_of_core && bounded.disk_bytes > 0);
         assert!(bounded.resident_bytes < needed / 2);
+    }
+
+    #[test]
+    fn large_record_batches_count() {
+        let batches = 500_000_000;
+        let plain = plan_of(Some(1e6), 1 << 40, true).unwrap();
+        let beside = plan_beside_batches(Some(1e6), 1 << 40, true, batches).unwrap();
+        assert_eq!(
+            beside.smallest_limit_bytes,
+            plain.smallest_limit_bytes + batches
+        );
+        assert_eq!(beside.resident_bytes, plain.resident_bytes + batches);
+        let limit = beside.smallest_limit_bytes - 1;
+        let error = plan_beside_batches(Some(1e6), limit, true, batches).unwrap_err();
+        let named = "every run and the 500 MB of the largest record batches of an Arrow file: give";
+        assert!(error.to_string().contains(named), "{error}");
     }
 
     #[test]
