@@ -11,6 +11,7 @@ mod distributed;
 mod distributed_passages;
 mod documents;
 mod error;
+mod function_cache;
 mod hamming;
 mod index;
 mod labelled;

@@ -3,9 +3,7 @@
 //! Values given to `update` are kept until the result is read, because hashing many messages side
 //! by side takes a fraction of the time of hashing one after another.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lookalike::sketch::{MessageHasher, PermutedFunctions, PermutedScheme};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -15,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyType};
 
 use crate::error::engine_error_to_py;
+use crate::function_cache::FunctionCache;
 
 /// Largest number of functions of a MinHash.
 const MOST_FUNCTIONS: usize = 1 << 20;
@@ -137,23 +136,31 @@ fn scheme_from_name(name: &str) -> PyResult<PermutedScheme> {
 
 /// Returns the functions of a scheme, a number of slots and a seed. Drawn functions are cached.
 fn cached_functions(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<PermutedFunctions> {
-    type Known = HashMap<(PermutedScheme, usize, u32), Arc<PermutedFunctions>>;
-    static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
-    /// Number of cached entries from which unused ones are dropped before a new one is drawn.
-    const KEPT: usize = 64;
-    let known = KNOWN.get_or_init(Mutex::default);
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= KEPT && !known.contains_key(&(scheme, slots, seed)) {
-        known.retain(|_, functions| Arc::strong_count(functions) > 1);
-    }
-    let functions = known
-        .entry((scheme, slots, seed))
-        .or_insert_with(|| Arc::new(PermutedFunctions::draw_functions(scheme, slots, seed)));
-    Arc::clone(functions)
+    static KNOWN: LazyLock<FunctionCache<(PermutedScheme, usize, u32), PermutedFunctions>> =
+        LazyLock::new(FunctionCache::new);
+    KNOWN.find_or_draw((scheme, slots, seed), || {
+        PermutedFunctions::draw_functions(scheme, slots, seed)
+    })
 }
 
-thread_local! {
-    static HASHER: RefCell<MessageHasher> = RefCell::default();
+/// Hashers that no thread uses, with the hashes of messages that they have seen. A process that forks may take the lock
+/// along and never release it, so nothing waits for it.
+static IDLE_HASHERS: Mutex<Vec<MessageHasher>> = Mutex::new(Vec::new());
+
+/// Largest number of idle hashers. Each has 1 MiB of hashes.
+const MOST_IDLE: usize = 16;
+
+/// Calls `visit` with a hasher, the one that was used last if possible.
+fn with_hasher<T>(visit: impl FnOnce(&mut MessageHasher) -> T) -> T {
+    let idle = IDLE_HASHERS.try_lock().ok().and_then(|mut idle| idle.pop());
+    let mut hasher = idle.unwrap_or_default();
+    let visited = visit(&mut hasher);
+    if let Ok(mut idle) = IDLE_HASHERS.try_lock()
+        && idle.len() < MOST_IDLE
+    {
+        idle.push(hasher);
+    }
+    visited
 }
 
 /// The slots, and the values that are not in them yet.
@@ -195,7 +202,7 @@ impl SignatureState {
 
     /// Hashes messages that follow one another; `ends` has the end of each.
     fn hash_messages(&mut self, functions: &PermutedFunctions, messages: &[u8], ends: &[usize]) {
-        HASHER.with_borrow_mut(|hasher| {
+        with_hasher(|hasher| {
             self.add_message_hashes(functions, hasher.hash_messages(messages, ends));
         });
     }
@@ -325,7 +332,7 @@ impl MessageLists {
         let ends = self.ends[first..bound(end)].iter().map(|end| end - byte);
         let ends: Vec<usize> = ends.collect();
         let until = byte + ends.last().copied().unwrap_or(0);
-        HASHER.with_borrow_mut(|hasher| {
+        with_hasher(|hasher| {
             let hashes = hasher.hash_messages(&self.messages[byte..until], &ends);
             let lists = start..end;
             let sign = |list: usize| {

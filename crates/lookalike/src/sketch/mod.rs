@@ -5,6 +5,7 @@ pub(crate) mod compat;
 mod document_sketches;
 mod minhash;
 mod permuted;
+mod rensa;
 mod simhash;
 
 pub use bottomk::{
@@ -17,6 +18,7 @@ pub(crate) use document_sketches::{LONG, STATES, SetSummary};
 pub(crate) use minhash::FeatureObserver;
 pub use minhash::{MinHasher, equal_slots};
 pub use permuted::{MessageHasher, PermutedFunctions, PermutedScheme};
+pub use rensa::{RensaFunctions, RensaScheme, hash_rensa_token};
 pub(crate) use simhash::tie_order;
 pub use simhash::{SimHasher, TieBreaker, count_weighted_votes, list_ballots, tie_breaker};
 
