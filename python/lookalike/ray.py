@@ -117,9 +117,7 @@ def dedup(
     _refuse_unknown("dedup", settings)
     job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, **settings)
     names = {"id": id, "text": text, "value": job.field, "part": within}
-    source = _source(ds, names, None if against is None else False)
-    if against is not None:
-        source = source.union(_source(against, names, True))
+    source = _documents(ds, names, against)
     removed = _removed(job, _settled(job, source))
     gone = ray.put(removed.column("id"))
 
@@ -141,10 +139,12 @@ def pairs(
     *,
     recipe: RecipeLike = "default",
     within: Optional[str] = None,
+    against: Optional["Dataset"] = None,
     **settings: Any,
 ) -> "pa.Table":
     """Returns every pair of near-duplicates as ``a, b, similarity``, where ``a`` is the smaller id. Of equal texts, only
-    the first document is listed.
+    the first document is listed. With ``against``, which has the same columns as the data, ``a`` is one of its documents
+    and ``b`` one of the data; of equal texts, the first document of each is listed, and the two are not a pair.
 
     >>> from lookalike import ray as lar
     >>> texts = ["the ferry leaves at seven", "a bridge", "the ferry leaves at eight"]
@@ -153,8 +153,8 @@ def pairs(
     [{'a': '0', 'b': '2', 'similarity': 0.6}]
     """
     _refuse_unknown("pairs", settings)
-    job = Job.of(recipe, None, id, within=within is not None, **settings)
-    source = _source(ds, {"id": id, "text": text, "value": None, "part": within}, None)
+    job = Job.of(recipe, None, id, within=within is not None, against=against is not None, **settings)
+    source = _documents(ds, {"id": id, "text": text, "value": None, "part": within}, against)
     return _table_of(_settled(job, source, _PAIRS), _PAIRS)
 
 
@@ -165,6 +165,13 @@ def _refuse_unknown(function: str, settings: dict[str, Any]) -> None:
         raise SettingError(
             f"lookalike.ray.{function} has no argument {unknown[0]}: leave it out; the match options are {known}"
         )
+
+
+def _documents(data: "Dataset", names: dict[str, Optional[str]], against: Optional["Dataset"]) -> "Dataset":
+    """Returns the documents of the data, and those of ``against``."""
+    if against is None:
+        return _source(data, names, None)
+    return _source(data, names, False).union(_source(against, names, True))
 
 
 def _source(data: "Dataset", names: dict[str, Optional[str]], given: Optional[bool]) -> "Dataset":

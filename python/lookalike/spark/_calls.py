@@ -112,6 +112,7 @@ def pairs(
     id: str = "id",
     *,
     within: Optional[str] = None,
+    against: Optional["DataFrame"] = None,
     features: Optional[str] = None,
     checkpoint: Optional[str] = None,
     links_on_driver: int = 4_000_000,
@@ -123,7 +124,9 @@ def pairs(
     """Returns every pair of near-duplicates as ``a, b, similarity``. Of equal texts, only the first document
     is listed, as with ``lookalike pairs --distinct``.
 
-    ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep`` and ``against``.
+    ``a`` is the smaller id. With ``against``, which has the same columns as the data, ``a`` is one of its documents and
+    ``b`` one of the data; of equal texts, the first document of each is listed, and the two are not a pair. The
+    arguments are those of :func:`dedup`, without ``keep``.
 
     >>> from lookalike import spark as las
     >>> rows = [("1", "the ferry leaves at seven"), ("2", "a bridge"), ("3", "the ferry leaves at eight")]
@@ -135,11 +138,12 @@ def pairs(
     if unknown:
         raise SettingError(f"pairs has no argument {sorted(unknown)[0]}")
     job = Job.of(
-        recipe, None, id, within=within is not None, features=features is not None, **settings
+        recipe, None, id, within=within is not None, against=against is not None, features=features is not None,
+        **settings,
     )
     columns = Columns(arguments.names("text", text), id, None, within, features)
     limits = RunLimits(links_on_driver, component_memory, filter_memory)
-    return DedupRun(df, columns, job, checkpoint, limits).pairs()
+    return DedupRun(df, columns, job, checkpoint, limits, against).pairs()
 
 
 def passages(

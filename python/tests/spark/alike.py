@@ -56,6 +56,16 @@ def rows_of(table):
     return sorted(tuple(row.values()) for row in table.to_pylist())
 
 
+def check_pairs(session, known, table, **settings):
+    """Asserts that Spark finds the pairs that one machine finds against known documents; returns them."""
+    found = las.pairs(frame_from(session, table), against=frame_from(session, known), **settings)
+    here = {name: value for name, value in settings.items() if name not in OF_SPARK}
+    alone = la.pairs(by_id(table), id="id", against=by_id(known), distinct=True, threads=2, **here).pairs
+    found = collect_arrow(found)
+    assert rows_of(found) == rows_of(alone.select(found.column_names))
+    return found
+
+
 def check_passages(session, table, frame=None, against=None, partitions=None, checkpoint=None, **settings):
     """Asserts that Spark finds what one machine finds; returns the results of both."""
     frame = frame_from(session, table) if frame is None else frame

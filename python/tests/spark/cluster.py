@@ -5,8 +5,8 @@ import sys
 
 import pyarrow as pa
 import pytest
-from alike import check, check_passages, frame_from
-from corpora import chained, copied, generated, of_the_repository, real, repeated, skewed
+from alike import check, check_pairs, check_passages, frame_from
+from corpora import chained, copied, generated, known_and_new, of_the_repository, real, repeated, skewed
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,11 @@ def test_within_against_and_features(cluster, way):
     settings = {"within": "site", "features": "words", "threshold": 0.5}
     _, alone = check(cluster, table, against=known, **settings, **way)
     assert len(alone.removed) > 20
+
+
+@pytest.mark.parametrize("way", [*WAYS, {"links_on_driver": 0}], ids=str)
+def test_pairs_with_reference_documents(cluster, way):
+    assert len(check_pairs(cluster, *known_and_new(), within="site", threshold=0.6, **way)) > 50
 
 
 @pytest.mark.parametrize("settings", [{}, {"max_documents": "none", "offsets": "bytes"}, {"within": "site"}], ids=str)

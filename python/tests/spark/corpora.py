@@ -58,6 +58,12 @@ def _lines(stream):
         yield rest
 
 
+def known_and_new() -> tuple[pa.Table, pa.Table]:
+    """Documents that are known and others, with texts that both have, in several sites."""
+    table = generated(500, 30, seed=9).append_column("site", pa.array([at % 2 for at in range(500)]))
+    return table.slice(0, 200), table.slice(200)
+
+
 def generated(rows: int, length: int, seed: int = 1) -> pa.Table:
     """Families that drift, equal texts, texts of one template, poor, empty and Chinese ones."""
     random.seed(seed)

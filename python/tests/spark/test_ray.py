@@ -3,7 +3,7 @@ import doctest
 import pyarrow as pa
 import pytest
 from alike import by_id, removed_of, rows_of
-from corpora import generated, skewed
+from corpora import generated, known_and_new, skewed
 
 import lookalike as la
 
@@ -49,6 +49,17 @@ def test_within_against_and_pairs(local):
     alone = la.pairs(by_id(table), id="id", within="site", threshold=0.6, distinct=True).pairs
     assert rows_of(found) == rows_of(alone.select(found.column_names))
     assert len(found) > 10
+
+
+def test_pairs_with_known_documents(local):
+    from lookalike import ray as lar
+
+    known, table = known_and_new()
+    data = ray.data.from_arrow([table.slice(0, 100), table.slice(100)])
+    found = lar.pairs(data, against=ray.data.from_arrow(known), threshold=0.6)
+    alone = la.pairs(by_id(table), id="id", against=by_id(known), threshold=0.6, distinct=True).pairs
+    assert rows_of(found) == rows_of(alone.select(found.column_names))
+    assert len(found) > 50
 
 
 def test_unknown_arguments_and_columns_are_named(local):

@@ -4,8 +4,8 @@ import random
 import numpy
 import pyarrow as pa
 import pytest
-from alike import by_id, check, removed_of, rows_of
-from corpora import chained, generated, of_the_repository, real, repeated, skewed
+from alike import by_id, check, check_pairs, removed_of, rows_of
+from corpora import chained, generated, known_and_new, of_the_repository, real, repeated, skewed
 
 import lookalike as la
 from lookalike import _engine, _steps
@@ -259,6 +259,13 @@ def test_reference_documents(spark, tmp_path, way, keep):
     )
     of_known = set(alone.removed.column("kept").to_pylist()) & set(known.to_pylist())
     assert len(of_known) > 10
+
+
+@pytest.mark.parametrize("within", [None, "site"])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_pairs_with_reference_documents(spark, tmp_path, way, within):
+    found = check_pairs(spark, *known_and_new(), within=within, threshold=0.6, checkpoint=str(tmp_path), **way)
+    assert len(found) > 100
 
 
 def test_similar_reference_documents_both_stay(spark):

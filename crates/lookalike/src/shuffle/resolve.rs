@@ -82,6 +82,8 @@ pub struct ComponentResolver {
     size: (u64, u64),
     held: PendingDocuments,
     waiting: Vec<(TextName, Vec<u8>)>,
+    /// Positions of the first document of the data among those that repeat a text. Only for pairs with known documents.
+    first_repeats: HashMap<TextName, Vec<u8>>,
     /// Verdicts on repeated texts of the component, once it is resolved.
     verdicts: HashMap<TextName, TextVerdict>,
     walked: bool,
@@ -94,6 +96,27 @@ pub struct ComponentResolver {
 struct PendingDocuments {
     documents: Vec<ResolvedDocument>,
     texts: ComponentTexts,
+}
+
+impl PendingDocuments {
+    /// Adds documents of the data that have the text of a known one.
+    fn add_repeats_of_known(
+        &mut self,
+        setup: &ShuffleSetup,
+        mut first_repeats: HashMap<TextName, Vec<u8>>,
+    ) {
+        let known = (self.documents.iter()).filter(|it| setup.is_known(&it.position));
+        let repeat = |document: &ResolvedDocument| {
+            let position = first_repeats.remove(&document.name)?;
+            Some(ResolvedDocument {
+                position,
+                text: document.text.clone(),
+                ..*document
+            })
+        };
+        let repeats: Vec<_> = known.filter_map(repeat).collect();
+        self.documents.extend(repeats);
+    }
 }
 
 struct ResolvedDocument {
@@ -130,6 +153,7 @@ impl ComponentResolver {
             size: (0, 0),
             held: PendingDocuments::default(),
             waiting: Vec::new(),
+            first_repeats: HashMap::new(),
             verdicts: HashMap::new(),
             walked: false,
             removed: Vec::new(),
@@ -138,7 +162,8 @@ impl ComponentResolver {
     }
 
     /// Returns a step that finds matching pairs instead. Of equal texts, only the first document is
-    /// listed.
+    /// listed. If some documents are given as known, each pair has one of these and one of the data, and the first of
+    /// both kinds is listed.
     pub fn for_pairs(setup: Arc<ShuffleSetup>) -> Self {
         Self {
             pairs_wanted: true,
@@ -181,15 +206,7 @@ impl ComponentResolver {
             self.size = (0, 0);
         }
         let Some(text) = document.text else {
-            if !self.pairs_wanted {
-                self.waiting
-                    .push((document.name, document.position.to_vec()));
-            }
-            if self.waiting.len() >= WAITING {
-                self.resolve_pending()?;
-                self.walked = true;
-            }
-            return Ok(());
+            return self.add_repeat(&document);
         };
         if self.walked {
             return Err(Error::setting_error(format!(
@@ -199,16 +216,7 @@ impl ComponentResolver {
             )));
         }
         self.setup.check_text(text)?;
-        self.size.0 += 1;
-        self.size.1 += text.len() as u64 + BESIDE_A_TEXT;
-        if self.size.1 > self.limit {
-            match &self.create_spill {
-                Some(create) if self.size.0 * BESIDE_A_TEXT <= self.limit => {
-                    self.held.texts.move_to_spill(create)?;
-                }
-                _ => return Err(self.too_large_error(document.position)),
-            }
-        }
+        self.count_text(text.len() as u64, document.position)?;
         let text = self.held.texts.append_text(text)?;
         self.held.documents.push(ResolvedDocument {
             name: document.name,
@@ -218,6 +226,52 @@ impl ComponentResolver {
             repeated: document.repeated,
         });
         Ok(())
+    }
+
+    /// Adds a document whose text came before.
+    fn add_repeat(&mut self, document: &ComponentDocument<'_>) -> Result<()> {
+        if self.pairs_wanted {
+            return self.note_repeat(document.name, document.position);
+        }
+        self.waiting
+            .push((document.name, document.position.to_vec()));
+        if self.waiting.len() >= WAITING {
+            self.resolve_pending()?;
+            self.walked = true;
+        }
+        Ok(())
+    }
+
+    /// Notes the first document of the data that repeats a text. If a known document has that text too, both may be in
+    /// pairs.
+    fn note_repeat(&mut self, name: TextName, position: &[u8]) -> Result<()> {
+        if !self.setup.bounds.against || self.setup.is_known(position) {
+            return Ok(());
+        }
+        match self.first_repeats.get_mut(&name) {
+            Some(first) if first.as_slice() <= position => {}
+            Some(first) => *first = position.to_vec(),
+            None => {
+                self.count_text(0, position)?;
+                self.first_repeats.insert(name, position.to_vec());
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a text of a component, and moves the texts to the spill if they are beyond the limit.
+    fn count_text(&mut self, bytes: u64, position: &[u8]) -> Result<()> {
+        self.size.0 += 1;
+        self.size.1 += bytes + BESIDE_A_TEXT;
+        if self.size.1 <= self.limit {
+            return Ok(());
+        }
+        match &self.create_spill {
+            Some(create) if self.size.0 * BESIDE_A_TEXT <= self.limit => {
+                self.held.texts.move_to_spill(create)
+            }
+            _ => Err(self.too_large_error(position)),
+        }
     }
 
     /// Resolves all documents added. All components must be complete.
@@ -240,7 +294,9 @@ impl ComponentResolver {
 
     fn resolve_pending(&mut self) -> Result<()> {
         if !self.held.documents.is_empty() {
-            let held = std::mem::take(&mut self.held);
+            let mut held = std::mem::take(&mut self.held);
+            let first_repeats = std::mem::take(&mut self.first_repeats);
+            held.add_repeats_of_known(&self.setup, first_repeats);
             let walk = ComponentWalk::new(&self.setup, held)?;
             if self.pairs_wanted {
                 walk.find_pairs(&mut self.pairs)?;
@@ -376,11 +432,7 @@ impl<'s> ComponentWalk<'s> {
             });
             Ok::<_, Error>(())
         };
-        let copies = match self.given {
-            0 => CopyPairs::None,
-            _ => CopyPairs::All,
-        };
-        find_pairs(&self.match_corpus(), copies, visit, &|_| {})?;
+        find_pairs(&self.match_corpus(), CopyPairs::None, visit, &|_| {})?;
         Ok(())
     }
 
