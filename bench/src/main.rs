@@ -43,6 +43,7 @@ mod sketch;
 mod tables;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -175,7 +176,12 @@ fn run_short_forms(only: &[String]) -> Result<()> {
     }
     let is_asked = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
     let mut asked = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
-    asked.try_for_each(|(_, run)| run())
+    asked.try_for_each(|(name, run)| {
+        let started = Instant::now();
+        run()?;
+        println!("-- {name}: {:.1} s", started.elapsed().as_secs_f64());
+        Ok(())
+    })
 }
 
 fn main() -> Result<()> {

@@ -29,7 +29,7 @@ pub fn smoke() -> Result<()> {
     });
     let least = Threshold::new(0.05)?;
     for (kind, count) in [
-        (CorpusKind::Short, 120),
+        (CorpusKind::Short, 60),
         (CorpusKind::English, 8),
         (CorpusKind::Chinese, 8),
     ] {

@@ -120,7 +120,7 @@ pub fn run() -> Result<()> {
 }
 
 /// Number of documents in the short form, above the size at which a bucket may be refined (512).
-const SHORT: usize = 800;
+const SHORT: usize = 600;
 
 /// Runs a short form, as a test.
 pub fn smoke() -> Result<()> {
