@@ -21,6 +21,8 @@
 //! Documents that match are always in the same component of links. Links divide the work and decide
 //! nothing.
 //!
+//! [`SampleAudit`] estimates afterwards how many matches a run misses, by two more readings of the documents.
+//!
 //! **Dense buckets.** A member of a large bucket is compared with already connected sets only until one
 //! member of the set is found that it may match. So documents of one template cost about one comparison
 //! each where they are similar. Where they are not, comparing stops at 512 comparisons a member.
@@ -46,6 +48,7 @@ mod partitioning;
 mod position;
 mod prefilter;
 mod resolve;
+mod sample_audit;
 mod scatter;
 
 use std::sync::Arc;
@@ -72,6 +75,9 @@ pub use members::ComponentMembers;
 pub use partitioning::partition_block;
 pub use position::{DocumentOrder, OrderValue};
 pub use resolve::{ComponentDocument, ComponentResolver, ResolvedPair, ShuffleRemoval};
+pub use sample_audit::{
+    DocumentSampler, ExactComparison, SampleAudit, SampledDocument, SampledPartner,
+};
 pub use scatter::{DocumentScatterer, ShuffleBlock, ShuffleBlockKind};
 
 /// The setup that all steps of a run share.

@@ -1,6 +1,8 @@
 //! Many machines compared with one: deduplication of all documents in their order, which has a model of
 //! its own.
 
+mod sample_audit;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

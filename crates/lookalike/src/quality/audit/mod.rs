@@ -20,6 +20,7 @@
 //! makes them anyway, or are made a second time. A drawn document is analysed twice. A pair of long
 //! documents may be overlooked, whatever the method of the run, with a probability of at most 10⁻⁶.
 
+mod draw;
 mod drawn_index;
 mod interval;
 mod sample;
@@ -31,8 +32,10 @@ use crate::plan::MatchPlan;
 use crate::similarity;
 use crate::types::Similarity;
 
+pub use draw::{default_sample_size, draw_limit, draw_number};
 pub use interval::WilsonEstimate;
 pub use sample::{DrawnDocument, DrawnSample, PARTNERS, SampleComparer, SimilarPartner};
+pub(crate) use sample::{DrawnText, PartnerVisitor};
 
 /// Returns the exact similarity of two ascending lists of distinct features if they match by a plan's
 /// measure. If sketches alone decide, the measure is the Jaccard index.

@@ -78,7 +78,7 @@ impl DrawnDocument {
 
 /// A drawn text.
 #[derive(Debug)]
-struct DrawnText {
+pub(crate) struct DrawnText {
     drawn: DrawnDocument,
     /// Tags of the bins, for a long text.
     binned: Option<BinnedText>,
@@ -102,6 +102,32 @@ pub struct SimilarPartner {
     pub row: u64,
     /// Similarity of the two documents.
     pub similarity: Similarity,
+}
+
+/// The receiver of the drawn texts that are similar to a document.
+pub(crate) trait PartnerVisitor {
+    /// Returns `false` if the similarity with a text is not needed, so that it is not computed.
+    fn wants_text(&self, text: &DrawnText) -> bool;
+
+    /// Takes a text that is similar to the document.
+    fn visit_text(&mut self, text: &DrawnText, similarity: Similarity);
+}
+
+/// A document that becomes a partner of the drawn texts that it is similar to.
+struct NewPartner {
+    row: u64,
+    number: u64,
+}
+
+impl PartnerVisitor for NewPartner {
+    fn wants_text(&self, text: &DrawnText) -> bool {
+        text.wants_partner(self.number)
+    }
+
+    fn visit_text(&mut self, text: &DrawnText, similarity: Similarity) {
+        let row = self.row;
+        text.add_partner(self.number, SimilarPartner { row, similarity });
+    }
 }
 
 /// Buffers for the comparison of documents, one for each thread.
@@ -294,33 +320,62 @@ impl DrawnSample {
         analysis: &TextAnalysis<'_>,
         counter: &mut SampleComparer,
     ) {
-        struct CompareKernel<'a, 'd>(
-            &'a DrawnSample,
-            u64,
-            &'a TextAnalysis<'d>,
-            &'a mut SampleComparer,
-        );
-
-        impl Kernel for CompareKernel<'_, '_> {
-            type Output = ();
-
-            #[inline(always)]
-            fn run<A: Arch>(self, _: A) {
-                self.0.compare_fingerprintable(self.1, self.2, self.3);
-            }
-        }
-
-        if analysis.state == TextState::Fingerprintable {
-            counter.cpu.run(CompareKernel(self, row, analysis, counter));
-        }
+        let number = mix_bits(row ^ PARTNER_DOMAIN);
+        self.visit_seen(row, analysis, counter, &mut NewPartner { row, number });
     }
 
-    #[inline(always)]
-    fn compare_fingerprintable(
+    /// Calls `visitor` with every drawn text that is similar to a document and of which a document was drawn
+    /// before it. Stores nothing.
+    pub(crate) fn visit_similar_texts<V: PartnerVisitor>(
         &self,
         row: u64,
         analysis: &TextAnalysis<'_>,
         counter: &mut SampleComparer,
+        visitor: &mut V,
+    ) {
+        counter.begin_document(analysis);
+        counter.take_all_features(analysis);
+        self.visit_seen(row, analysis, counter, visitor);
+    }
+
+    fn visit_seen<V: PartnerVisitor>(
+        &self,
+        row: u64,
+        analysis: &TextAnalysis<'_>,
+        counter: &mut SampleComparer,
+        visitor: &mut V,
+    ) {
+        struct CompareKernel<'a, 'd, V>(
+            &'a DrawnSample,
+            u64,
+            &'a TextAnalysis<'d>,
+            &'a mut SampleComparer,
+            &'a mut V,
+        );
+
+        impl<V: PartnerVisitor> Kernel for CompareKernel<'_, '_, V> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<A: Arch>(self, _: A) {
+                self.0
+                    .compare_fingerprintable(self.1, self.2, self.3, self.4);
+            }
+        }
+
+        if analysis.state == TextState::Fingerprintable {
+            let cpu = counter.cpu;
+            cpu.run(CompareKernel(self, row, analysis, counter, visitor));
+        }
+    }
+
+    #[inline(always)]
+    fn compare_fingerprintable<V: PartnerVisitor>(
+        &self,
+        row: u64,
+        analysis: &TextAnalysis<'_>,
+        counter: &mut SampleComparer,
+        visitor: &mut V,
     ) {
         let SampleComparer {
             hits,
@@ -334,7 +389,6 @@ impl DrawnSample {
         self.index.count_hits(few, hits);
         self.index.count_hits(probe.bin_keys(self.rule), hits);
         features.clear();
-        let number = mix_bits(row ^ PARTNER_DOMAIN);
         for at in hits.met.drain(..) {
             let count = std::mem::take(&mut hits.of[at as usize]);
             if !self.index.are_enough(count, at) {
@@ -342,7 +396,7 @@ impl DrawnSample {
             }
             let text = &self.texts[at as usize];
             let is_other = text.first < row && text.drawn.key != analysis.key;
-            if !is_other || !text.wants_partner(number) {
+            if !is_other || !visitor.wants_text(text) {
                 continue;
             }
             if let Some(binned) = &text.binned
@@ -354,7 +408,7 @@ impl DrawnSample {
                 analysis.append_features(features);
             }
             if let Some(similarity) = self.similarity(&text.drawn.features, features) {
-                text.add_partner(number, SimilarPartner { row, similarity });
+                visitor.visit_text(text, similarity);
             }
         }
     }
@@ -399,6 +453,11 @@ impl DrawnSample {
 const PARTNER_DOMAIN: u64 = 0x2545_f491_4f6c_dd1d;
 
 impl DrawnText {
+    /// Returns the first drawn row with the text.
+    pub(crate) fn first_row(&self) -> u64 {
+        self.first
+    }
+
     fn lock_partners(&self) -> std::sync::MutexGuard<'_, SimilarPartners> {
         // The list is whole whatever happened elsewhere, because the insertion is the last step.
         self.partners.lock().unwrap_or_else(PoisonError::into_inner)
