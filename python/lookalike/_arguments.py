@@ -69,6 +69,13 @@ def truth(name: str, value: Any) -> bool:
     return value
 
 
+def audit(value: Any) -> Optional[int]:
+    """Returns the number of documents to sample; for 0 the run chooses it, and for None there is no audit."""
+    if isinstance(value, bool):
+        return 0 if value else None
+    return whole("audit", value, 1)
+
+
 def threads(value: Any) -> Optional[int]:
     """Returns a number of threads."""
     return whole("threads", value, 1, _MOST_THREADS)

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "AUDIT_PARTNERS",
     "Collect",
     "CompareGroups",
+    "CompareSample",
     "Distributed",
     "DistributedPassages",
     "Features",
@@ -26,11 +28,16 @@ __all__ = [
     "StreamBase",
     "StreamVerdict",
     "SEGMENTING",
+    "SampleDocuments",
+    "SampleRemoved",
     "Scatter",
     "ScatterGrams",
     "Settle",
     "TokenMinHash",
     "__version__",
+    "audit_report",
+    "check_audit",
+    "choose_sample",
     "compare",
     "dedup",
     "document_limit",
@@ -58,6 +65,7 @@ __all__ = [
     "tune",
 ]
 
+AUDIT_PARTNERS: int
 RECIPES: list[str]
 SEGMENTING: str
 __version__: str
@@ -328,6 +336,34 @@ class Settle:
     def add(self, batch: Any) -> Any: ...
     def finish(self) -> Any: ...
 
+def check_audit(of: Distributed) -> None: ...
+def choose_sample(documents: int, wanted: Optional[int] = None) -> tuple[int, int]: ...
+
+@final
+class SampleDocuments:
+    def __new__(cls, of: Distributed, limit: int, ids: list[str]) -> "SampleDocuments": ...
+    def add(self, batch: Any) -> Any: ...
+
+@final
+class CompareSample:
+    def __new__(cls, of: Distributed, sample: Any) -> "CompareSample": ...
+    def add(self, batch: Any) -> None: ...
+    def finish(self) -> Any: ...
+
+@final
+class SampleRemoved:
+    def __new__(cls) -> "SampleRemoved": ...
+    def add(self, batch: Any) -> None: ...
+    def finish(self) -> Any: ...
+
+def audit_report(
+    of: Distributed,
+    counted: tuple[int, int],
+    wanted: Optional[int],
+    sample: Any,
+    partners: Any,
+    removed: list[tuple[str, list[str]]],
+) -> str: ...
 def members(links: list[bytes], repeats: list[bytes]) -> bytes: ...
 def repeats(of: Distributed, blocks: Any) -> Any: ...
 

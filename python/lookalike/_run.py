@@ -343,7 +343,7 @@ def _options(
         "within": arguments.word("within", within),
         "window": window_of(window),
         "time": arguments.word("time", time),
-        "audit": _audit(audit),
+        "audit": arguments.audit(audit),
         "threads": arguments.threads(threads),
         "strict": arguments.truth("strict", strict),
     }
@@ -358,10 +358,3 @@ def window_of(window: Any) -> Union[str, float, None]:
     if isinstance(window, bool) or not isinstance(window, (numbers.Real, type(None))):
         arguments.refuse("window", window, 'a text such as "2d", seconds or a timedelta')
     return window  # type: ignore[return-value]
-
-
-def _audit(audit: Any) -> Optional[int]:
-    """Returns the number of documents to sample; for 0 the run chooses it."""
-    if isinstance(audit, bool):
-        return 0 if audit else None
-    return arguments.whole("audit", audit, 1)

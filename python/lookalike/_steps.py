@@ -21,7 +21,7 @@ Batches = Iterable[Any]
 Step = Callable[[Batches], Iterator[Any]]
 
 #: Contents of the rows of blocks, by their column ``kind``.
-PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE, REPEATED_GIVEN_ID, REJECTED = range(10)
+PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE, REPEATED_GIVEN_ID, REJECTED, COUNT = range(11)
 
 
 @dataclass(frozen=True)
@@ -226,6 +226,12 @@ def linked(job: Job, blocks: list[Any], again: Callable[[bytes], list[Any]]) -> 
 def rows_of(batch: Any) -> list[tuple[int, bytes]]:
     """Returns the kinds and blocks of a batch."""
     return list(zip(batch.column("kind").to_pylist(), batch.column("block").to_pylist()))
+
+
+def add_counts(blocks: Iterable[bytes]) -> tuple[int, int]:
+    """Returns the number of documents and the bytes of their texts, from blocks with these counts."""
+    counts = [(int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")) for block in blocks]
+    return sum(documents for documents, _ in counts), sum(size for _, size in counts)
 
 
 def _of_kind(blocks: list[Any], kind: int) -> list[Any]:

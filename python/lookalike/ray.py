@@ -9,9 +9,10 @@ describes the steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
-from . import _engine, _steps
+from . import _arguments as arguments
+from . import _audit_steps, _engine, _steps
 from ._errors import InputError, SettingError
 from ._recipe import RecipeLike, recipe_of
 from ._steps import Job, Step
@@ -38,6 +39,8 @@ _COLLECTED = (
     ("kept", "string"),
 )
 _REMOVED = (("id", "string"), ("kept", "string"), ("similarity", "float64"), ("method", "string"))
+#: Types of pyarrow by those of Spark.
+_TYPES = {"int": "int32", "bigint": "int64", "string": "string", "binary": "binary", "boolean": "bool"}
 _PAIRS = (("a", "string"), ("b", "string"), ("similarity", "float64"))
 
 
@@ -51,8 +54,14 @@ class Deduplicated:
     ['0', '1']
     """
 
-    def __init__(self, kept: "Dataset", removed: "pa.Table", data: "Dataset", text: str, job: Job) -> None:
+    def __init__(
+        self, kept: "Dataset", removed: "pa.Table", data: "Dataset", text: str, job: Job,
+        audit: Optional[dict[str, Any]] = None,
+    ) -> None:
         self._data, self._text, self._job = data, text, job
+        #: Estimate of the missed and the wrong matches, as :mod:`lookalike.spark` has it; None if the run was not
+        #: audited.
+        self.audit = audit
         #: Kept rows of the data, with all their columns.
         self.kept = kept
         #: A table ``id, kept, similarity, method, threshold, cluster``: every removed document with
@@ -82,6 +91,7 @@ class Deduplicated:
             "method": dict(self._job.rule).get("method") or "auto",
             "threshold": self._job.threshold,
             "recipe": recipe_of(self._job.recipe).name,
+            **({} if self.audit is None else {"audit": self.audit}),
         }
 
     def __repr__(self) -> str:
@@ -98,13 +108,15 @@ def dedup(
     keep: Optional[str] = None,
     within: Optional[str] = None,
     against: Optional["Dataset"] = None,
+    audit: Union[int, bool, None] = None,
     **settings: Any,
 ) -> Deduplicated:
     """Keeps one document of each cluster of near-duplicates, with the verdicts of one machine.
 
     ``within`` restricts matches to equal values of a column. All documents of ``against``, which has the same columns,
     precede the data and are kept. ``settings`` are the match options of :func:`lookalike.spark.dedup`. Rows whose text
-    is null are left out.
+    is null are left out. ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong
+    matches in ``result.audit``; it reads the data twice more.
 
     >>> from lookalike import ray as lar
     >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge"]
@@ -116,9 +128,17 @@ def dedup(
 
     _refuse_unknown("dedup", settings)
     job = Job.of(recipe, keep, id, within=within is not None, against=against is not None, **settings)
+    wanted = arguments.audit(audit)
+    if wanted is not None:
+        _engine.check_audit(job.open())
     names = {"id": id, "text": text, "value": job.field, "part": within}
     source = _documents(ds, names, against)
-    removed = _removed(job, _settled(job, source))
+    counts: list[bytes] = []
+    removed = _removed(job, _settled(job, source, counts=counts))
+    audited = None
+    if wanted is not None:
+        tables = _AuditedData(source, removed)
+        audited = _audit_steps.audit_run(job, tables, _steps.add_counts(counts), wanted)
     gone = ray.put(removed.column("id"))
 
     def kept(table: "pa.Table") -> "pa.Table":
@@ -129,7 +149,7 @@ def dedup(
         is_gone = pc.is_in(ids, ray.get(gone).combine_chunks())
         return table.filter(pc.and_(pc.invert(is_gone), table.column(text).is_valid()))
 
-    return Deduplicated(ds.map_batches(kept, batch_format="pyarrow"), removed, ds, text, job)
+    return Deduplicated(ds.map_batches(kept, batch_format="pyarrow"), removed, ds, text, job, audited)
 
 
 def pairs(
@@ -221,9 +241,11 @@ def _of_kind(data: "Dataset", *kinds: int) -> "Dataset":
     return data.map_batches(rows, batch_format="pyarrow")
 
 
-def _members(job: Job, source: "Dataset") -> bytes:
-    """Returns the members of components and the repeated texts."""
+def _members(job: Job, source: "Dataset", counts: Optional[list[bytes]] = None) -> bytes:
+    """Returns the members of components and the repeated texts. ``counts`` gets the numbers of documents."""
     sketched = _mapped(_steps.scatter(job), source).materialize()
+    if counts is not None:
+        counts += _blocks(sketched, _steps.COUNT)
     found = _gathered(job, _spread(job, sketched))
     crowded = b"".join(_blocks(found, _steps.CROWDED))
     if crowded:
@@ -281,12 +303,14 @@ def _blocks(found: "Dataset", kind: int) -> list[bytes]:
     return [row["block"] for row in _of_kind(found, kind).take_all()]
 
 
-def _settled(job: Job, source: "Dataset", columns: Any = _REMOVED) -> list[dict[str, Any]]:
+def _settled(
+    job: Job, source: "Dataset", columns: Any = _REMOVED, counts: Optional[list[bytes]] = None
+) -> list[dict[str, Any]]:
     """Returns rows of removed documents or of pairs."""
     import pyarrow as pa
     import ray
 
-    members = ray.put(_members(job, source))
+    members = ray.put(_members(job, source, counts))
     collect = lambda table: _run(_steps.collect(job, ray.get(members)), table, _COLLECTED)
     step = _steps.settle(job, columns is _PAIRS)
 
@@ -302,6 +326,37 @@ def _settled(job: Job, source: "Dataset", columns: Any = _REMOVED) -> list[dict[
     bins = collected.map_batches(binned, batch_format="pyarrow")
     rows: list[dict[str, Any]] = _grouped(bins, "bin", settle, columns).take_all()
     return rows
+
+
+class _AuditedData:
+    """The tables of an audited run; see :class:`lookalike._audit_steps.AuditTables`."""
+
+    def __init__(self, source: "Dataset", removed: "pa.Table") -> None:
+        self.source, self.removed = source, removed
+
+    def sampled(self, step: Step) -> "pa.Table":
+        return self.rows(lambda: step, _audit_steps.SAMPLED)
+
+    def partners(self, job: Job, sample: "pa.RecordBatch") -> "pa.Table":
+        import ray
+
+        held = ray.put(sample)
+        found = self.rows(lambda: _audit_steps.compare_sample(job, ray.get(held)), _audit_steps.PARTNERS)
+        return _audit_steps.smallest_partners(found)
+
+    def removed_sample(self) -> "pa.Table":
+        return self.removed.select(list(_audit_steps.REMOVED))
+
+    def removed_among(self, ids: list[str]) -> set[str]:
+        return set(ids).intersection(self.removed.column("id").to_pylist())
+
+    def rows(self, step: Any, columns: dict[str, str]) -> "pa.Table":
+        """Returns the rows that a step makes of whole blocks of documents, because it prepares a sample first."""
+        typed = tuple((name, _TYPES[kind]) for name, kind in columns.items())
+        made = self.source.map_batches(
+            lambda table: _run(step(), table, typed), batch_format="pyarrow", batch_size=None
+        )
+        return _table_of(made.take_all(), typed)
 
 
 def _removed(job: Job, rows: list[dict[str, Any]]) -> "pa.Table":

@@ -56,6 +56,8 @@ enum BlockRowKind {
     RepeatedGivenId = 8,
     /// A row that cannot be used: its id and the reason, as JSON.
     Rejected = 9,
+    /// Number of documents and bytes of their texts, 8 bytes each.
+    Count = 10,
 }
 
 /// Bytes of blocks that are buffered before they are returned.
@@ -80,6 +82,7 @@ static POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
 #[derive(Clone)]
 pub(crate) struct ShuffleJob {
     setup: Arc<ShuffleSetup>,
+    recipe: lookalike::Recipe,
     keep: KeepOrder,
     bounds: MatchBounds,
 }
@@ -120,6 +123,7 @@ impl ShuffleJob {
             .map_err(engine_error_to_py)?;
         Ok(Self {
             setup,
+            recipe: recipe.0.clone(),
             keep,
             bounds,
         })
@@ -166,8 +170,16 @@ pub(crate) fn string_column(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef
 }
 
 impl ShuffleJob {
+    pub(crate) fn setup(&self) -> &Arc<ShuffleSetup> {
+        &self.setup
+    }
+
+    pub(crate) fn recipe(&self) -> &lookalike::Recipe {
+        &self.recipe
+    }
+
     /// Returns the fields that are read of documents.
-    fn read_options(&self) -> DocumentReader {
+    pub(crate) fn read_options(&self) -> DocumentReader {
         DocumentReader::new(&self.keep, self.bounds)
     }
 }
@@ -246,6 +258,10 @@ pub(crate) struct Scatter {
     order: Option<FeatureOrder>,
     /// Rows that cannot be used, as JSON.
     rejected: Vec<String>,
+    /// Number of documents that are not told yet, and bytes of their texts.
+    counted: (u64, u64),
+    /// `true` if only the features of some documents are collected.
+    is_again: bool,
 }
 
 #[pymethods]
@@ -254,6 +270,7 @@ impl Scatter {
     #[pyo3(signature = (of, crowded=None))]
     fn new(of: ShuffleJob, crowded: Option<&[u8]>) -> Self {
         let setup = of.setup.clone();
+        let is_again = crowded.is_some();
         let scatter = match crowded {
             None => Scattering::new(setup),
             Some(nodes) => Scattering::for_dense_nodes(setup, words_from_bytes(nodes)),
@@ -263,6 +280,8 @@ impl Scatter {
             order: None,
             reading: of.read_options(),
             rejected: Vec::new(),
+            counted: (0, 0),
+            is_again,
             of,
         }
     }
@@ -270,9 +289,12 @@ impl Scatter {
     /// Takes a batch of documents, and returns blocks once there are many.
     fn add(&mut self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<Option<PyRecordBatch>> {
         let (reading, scatter) = (&self.reading, &mut self.scatter);
+        let (documents, bytes) = (&mut self.counted.0, &mut self.counted.1);
         let bad = py.detach(|| {
             reading.visit_documents(batch.0, &mut |document| {
                 scatter.add_document(document);
+                *documents += 1;
+                *bytes += document.text.len() as u64;
                 Ok(())
             })
         })?;
@@ -303,6 +325,11 @@ impl Scatter {
         blocks.push_blocks(taken.map_err(engine_error_to_py)?, BlockRowKind::Part);
         for rejected in self.rejected.drain(..) {
             blocks.push_block(BlockRowKind::Rejected, 0, rejected.as_bytes());
+        }
+        let (documents, bytes) = std::mem::take(&mut self.counted);
+        if documents > 0 && !self.is_again {
+            let block = [documents.to_le_bytes(), bytes.to_le_bytes()].concat();
+            blocks.push_block(BlockRowKind::Count, 0, &block);
         }
         blocks.into_batch()
     }

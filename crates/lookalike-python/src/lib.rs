@@ -8,6 +8,7 @@
 mod command;
 mod compare;
 mod distributed;
+mod distributed_audit;
 mod distributed_passages;
 mod documents;
 mod error;
@@ -41,6 +42,10 @@ mod engine {
     #[pymodule_export]
     use crate::distributed::{
         Collect, Features, Gather, Scatter, Settle, ShuffleJob, members, repeats,
+    };
+    #[pymodule_export]
+    use crate::distributed_audit::{
+        CompareSample, SampleDocuments, SampleRemoved, audit_report, check_audit, choose_sample,
     };
     #[pymodule_export]
     use crate::distributed_passages::{
@@ -78,6 +83,7 @@ mod engine {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("RECIPES", lookalike::Recipe::NAMES.to_vec())?;
+        module.add("AUDIT_PARTNERS", lookalike::quality::audit::PARTNERS)?;
         module.add("SEGMENTING", lookalike_batch::recipes::SEGMENTING)
     }
 }

@@ -15,6 +15,9 @@ use crate::recipe::Recipe;
 /// Largest number of threads, as on the command line.
 const MOST_THREADS: usize = 1024;
 
+/// Seed of audits.
+pub(crate) const AUDIT_SEED: u64 = 1;
+
 /// Match options as given in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -155,7 +158,7 @@ impl RunOptions {
             strict: self.strict,
             audit: self.audit.map(|documents| AuditSettings {
                 documents: Some(documents).filter(|&documents| documents > 0),
-                seed: 1,
+                seed: AUDIT_SEED,
             }),
             decisions: Vec::new(),
             spelling: OptionSpelling::Arguments,

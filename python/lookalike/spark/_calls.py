@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from .. import _arguments as arguments
-from .. import _steps
+from .. import _engine, _steps
 from .._data import Names
 from .._errors import SettingError
 from .._passage_steps import PassageJob
@@ -40,6 +40,7 @@ def dedup(
     features: Optional[str] = None,
     window: Any = None,
     time: Optional[str] = None,
+    audit: Union[int, bool, None] = None,
     checkpoint: Optional[str] = None,
     links_on_driver: int = 4_000_000,
     component_memory: int = _steps.COMPONENT_MEMORY,
@@ -54,6 +55,9 @@ def dedup(
     the same columns, precede the data and are kept. ``features`` names a column of given features: strings, a
     map of strings to weights, or a string that is split at white space. The other settings are those of
     :func:`lookalike.dedup`; ``window`` and ``time`` are refused.
+
+    ``audit`` (True, or the number of documents to sample) estimates the missed and the wrong matches; see
+    ``result.audit``, which has the names of :func:`lookalike.dedup`'s ``summary["audit"]``. It reads the data twice more.
 
     The data is read three times and must have the same rows each time. ``checkpoint`` is a directory for
     intermediate tables on any file system that Spark writes to; without it, Spark persists them. The driver
@@ -83,12 +87,16 @@ def dedup(
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
         against=against is not None, features=features is not None,
     )
+    wanted = arguments.audit(audit)
+    if wanted is not None:
+        _engine.check_audit(job.open())
     columns = Columns(arguments.names("text", text), id, job.field, within, features)
     limits = RunLimits(links_on_driver, component_memory, filter_memory)
     run = DedupRun(df, columns, job, checkpoint, limits, against)
     removed, count = run.removed()
+    audited = None if wanted is None else run.audit(removed, wanted)
     extra = [F.lit(job.threshold).alias("threshold"), F.col("kept").alias("cluster")]
-    return Deduplicated(run, removed.select("*", *extra), count)
+    return Deduplicated(run, removed.select("*", *extra), count, audited)
 
 
 def cluster(df: "DataFrame", text: Names = "text", id: str = "id", **settings: Any) -> "DataFrame":

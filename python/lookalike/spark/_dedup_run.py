@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
 from .. import _engine, _steps
+from .._audit_steps import audit_run
 from .._steps import Job
+from ._audit_run import AuditedFrames
 from ._columns import Columns
 from ._components import LABELS, connect_links
 from ._key_filters import FILTER_MEMORY, build_filter
@@ -52,6 +54,8 @@ class DedupRun(RunTables):
         super().__init__(data, columns, checkpoint, against)
         self.job = job
         self.limits = limits
+        #: Blocks with the numbers of documents, once they are sketched.
+        self.counts: list[bytes] = []
 
     def removed(self) -> tuple["DataFrame", int]:
         """Returns the removed documents, and their number."""
@@ -60,6 +64,11 @@ class DedupRun(RunTables):
             removed = self.keep(removed)
             count = removed.count()
         return removed, count
+
+    def audit(self, removed: "DataFrame", wanted: int) -> dict[str, Any]:
+        """Returns the audit of the run, after its removed documents; see `audit_run`."""
+        counted = _steps.add_counts(self.counts)
+        return audit_run(self.job, AuditedFrames(self, removed), counted, wanted)
 
     def pairs(self) -> "DataFrame":
         """Returns all pairs."""
@@ -73,10 +82,15 @@ class DedupRun(RunTables):
             settled = collect_arrow(self.settle(self.collected_by_driver(sketched), schema))
             return frame_of(self.spark, settled, schema), settled.num_rows
         if _steps.REJECTED in sizes:
-            rows = sketched.where(f"kind = {_steps.REJECTED}").select("block").collect()
-            self.reject([bytes(row.block) for row in rows])
+            self.reject(self.blocks_of_kind(sketched, _steps.REJECTED))
+        self.counts = self.blocks_of_kind(sketched, _steps.COUNT)
         linking = Linking(self, self.job, self.limits.filter_memory)
         return self.resolved_by_tables(linking.link(sketched, sizes.get(_steps.TABLE, (0, 0))[0]), schema), None
+
+    def blocks_of_kind(self, sketched: "DataFrame", kind: int) -> list[bytes]:
+        """Returns the few blocks of a kind."""
+        rows = sketched.where(f"kind = {kind}").select("block").collect()
+        return [bytes(row.block) for row in rows]
 
     def settle(self, collected: "DataFrame", schema: str) -> "DataFrame":
         """Returns the removed documents or pairs of whole components."""
@@ -102,8 +116,9 @@ class DedupRun(RunTables):
             return batches
 
         blocks = collect_arrow(sketched).to_batches()
-        rejected = [block for batch in blocks for kind, block in _steps.rows_of(batch) if kind == _steps.REJECTED]
-        self.reject(rejected)
+        rows = [row for batch in blocks for row in _steps.rows_of(batch)]
+        self.reject([block for kind, block in rows if kind == _steps.REJECTED])
+        self.counts = [block for kind, block in rows if kind == _steps.COUNT]
         found = _steps.linked(self.job, blocks, again)
         for kind, whose in ((_steps.REPEATED_ID, ""), (_steps.REPEATED_GIVEN_ID, " of against")):
             repeated = [block for of, block in found if of == kind]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from .._recipe import recipe_of
 from .._words import counted
@@ -34,9 +34,14 @@ class Deduplicated:
     >>> result.unpersist()
     """
 
-    def __init__(self, run: DedupRun, removed: "DataFrame", count: int) -> None:
+    def __init__(
+        self, run: DedupRun, removed: "DataFrame", count: int, audit: Optional[dict[str, Any]] = None
+    ) -> None:
         self._run = run
         self._count = count
+        #: Estimate of the missed and the wrong matches, named as ``lookalike dedup --json`` names it; None if the run
+        #: was not audited.
+        self.audit = audit
         #: ``id, kept, similarity, method, threshold, cluster``: every removed document with its most
         #: similar kept document.
         self.removed = removed
@@ -89,7 +94,8 @@ class Deduplicated:
         return self.removed.select(F.col("kept").alias("a"), F.col("id").alias("b"), "similarity")
 
     def summary(self) -> dict[str, Any]:
-        """Numbers of documents and clusters and the settings, named as ``lookalike dedup --json`` names them.
+        """Numbers of documents and clusters and the settings, named as ``lookalike dedup --json`` names them, and
+        ``audit`` if the run was audited.
 
         Spark counts the rows of the data and the clusters for it.
         """
@@ -109,6 +115,7 @@ class Deduplicated:
             "method": dict(run.job.rule).get("method") or "auto",
             "threshold": run.job.threshold,
             "recipe": recipe_of(run.job.recipe).name,
+            **({} if self.audit is None else {"audit": self.audit}),
         }
 
     def __repr__(self) -> str:

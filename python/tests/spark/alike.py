@@ -1,5 +1,7 @@
 """Comparing a run over many machines with one over a table."""
 
+import json
+
 import lookalike as la
 from lookalike import spark as las
 from lookalike.spark._session import collect_arrow
@@ -50,6 +52,28 @@ def check(session, table, frame=None, against=None, **settings):
     rejected = sorted(row.id for row in result.rejected.select("id").collect())
     assert rejected == sorted(ids[row] for row, _ in alone.rejected)
     return result, alone
+
+
+def comparable(audit):
+    """What an audit tells of the documents, without what follows from their numbers: of rows on one machine, of ids on
+    many."""
+    shares = ("recall", "left_together", "precision")
+    told = {name: audit[name] for name in ("sampled", "requested", "seed", "pairs", "by_length", *shares)}
+    told = {**told, "copies": audit["planted"] and audit["planted"]["copies"], "least": audit.get("least_jaccard")}
+    # A mean has other last digits if its terms come in another order.
+    return json.loads(json.dumps(told), parse_float=lambda digits: round(float(digits), 12))
+
+
+def check_audit_of_all(audited, table, against=None, order=by_id, **settings):
+    """Asserts that an audit of all documents tells what it does on one machine; returns the latter.
+
+    At most 200 documents may be removed, and at most 16 later ones be similar to each, because more are sampled.
+    """
+    against = None if against is None else by_id(against)
+    alone = la.dedup(order(table), against=against, id="id", audit=len(table) * 2, **settings)
+    assert alone.summary["removed"] <= 200
+    assert comparable(audited) == comparable(alone.summary["audit"])
+    return alone.summary["audit"]
 
 
 def rows_of(table):

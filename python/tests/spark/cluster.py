@@ -5,7 +5,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from alike import check, check_pairs, check_passages, frame_from
+from alike import check, check_audit_of_all, check_pairs, check_passages, frame_from
 from corpora import chained, copied, generated, known_and_new, of_the_repository, real, repeated, skewed
 
 
@@ -61,6 +61,16 @@ def test_within_against_and_features(cluster, way):
 @pytest.mark.parametrize("way", [*WAYS, {"links_on_driver": 0}], ids=str)
 def test_pairs_with_reference_documents(cluster, way):
     assert len(check_pairs(cluster, *known_and_new(), within="site", threshold=0.6, **way)) > 50
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_audit_equals_one_machine(cluster, way):
+    table = generated(220, 40, seed=6)
+    rule = {"threshold": 0.6, "method": "simhash", "distance": 3}
+    frame = frame_from(cluster, table).repartition(4)
+    result, _ = check(cluster, table, frame=frame, audit=len(table), **rule, **way)
+    told = check_audit_of_all(result.audit, table, **rule)
+    assert told["recall"]["share"] < 1
 
 
 @pytest.mark.parametrize("settings", [{}, {"max_documents": "none", "offsets": "bytes"}, {"within": "site"}], ids=str)

@@ -2,7 +2,7 @@ import doctest
 
 import pyarrow as pa
 import pytest
-from alike import by_id, removed_of, rows_of
+from alike import by_id, check_audit_of_all, removed_of, rows_of
 from corpora import generated, known_and_new, skewed
 
 import lookalike as la
@@ -60,6 +60,24 @@ def test_pairs_with_known_documents(local):
     alone = la.pairs(by_id(table), id="id", against=by_id(known), threshold=0.6, distinct=True).pairs
     assert rows_of(found) == rows_of(alone.select(found.column_names))
     assert len(found) > 50
+
+
+@pytest.mark.parametrize("rule", [{}, {"method": "simhash", "distance": 3}], ids=str)
+def test_audit_of_all_documents_equals_one_machine(local, rule):
+    from lookalike import ray as lar
+
+    table = generated(260, 40, seed=6)
+    known, table = table.slice(0, 60), table.slice(60)
+    rule = {"threshold": 0.6, **rule}
+    found = []
+    for cuts in ([0, len(table)], [0, 70, 71, len(table)]):
+        data = ray.data.from_arrow([table.slice(a, b - a) for a, b in zip(cuts, cuts[1:])])
+        found.append(lar.dedup(data, against=ray.data.from_arrow(known), audit=2 * len(table), **rule))
+    assert found[0].audit == found[1].audit == found[0].summary()["audit"]
+    told = check_audit_of_all(found[0].audit, table, known, **rule)
+    assert told["pairs"] > 50
+    with pytest.raises(la.SettingError, match="audit is not possible here"):
+        lar.dedup(data, audit=True, method="exact")
 
 
 def test_unknown_arguments_and_columns_are_named(local):

@@ -1,10 +1,11 @@
 import doctest
 import random
+import re
 
 import numpy
 import pyarrow as pa
 import pytest
-from alike import by_id, check, check_pairs, removed_of, rows_of
+from alike import by_id, check, check_audit_of_all, check_pairs, removed_of, rows_of
 from corpora import chained, generated, known_and_new, of_the_repository, real, repeated, skewed
 
 import lookalike as la
@@ -130,6 +131,93 @@ def test_summary_and_repr(spark):
     told = result.summary()
     assert told == {name: alone.summary[name] for name in told}
     assert f"{told['removed']} documents removed" in repr(result)
+
+
+AUDITED = [
+    {"threshold": 0.6},
+    {"threshold": 0.6, "method": "simhash", "distance": 3},
+    {"threshold": 0.7, "method": "minhash", "verify": "containment"},
+]
+
+
+@pytest.mark.parametrize("way", WAYS[:2], ids=str)
+@pytest.mark.parametrize("rule", AUDITED, ids=str)
+def test_audit_of_all_documents_equals_one_machine(spark, tmp_path, rule, way):
+    table = generated(220, 40, seed=6)
+    result = las.dedup(spark.createDataFrame(table), audit=len(table), checkpoint=str(tmp_path), **rule, **way)
+    told = check_audit_of_all(result.audit, table, **rule)
+    assert told["pairs"] > 50 and told["precision"]["cases"] > 20
+    assert result.summary()["audit"] == result.audit
+    if rule.get("method") == "simhash":
+        assert result.audit["recall"]["high"] < 1 and result.audit["left_together"]["low"] > 0
+
+
+def test_later_documents_of_an_audit_are_later_in_the_order(spark):
+    table = generated(220, 40, seed=6)
+    result = las.dedup(spark.createDataFrame(table), audit=len(table), keep="last", threshold=0.6)
+    backwards = lambda table: by_id(table).take(list(range(len(table)))[::-1])
+    check_audit_of_all(result.audit, table, order=backwards, threshold=0.6)
+
+
+def test_audit_within_and_against_equals_one_machine(spark, tmp_path):
+    table = generated(260, 40, seed=4)
+    table = table.append_column("site", pa.array([at % 2 for at in range(len(table))]))
+    known, table = table.slice(0, 80), table.slice(80)
+    # Some ids are those of known documents, too.
+    ids = known.column("id").to_pylist()[:30] + table.column("id").to_pylist()[30:]
+    table = table.set_column(0, "id", pa.array(ids))
+    for settings in ({"within": "site"}, {"within": "site", "method": "simhash", "distance": 4}):
+        settings = {"threshold": 0.6, **settings}
+        frames = [spark.createDataFrame(part) for part in (table, known)]
+        result = las.dedup(
+            frames[0], against=frames[1], audit=len(table) * 2, checkpoint=str(tmp_path), **settings
+        )
+        told = check_audit_of_all(result.audit, table, known, **settings)
+        assert told["pairs"] > 30
+
+
+def test_audit_does_not_depend_on_partitions(spark, tmp_path):
+    table = generated(900, 40, seed=10)
+    found = []
+    for partitions, way in ((1, {}), (5, {}), (3, {"links_on_driver": 2000})):
+        frame = spark.createDataFrame(table).repartition(partitions)
+        rule = {"method": "simhash", "threshold": 0.6, "distance": 4}
+        found.append(las.dedup(frame, audit=150, checkpoint=str(tmp_path), **rule, **way).audit)
+    assert found[0]["sampled"] == 150 and found[0]["pairs"] > 100
+    assert 0 < found[0]["recall"]["share"] < 1
+    assert found[1:] == found[:1] * 2
+
+
+def test_audit_of_given_features_plants_nothing(spark, tmp_path):
+    table = generated(200, 30, seed=3)
+    words = pa.array([text.lower().split() for text in table.column("text").to_pylist()])
+    table = table.append_column("words", words)
+    frame = spark.createDataFrame(table)
+    told = las.dedup(frame, features="words", threshold=0.6, audit=True, checkpoint=str(tmp_path)).audit
+    alone = la.dedup(by_id(table), id="id", features="words", threshold=0.6, audit=True).summary["audit"]
+    assert told["sampled"] == alone["sampled"] and told["recall"] == alone["recall"]
+    assert "planted" not in told and "planted" not in alone
+
+
+def test_plans_that_cannot_be_audited_are_refused(spark):
+    frame = spark.createDataFrame(generated(20, 20))
+    for rule, said in [
+        ({"method": "exact"}, 'audit is not possible here: with method="exact" there is nothing to estimate'),
+        ({"verify": "levenshtein"}, 'audit compares sets of features, and verify="levenshtein" compares texts'),
+        ({"method": "simhash", "verify": "none"}, 'leave verify="none" out'),
+    ]:
+        with pytest.raises(la.SettingError, match=re.escape(said)):
+            las.dedup(frame, audit=True, **rule)
+    with pytest.raises(la.SettingError, match="audit is 0: give a whole number from 1"):
+        las.dedup(frame, audit=0)
+    result = las.dedup(frame, audit=False)
+    assert result.audit is None and "audit" not in result.summary()
+
+
+def test_audit_of_no_documents(spark):
+    frame = spark.createDataFrame([], "id string, text string")
+    told = las.dedup(frame, audit=True).audit
+    assert told["sampled"] == told["pairs"] == 0 and told["recall"]["share"] is None
 
 
 def test_old_spark_is_refused():

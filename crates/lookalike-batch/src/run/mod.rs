@@ -46,7 +46,10 @@ mod work_directory;
 
 use lookalike_io::error::{Error, Result};
 
-pub use audit::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
+pub use audit::{
+    AuditFindings, AuditReport, ByEdit, ByLength, CountedDocuments, EstimatedShare, PartnerFinding,
+    PlantedReport, RemovedSample, RemovedTexts, SampleDraw, check_shuffle_audit,
+};
 pub use caller_pool::run_in_caller;
 pub use dedup::{ShardOutcome, run_dedup, run_dedup_beside_index, run_resumable_dedup, run_shard};
 pub use documents::{parse_time, part_value};

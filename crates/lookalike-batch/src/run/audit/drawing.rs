@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use lookalike::quality::audit::{DrawnDocument, DrawnSample, SampleComparer};
+use lookalike::quality::audit::{
+    DrawnDocument, DrawnSample, SampleComparer, default_sample_size, draw_limit, draw_number,
+};
 use lookalike::text::{AnalysisScratch, TextAnalysis, TextAnalyzer};
 use lookalike_io::error::Result;
 use lookalike_io::ordered_results::OrderedResults;
@@ -16,11 +18,6 @@ use super::OF_INPUTS;
 
 /// Number of sampled documents if the size of the input is unknown.
 const AUDITED: usize = 1000;
-
-/// One document in this many is sampled if the size is known, within the two bounds below.
-const AUDITED_SHARE: f64 = 80.0;
-const FEWEST: usize = 500;
-const MOST: usize = 1_000;
 
 /// Factor by which the first selection exceeds the wanted number of documents, if the number of rows
 /// was estimated from samples of all inputs. The documents with the smallest numbers remain.
@@ -102,14 +99,8 @@ impl AuditDrawing {
         let Some(most) = self.choose_count(all) else {
             return;
         };
-        // The added four standard deviations make it very unlikely that chance yields too few
-        // candidates.
-        let most = most as f64;
-        let share = (surplus * most + 4.0 * most.sqrt() + 8.0) / all;
-        if share < 1.0 {
-            let cut = (share * u64::MAX as f64) as u64;
-            self.cut.fetch_min(cut, Ordering::Relaxed);
-        }
+        self.cut
+            .fetch_min(draw_limit(most, all, surplus), Ordering::Relaxed);
     }
 
     /// Returns the wanted number of documents if this call is the first.
@@ -119,7 +110,7 @@ impl AuditDrawing {
                 return None;
             }
             if self.by_size {
-                state.most = ((all / AUDITED_SHARE) as usize).clamp(FEWEST, MOST);
+                state.most = default_sample_size(all);
             }
             Some(state.most)
         })
@@ -230,9 +221,6 @@ impl AuditDrawing {
     }
 
     fn draw_number(&self, row: u64) -> u64 {
-        let mut name = [0; 16];
-        name[..8].copy_from_slice(&self.seed.to_le_bytes());
-        name[8..].copy_from_slice(&row.to_le_bytes());
-        lookalike::value_hash(&name)
+        draw_number(self.seed, &row.to_le_bytes())
     }
 }

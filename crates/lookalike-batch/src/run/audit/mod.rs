@@ -8,9 +8,15 @@
 mod drawing;
 mod planted;
 mod report;
+mod shuffle;
+mod tallies;
 
 pub(super) use report::ReportedPairs;
 pub use report::{AuditReport, ByEdit, ByLength, EstimatedShare, PlantedReport};
+pub use shuffle::{
+    AuditFindings, CountedDocuments, PartnerFinding, RemovedSample, RemovedTexts, SampleDraw,
+    check_shuffle_audit,
+};
 
 use lookalike::plan::{MatchMethod, MatchPlan, SimilarityMeasure};
 use lookalike::quality::audit::{DrawnSample, SampleComparer};
@@ -36,9 +42,7 @@ impl RunAudit {
         let Some(audit) = settings.audit else {
             return Ok(None);
         };
-        check_auditable(plan, settings.spelling)?;
-        let sample = DrawnSample::new(plan, plan.threshold())
-            .ok_or_else(|| compares_texts_error(plan, settings.spelling))?;
+        let sample = open_sample(plan, settings.spelling)?;
         Ok(Some(Self {
             settings: audit,
             drawing: AuditDrawing::new(sample, audit),
@@ -64,6 +68,12 @@ impl RunAudit {
     pub(super) fn audit_drawing(&self) -> &AuditDrawing {
         &self.drawing
     }
+}
+
+/// Returns the empty sample of a plan, or refuses a plan that cannot be audited.
+fn open_sample(plan: &MatchPlan, spelling: OptionSpelling) -> Result<DrawnSample> {
+    check_auditable(plan, spelling)?;
+    DrawnSample::new(plan, plan.threshold()).ok_or_else(|| compares_texts_error(plan, spelling))
 }
 
 /// Refuses plans that have no exact similarity to compare with.

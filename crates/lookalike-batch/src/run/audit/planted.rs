@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use lookalike::dedup::{DocumentSource, MatchCorpus, route_between};
+use lookalike::plan::MatchPlan;
 use lookalike::quality::audit::{WilsonEstimate, similarity};
 use lookalike::quality::plant::{EditPlanter, PlantedEdit, TextStock};
 use lookalike::text::{AnalysisScratch, TextAnalyzer};
-use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Similarity};
+use lookalike::{Cpu, DocId, DocumentSketcher, DocumentSketches, Recipe, Similarity};
 use lookalike_io::error::Result;
 use rayon::prelude::*;
 
-use super::super::read_corpus::ReadCorpus;
 use super::report::{ByEdit, EstimatedShare, PlantedReport};
 
 /// One edited copy of each sampled document.
 pub(super) struct EditedCopies<'a> {
-    corpus: &'a ReadCorpus<'a>,
+    plan: &'a MatchPlan,
     sketches: DocumentSketches,
     /// Features of the originals and copies in turn: original, copy, next original, and so on.
     features: Vec<Vec<u64>>,
@@ -30,14 +30,13 @@ struct OriginalAndCopy {
 }
 
 impl<'a> EditedCopies<'a> {
-    /// Edits documents. Documents to which no edit applies are left out.
+    /// Edits documents, each given by its id and text. Documents to which no edit applies are left out.
     pub(super) fn plant_copies(
-        corpus: &'a ReadCorpus<'a>,
+        plan: &'a MatchPlan,
+        recipe: &Recipe,
         seed: u64,
         texts: &[(String, String)],
     ) -> Self {
-        let plan = corpus.plan;
-        let recipe = corpus.run_recipe();
         let sketcher = DocumentSketcher::new(recipe, plan, Cpu::detect_best());
         let analyzer = TextAnalyzer::new(recipe).with_extras(sketcher.required_extras());
         let planter = EditPlanter::new(
@@ -67,7 +66,7 @@ impl<'a> EditedCopies<'a> {
             })
             .collect();
         let mut copies = Self {
-            corpus,
+            plan,
             sketches: sketcher.new_sketches(0),
             features: Vec::new(),
             edits: Vec::new(),
@@ -83,7 +82,7 @@ impl<'a> EditedCopies<'a> {
     /// Reports which of the copies at or above the threshold the match plan finds.
     pub(super) fn report_recall(&self) -> Result<PlantedReport> {
         let corpus = MatchCorpus {
-            plan: self.corpus.plan,
+            plan: self.plan,
             sketches: &self.sketches,
             texts: self,
             order: None,
@@ -123,7 +122,7 @@ impl<'a> EditedCopies<'a> {
             return Some(Similarity::ONE);
         }
         let [a, b] = [a, b].map(|document| &self.features[document.index()]);
-        similarity(self.corpus.plan, a, b)
+        similarity(self.plan, a, b)
     }
 }
 

@@ -1,19 +1,20 @@
 //! The report of an audit.
 
-use std::collections::BTreeMap;
-
 use lookalike::dedup::{DocumentSource, route_between};
 use lookalike::plan::{MatchPlan, SimilarityMeasure};
-use lookalike::quality::audit::{PARTNERS, WilsonEstimate, similarity};
+use lookalike::quality::audit::{WilsonEstimate, similarity};
 use lookalike::{DocId, Similarity};
 use lookalike_io::error::Result;
 use lookalike_io::source::ParseScratch;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::super::length_classes::{self, length_class};
 use super::super::read_corpus::ReadCorpus;
+use super::super::settings::AuditSettings;
 use super::planted::EditedCopies;
+use super::tallies::{
+    FoundPairs, PairPrecision, REPORTED, SimilarCounts, SmallestNumbers, list_by_length,
+};
 use super::{OF_INPUTS, RunAudit};
 
 /// The result of an audit.
@@ -111,18 +112,23 @@ pub struct ByEdit {
     pub recall: EstimatedShare,
 }
 
-/// Number of reported pairs that are compared again.
-const REPORTED: usize = 200;
-
 /// One byte in this many is in an edited document, within the bounds below, because planting takes ten
 /// times as long as reading.
 const PLANTED_SHARE: u64 = 256;
 const PLANTED_BYTES: std::ops::RangeInclusive<u64> = 1 << 18..=1 << 23;
 
 /// A random sample of the pairs that a run has reported: those with the smallest hashes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in super::super) struct ReportedPairs {
-    pairs: std::collections::BinaryHeap<(u64, u32, u32)>,
+    pairs: SmallestNumbers<(u32, u32)>,
+}
+
+impl Default for ReportedPairs {
+    fn default() -> Self {
+        Self {
+            pairs: SmallestNumbers::new(REPORTED),
+        }
+    }
 }
 
 impl ReportedPairs {
@@ -130,33 +136,25 @@ impl ReportedPairs {
         let mut name = [0; 8];
         name[..4].copy_from_slice(&a.0.to_le_bytes());
         name[4..].copy_from_slice(&b.0.to_le_bytes());
-        self.pairs.push((lookalike::value_hash(&name), a.0, b.0));
-        if self.pairs.len() > REPORTED {
-            self.pairs.pop();
-        }
+        self.pairs.offer(lookalike::value_hash(&name), (a.0, b.0));
     }
 
-    fn measure_precision(
-        self,
-        corpus: &ReadCorpus<'_>,
-    ) -> Result<(RunningMean, BTreeMap<&'static str, RunningMean>)> {
+    fn measure_precision(self, corpus: &ReadCorpus<'_>) -> Result<PairPrecision> {
         let judged = self
             .pairs
-            .into_sorted_vec()
+            .into_ascending()
             .into_par_iter()
-            .map(|(_, a, b)| {
+            .map(|(_, (a, b))| {
                 let mut tokens = Vec::new();
                 corpus.append_words(DocId(a.min(b)), &mut tokens)?;
-                let right = matches_exactly(corpus, DocId(a), DocId(b))?;
-                Ok((length_class(tokens.len()), u64::from(right)))
+                Ok((tokens.len(), matches_exactly(corpus, DocId(a), DocId(b))?))
             });
-        let judged: Vec<(&str, u64)> = judged.collect::<Result<_>>()?;
-        let (mut all, mut by_length) = (RunningMean::default(), BTreeMap::<_, RunningMean>::new());
-        for (length, right) in judged {
-            all.add_share(right, 1);
-            by_length.entry(length).or_default().add_share(right, 1);
+        let judged: Vec<(usize, bool)> = judged.collect::<Result<_>>()?;
+        let mut precision = PairPrecision::default();
+        for (tokens, right) in judged {
+            precision.add_pair(tokens, right);
         }
-        Ok((all, by_length))
+        Ok(precision)
     }
 }
 
@@ -171,24 +169,6 @@ fn matches_exactly(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> 
     Ok(similarity(corpus.plan, &one, &other).is_some())
 }
 
-/// The mean over documents of a share of their similar documents.
-#[derive(Default, Clone, Copy)]
-struct RunningMean {
-    sum: f64,
-    cases: u64,
-}
-
-impl RunningMean {
-    fn add_share(&mut self, part: u64, whole: u64) {
-        self.sum += part as f64 / whole as f64;
-        self.cases += 1;
-    }
-
-    fn to_share(self) -> EstimatedShare {
-        WilsonEstimate::new(self.sum, self.cases).into()
-    }
-}
-
 impl RunAudit {
     /// Builds the report. For runs that remove documents, `kept` returns which of them remain.
     pub(in super::super) fn report_run(
@@ -199,17 +179,7 @@ impl RunAudit {
     ) -> Result<AuditReport> {
         let rows = self.drawing.drawn_in_order();
         let found = self.measure_recall(corpus, &rows, kept)?;
-        let (precision, right) = reported.measure_precision(corpus)?;
-        let classes = length_classes::class_names().filter_map(|length| {
-            let of =
-                |means: &BTreeMap<_, RunningMean>| means.get(length).copied().unwrap_or_default();
-            let (recall, precision) = (of(&found.by_length), of(&right));
-            (recall.cases + precision.cases > 0).then(|| ByLength {
-                length,
-                recall: recall.to_share(),
-                precision: precision.to_share(),
-            })
-        });
+        let precision = reported.measure_precision(corpus)?;
         Ok(AuditReport {
             sampled: rows.len() as u64,
             requested: self.drawing.wanted_count().min(corpus.len() as u64),
@@ -217,9 +187,9 @@ impl RunAudit {
             seed: self.settings.seed,
             pairs: found.pairs,
             recall: found.recall.to_share(),
-            by_length: classes.collect(),
+            by_length: list_by_length(&found, &precision),
             left_together: kept.map(|_| found.left.to_share()),
-            precision: precision.to_share(),
+            precision: precision.all.to_share(),
             planted: self.report_planted(corpus, &rows)?,
             memory_bytes: self.drawing.with_sample(|sample| sample.memory_bytes()) as u64,
         })
@@ -240,7 +210,7 @@ impl RunAudit {
             let (partners, length) = self
                 .drawing
                 .with_sample(|sample| (sample.partners_of(row), sample.token_count(row)));
-            let (mut pairs, mut found, mut left) = (0, 0, 0);
+            let mut similar = SimilarCounts::default();
             for partner in partners {
                 let Some(other) = document_of(corpus, partner.row) else {
                     continue;
@@ -251,18 +221,10 @@ impl RunAudit {
                 if !counts || !similar_enough(corpus, partner.similarity) {
                     continue;
                 }
-                pairs += 1;
-                found += u64::from(route_between(&view, document, other)?.is_some());
-                left += u64::from(kept.is_some_and(|kept| kept(document) && kept(other)));
+                let left = kept.is_some_and(|kept| kept(document) && kept(other));
+                similar.add_pair(route_between(&view, document, other)?.is_some(), left);
             }
-            if pairs > 0 {
-                debug_assert!(pairs as usize <= PARTNERS);
-                all.pairs += pairs;
-                all.recall.add_share(found, pairs);
-                all.left.add_share(left, pairs);
-                let of_length = all.by_length.entry(length_class(length)).or_default();
-                of_length.add_share(found, pairs);
-            }
+            all.add_document(length, similar);
         }
         Ok(all)
     }
@@ -274,11 +236,7 @@ impl RunAudit {
         corpus: &ReadCorpus<'_>,
         rows: &[u64],
     ) -> Result<Option<PlantedReport>> {
-        let most = match self.settings.documents {
-            Some(_) => u64::MAX,
-            None => (corpus.documents.bytes / PLANTED_SHARE)
-                .clamp(*PLANTED_BYTES.start(), *PLANTED_BYTES.end()),
-        };
+        let most = most_planted_bytes(self.settings, corpus.documents.bytes);
         let mut parse = ParseScratch::default();
         let mut texts = Vec::new();
         let mut bytes = 0;
@@ -295,21 +253,27 @@ impl RunAudit {
             }
             texts.push((corpus.document_id(document)?.into_owned(), text));
         }
-        let copies = EditedCopies::plant_copies(corpus, self.settings.seed, &texts);
+        let copies = EditedCopies::plant_copies(
+            corpus.plan,
+            corpus.run_recipe(),
+            self.settings.seed,
+            &texts,
+        );
         copies.report_recall().map(Some)
     }
 }
 
-#[derive(Default)]
-struct FoundPairs {
-    pairs: u64,
-    recall: RunningMean,
-    left: RunningMean,
-    by_length: BTreeMap<&'static str, RunningMean>,
+/// Returns the bytes of text, of `bytes` in all, in which edits are planted. The first sampled document is
+/// edited whatever its length.
+pub(super) fn most_planted_bytes(settings: AuditSettings, bytes: u64) -> u64 {
+    match settings.documents {
+        Some(_) => u64::MAX,
+        None => (bytes / PLANTED_SHARE).clamp(*PLANTED_BYTES.start(), *PLANTED_BYTES.end()),
+    }
 }
 
 /// Returns the smallest Jaccard index at which containment candidates are found.
-fn least_jaccard(plan: &MatchPlan) -> Option<f64> {
+pub(super) fn least_jaccard(plan: &MatchPlan) -> Option<f64> {
     let is_containment = plan.match_settings().measure == SimilarityMeasure::Containment;
     is_containment.then(|| plan.candidate_threshold().get())
 }
