@@ -44,7 +44,7 @@ def made(kind, rows):
     for start in range(0, rows, FILE_ROWS):
         numbers = range(start, min(start + FILE_ROWS, rows))
         if kind == "titles":
-            texts = [" ".join(f"t{(at // 2 * 2654435761 + k * 40503) % 1_000_003}" for k in range(6)) for at in numbers]
+            texts = [" ".join(f"t{(at // 2 * 2654435761 + k * 40503) % 1_000_000_007}" for k in range(6)) for at in numbers]
         elif kind == "chain":
             texts = [" ".join(f"c{word}" for word in range(3 * at, 3 * at + 40)) for at in numbers]
         else:

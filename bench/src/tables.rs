@@ -129,6 +129,7 @@ fn table(name: &str) -> Result<String> {
         "spark" => rows("spark", &SPARK, |_| true),
         "machine spark" => machine("spark"),
         "python" => rows("python", &PYTHON, |_| true),
+        "spark scale" => rows("spark_scale", &SPARK_SCALE, |_| true),
         "python calls" => rows("python_calls", &PYTHON_CALLS, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
@@ -304,6 +305,18 @@ const SPARK: Columns<8> = [
     ("Spark decided, s", "spark_decided_seconds", 2),
     ("Spark, s", "spark_seconds", 2),
     ("share", "share", 2),
+];
+
+const SPARK_SCALE: Columns<9> = [
+    ("corpus", "corpus", 0),
+    ("documents", "documents", 0),
+    ("`links_on_driver`", "links_on_driver", 0),
+    ("cluster", "master", 0),
+    ("removed", "removed", 0),
+    ("jobs", "jobs", 0),
+    ("bytes a document", "shuffled_bytes_a_document", 0),
+    ("driver's heap, MB", "driver_heap_megabytes", 0),
+    ("seconds", "seconds", 1),
 ];
 
 const LIVE: Columns<4> = [

@@ -424,6 +424,10 @@ impl<'s> ComponentWalk<'s> {
     }
 
     fn find_pairs(&self, into: &mut Vec<ResolvedPair>) -> Result<()> {
+        // Without a known document, pairs of the data would be listed.
+        if self.setup.bounds.against && self.given == 0 {
+            return Ok(());
+        }
         let visit = |pair: MatchingPair| {
             into.push(ResolvedPair {
                 a: self.document_id(pair.a)?,

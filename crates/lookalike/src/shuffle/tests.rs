@@ -277,7 +277,12 @@ fn settle(
     ]
     .map(prepare);
     for walk in &mut walks {
+        let mut before = None;
         for (component, repeats, name, position, repeated, document) in &collected {
+            // Some components are resolved alone, others together.
+            if before.replace(component) != Some(component) && component % 3 == 0 {
+                walk.resolve_rest().unwrap();
+            }
             let incoming = ComponentDocument {
                 component: *component,
                 name: *name,
