@@ -270,11 +270,16 @@ impl BucketLinker<'_> {
                 self.links
                     .push((link[0].min(link[1]), link[0].max(link[1])));
                 self.union.union_sets(sets[at].0, sets[own].0);
-                let (_, joined) = sets.swap_remove(at);
+                let (_, mut joined) = sets.swap_remove(at);
                 if own == sets.len() {
                     own = at;
                 }
-                sets[own].1.extend(joined);
+                // The smaller set moves: else every member of a large set would copy all those before it.
+                let members = &mut sets[own].1;
+                if members.len() < joined.len() {
+                    std::mem::swap(members, &mut joined);
+                }
+                members.extend(joined);
             }
             sets[own].0 = self.union.find_root(member.node);
             if member.side == BucketSide::Indexing {
