@@ -71,9 +71,12 @@ impl OpenInputs {
     }
 
     /// Returns the bytes of memory that large record batches of Arrow files take while they are read.
-    pub(super) fn batch_bytes(&self) -> Result<u64> {
-        let against = self.against.as_ref().map_or(Ok(0), InputSet::batch_bytes)?;
-        Ok(self.inputs.batch_bytes()?.max(against))
+    pub(super) fn decoding_bytes(&self) -> Result<u64> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Ok(0), InputSet::decoding_bytes)?;
+        Ok(self.inputs.decoding_bytes()?.max(against))
     }
 }
 

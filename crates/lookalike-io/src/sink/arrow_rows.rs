@@ -155,7 +155,8 @@ fn divide_batches(job: &WriteJob<'_>, opened: &[OpenArrowInput<'_>]) -> Vec<Vec<
     for (index, input) in opened.iter().enumerate() {
         for batch in 0..input.file.batch_count() {
             let all = input.file.batch_rows(batch);
-            let row_bytes = input.file.batch_bytes(batch) / (all.end - all.start).max(1) + 1;
+            let row_bytes =
+                input.file.decoded_batch_bytes(batch) / (all.end - all.start).max(1) + 1;
             let most = (TASK_BYTES / row_bytes).max(1) as usize;
             let mut first = first_row_at(job, input, all.start);
             let end = first_row_at(job, input, all.end);

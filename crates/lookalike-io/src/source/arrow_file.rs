@@ -224,9 +224,14 @@ impl ArrowFile {
         place.first..place.first + place.rows
     }
 
-    /// Returns the bytes of a record batch on disk.
-    pub(crate) fn batch_bytes(&self, batch: usize) -> u64 {
-        self.batches[batch].message.body
+    /// Returns the bytes of a record batch with all its columns when it is decoded. A damaged batch counts as its bytes on
+    /// disk, because reading it fails.
+    ///
+    /// Cost: it reads the header of the batch, and eight bytes of every compressed buffer.
+    pub(crate) fn decoded_batch_bytes(&self, batch: usize) -> u64 {
+        let batch = &self.batches[batch];
+        let expanded = self.expanded_bytes(batch).ok().flatten();
+        expanded.unwrap_or(batch.message.body)
     }
 
     /// Returns the most bytes of memory that a record batch takes with all its columns while it is decoded: its buffers,
@@ -239,23 +244,30 @@ impl ArrowFile {
     }
 
     fn decoding_bytes(&self, batch: &BatchPlace) -> Outcome<u64> {
+        let expanded = self.expanded_bytes(batch)?;
+        Ok(batch.message.body + expanded.unwrap_or(0))
+    }
+
+    /// Returns the bytes that the buffers of a record batch expand to; `None` if they are not compressed.
+    fn expanded_bytes(&self, batch: &BatchPlace) -> Outcome<Option<u64>> {
         let place = &batch.message;
         let bytes = read_bytes(&self.file, place.start, place.header)?;
         let message = parse_message(&bytes)?;
         let header = message
             .header_as_record_batch()
             .ok_or("it is no record batch")?;
-        let mut sum = place.body;
-        if header.compression().is_some() {
-            for range in buffer_ranges(place, &header)? {
-                let start = place.start + (place.header + range.start) as u64;
-                let said = read_bytes(&self.file, start, range.len().min(8))?;
-                if !said.is_empty() {
-                    sum += expanded_length(&said, range.len() as u64)?;
-                }
+        if header.compression().is_none() {
+            return Ok(None);
+        }
+        let mut sum = 0;
+        for range in buffer_ranges(place, &header)? {
+            let start = place.start + (place.header + range.start) as u64;
+            let said = read_bytes(&self.file, start, range.len().min(8))?;
+            if !said.is_empty() {
+                sum += expanded_length(&said, range.len() as u64)?;
             }
         }
-        Ok(sum)
+        Ok(Some(sum))
     }
 
     /// Decodes the wanted columns of a record batch, or all of them. `columns` ascends. Messages call the file `name`.

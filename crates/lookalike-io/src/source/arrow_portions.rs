@@ -37,6 +37,8 @@ struct WantedArrow {
 struct SharedBatch {
     source: Arc<WantedArrow>,
     index: usize,
+    /// Bytes of a row when it is decoded, on average and at least 1.
+    row_bytes: u64,
     decoded: Mutex<Option<RecordBatch>>,
 }
 
@@ -89,11 +91,7 @@ impl ArrowPortions {
         match &self.shared {
             Some(shared) if shared.index == self.batch => Arc::clone(shared),
             _ => {
-                let shared = Arc::new(SharedBatch {
-                    source: Arc::clone(&self.source),
-                    index: self.batch,
-                    decoded: Mutex::new(None),
-                });
+                let shared = Arc::new(SharedBatch::new(&self.source, self.batch));
                 self.shared = Some(Arc::clone(&shared));
                 shared
             }
@@ -115,10 +113,11 @@ impl Iterator for ArrowPortions {
                 (self.batch, self.within) = (self.batch + 1, 0);
                 continue;
             }
-            let row_bytes = self.source.file.batch_bytes(self.batch) / rows + 1;
+            let shared = self.share_batch();
+            let row_bytes = shared.row_bytes;
             let start = self.within;
             let end = rows.min(start + ((most - bytes) / row_bytes).max(1));
-            pieces.push((self.share_batch(), start..end));
+            pieces.push((shared, start..end));
             bytes += (end - start) * row_bytes;
             self.within = end;
             self.passed += end - start;
@@ -174,6 +173,17 @@ impl ArrowPortion {
 }
 
 impl SharedBatch {
+    fn new(source: &Arc<WantedArrow>, index: usize) -> Self {
+        let rows = source.file.batch_rows(index);
+        let decoded = source.file.decoded_batch_bytes(index);
+        Self {
+            source: Arc::clone(source),
+            index,
+            row_bytes: decoded / (rows.end - rows.start).max(1) + 1,
+            decoded: Mutex::new(None),
+        }
+    }
+
     /// Returns the wanted columns, decoded by the first caller. The others wait for it.
     fn decode_batch(&self, name: &str) -> Result<RecordBatch> {
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);

@@ -204,7 +204,7 @@ impl InputSet {
     /// # Errors
     ///
     /// If a file cannot be opened.
-    pub fn batch_bytes(&self) -> Result<u64> {
+    pub fn decoding_bytes(&self) -> Result<u64> {
         let counts =
             |file: &&InputFile| file.input_format() == InputFormat::Arrow && file.is_local_file();
         let mut largest = 0;

@@ -342,7 +342,7 @@ fn large_record_batches_are_counted_before_they_are_read() {
         );
         let inputs = InputSet::open_paths(from_ref(&path), &with_text("text", 1 << 10)).unwrap();
         (
-            inputs.batch_bytes().unwrap(),
+            inputs.decoding_bytes().unwrap(),
             fs::metadata(&path).unwrap().len(),
         )
     };

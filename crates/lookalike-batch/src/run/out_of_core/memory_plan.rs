@@ -44,6 +44,8 @@ struct PlanFrame {
     rule: SpillRule,
     /// Bytes that stay in memory for each document beside its row.
     beside_row: f64,
+    /// Bytes of the largest record batches of an Arrow file while they are decoded.
+    of_batches: u64,
 }
 
 /// Bytes that every run takes: the program, dictionaries, buffers of files.
@@ -259,13 +261,18 @@ impl MemoryPlan {
                 true => BESIDE_ROW + BESIDE_INDEX,
                 false => BESIDE_ROW,
             },
+            of_batches: 0,
         };
         Self::plan_in_frame(paths, settings, frame)
     }
 
-    fn plan_in_frame(paths: &RunInputs, settings: &RunSettings, frame: PlanFrame) -> Result<Self> {
+    fn plan_in_frame(
+        paths: &RunInputs,
+        settings: &RunSettings,
+        mut frame: PlanFrame,
+    ) -> Result<Self> {
         let of_unknown_size =
-            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame, 0);
+            || Self::from_measures(None, DocumentBytes::default(), settings.threads, frame);
         let sources = [&paths.documents, &paths.against];
         let are_read_once = sources.iter().any(|source| source.is_read_once());
         // Measuring reads the first block of an object once more.
@@ -283,14 +290,8 @@ impl MemoryPlan {
             return of_unknown_size();
         };
         let of_document = measure_documents(&opened, settings, &plan)?;
-        let of_batches = opened.batch_bytes()?;
-        Self::from_measures(
-            Some(documents),
-            of_document,
-            settings.threads,
-            frame,
-            of_batches,
-        )
+        frame.of_batches = opened.decoding_bytes()?;
+        Self::from_measures(Some(documents), of_document, settings.threads, frame)
     }
 
     fn from_measures(
@@ -298,12 +299,12 @@ impl MemoryPlan {
         of_document: DocumentBytes,
         threads: usize,
         frame: PlanFrame,
-        of_batches: u64,
     ) -> Result<Self> {
         let PlanFrame {
             limit,
             rule,
             beside_row,
+            of_batches,
         } = frame;
         let fixed = BASE + threads as u64 * OF_THREAD + of_batches;
         let count = documents.unwrap_or(0.0);
@@ -436,6 +437,7 @@ pub(in crate::run) fn plan_shared_run(
         limit,
         rule: SpillRule::Always,
         beside_row: BESIDE_ROW,
+        of_batches: 0,
     };
     let plan = MemoryPlan::plan_in_frame(paths, settings, frame)?;
     let mut sizes = plan.sizes;
@@ -552,8 +554,9 @@ mod tests {
             limit,
             rule: SpillRule::WhenNeeded,
             beside_row: BESIDE_ROW,
+            of_batches,
         };
-        MemoryPlan::from_measures(documents, ARTICLE, 2, frame, of_batches)
+        MemoryPlan::from_measures(documents, ARTICLE, 2, frame)
     }
 
     #[test]
