@@ -51,16 +51,8 @@
 //!     }
 //! }
 //!
-//! let corpus = MatchCorpus {
-//!     plan: &plan,
-//!     sketches: &sketches,
-//!     texts: &Again(&analyzer, &texts),
-//!     order: None,
-//!     partitions: None,
-//!     window: None,
-//!     known_prefix: 0,
-//!     decisions: None,
-//! };
+//! let again = Again(&analyzer, &texts);
+//! let corpus = MatchCorpus::new(&plan, &sketches, &again);
 //! let outcome = find_verdicts(&corpus, &|_| {})?;
 //!
 //! let found: Vec<_> = outcome

@@ -176,16 +176,7 @@ impl AnalysisPair<'_, '_> {
         for analysis in self.0 {
             sketcher.add_document(analysis, &mut sketches);
         }
-        let corpus = MatchCorpus {
-            plan,
-            sketches: &sketches,
-            texts: self,
-            order: None,
-            partitions: None,
-            window: None,
-            known_prefix: 0,
-            decisions: None,
-        };
+        let corpus = MatchCorpus::new(plan, &sketches, self);
         let mut found = None;
         find_pairs(
             &corpus,

@@ -42,7 +42,25 @@ pub struct TimeWindow<'a> {
     pub width: f64,
 }
 
-impl MatchCorpus<'_> {
+impl<'a> MatchCorpus<'a> {
+    /// Takes documents in the order read, without restrictions.
+    pub fn new(
+        plan: &'a MatchPlan,
+        sketches: &'a DocumentSketches,
+        texts: &'a dyn DocumentSource,
+    ) -> Self {
+        Self {
+            plan,
+            sketches,
+            texts,
+            order: None,
+            partitions: None,
+            window: None,
+            known_prefix: 0,
+            decisions: None,
+        }
+    }
+
     /// Returns `true` if two documents may match, whatever their texts are: they are of one partition
     /// and within the window, and not both are given.
     pub fn can_pair(&self, a: DocId, b: DocId) -> bool {

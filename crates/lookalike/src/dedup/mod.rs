@@ -56,16 +56,7 @@
 //!     analysis.append_features(&mut features);
 //!     texts.0.push(features);
 //! }
-//! let corpus = MatchCorpus {
-//!     plan: &plan,
-//!     sketches: &sketches,
-//!     texts: &texts,
-//!     order: None,
-//!     partitions: None,
-//!     window: None,
-//!     known_prefix: 0,
-//!     decisions: None,
-//! };
+//! let corpus = MatchCorpus::new(&plan, &sketches, &texts);
 //!
 //! let mut pairs = Vec::new();
 //! find_pairs(

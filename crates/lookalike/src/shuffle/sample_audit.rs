@@ -372,16 +372,7 @@ struct ComparedTexts {
 impl ComparedTexts {
     /// Returns for each text but the last whether the match plan makes it and the last one candidates.
     fn candidates_of_last(&self, setup: &ShuffleSetup) -> Result<Vec<bool>> {
-        let corpus = MatchCorpus {
-            plan: setup.match_plan(),
-            sketches: &self.sketches,
-            texts: self,
-            order: None,
-            partitions: None,
-            window: None,
-            known_prefix: 0,
-            decisions: None,
-        };
+        let corpus = MatchCorpus::new(setup.match_plan(), &self.sketches, self);
         let last = self.features.len() as u32 - 1;
         (0..last)
             .map(|at| Ok(route_between(&corpus, DocId(at), DocId(last))?.is_some()))

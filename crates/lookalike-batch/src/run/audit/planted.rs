@@ -81,16 +81,7 @@ impl<'a> EditedCopies<'a> {
 
     /// Reports which of the copies at or above the threshold the match plan finds.
     pub(super) fn report_recall(&self) -> Result<PlantedReport> {
-        let corpus = MatchCorpus {
-            plan: self.plan,
-            sketches: &self.sketches,
-            texts: self,
-            order: None,
-            partitions: None,
-            window: None,
-            known_prefix: 0,
-            decisions: None,
-        };
+        let corpus = MatchCorpus::new(self.plan, &self.sketches, self);
         let mut kinds: BTreeMap<PlantedEdit, CopyTally> = BTreeMap::new();
         let mut all = CopyTally::default();
         for (at, &edit) in self.edits.iter().enumerate() {

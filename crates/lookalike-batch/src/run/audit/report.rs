@@ -22,7 +22,7 @@ use super::{OF_INPUTS, RunAudit};
 pub struct AuditReport {
     /// Sampled documents.
     pub sampled: u64,
-    /// Documents that were to be sampled, or all documents if there are fewer. It exceeds `drawn` if
+    /// Documents that were to be sampled, or all documents if there are fewer. It exceeds `sampled` if
     /// the number of rows was overestimated.
     pub requested: u64,
     /// Seed of the sample.

@@ -491,16 +491,8 @@ fn measured_method_equals_a_run() {
                     &mut sketches,
                 );
             }
-            let corpus = MatchCorpus {
-                plan: &plan,
-                sketches: &sketches,
-                texts: &Again(labelled.texts().to_vec()),
-                order: None,
-                partitions: None,
-                window: None,
-                known_prefix: 0,
-                decisions: None,
-            };
+            let texts = Again(labelled.texts().to_vec());
+            let corpus = MatchCorpus::new(&plan, &sketches, &texts);
             let mut run = std::collections::HashSet::new();
             let visit = |pair: crate::dedup::MatchingPair| {
                 run.insert((pair.a, pair.b));

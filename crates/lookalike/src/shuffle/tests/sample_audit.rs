@@ -146,16 +146,8 @@ fn list_pairs(setup: &ShuffleSetup, ordered: &[Held]) -> BTreeSet<(u32, u32)> {
         let analysis = setup.analyze_text(&document.text, &mut scratch);
         setup.sketcher.add_document(&analysis, &mut sketches);
     }
-    let corpus = MatchCorpus {
-        plan: &setup.plan,
-        sketches: &sketches,
-        texts: &Plain(setup, ordered),
-        order: None,
-        partitions: None,
-        window: None,
-        known_prefix: 0,
-        decisions: None,
-    };
+    let texts = Plain(setup, ordered);
+    let corpus = MatchCorpus::new(&setup.plan, &sketches, &texts);
     let mut listed = BTreeSet::new();
     let visit = |pair: crate::dedup::MatchingPair| {
         listed.insert((pair.a.0.min(pair.b.0), pair.a.0.max(pair.b.0)));
