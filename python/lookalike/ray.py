@@ -133,12 +133,13 @@ def dedup(
         _engine.check_audit(job.open())
     names = {"id": id, "text": text, "value": job.field, "part": within}
     source = _documents(ds, names, against)
-    counts: list[bytes] = []
-    removed = _removed(job, _settled(job, source, counts=counts))
+    sketched = _sketched(job, source)
+    removed = _removed(job, _settled(job, source, sketched))
     audited = None
     if wanted is not None:
         tables = _AuditedData(source, removed)
-        audited = _audit_steps.audit_run(job, tables, _steps.add_counts(counts), wanted)
+        counts = _steps.add_counts(_blocks(sketched, _steps.COUNT))
+        audited = _audit_steps.audit_run(job, tables, counts, wanted)
     gone = ray.put(removed.column("id"))
 
     def kept(table: "pa.Table") -> "pa.Table":
@@ -175,7 +176,7 @@ def pairs(
     _refuse_unknown("pairs", settings)
     job = Job.of(recipe, None, id, within=within is not None, against=against is not None, **settings)
     source = _documents(ds, {"id": id, "text": text, "value": None, "part": within}, against)
-    return _table_of(_settled(job, source, _PAIRS), _PAIRS)
+    return _table_of(_settled(job, source, _sketched(job, source), _PAIRS), _PAIRS)
 
 
 def _refuse_unknown(function: str, settings: dict[str, Any]) -> None:
@@ -241,11 +242,13 @@ def _of_kind(data: "Dataset", *kinds: int) -> "Dataset":
     return data.map_batches(rows, batch_format="pyarrow")
 
 
-def _members(job: Job, source: "Dataset", counts: Optional[list[bytes]] = None) -> bytes:
-    """Returns the members of components and the repeated texts. ``counts`` gets the numbers of documents."""
-    sketched = _mapped(_steps.scatter(job), source).materialize()
-    if counts is not None:
-        counts += _blocks(sketched, _steps.COUNT)
+def _sketched(job: Job, source: "Dataset") -> "Dataset":
+    """Returns the blocks of keys, features and counts of the documents."""
+    return _mapped(_steps.scatter(job), source).materialize()
+
+
+def _members(job: Job, source: "Dataset", sketched: "Dataset") -> bytes:
+    """Returns the members of components and the repeated texts."""
     found = _gathered(job, _spread(job, sketched))
     crowded = b"".join(_blocks(found, _steps.CROWDED))
     if crowded:
@@ -304,13 +307,13 @@ def _blocks(found: "Dataset", kind: int) -> list[bytes]:
 
 
 def _settled(
-    job: Job, source: "Dataset", columns: Any = _REMOVED, counts: Optional[list[bytes]] = None
+    job: Job, source: "Dataset", sketched: "Dataset", columns: Any = _REMOVED
 ) -> list[dict[str, Any]]:
     """Returns rows of removed documents or of pairs."""
     import pyarrow as pa
     import ray
 
-    members = ray.put(_members(job, source, counts))
+    members = ray.put(_members(job, source, sketched))
     collect = lambda table: _run(_steps.collect(job, ray.get(members)), table, _COLLECTED)
     step = _steps.settle(job, columns is _PAIRS)
 

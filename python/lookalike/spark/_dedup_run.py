@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .. import _engine, _steps
 from .._audit_steps import audit_run
@@ -54,8 +54,8 @@ class DedupRun(RunTables):
         super().__init__(data, columns, checkpoint, against)
         self.job = job
         self.limits = limits
-        #: Blocks with the numbers of documents, once they are sketched.
-        self.counts: list[bytes] = []
+        #: Reads the blocks with the numbers of documents, once they are sketched.
+        self.read_counts: Callable[[], list[bytes]] = list
 
     def removed(self) -> tuple["DataFrame", int]:
         """Returns the removed documents, and their number."""
@@ -67,7 +67,7 @@ class DedupRun(RunTables):
 
     def audit(self, removed: "DataFrame", wanted: int) -> dict[str, Any]:
         """Returns the audit of the run, after its removed documents; see `audit_run`."""
-        counted = _steps.add_counts(self.counts)
+        counted = _steps.add_counts(self.read_counts())
         return audit_run(self.job, AuditedFrames(self, removed), counted, wanted)
 
     def pairs(self) -> "DataFrame":
@@ -83,7 +83,7 @@ class DedupRun(RunTables):
             return frame_of(self.spark, settled, schema), settled.num_rows
         if _steps.REJECTED in sizes:
             self.reject(self.blocks_of_kind(sketched, _steps.REJECTED))
-        self.counts = self.blocks_of_kind(sketched, _steps.COUNT)
+        self.read_counts = lambda: self.blocks_of_kind(sketched, _steps.COUNT)
         linking = Linking(self, self.job, self.limits.filter_memory)
         return self.resolved_by_tables(linking.link(sketched, sizes.get(_steps.TABLE, (0, 0))[0]), schema), None
 
@@ -118,7 +118,7 @@ class DedupRun(RunTables):
         blocks = collect_arrow(sketched).to_batches()
         rows = [row for batch in blocks for row in _steps.rows_of(batch)]
         self.reject([block for kind, block in rows if kind == _steps.REJECTED])
-        self.counts = [block for kind, block in rows if kind == _steps.COUNT]
+        self.read_counts = lambda: [block for kind, block in rows if kind == _steps.COUNT]
         found = _steps.linked(self.job, blocks, again)
         for kind, whose in ((_steps.REPEATED_ID, ""), (_steps.REPEATED_GIVEN_ID, " of against")):
             repeated = [block for of, block in found if of == kind]

@@ -77,8 +77,8 @@ impl RensaFunctions {
     }
 
     /// Returns the functions for another instruction set, with equal values.
-    #[must_use]
-    pub fn with_cpu(self, cpu: Cpu) -> Self {
+    #[cfg(test)]
+    fn with_cpu(self, cpu: Cpu) -> Self {
         Self { cpu, ..self }
     }
 
