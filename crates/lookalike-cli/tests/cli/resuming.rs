@@ -279,11 +279,14 @@ fn damaged_and_foreign_steps_are_refused_by_name() {
     place.ok("dedup in.jsonl -o other.jsonl --work other");
     let resume = format!("{FINISHED} --resume");
     let steps = step_names(&place);
-    assert_eq!(steps, ["documents-000001.step", "verdicts-000001.step"]);
+    // A busy machine divides the verdicts into several steps.
+    let kind = |step: &str| step.split('-').next().map(str::to_owned);
+    assert_eq!(steps[0], "documents-000001.step");
+    assert_eq!(steps[1], "verdicts-000001.step");
     for step in &steps {
         let name = format!("work/{step}");
         let whole = place.bytes(&name);
-        let other = steps.iter().find(|it| *it != step).unwrap();
+        let other = steps.iter().find(|it| kind(it) != kind(step)).unwrap();
         let mut flipped = whole.clone();
         for at in [0, 5, 9, 17, 20, whole.len() / 2, whole.len() - 1] {
             flipped[at] ^= 0x20;
