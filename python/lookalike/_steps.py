@@ -10,10 +10,11 @@ import os
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Callable, Iterable, Iterator, Optional
+from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 from . import _engine
 from ._arguments import rule
+from ._destination_table import DestinationLayout, DestinationTable
 from ._key_filter import FilterLayout, KeyFilter
 from ._recipe import RecipeLike, recipe_of
 
@@ -257,10 +258,10 @@ def collect(job: Job, members: bytes) -> Step:
     return step
 
 
-def candidate_texts(job: Job, linked: KeyFilter, repeated: Optional[KeyFilter]) -> Step:
-    """Turns rows of documents into rows of node, name, position, id, given, part, text and whether others may have it.
+def candidate_texts(job: Job, linked: Union[KeyFilter, DestinationTable], repeated: Optional[KeyFilter]) -> Step:
+    """Turns rows of documents into rows of the columns of `CANDIDATES`.
 
-    Of the filters, ``linked`` has the nodes of texts with a link, ``repeated`` the keys of texts that several documents
+    ``linked`` has the nodes of texts with a link, ``repeated`` is a filter of the nodes of texts that several documents
     have. Rows that are in neither are left out. A row has its text if that may have a link, unless a smaller position
     with the same text came before: such a document cannot be the first with its text, and only that needs the text.
     """
@@ -273,9 +274,9 @@ def candidate_texts(job: Job, linked: KeyFilter, repeated: Optional[KeyFilter]) 
         smallest: dict[bytes, bytes] = {}
         for batch in batches:
             named = collect.names(batch)
-            is_linked = linked.has(named.column("node").to_numpy())
-            keys = text_keys(named.column("name"))
-            is_repeated = numpy.zeros(len(keys), bool) if repeated is None else repeated.has(keys)
+            nodes = named.column("node").to_numpy()
+            destinations, is_linked = _destinations(linked, nodes)
+            is_repeated = numpy.zeros(len(nodes), bool) if repeated is None else repeated.has(nodes)
             chosen = is_linked | is_repeated
             named, is_linked, is_repeated = named.filter(pa.array(chosen)), is_linked[chosen], is_repeated[chosen]
             is_first = is_linked.copy()
@@ -287,25 +288,42 @@ def candidate_texts(job: Job, linked: KeyFilter, repeated: Optional[KeyFilter]) 
                     smallest[name] = position
             texts = pa.compute.if_else(pa.array(is_first), named.column("text"), None)
             columns = [named.column(name) for name in ("node", "name", "position", "id", "given", "of_part")]
-            columns += [texts, pa.array(is_repeated)]
+            columns += [texts, pa.array(is_repeated), destinations.filter(pa.array(chosen))]
             yield pa.RecordBatch.from_arrays(columns, list(CANDIDATES))
 
     return step
 
 
-#: Columns of the rows of `candidate_texts`, with their types in Spark.
+def _destinations(linked: Union[KeyFilter, DestinationTable], nodes: Any) -> tuple[Any, Any]:
+    """Returns the destinations of nodes, null without a table, and True for each node that may have a link."""
+    import pyarrow as pa
+
+    if isinstance(linked, KeyFilter):
+        return pa.nulls(len(nodes), pa.int32()), linked.has(nodes)
+    destinations, is_linked = linked.destinations(nodes)
+    return pa.array(destinations, pa.int32()), is_linked
+
+
+#: Columns of the rows of `candidate_texts`, with their types in Spark. ``destination`` is where the text is compared,
+#: ``may_repeat`` is True if other documents may have the text.
 CANDIDATES = {
     "node": "bigint", "name": "binary", "position": "binary", "id": "string", "given": "boolean", "of_part": "bigint",
-    "text": "string", "may_repeat": "boolean",
+    "text": "string", "may_repeat": "boolean", "destination": "int",
 }
 
 
-def text_keys(names: Any) -> Any:
-    """Returns 64 bits of each name of a text, which is a hash of 16 bytes."""
-    import numpy
+def address_repeats(table: DestinationTable) -> Step:
+    """Adds to repeated texts their destinations, which are those of their documents in `candidate_texts`."""
 
-    words = numpy.frombuffer(b"".join(names.to_pylist()), "<i8").reshape(-1, 2)
-    return words[:, 0] ^ words[:, 1]
+    def step(batches: Batches) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            destinations, _ = table.destinations(batch.column("node").to_numpy())
+            columns = [*batch.columns, pa.array(destinations, pa.int32())]
+            yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, "destination"])
+
+    return step
 
 
 def scatter_dense(job: Job, wanted: KeyFilter) -> Step:
@@ -335,22 +353,21 @@ def scatter_dense(job: Job, wanted: KeyFilter) -> Step:
     return step
 
 
-def hash_slices(layout: FilterLayout) -> Step:
-    """Turns rows of keys into rows of slice and key."""
+def hash_slices(layout: Union[FilterLayout, DestinationLayout]) -> Step:
+    """Adds to rows with a key the number of its slice, as the first column."""
 
     def step(batches: Batches) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
-            keys = batch.column("key").to_numpy()
-            columns = [pa.array(layout.slice_numbers(keys), pa.int32()), batch.column("key")]
-            yield pa.RecordBatch.from_arrays(columns, ["slice", "key"])
+            numbers = pa.array(layout.slice_numbers(batch.column("key").to_numpy()), pa.int32())
+            yield pa.RecordBatch.from_arrays([numbers, *batch.columns], ["slice", *batch.schema.names])
 
     return step
 
 
-def build_slices(layout: FilterLayout) -> Step:
-    """Turns rows of slice and key, with all keys of a slice, into slices of a filter."""
+def build_slices(layout: Union[FilterLayout, DestinationLayout]) -> Step:
+    """Turns rows of slice, key and what belongs to it, with all keys of a slice, into slices."""
 
     def step(batches: Batches) -> Iterator[Any]:
         import numpy
@@ -358,12 +375,13 @@ def build_slices(layout: FilterLayout) -> Step:
 
         of_slices: dict[int, list[Any]] = {}
         for batch in batches:
-            numbers, keys = (batch.column(name).to_numpy() for name in ("slice", "key"))
+            numbers, *columns = (column.to_numpy() for column in batch.columns)
             order = numpy.argsort(numbers, kind="stable")
             distinct, starts = numpy.unique(numbers[order], return_index=True)
-            for number, of_slice in zip(distinct, numpy.split(keys[order], starts[1:])):
+            divided = zip(*(numpy.split(column[order], starts[1:]) for column in columns))
+            for number, of_slice in zip(distinct, divided):
                 of_slices.setdefault(int(number), []).append(of_slice)
-        built = [layout.build_slice(numpy.concatenate(keys)) for keys in of_slices.values()]
+        built = [layout.build_slice(*map(numpy.concatenate, zip(*rows))) for rows in of_slices.values()]
         columns = [pa.array(list(of_slices), pa.int32()), pa.array(built, pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, ["slice", "block"])
 
@@ -396,21 +414,8 @@ def labels_of(links: list[bytes]) -> Any:
     return pa.table({"node": pa.array(pairs[:, 0]), "component": pa.array(pairs[:, 1])})
 
 
-def repeated_keys() -> Step:
-    """Turns rows with the names of texts into rows of their keys."""
-
-    def step(batches: Batches) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for batch in batches:
-            keys = pa.array(text_keys(batch.column("name")), pa.int64())
-            yield pa.RecordBatch.from_arrays([keys], ["key"])
-
-    return step
-
-
 def unpack_repeats(job: Job) -> Step:
-    """Turns blocks of repeated texts into rows of name, position of the first document, and its id."""
+    """Turns blocks of repeated texts into rows of node, name, position of the first document, and its id."""
 
     def step(batches: Batches) -> Iterator[Any]:
         for batch in batches:

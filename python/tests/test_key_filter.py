@@ -1,4 +1,4 @@
-"""Filters of keys, stars and slices of tables: what tasks of `lookalike.spark` do, without Spark."""
+"""Filters and tables of keys, stars and slices of tables: what tasks of `lookalike.spark` do, without Spark."""
 
 import pickle
 import zlib
@@ -9,6 +9,7 @@ import pyarrow.compute
 import pytest
 
 from lookalike import _star_steps, _steps
+from lookalike._destination_table import DestinationLayout, DestinationTable, mix_keys
 from lookalike._key_filter import FilterLayout, KeyFilter
 
 
@@ -46,6 +47,83 @@ def test_slices_are_equal_however_keys_arrive():
         (slices,) = _steps.build_slices(layout)(batches)
         found = KeyFilter(layout, zip(slices.column("slice").to_pylist(), slices.column("block").to_pylist()))
         assert found.slices == built(keys, layout).slices
+
+
+def destinations_of(keys):
+    return keys * 40503 % 65536
+
+
+def built_table(keys, layout, destinations=None):
+    destinations = destinations_of(keys) if destinations is None else destinations
+    numbers = layout.slice_numbers(keys)
+    slices = [
+        (int(at), layout.build_slice(keys[numbers == at], destinations[numbers == at])) for at in np.unique(numbers)
+    ]
+    return pickle.loads(pickle.dumps(DestinationTable(layout, slices)))
+
+
+@pytest.mark.parametrize("check_bits, others_found", [(16, 0.0005), (8, 0.02)])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 1000, 1_000_000])
+def test_table_has_the_destinations_of_its_keys(count, check_bits, others_found):
+    keys, others = random_keys(count, 21), random_keys(100_000, 22)
+    max_bytes = count * (3 + check_bits // 8)
+    layout = DestinationLayout.for_keys(count, max_bytes)
+    assert count == 0 or layout.check_bits == check_bits
+    table = built_table(keys, layout)
+    expected = dict(zip(keys.tolist(), destinations_of(keys).tolist()))
+    assert table.find(keys).tolist() == [expected[key] for key in keys.tolist()]
+    assert (table.find(others) >= 0).mean() <= others_found
+    assert table.find(np.zeros(0, np.int64)).tolist() == []
+    # A few keys more or less than a group has, and the exceptions, are the rest.
+    assert table.nbytes <= max_bytes * 1.03 + 64
+    placed, is_found = table.destinations(np.concatenate([keys, others]))
+    assert placed.min() >= 0 and placed.max() < 65536
+    assert is_found[:count].all() and len(np.unique(placed[count:])) > 40_000
+
+
+def test_table_beyond_the_memory_is_not_laid_out():
+    assert DestinationLayout.for_keys(1000, 5000).check_bits == 16
+    assert DestinationLayout.for_keys(1000, 4999).check_bits == 8
+    assert DestinationLayout.for_keys(1000, 4000).check_bits == 8
+    assert DestinationLayout.for_keys(1000, 3999) is None
+    assert DestinationLayout.for_keys(1, 3) is None
+    assert DestinationLayout.for_keys(0, 0) is not None
+
+
+@pytest.mark.parametrize("check_bits", [8, 16])
+@pytest.mark.parametrize("wanted", ["destination", "key"])
+def test_table_of_hashes_with_equal_high_bits(check_bits, wanted):
+    """All keys are in one group, and many have equal checks."""
+    candidates = random_keys(2_000_000, 23)
+    high = mix_keys(candidates) >> np.uint64(56)
+    keys = np.concatenate([candidates[high == 7], candidates[high == 8][:1]])
+    assert len(keys) > 5000
+    layout = DestinationLayout(1, 256, check_bits)
+    destinations = np.full(len(keys), 9) if wanted == "destination" else destinations_of(keys)
+    table = built_table(keys, layout, destinations)
+    assert table.find(keys).tolist() == destinations.tolist()
+
+
+@pytest.mark.parametrize("keys", [[0], [-1], [-(2**63), 2**63 - 1], [0, -1, 1, -2, 2], list(range(-5000, 5000))], ids=len)
+def test_table_of_keys_of_both_signs(keys):
+    keys = np.array(keys, np.int64)
+    for layout in (DestinationLayout.for_keys(len(keys), 1 << 20), DestinationLayout(3, 1, 8), DestinationLayout(7, 5, 16)):
+        assert built_table(keys, layout).find(keys).tolist() == destinations_of(keys).tolist()
+
+
+def test_slices_of_a_table_are_equal_however_keys_arrive():
+    keys = random_keys(600_000, 24)
+    layout = DestinationLayout.for_keys(len(keys), 4 * len(keys))
+    assert layout.slices == 3 and layout.check_bits == 8
+    rows = pa.record_batch({"key": pa.array(keys), "destination": pa.array(destinations_of(keys), pa.int32())})
+    shuffled = rows.take(np.random.default_rng(25).permutation(len(keys)))
+    found = []
+    for batches in ([rows], [shuffled.slice(0, 1000), shuffled.slice(1000)]):
+        (slices,) = _steps.build_slices(layout)(_steps.hash_slices(layout)(batches))
+        assert sorted(slices.column("slice").to_pylist()) == [0, 1, 2]
+        found.append(dict(zip(slices.column("slice").to_pylist(), slices.column("block").to_pylist())))
+        assert (DestinationTable(layout, found[-1].items()).find(keys) == destinations_of(keys)).all()
+    assert found[0] == found[1]
 
 
 def stars(pairs, partitions=7):

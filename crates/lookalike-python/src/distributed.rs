@@ -494,10 +494,11 @@ pub(crate) fn members(
     made.map_err(engine_error_to_py)
 }
 
-/// Returns the repeated texts of a batch of blocks: name, position of the first document, and its
-/// id.
+/// Returns the repeated texts of a batch of blocks: node, name, position of the first document, and
+/// its id.
 #[pyfunction]
 pub(crate) fn repeats(of: &ShuffleJob, blocks: PyRecordBatch) -> PyResult<PyRecordBatch> {
+    let mut nodes = Int64Builder::new();
     let (mut names, mut firsts) = (BinaryBuilder::new(), BinaryBuilder::new());
     let mut ids = StringBuilder::new();
     for block in block_column(&blocks.0)?.iter().flatten() {
@@ -505,6 +506,7 @@ pub(crate) fn repeats(of: &ShuffleJob, blocks: PyRecordBatch) -> PyResult<PyReco
             .map_err(engine_error_to_py)?
             .into_repeats()
         {
+            nodes.append_value(name.text_node().0 as i64);
             names.append_value(name.0.to_le_bytes());
             ids.append_value(
                 of.setup
@@ -515,7 +517,8 @@ pub(crate) fn repeats(of: &ShuffleJob, blocks: PyRecordBatch) -> PyResult<PyReco
         }
     }
     make_batch([
-        ("name", Arc::new(names.finish()) as ArrayRef),
+        ("node", Arc::new(nodes.finish()) as ArrayRef),
+        ("name", Arc::new(names.finish())),
         ("first", Arc::new(firsts.finish())),
         ("kept", Arc::new(ids.finish())),
     ])

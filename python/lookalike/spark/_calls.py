@@ -65,9 +65,10 @@ def dedup(
     joins. If all sketches of a run fit into the bytes of these links, the driver also finds the links. One task
     decides each component of connected documents. If the texts of a component, with 600 bytes added for each, take
     more than ``component_memory`` bytes (4 GiB), the task moves the texts to a temporary file. If the 600 bytes for each
-    alone take more, the run ends with an error that names one of them. Filters of at most
-    ``filter_memory`` bytes each (64 MiB), which every task holds, select the documents that travel. With ten bits for
-    each of these, less than 1 % of the others travel too.
+    alone take more, the run ends with an error that names one of them. Two structures of at most
+    ``filter_memory`` bytes each (64 MiB), which every task holds, select the documents that travel: a table with 4 or 5
+    bytes for each text with a link, and a filter of repeated texts with ten bits for each. Less than 2 % of the others
+    travel too. If the table takes more, a filter replaces it, and texts beyond ``links_on_driver`` travel twice.
 
     Raises :class:`InputError` for missing columns and repeated ids, and :class:`SettingError` for settings
     that contradict each other.

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence
 
 from .. import _engine, _steps
 from .._audit_steps import audit_run
 from .._steps import Job
 from ._audit_run import AuditedFrames
+from ._candidates import REPEATS, Selection
 from ._columns import Columns
 from ._components import LABELS, connect_links
-from ._key_filters import FILTER_MEMORY, build_filter
+from ._key_filters import FILTER_MEMORY
 from ._linking import Linked, Linking, sizes_of
 from ._session import collect_arrow, frame_of
 from ._tables import BLOCKS, RunTables, in_order, refuse_repeated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 REMOVED = "id string, kept string, similarity double, method string"
 PAIRS = "a string, b string, similarity double"
@@ -26,13 +27,9 @@ _COLLECTED = (
     "component bigint, rank int, name binary, position binary, of_part bigint, repeated boolean, text string, "
     "kept string"
 )
-_REPEATS = "name binary, first binary, kept string"
 
 #: Size of a link in bytes.
 _LINK = 16
-
-#: Largest number of repeated texts that are broadcast.
-_FEW_REPEATS = 500_000
 
 
 @dataclass(frozen=True)
@@ -92,10 +89,10 @@ class DedupRun(RunTables):
         rows = sketched.where(f"kind = {kind}").select("block").collect()
         return [bytes(row.block) for row in rows]
 
-    def settle(self, collected: "DataFrame", schema: str) -> "DataFrame":
-        """Returns the removed documents or pairs of whole components."""
+    def settle(self, collected: "DataFrame", schema: str, whole: Sequence[str] = ("component",)) -> "DataFrame":
+        """Returns the removed documents or pairs of whole components, whose rows have equal columns ``whole``."""
         step = _steps.settle(self.job, schema == PAIRS, self.limits.component_memory)
-        return in_order(collected, "component", "rank").mapInArrow(step, schema)
+        return in_order(collected, whole, "rank").mapInArrow(step, schema)
 
     # Small runs.
 
@@ -129,82 +126,22 @@ class DedupRun(RunTables):
 
     def resolved_by_tables(self, linked: Linked, schema: str) -> "DataFrame":
         """Returns removed documents or pairs."""
-        repeats = None
+        repeats, names = None, 0
         if linked.repeats is not None:
-            repeats = self.keep(linked.repeats.mapInArrow(_steps.unpack_repeats(self.job), _REPEATS))
+            repeats = self.keep(linked.repeats.mapInArrow(_steps.unpack_repeats(self.job), REPEATS))
+            names = repeats.count()
         if not linked.link_bytes and (repeats is None or schema == PAIRS):
             return self.spark.createDataFrame([], schema)
-        return self.settle(self.collected_by_tables(linked, repeats, schema == PAIRS), schema)
+        labels, nodes, is_on_driver = self.labels_of(linked)
+        selection = Selection(self, self.job, labels, nodes, is_on_driver, repeats, names, schema == PAIRS)
+        collected, whole = selection.collected(self.limits.filter_memory)
+        return self.settle(collected, schema, whole)
 
-    def collected_by_tables(
-        self, linked: Linked, repeats: Optional["DataFrame"], are_pairs: bool
-    ) -> "DataFrame":
-        """Returns the documents in components, and unless pairs are wanted, those that repeat a text.
-
-        Tasks select them by filters, so that texts without a link do not travel. Joins remove the few others that
-        filters select.
-        """
-        from pyspark.sql import functions as F
-
-        labels, nodes = self.labels_of(linked)
-        names = 0 if repeats is None else repeats.count()
-        most = self.limits.filter_memory
-        linked_filter = build_filter(labels.select(F.col("node").alias("key")), nodes, most)
-        repeated_filter = None
-        if repeats is not None:
-            keys = repeats.select("name").mapInArrow(_steps.repeated_keys(), "key bigint")
-            repeated_filter = build_filter(keys, names, most)
-        step = _steps.candidate_texts(self.job, linked_filter, repeated_filter)
-        schema = ", ".join(f"{name} {kind}" for name, kind in _steps.CANDIDATES.items())
-        rows = self.source.mapInArrow(step, schema).join(labels, "node", "left")
-        if are_pairs:
-            rows = rows.where("component IS NOT NULL")
-        if repeats is None:
-            several = rows.select("*", *_nulls("first binary", "kept string"))
-        elif names <= _FEW_REPEATS:
-            several = rows.join(F.broadcast(repeats), "name", "left")
-        else:
-            # A text is not sent to the place of its name, unless several documents may have it.
-            rows = self.keep(rows)
-            single = rows.where("NOT may_repeat").select("*", *_nulls("first binary", "kept string"))
-            several = rows.where("may_repeat").join(repeats, "name", "left").unionByName(single)
-        return _collected(several)
-
-    def labels_of(self, linked: Linked) -> tuple["DataFrame", int]:
-        """Returns the component of every node with a link, and the number of these nodes."""
-        from pyspark.sql import functions as F
-
+    def labels_of(self, linked: Linked) -> tuple["DataFrame", int, bool]:
+        """Returns the component of every node with a link, the number of these nodes, and whether the driver has them."""
         if linked.link_bytes <= _LINK * self.limits.links_on_driver:
             links = collect_arrow(linked.links.select("block")).column("block").to_pylist()
             labels = _steps.labels_of(links)
-            return F.broadcast(frame_of(self.spark, labels, LABELS)), labels.num_rows
+            return frame_of(self.spark, labels, LABELS), labels.num_rows, True
         labels = connect_links(self, linked.links)
-        return labels, labels.count()
-
-
-def _nulls(*columns: str) -> list["Column"]:
-    from pyspark.sql import functions as F
-
-    return [F.lit(None).cast(column.split()[1]).alias(column.split()[0]) for column in columns]
-
-
-def _collected(rows: "DataFrame") -> "DataFrame":
-    """Returns the rows of `collect` from candidates with their components, and the first documents with their texts."""
-    from pyspark.sql import functions as F
-
-    is_first = F.col("first").isNull() | (F.col("first") == F.col("position"))
-    is_decided = F.col("component").isNull()
-    rank = F.when(is_decided, 2).when(is_first, 0).otherwise(1)
-    # Known documents are kept, and only the first one with a text is compared.
-    is_wanted = ~(is_decided & is_first) & ~(F.col("given") & ~is_first)
-    return rows.where(is_wanted).select(
-        # Decided rows can go anywhere, so the hash of the id spreads them.
-        F.when(is_decided, F.xxhash64("id")).otherwise(F.col("component")).alias("component"),
-        rank.alias("rank"),
-        "name",
-        F.when(is_decided, F.encode("id", "UTF-8")).otherwise(F.col("position")).alias("position"),
-        "of_part",
-        F.col("first").isNotNull().alias("repeated"),
-        F.when(rank == 0, F.col("text")).alias("text"),
-        F.when(is_decided, F.col("kept")).alias("kept"),
-    )
+        return labels, labels.count(), False

@@ -1,10 +1,12 @@
-"""Filters of keys that are in a table, built by tasks; see :mod:`lookalike._key_filter`."""
+"""Filters and static tables of keys that are in a table of Spark, built by tasks; see :mod:`lookalike._key_filter` and
+:mod:`lookalike._destination_table`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterator, Union
 
 from .. import _steps
+from .._destination_table import DestinationLayout, DestinationTable
 from .._key_filter import FilterLayout, KeyFilter
 from ._session import collect_arrow
 
@@ -18,9 +20,19 @@ FILTER_MEMORY = 64 << 20
 def build_filter(keys: "DataFrame", count: int, max_bytes: int) -> KeyFilter:
     """Returns a filter of the column `key`, which has about ``count`` values. The driver receives the filter alone."""
     layout = FilterLayout.for_keys(count, max_bytes)
-    sliced = keys.mapInArrow(_steps.hash_slices(layout), "slice int, key bigint").repartition("slice")
+    return KeyFilter(layout, _built_slices(keys, layout))
+
+
+def build_table(keys: "DataFrame", layout: DestinationLayout) -> DestinationTable:
+    """Returns a table of the columns `key` and `destination`. The driver receives the table alone."""
+    return DestinationTable(layout, _built_slices(keys, layout))
+
+
+def _built_slices(keys: "DataFrame", layout: Union[FilterLayout, DestinationLayout]) -> Iterator[tuple[int, bytes]]:
+    columns = ", ".join(f"{name} {kind}" for name, kind in keys.dtypes)
+    sliced = keys.mapInArrow(_steps.hash_slices(layout), f"slice int, {columns}").repartition("slice")
     built = collect_arrow(sliced.mapInArrow(_steps.build_slices(layout), "slice int, block binary"))
-    return KeyFilter(layout, zip(built.column("slice").to_pylist(), built.column("block").to_pylist()))
+    return zip(built.column("slice").to_pylist(), built.column("block").to_pylist())
 
 
 def rows_without(data: "DataFrame", id: "Column", gone: "DataFrame", count: int, max_bytes: int) -> "DataFrame":

@@ -47,7 +47,7 @@ class PassageRun(RunTables):
         names = ["id", "given"] if self.job.against else ["id"]
         texts = self.source.where(F.col("text").isNotNull()).select(*names, "text")
         placed = wanted.join(texts, names).select("key", "id", "text", F.explode("groups").alias("group"))
-        return in_order(placed.withColumn("is_other", F.col("group") != F.col("key")), "group", "is_other", "key")
+        return in_order(placed.withColumn("is_other", F.col("group") != F.col("key")), ["group"], "is_other", "key")
 
     def grouped(self) -> "DataFrame":
         """Returns the documents of candidate pairs with their groups; refuses repeated ids."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Sequence
 
 from .._errors import InputError
 from ._columns import Columns
@@ -81,8 +81,8 @@ class RunTables:
         self.held.clear()
 
 
-def in_order(table: "DataFrame", whole: str, *order: str) -> "DataFrame":
-    """Returns the rows with equal values of the column ``whole`` one after another in one partition, in an order.
+def in_order(table: "DataFrame", whole: Sequence[str], *order: str) -> "DataFrame":
+    """Returns the rows with equal values of the columns ``whole`` one after another in one partition, in an order.
 
     The rows are numbered in a further column, because an engine may drop a sort that nothing seems to need, as Sail
     does before a step in Python. For a window function it keeps the order.
@@ -90,7 +90,7 @@ def in_order(table: "DataFrame", whole: str, *order: str) -> "DataFrame":
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    return table.withColumn("place", F.row_number().over(Window.partitionBy(whole).orderBy(*order)))
+    return table.withColumn("place", F.row_number().over(Window.partitionBy(*whole).orderBy(*order)))
 
 
 def union_of(tables: list["DataFrame"]) -> "DataFrame":

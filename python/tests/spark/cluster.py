@@ -130,10 +130,10 @@ def test_chain_takes_few_jobs(cluster, way):
 
 
 def test_more_removed_than_are_broadcast(cluster, monkeypatch):
-    from lookalike.spark import _dedup_run, _results
+    from lookalike.spark import _candidates, _results
 
     monkeypatch.setattr(_results, "_BROADCAST", 100)
-    monkeypatch.setattr(_dedup_run, "_FEW_REPEATS", 100)
+    monkeypatch.setattr(_candidates, "_FEW_REPEATS", 100)
     for way in ({"links_on_driver": 2000}, {"links_on_driver": 0}):
         _, alone = check(cluster, repeated(4000), **way)
         assert len(alone.removed) > 1800

@@ -12,7 +12,7 @@ import lookalike as la
 from lookalike import _engine, _steps
 from lookalike import spark as las
 from lookalike._steps import Job
-from lookalike.spark import _calls, _dedup_run, _linking, _results, _session
+from lookalike.spark import _calls, _candidates, _dedup_run, _linking, _results, _session
 from lookalike.spark._columns import Columns
 from lookalike.spark._dedup_run import DedupRun, RunLimits
 from lookalike.spark._linking import Linking
@@ -33,8 +33,9 @@ RULES = [
 ]
 
 
-#: Linked by the driver as small runs are, by tasks as larger ones, and by joins as the largest.
-WAYS = [{}, {"links_on_driver": 2000}, {"links_on_driver": 0}]
+#: Linked by the driver as small runs are, by tasks as larger ones, and by joins as the largest; the last has no memory for
+#: the destinations of nodes, and a filter that every text passes.
+WAYS = [{}, {"links_on_driver": 2000}, {"links_on_driver": 0}, {"links_on_driver": 0, "filter_memory": 8}]
 
 
 @pytest.mark.parametrize("way", WAYS[:2], ids=str)
@@ -46,13 +47,20 @@ def test_result_equals_one_machine(spark, tmp_path, rule, way):
 
 def test_options_select_distinct_algorithms(spark, tmp_path, monkeypatch):
     taken = []
-    for owner, name in ((DedupRun, "linked_by_driver"), (Linking, "link"), (_dedup_run, "connect_links")):
+    steps = [(_dedup_run, "connect_links"), (_candidates, "by_filters"), (_candidates, "by_destinations")]
+    for owner, name in ((DedupRun, "linked_by_driver"), (Linking, "link"), *steps):
         def note(*given, name=name, step=getattr(owner, name)):
             taken.append(name)
             return step(*given)
 
         monkeypatch.setattr(owner, name, note)
-    for way, expected in zip(WAYS, [["linked_by_driver"], ["link"], ["link", "connect_links"]]):
+    expected_steps = [
+        ["linked_by_driver"],
+        ["link", "by_filters"],
+        ["link", "connect_links", "by_destinations"],
+        ["link", "connect_links", "by_filters"],
+    ]
+    for way, expected in zip(WAYS, expected_steps):
         taken.clear()
         check(spark, generated(400, 30), threshold=0.6, checkpoint=str(tmp_path), **way)
         assert taken == expected
@@ -97,21 +105,21 @@ def test_third_of_all_rows_shares_a_band(spark, tmp_path, own, way):
     check(spark, skewed(16_000, 150, own), checkpoint=str(tmp_path), **way)
 
 
-@pytest.mark.parametrize("links", [2000, 0])
-def test_chain_is_one_component(spark, tmp_path, links):
-    _, alone = check(spark, chained(1500), checkpoint=str(tmp_path), links_on_driver=links)
+@pytest.mark.parametrize("way", WAYS[1:], ids=str)
+def test_chain_is_one_component(spark, tmp_path, way):
+    _, alone = check(spark, chained(1500), checkpoint=str(tmp_path), **way)
     assert len(alone.removed) > 500
 
 
 @pytest.mark.parametrize("keep", ["first", "last"])
-@pytest.mark.parametrize("links", [2000, 0])
-def test_half_of_all_rows_repeat(spark, tmp_path, monkeypatch, links, keep):
+@pytest.mark.parametrize("way", WAYS[1:], ids=str)
+def test_half_of_all_rows_repeat(spark, tmp_path, monkeypatch, way, keep):
     """With repeated texts and removed ids in broadcasts and not."""
     table = repeated(2000)
-    check(spark, table, checkpoint=str(tmp_path), links_on_driver=links, keep=keep)
-    monkeypatch.setattr(_dedup_run, "_FEW_REPEATS", 10)
+    check(spark, table, checkpoint=str(tmp_path), keep=keep, **way)
+    monkeypatch.setattr(_candidates, "_FEW_REPEATS", 10)
     monkeypatch.setattr(_results, "_BROADCAST", 10)
-    _, alone = check(spark, table, checkpoint=str(tmp_path), links_on_driver=links, keep=keep)
+    _, alone = check(spark, table, checkpoint=str(tmp_path), keep=keep, **way)
     assert len(alone.removed) > 900
 
 
@@ -124,6 +132,24 @@ def test_filters_that_are_too_small_change_no_result(spark, tmp_path):
     """Every text passes a filter of a few bits."""
     table = generated(400, 30)
     check(spark, table, checkpoint=str(tmp_path), links_on_driver=2000, filter_memory=8)
+
+
+def test_both_sides_of_the_limit_of_destinations(spark, tmp_path, monkeypatch):
+    """Four bytes for each node with a link are the least for a table of destinations."""
+    table = generated(400, 30)
+    taken = []
+    for name in ("by_filters", "by_destinations"):
+        def note(selection, *given, name=name, step=getattr(_candidates, name)):
+            taken.append((name, selection.nodes))
+            return step(selection, *given)
+
+        monkeypatch.setattr(_candidates, name, note)
+    settings = {"threshold": 0.6, "checkpoint": str(tmp_path), "links_on_driver": 0}
+    check(spark, table, **settings)
+    ((name, nodes),) = taken
+    for memory in (5 * nodes, 4 * nodes, 4 * nodes - 1):
+        check(spark, table, filter_memory=memory, **settings)
+    assert [name for name, _ in taken] == ["by_destinations"] * 3 + ["by_filters"]
 
 
 def test_summary_and_repr(spark):
