@@ -193,7 +193,8 @@ def passages(
     ``min_length`` is the shortest passage in words, from 2; a word counts as two characters of a script
     without spaces. The normalisation of ``recipe`` says which words are equal. ``max_documents`` is the number
     of documents (or their percentage, such as "0.5%", or "none") in which a run of five words may be before it
-    is boilerplate, which leads to no passage; by default 20 documents, or 0.1% of them if that is more.
+    is boilerplate, for which alone no two documents are compared; by default 20 documents, or 0.1% of them
+    if that is more.
 
     With ``reworded``, passages are found, too, that have many of the same rarer words close together, in whatever
     order, but few runs of equal words. They have at least 30 words, and some copies are missed.

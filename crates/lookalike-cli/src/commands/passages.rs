@@ -148,8 +148,8 @@ pub(crate) struct PassagesArgs {
     #[arg(long, conflicts_with = "index", help_heading = "Passages")]
     pub(crate) reworded: bool,
 
-    /// In how many documents a run of five words (ten characters) may be before it is boilerplate, which leads to
-    /// no passage: a number, a percentage, or none for no limit
+    /// In how many documents a run of five words (ten characters) may be before it is boilerplate, for which alone
+    /// no two documents are compared: a number, a percentage, or none for no limit
     ///
     /// Default: 20 documents, or 0.1% of them if that is more; with --against or --index, of those documents.
     #[arg(

@@ -1,5 +1,7 @@
 //! Every input format and compression, and every way to name inputs and fields.
 
+use lookalike_oracle::effort::is_long_run;
+
 use crate::support::{
     Place, bzip2, gunzip, gzip, jsonl, read_parquet, row, unzstd, write_parquet, xz, zstd,
 };
@@ -551,7 +553,8 @@ fn damaged_files_with_columns_are_no_mistakes_of_the_program() {
     place.write("in.jsonl", jsonl(rows.map(|(id, text)| (&**id, &**text))));
     let mut refused = 0;
     // Some bits of these pages make the reader of Parquet panic.
-    for (name, step) in [("in.parquet", 3), ("in.arrow", 60), ("in.arrows", 60)] {
+    let step = if is_long_run() { 3 } else { 9 };
+    for (name, step) in [("in.parquet", step), ("in.arrow", 60), ("in.arrows", 60)] {
         place.ok(&format!("dedup in.jsonl -o {name} --threshold 1"));
         let bytes = place.bytes(name);
         for at in (0..bytes.len()).step_by(step) {
@@ -565,5 +568,5 @@ fn damaged_files_with_columns_are_no_mistakes_of_the_program() {
             refused += usize::from(ran.code != Some(0));
         }
     }
-    assert!(refused > 100, "{refused}");
+    assert!(refused > 50, "{refused}");
 }
