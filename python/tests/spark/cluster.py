@@ -46,7 +46,11 @@ def test_result_equals_one_machine(cluster, rule, way):
     check(cluster, generated(400, 60), **rule, **way)
 
 
-@pytest.mark.parametrize("way", [*WAYS, {"links_on_driver": 0}], ids=str)
+#: Links and components in tables, with the destinations of all nodes in every task and without them.
+TABLES = [{"links_on_driver": 0}, {"links_on_driver": 0, "filter_memory": 8}]
+
+
+@pytest.mark.parametrize("way", [*WAYS, *TABLES], ids=str)
 def test_within_against_and_features(cluster, way):
     table = generated(500, 30, seed=4)
     table = table.append_column("site", pa.array([at % 3 for at in range(500)]))
@@ -58,7 +62,7 @@ def test_within_against_and_features(cluster, way):
     assert len(alone.removed) > 20
 
 
-@pytest.mark.parametrize("way", [*WAYS, {"links_on_driver": 0}], ids=str)
+@pytest.mark.parametrize("way", [*WAYS, *TABLES], ids=str)
 def test_pairs_with_reference_documents(cluster, way):
     assert len(check_pairs(cluster, *known_and_new(), within="site", threshold=0.6, **way)) > 50
 
@@ -108,8 +112,38 @@ def test_third_of_all_rows_shares_a_band(cluster, way):
 
 
 def test_components_by_joins(cluster, tmp_path):
-    for checkpoint in (None, str(tmp_path)):
-        check(cluster, generated(300, 30), threshold=0.6, checkpoint=checkpoint, links_on_driver=0)
+    for way, checkpoint in zip(TABLES * 2, (None, None, str(tmp_path), str(tmp_path))):
+        check(cluster, generated(300, 30), threshold=0.6, checkpoint=checkpoint, **way)
+
+
+def test_a_text_is_shuffled_once(cluster, tmp_path, monkeypatch):
+    """Also where no table is small enough to be broadcast."""
+    from lookalike.spark import _dedup_run
+
+    plans = []
+
+    def note(*given, in_order=_dedup_run.in_order):
+        ordered = in_order(*given)
+        plans.append(ordered._jdf.queryExecution().executedPlan().toString())
+        return ordered
+
+    monkeypatch.setattr(_dedup_run, "in_order", note)
+    broadcasts = {name: cluster.conf.get(name, None) for name in BROADCASTS}
+    try:
+        for name in BROADCASTS:
+            cluster.conf.set(name, "-1")
+        for way in TABLES:
+            check(cluster, repeated(1000), checkpoint=str(tmp_path), **way)
+    finally:
+        for name, value in broadcasts.items():
+            cluster.conf.unset(name) if value is None else cluster.conf.set(name, value)
+    once, twice = plans
+    shuffles = [line for line in once.splitlines() if "Exchange" in line]
+    assert len(shuffles) == 1 and "hashpartitioning(destination" in shuffles[0]
+    assert sum("Exchange" in line for line in twice.splitlines()) > 1
+
+
+BROADCASTS = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold")
 
 
 @pytest.mark.parametrize("way", [{}, {"links_on_driver": 10_000}], ids=str)
@@ -134,7 +168,7 @@ def test_more_removed_than_are_broadcast(cluster, monkeypatch):
 
     monkeypatch.setattr(_results, "_BROADCAST", 100)
     monkeypatch.setattr(_candidates, "_FEW_REPEATS", 100)
-    for way in ({"links_on_driver": 2000}, {"links_on_driver": 0}):
+    for way in ({"links_on_driver": 2000}, *TABLES):
         _, alone = check(cluster, repeated(4000), **way)
         assert len(alone.removed) > 1800
 
