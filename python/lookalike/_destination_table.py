@@ -4,19 +4,20 @@ The keys are nodes with a link, and the destination of a node is a hash of its c
 each component together, so that a text travels once and a task needs no join to know where to.
 
 The table answers with the destination of every key that it was built from. It gives some destination to a few others:
-with groups of four keys, to about 1.6 % if checks have 8 bits and to less than 0.01 % if they have 16. A hash of the key
-has the number of its group in its high bits and its check in its low ones:
+with groups of four keys, to about 1.6 % if checks have 8 bits, and to less than 0.01 % if they have 16. The high bits
+of a hash of the key are the number of its group, and the low ones are its check:
 
     sizes         uint32   number of entries of each group; offsets in memory
     checks        uint8 or uint16, in the order of groups
     destinations  uint16, in the same order
     exceptions    int64 and uint16: keys and destinations
 
-Keys with the same group and check have one entry. Those with another destination than that of the entry are exceptions,
-less than 1 % of all. So any keys can be built, and no construction fails. A key takes 4 bytes with a check of 8 bits and 5
-with 16.
+Keys with the same group and check have one entry. Those with another destination than that of the entry are
+exceptions, less than 1 % of all. So no construction fails, whatever the keys are. A key takes 4 bytes with a check of
+8 bits and 5 with one of 16.
 
-The table consists of slices of some 1 MiB, so that each slice is built by one task and no task sees all keys.
+The table consists of slices of some 1 MiB, so that each slice is built by one task and no task sees all keys. Nothing
+stores it, so its layout can change.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class DestinationLayout:
         ]
         return b"".join(column.tobytes() for column in columns)
 
-    def read_slice(self, block: bytes) -> tuple[Any, Any, Any, Any, Any]:
+    def read_slice(self, block: bytes) -> tuple[Any, ...]:
         """Returns sizes, checks, destinations, and keys and destinations of exceptions of a slice."""
         sizes = np.frombuffer(block, "<u4", self.groups)
         entries, at = int(sizes.sum()), sizes.nbytes

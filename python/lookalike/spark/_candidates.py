@@ -1,8 +1,8 @@
 """Documents that are in a component or repeat a text, selected by tasks that read the data again.
 
-A text with a link crosses the network once: to its component, if every task holds the destinations of all nodes
-(:func:`by_destinations`) or the driver has found the components. Otherwise (:func:`by_filters`) it goes to the row of its
-node first, which has the component.
+A text with a link crosses the network once, to its component, if every task holds the destinations of all nodes
+(:func:`by_destinations`) or the driver has found the components. Otherwise (:func:`by_filters`) it goes to the row of
+its node first, which has the component.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def by_destinations(selection: Selection, layout: DestinationLayout, filter_memo
     """Returns the selected rows, each in the partition of its destination.
 
     Documents, components of nodes and repeated texts are shuffled together by destination, once. Window functions over
-    the rows of a node and of a text then replace joins, because a join by more columns than the destination would shuffle
-    again.
+    the rows of a node and of a text then replace joins, because a join by more columns than the destination would
+    shuffle again.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -74,7 +74,8 @@ def by_destinations(selection: Selection, layout: DestinationLayout, filter_memo
     labels = selection.labels.withColumn("destination", hashed)
     table = build_table(labels.select(F.col("node").alias("key"), "destination"), layout)
     step = _steps.candidate_texts(selection.job, table, selection.repeated_filter(filter_memory))
-    documents = selection.run.source.mapInArrow(step, _CANDIDATES).drop("may_repeat").withColumn("is_document", F.lit(True))
+    documents = selection.run.source.mapInArrow(step, _CANDIDATES).drop("may_repeat")
+    documents = documents.withColumn("is_document", F.lit(True))
     rows = documents.unionByName(labels.withColumn("is_document", F.lit(False)), allowMissingColumns=True)
     if selection.repeats is None:
         rows = rows.select("*", *_nulls("first binary", "kept string"))

@@ -33,8 +33,8 @@ RULES = [
 ]
 
 
-#: Linked by the driver as small runs are, by tasks as larger ones, and by joins as the largest; the last has no memory for
-#: the destinations of nodes, and a filter that every text passes.
+#: Linked by the driver as small runs are, by tasks as larger ones, and by joins as the largest; the last has no memory
+#: for the destinations of nodes, and a filter that every text passes.
 WAYS = [{}, {"links_on_driver": 2000}, {"links_on_driver": 0}, {"links_on_driver": 0, "filter_memory": 8}]
 
 
