@@ -3,7 +3,7 @@
     python bench/compare/peer_suites.py datasketch=DIR rensa=DIR simhash=DIR
 
 Each DIR is the source of a peer: its source distribution, if that has the tests, as rensa's has
-(`pip download --no-deps --no-binary :all: rensa==0.5.0`), or else its repository. Nothing of it is copied: its tests run
+(`pip download --no-deps --no-binary rensa rensa==0.5.0`), or else its repository. Nothing of it is copied: its tests run
 where they are, with a module of the peer's name that has the classes of `lookalike`. They run with the peer itself
 too, which has to be installed, because a test that the peer fails says nothing. Printed are the tests that the peer
 passes and the package does not.
