@@ -525,10 +525,10 @@ def component_of(texts):
 
 
 class _Everything:
-    """A filter that has every key."""
+    """A table that has every key."""
 
-    def has(self, keys):
-        return numpy.ones(len(keys), bool)
+    def destinations(self, keys):
+        return numpy.zeros(len(keys), numpy.int32), numpy.ones(len(keys), bool)
 
 
 def test_texts_beyond_the_memory_go_to_the_directories_of_spark(tmp_path, monkeypatch):
