@@ -1,6 +1,6 @@
 /** The state of a list that is searched, sorted and walked by keys. Every page with a list uses it. */
 import type { RefObject } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isBadTerm, parseQuery, type BadTerm, type Query } from "../report/query";
 import { useReviewKeys, type Mark } from "./review-keys";
 
@@ -42,16 +42,20 @@ export interface ListState<Row, Order extends string> {
 export function useListState<Row, Order extends string>({ orders, find, inputs, subject, mark }: ListSource<Row, Order>): ListState<Row, Order> {
   const [search, onSearch] = useState("");
   const [order, setOrder] = useState<Order>(orders[0]!);
-  const [selected, onSelect] = useState(0);
+  const [selected, setSelected] = useState(0);
+  // Keys that are pressed before the page is drawn again start from here.
+  const latest = useRef(0);
+  const onSelect = (at: number) => setSelected((latest.current = at));
   const box = useRef<HTMLInputElement>(null);
   const query = useMemo(() => parseQuery(search), [search]);
   // A mark is no input, so that no entry moves under the reviewer's hand.
   const rows = useMemo(() => find(isBadTerm(query) ? null : query, order), [...inputs, query, order]);
-  useEffect(() => onSelect(0), [subject, query, order]);
-  const at = Math.min(selected, rows.length - 1);
-  const row = rows[at];
-  const move = (step: number) => onSelect(Math.max(0, Math.min(rows.length - 1, at + step)));
+  useLayoutEffect(() => onSelect(0), [subject, query, order]);
+  const within = (at: number) => Math.min(at, rows.length - 1);
+  const at = within(selected);
+  const move = (step: number) => onSelect(Math.max(0, within(within(latest.current) + step)));
   const markSelected = (value: Mark | null) => {
+    const row = rows[within(latest.current)];
     if (!mark || row === undefined) return;
     mark(row, value);
     if (value) move(1);
@@ -67,5 +71,5 @@ export function useListState<Row, Order extends string>({ orders, find, inputs, 
     selected: at,
     onSelect,
   };
-  return { controls, rows, row, markSelected };
+  return { controls, rows, row: rows[at], markSelected };
 }

@@ -1,5 +1,5 @@
 /** The keys of a list: j and k move, / searches, and where pairs are marked, y, n and u mark. */
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 export type Mark = "same" | "different";
 
@@ -11,7 +11,8 @@ interface ReviewKeys {
 }
 
 export function useReviewKeys({ move, mark, search }: ReviewKeys): void {
-  useEffect(() => {
+  // Before the page is drawn, so that no key meets the handler of an earlier state.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
